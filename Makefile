@@ -1,0 +1,48 @@
+# The only entry: every verb sets up what it needs. `make help` lists them.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+JOBS   ?= 2
+
+.PHONY: help setup serve demo lint format test fuzz bench clean
+.DEFAULT_GOAL := help
+
+help:  ## list the verbs
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup: $(READY)  ## make .venv with everything in it
+
+$(READY): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+serve: setup  ## start the server on 127.0.0.1:9092, data in ./coterie-data
+	@$(BIN)/coterie serve --host 127.0.0.1 --port 9092 --data-dir ./coterie-data
+
+demo: setup  ## one group, three client libraries, a live view: join, leave, kill (30 s)
+	@$(BIN)/python -m benchmarks.demo
+
+lint: setup  ## ruff, mypy --strict, layers, our own tidy rules
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(BIN)/python -m tests.tidy
+
+format: setup  ## rewrite the code in the one style
+	@$(BIN)/ruff check --fix --quiet . || true
+	@$(BIN)/ruff format --quiet .
+
+test: setup  ## every test, the live ones with real clients included
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+fuzz: setup  ## minutes of mutated frames against the decoder and a live server
+	@$(BIN)/python -m tests.fuzz --seconds $${SECONDS_TO_RUN:-180}
+
+bench: setup  ## the figures, as a table; PEER=name=host:port adds a peer
+	@$(BIN)/python -m benchmarks $(if $(PEER),--peer $(PEER))
+
+clean:  ## remove what the verbs made
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

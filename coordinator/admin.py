@@ -1,0 +1,116 @@
+"""What administrators ask: listing, describing and deleting groups (spec section 11)."""
+
+from typing import TYPE_CHECKING
+
+from coordinator.effects import Effects
+from coordinator.expiry import remove_group
+from coordinator.group import Group, GroupState
+from protocol.errors import ErrorCode
+from protocol.messages.delete_groups import DeleteGroupsResponseResult
+from protocol.messages.describe_groups import (
+    DescribeGroupsResponseGroup,
+    DescribeGroupsResponseMember,
+)
+from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponseGroup
+from protocol.messages.log_records import OffsetCommitKey
+
+if TYPE_CHECKING:
+    from coordinator.shard import Shard
+
+CLASSIC = "classic"
+
+# From this version on an unknown group is an error; before, it is described as Dead without one
+# (quirk 14).
+_NOT_FOUND_SINCE = 6
+
+# Without an authorizer everybody may do to a group what can be done: READ, DELETE, DESCRIBE,
+# DESCRIBE_CONFIGS and ALTER_CONFIGS, as bits of Kafka's operation codes 3, 6, 8, 10, 11 (spec
+# section 26).
+_ALL_GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
+_NOT_REQUESTED = -2147483648
+
+
+def listed(shard: "Shard", request: ListGroupsRequest) -> list[ListGroupsResponseGroup]:
+    """The groups of a partition that pass both filters; names are compared without case."""
+    states = {name.strip().lower() for name in request.states_filter}
+    types = {name.lower() for name in request.types_filter}
+    if types and CLASSIC not in types:
+        return []
+    return [
+        ListGroupsResponseGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state.value,
+            group_type=CLASSIC,
+        )
+        for group in shard.groups.values()
+        if not states or group.state.value.lower() in states
+    ]
+
+
+def described(
+    shard: "Shard", group_id: str, version: int, *, with_operations: bool
+) -> DescribeGroupsResponseGroup:
+    """One group as it is; members' metadata only in Stable, their assignments always (quirk 7)."""
+    group = shard.groups.get(group_id)
+    operations = _ALL_GROUP_OPERATIONS if with_operations else _NOT_REQUESTED
+    if group is None or group.state is GroupState.DEAD:
+        missing = version >= _NOT_FOUND_SINCE
+        return DescribeGroupsResponseGroup(
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
+            error_message=f"Group {group_id} not found." if missing else None,
+            group_id=group_id,
+            group_state=GroupState.DEAD.value,
+            protocol_type="",
+            protocol_data="",
+            members=[],
+            authorized_operations=_NOT_REQUESTED if missing else operations,
+        )
+    stable = group.state is GroupState.STABLE
+    name = group.protocol_name if stable and group.protocol_name is not None else ""
+    return DescribeGroupsResponseGroup(
+        error_code=ErrorCode.NONE,
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=name,
+        members=_members(group, name),
+        authorized_operations=operations,
+    )
+
+
+def _members(group: Group, protocol_name: str) -> list[DescribeGroupsResponseMember]:
+    return [
+        DescribeGroupsResponseMember(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            member_metadata=member.metadata(protocol_name) if protocol_name else b"",
+            member_assignment=member.assignment,
+        )
+        for member in group.members.values()
+    ]
+
+
+def delete_group(shard: "Shard", group_id: str, now_ms: int) -> Effects:
+    """Tombstones for every offset of an empty group, then for the group."""
+    group = shard.groups.get(group_id)
+    effects = Effects()
+    if group is None or group.state is GroupState.DEAD:
+        error, message = ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."
+    elif group.state is not GroupState.EMPTY:
+        error = ErrorCode.NON_EMPTY_GROUP
+        message = f"Group {group_id} has {len(group.members)} members in state {group.state.value}."
+    else:
+        error, message = ErrorCode.NONE, None
+        for topic, partitions in shard.logged.offsets.get(group_id, {}).items():
+            for index in partitions:
+                key = OffsetCommitKey(group=group_id, topic=topic, partition=index)
+                effects.records.append((key, None))
+        remove_group(shard, group, effects)
+        effects.tell(now_ms, "group_deleted", group_id, generation_id=group.generation_id)
+    effects.answer = DeleteGroupsResponseResult(
+        group_id=group_id, error_code=error, error_message=message
+    )
+    return effects

@@ -1,0 +1,238 @@
+"""JoinGroup, in the order of checks of spec section 4: admission, then by member id and state.
+
+A first join with a blank member id and version 4 or later only gets an id (KIP-394); whoever joins
+with an id parks until the join phase completes. Members that come back unchanged into a settled
+group are answered from memory.
+"""
+
+from typing import TYPE_CHECKING
+
+from coordinator.completion import GroupCreated
+from coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from coordinator.effects import Caller, Effects, TimerKind
+from coordinator.group import Group, GroupState, Member, Protocols
+from coordinator.group_record import new_group_record
+from coordinator.identity import identity_error
+from coordinator.rebalance import Cause, join_answer, join_roster, prepare_or_complete
+from coordinator.removal import join_error, start_session
+from coordinator.static_member import replace_static_member
+from protocol.errors import ErrorCode
+from protocol.messages.join_group import JoinGroupRequest
+
+if TYPE_CHECKING:
+    from coordinator.shard import Shard
+
+# Member ids handed out and not yet used, per group: each costs a name and a timer for up to a
+# session timeout.
+MAX_PENDING_JOINS = 10_000
+
+# From this version on a first join only gets a member id (KIP-394).
+_MEMBER_ID_REQUIRED_SINCE = 4
+
+
+def join(shard: "Shard", now_ms: int, request: JoinGroupRequest, caller: Caller) -> Effects:
+    """Handle a JoinGroup that passed the service's checks (spec S2 to S6).
+
+    Args:
+        shard: the partition of the group.
+        now_ms: the time.
+        request: with a group id that is not empty and a session timeout within bounds.
+        caller: who asks; where a parked join is answered.
+    """
+    effects = Effects()
+    group = shard.groups.get(request.group_id)
+    created = group is None
+    if group is None:
+        if request.member_id:
+            effects.answer = join_error(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+            return effects
+        if not shard.has_room_for_group():
+            effects.answer = join_error(ErrorCode.POLICY_VIOLATION, "")
+            return effects
+        group = shard.create_group(request.group_id, now_ms)
+    if not _has_room(group, request.member_id, shard.config.group_max_size):
+        _refuse_for_size(group, request.member_id, effects)
+    elif request.member_id:
+        _join_known(shard, group, now_ms, request, caller, effects)
+    else:
+        _join_new(shard, group, now_ms, request, caller, effects)
+    if created and not effects.records:
+        # Kafka 4 persists the group whatever became of this join, refusals included (spec S6).
+        effects.records.append(new_group_record(group))
+        effects.completion = GroupCreated(group.group_id)
+    return effects
+
+
+def _has_room(group: Group, member_id: str, limit: int) -> bool:
+    """The size gate (S4). It sees the request's member id only, so it also stops a blank-id restart
+    (quirk 15).
+    """
+    if group.state in (GroupState.EMPTY, GroupState.DEAD):
+        return True
+    member = group.members.get(member_id)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return (
+            member is not None and member.parked_join is not None
+        ) or group.awaiting_joins < limit
+    return member is not None or len(group.members) < limit
+
+
+def _refuse_for_size(group: Group, member_id: str, effects: Effects) -> None:
+    """GROUP_MAX_SIZE_REACHED; a straggler of an oversize group is forgotten without a rebalance
+    (S20).
+    """
+    if member_id in group.pending_joins:
+        effects.cancel(TimerKind.PENDING, group.group_id, member_id)
+    member = group.remove(member_id)
+    if member is not None and member.armed_ms:
+        effects.cancel(TimerKind.SESSION, group.group_id, member_id)
+    effects.answer = join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+
+
+def _join_new(
+    shard: "Shard",
+    group: Group,
+    now_ms: int,
+    request: JoinGroupRequest,
+    caller: Caller,
+    effects: Effects,
+) -> None:
+    """A blank member id (spec 4.1)."""
+    error = _admission_error(group, request)
+    if error:
+        effects.answer = join_error(error, "")
+        return
+    instance = request.group_instance_id
+    if instance is not None:
+        member_id = f"{instance}-{shard.new_uuid()}"
+        if instance in group.static_members:
+            replace_static_member(shard, group, now_ms, request, caller, member_id, effects)
+        else:
+            _add(shard, group, now_ms, request, caller, member_id, effects)
+        return
+    member_id = f"{caller.client_id}-{shard.new_uuid()}"
+    if caller.version < _MEMBER_ID_REQUIRED_SINCE:
+        _add(shard, group, now_ms, request, caller, member_id, effects)
+        return
+    if len(group.pending_joins) >= MAX_PENDING_JOINS:
+        effects.answer = join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+        return
+    group.pending_joins.add(member_id)
+    deadline_ms = now_ms + request.session_timeout_ms
+    effects.arm(TimerKind.PENDING, group.group_id, member_id, deadline_ms)
+    effects.answer = join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+
+
+def _join_known(
+    shard: "Shard",
+    group: Group,
+    now_ms: int,
+    request: JoinGroupRequest,
+    caller: Caller,
+    effects: Effects,
+) -> None:
+    """A member id is given (spec 4.2)."""
+    member_id = request.member_id
+    error = _admission_error(group, request)
+    if not error and member_id in group.pending_joins:
+        if request.group_instance_id is not None:
+            # Static members are never handed a pending id; Kafka treats this as an internal error
+            # too, which names no member (S15).
+            effects.answer = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
+        else:
+            effects.cancel(TimerKind.PENDING, group.group_id, member_id)
+            _add(shard, group, now_ms, request, caller, member_id, effects)
+        return
+    if not error:
+        error = identity_error(group, member_id, request.group_instance_id)
+    if error:
+        effects.answer = join_error(error, member_id)
+        return
+    _rejoin(shard, group, group.members[member_id], now_ms, request, caller, effects)
+
+
+def _rejoin(
+    shard: "Shard",
+    group: Group,
+    member: Member,
+    now_ms: int,
+    request: JoinGroupRequest,
+    caller: Caller,
+    effects: Effects,
+) -> None:
+    """A member joins again: by state, from memory or into a rebalance (the table of spec 4.2)."""
+    state = group.state
+    protocols = protocols_of(request)
+    changed = protocols != member.protocols
+    is_leader = group.leader == member.member_id
+    if state is GroupState.EMPTY:
+        effects.answer = join_error(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
+        return
+    if state is GroupState.COMPLETING_REBALANCE and not changed:
+        # Its first answer may have been lost on the way (T5).
+        effects.answer = join_answer(group, member, join_roster(group) if is_leader else [])
+        return
+    if state is GroupState.STABLE and not changed and not is_leader:
+        effects.answer = join_answer(group, member, [])
+        return
+    group.update(member, protocols, rebalance_timeout_of(request), request.session_timeout_ms)
+    group.park_join(member, caller.to)
+    cause = Cause.SUBSCRIPTION if changed else Cause.LEADER_REJOIN
+    prepare_or_complete(shard, group, now_ms, effects, cause, member, request.reason)
+
+
+def _add(
+    shard: "Shard",
+    group: Group,
+    now_ms: int,
+    request: JoinGroupRequest,
+    caller: Caller,
+    member_id: str,
+    effects: Effects,
+) -> None:
+    """Take a new member in and let its join wait (spec 4.3)."""
+    member = Member(
+        member_id,
+        request.group_instance_id,
+        caller.client_id,
+        caller.client_host,
+        rebalance_timeout_of(request),
+        request.session_timeout_ms,
+        protocols_of(request),
+    )
+    member.is_new = True
+    member.parked_join = caller.to
+    if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
+        group.new_member_added = True
+    group.add(member, request.protocol_type)
+    effects.tell(
+        now_ms,
+        "member_joined",
+        group.group_id,
+        member_id=member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+    )
+    start_session(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS, now_ms, effects)
+    prepare_or_complete(shard, group, now_ms, effects, Cause.JOIN, member, request.reason)
+
+
+def _admission_error(group: Group, request: JoinGroupRequest) -> ErrorCode:
+    if group.state is GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    names = [protocol.name for protocol in request.protocols]
+    if not group.accepts(request.protocol_type, names):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return ErrorCode.NONE
+
+
+def protocols_of(request: JoinGroupRequest) -> Protocols:
+    """What the joiner offers, in its order."""
+    return tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
+
+
+def rebalance_timeout_of(request: JoinGroupRequest) -> int:
+    """The rebalance timeout; version 0 has none, there the session timeout counts (spec 1.2)."""
+    timeout_ms = request.rebalance_timeout_ms
+    return request.session_timeout_ms if timeout_ms < 0 else timeout_ms

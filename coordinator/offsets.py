@@ -1,0 +1,226 @@
+"""Committing, reading and deleting offsets (spec sections 9, 10 and 11).
+
+A commit is a record a partition; all records of one request share the fate of one append. What is
+read is the newest state; the shard lets the answer wait until that state is durable.
+"""
+
+from typing import TYPE_CHECKING
+
+from coordinator.effects import Effects
+from coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
+from coordinator.identity import identity_error
+from coordinator.replay import Partitions
+from protocol.errors import ErrorCode
+from protocol.messages.log_records import NO_EXPIRY, OffsetCommitKey, OffsetCommitValue
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequestTopic,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
+from protocol.wire import ZERO_UUID
+
+if TYPE_CHECKING:
+    from coordinator.shard import Shard
+
+# From this version on a generation of an unknown group is GROUP_ID_NOT_FOUND, before it is
+# ILLEGAL_GENERATION.
+_MEMBER_EPOCH_SINCE = 9
+
+
+def commit(shard: "Shard", now_ms: int, request: OffsetCommitRequest, version: int) -> Effects:
+    """Handle an OffsetCommit whose topics the handler found to exist and gave both name and id."""
+    group = shard.groups.get(request.group_id)
+    effects = Effects()
+    error = _commit_error(shard, group, now_ms, request, version, effects)
+    if error:
+        effects.answer = commit_error(request, error)
+        return effects
+    largest = shard.config.offset_metadata_max_size
+    retention_ms = request.retention_time_ms
+    expire_ms = now_ms + retention_ms if retention_ms != -1 else NO_EXPIRY
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for each in topic.partitions:
+            metadata = each.committed_metadata or ""
+            # Java counts UTF-16 units; only text that may exceed the limit is worth encoding to
+            # count them (quirk 6).
+            if len(metadata) * 2 > largest and len(metadata.encode("utf-16-le")) // 2 > largest:
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                code = ErrorCode.NONE
+                key = OffsetCommitKey(
+                    group=request.group_id, topic=topic.name, partition=each.partition_index
+                )
+                value = OffsetCommitValue(
+                    offset=each.committed_offset,
+                    leader_epoch=each.committed_leader_epoch,
+                    metadata=metadata,
+                    commit_timestamp=now_ms,
+                    expire_timestamp=expire_ms,
+                    topic_id=topic.topic_id,
+                )
+                effects.records.append((key, value))
+            partitions.append(
+                OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+            )
+        topics.append(
+            OffsetCommitResponseTopic(
+                name=topic.name, topic_id=topic.topic_id, partitions=partitions
+            )
+        )
+    effects.answer = OffsetCommitResponse(topics=topics)
+    return effects
+
+
+def _commit_error(
+    shard: "Shard",
+    group: Group | None,
+    now_ms: int,
+    request: OffsetCommitRequest,
+    version: int,
+    effects: Effects,
+) -> ErrorCode:
+    """Validate the committer in Kafka's order; create a simple group; a valid member's session
+    starts again.
+    """
+    generation_id = request.generation_id_or_member_epoch
+    if group is None:
+        if generation_id >= 0:
+            if version >= _MEMBER_EPOCH_SINCE:
+                return ErrorCode.GROUP_ID_NOT_FOUND
+            return ErrorCode.ILLEGAL_GENERATION
+        if not shard.has_room_for_group():
+            return ErrorCode.POLICY_VIOLATION
+        shard.create_group(request.group_id, now_ms, effects)
+        return ErrorCode.NONE
+    state = group.state
+    if state is GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if generation_id < 0 and state is GroupState.EMPTY:
+        return ErrorCode.NONE
+    if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
+        error = identity_error(group, request.member_id, request.group_instance_id)
+        if error:
+            return error
+        if generation_id != group.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+    else:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if state is GroupState.COMPLETING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    member = group.members[request.member_id]
+    member.deadline_ms = now_ms + member.session_timeout_ms
+    return ErrorCode.NONE
+
+
+def commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    """A group's error stands on every partition: this answer has no top-level one."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(
+                        partition_index=each.partition_index, error_code=error
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def fetch(
+    shard: "Shard", group_id: str, topics: list[OffsetFetchRequestTopic] | None
+) -> list[OffsetFetchResponseTopic]:
+    """The committed offsets of one group (spec section 10).
+
+    Args:
+        shard: the partition of the group.
+        group_id: which group; an unknown one has committed nothing.
+        topics: what is asked for; None for everything with an offset.
+    """
+    group = shard.groups.get(group_id)
+    known = group is not None and group.state is not GroupState.DEAD
+    committed = shard.logged.offsets.get(group_id, {}) if known else {}
+    if topics is None:
+        return [
+            OffsetFetchResponseTopic(
+                name=name,
+                topic_id=next(iter(partitions.values())).topic_id,
+                partitions=[_fetched(index, value) for index, value in partitions.items()],
+            )
+            for name, partitions in committed.items()
+        ]
+    answer = []
+    for topic in topics:
+        partitions = committed.get(topic.name, {})
+        answer.append(
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    _fetched(index, _current(partitions, index, topic.topic_id))
+                    for index in topic.partition_indexes
+                ],
+            )
+        )
+    return answer
+
+
+def _current(partitions: Partitions, index: int, topic_id: bytes) -> OffsetCommitValue | None:
+    """A stored offset, unless it was committed for an earlier topic of the same name (S118)."""
+    value = partitions.get(index)
+    if value is None or ZERO_UUID in (topic_id, value.topic_id) or value.topic_id == topic_id:
+        return value
+    return None
+
+
+def _fetched(index: int, value: OffsetCommitValue | None) -> OffsetFetchResponsePartition:
+    return OffsetFetchResponsePartition(
+        partition_index=index,
+        committed_offset=-1 if value is None else value.offset,
+        committed_leader_epoch=-1 if value is None else value.leader_epoch,
+        metadata="" if value is None else value.metadata,
+        error_code=ErrorCode.NONE,
+    )
+
+
+def delete_offsets(shard: "Shard", request: OffsetDeleteRequest) -> Effects:
+    """Handle an OffsetDelete (spec section 11): absent offsets count as deleted."""
+    group = shard.groups.get(request.group_id)
+    if group is None or group.state is GroupState.DEAD:
+        return Effects(OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND, topics=[]))
+    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return Effects(OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP, topics=[]))
+    effects = Effects()
+    committed = shard.logged.offsets.get(request.group_id, {})
+    topics = []
+    for topic in request.topics:
+        used = group.state is not GroupState.EMPTY and group.is_subscribed(topic.name)
+        code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if used else ErrorCode.NONE
+        partitions = []
+        for each in topic.partitions:
+            index = each.partition_index
+            if not used and index in committed.get(topic.name, {}):
+                key = OffsetCommitKey(group=request.group_id, topic=topic.name, partition=index)
+                effects.records.append((key, None))
+            partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
+        topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
+    effects.answer = OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics)
+    return effects

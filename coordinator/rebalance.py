@@ -1,0 +1,224 @@
+"""The join phase: how a rebalance starts, waits and completes (spec sections 4.5 and 4.6).
+
+From Empty the phase lasts the initial delay, stretched by one slice for arrivals, up to the largest
+rebalance timeout. From any other state it lasts until every member has rejoined and nobody holds an
+unused id, or the largest rebalance timeout.
+"""
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from coordinator.effects import Effects, Reply, TimerKind
+from coordinator.group import TRANSITIONS, Group, GroupState, Member
+from coordinator.group_record import group_record
+from coordinator.removal import remove_member, start_session, sync_error
+from protocol.errors import ErrorCode
+from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+
+if TYPE_CHECKING:
+    from coordinator.shard import Shard
+
+
+class Cause(Enum):
+    """Why a rebalance began: what Kafka's log does not tell, and ours does."""
+
+    JOIN = "join"
+    SUBSCRIPTION = "rejoin with changed subscription"
+    LEADER_REJOIN = "leader rejoin"
+    STATIC_REPLACEMENT = "static replacement"
+    LEAVE = "leave"
+    ADMIN_REMOVAL = "admin removal"
+    SESSION_EXPIRY = "session expiry"
+    SYNC_TIMEOUT = "sync timeout"
+    APPEND_FAILURE = "append failure"
+    LOAD = "load"
+
+
+def prepare_rebalance(
+    shard: "Shard",
+    group: Group,
+    now_ms: int,
+    effects: Effects,
+    cause: Cause,
+    instigator: Member | None = None,
+    reason: str | None = None,
+) -> None:
+    """Start a rebalance (spec section 4.5).
+
+    Args:
+        shard: whose settings hold.
+        group: Empty, CompletingRebalance or Stable.
+        now_ms: the time.
+        effects: gathers replies, timers and, where nobody is left, the record.
+        cause: why.
+        instigator: the member whose doing it is.
+        reason: what its client gave as reason (KIP-800).
+    """
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        fail_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, now_ms, effects)
+    group.pending_syncs.clear()
+    effects.cancel(TimerKind.SYNC, group.group_id)
+    group.rebalance_began_ms = now_ms
+    began_from = group.state
+    group.transition(GroupState.PREPARING_REBALANCE, now_ms)
+    effects.tell(
+        now_ms,
+        "rebalance_began",
+        group.group_id,
+        cause=cause.value,
+        generation_id=group.generation_id,
+        previous_state=began_from.value,
+        members=len(group.members),
+        member_id=instigator.member_id if instigator else None,
+        group_instance_id=instigator.group_instance_id if instigator else None,
+        client_id=instigator.client_id if instigator else None,
+        client_host=instigator.client_host if instigator else None,
+        reason=reason,
+    )
+    if began_from is GroupState.EMPTY:
+        delay_ms = shard.config.group_initial_rebalance_delay_ms
+        group.initial_delay_ms = delay_ms
+        group.initial_remaining_ms = max(group.rebalance_timeout_ms() - delay_ms, 0)
+        effects.arm(TimerKind.JOIN, group.group_id, "", now_ms + delay_ms)
+    elif group.all_joined():
+        complete_join(group, now_ms, effects)
+    else:
+        effects.arm(TimerKind.JOIN, group.group_id, "", now_ms + group.rebalance_timeout_ms())
+
+
+def prepare_or_complete(
+    shard: "Shard",
+    group: Group,
+    now_ms: int,
+    effects: Effects,
+    cause: Cause,
+    instigator: Member | None = None,
+    reason: str | None = None,
+) -> None:
+    """After a member parked or left: start a rebalance where the state allows it, else see whether
+    it is complete.
+    """
+    if GroupState.PREPARING_REBALANCE in TRANSITIONS[group.state]:
+        prepare_rebalance(shard, group, now_ms, effects, cause, instigator, reason)
+    else:
+        maybe_complete_join(group, now_ms, effects)
+
+
+def maybe_complete_join(group: Group, now_ms: int, effects: Effects) -> None:
+    """Complete the join phase if everybody is back; the initial delay always runs to its end."""
+    if (
+        group.state is GroupState.PREPARING_REBALANCE
+        and group.previous_state is not GroupState.EMPTY
+        and group.all_joined()
+    ):
+        complete_join(group, now_ms, effects)
+
+
+def join_timer_fired(shard: "Shard", group: Group, now_ms: int, effects: Effects) -> None:
+    """The join timer: one more slice of initial delay where somebody arrived in the last one, else
+    completion.
+    """
+    if group.state is not GroupState.PREPARING_REBALANCE:
+        return
+    delay_ms = group.initial_delay_ms
+    if delay_ms is None or not (group.new_member_added and group.initial_remaining_ms):
+        complete_join(group, now_ms, effects)
+        return
+    group.new_member_added = False
+    remaining_ms = group.initial_remaining_ms
+    group.initial_delay_ms = min(shard.config.group_initial_rebalance_delay_ms, remaining_ms)
+    group.initial_remaining_ms = max(remaining_ms - delay_ms, 0)
+    effects.arm(TimerKind.JOIN, group.group_id, "", now_ms + group.initial_delay_ms)
+
+
+def complete_join(group: Group, now_ms: int, effects: Effects) -> None:
+    """End the join phase: the next generation, or an Empty group (spec section 4.6)."""
+    group_id = group.group_id
+    effects.cancel(TimerKind.JOIN, group_id)
+    group.initial_delay_ms = None
+    for member in list(group.members.values()):
+        if member.parked_join is None and member.group_instance_id is None:
+            remove_member(group, member, now_ms, effects, "rebalance timeout")
+    if group.members and not group.elect_joined_leader():
+        # Only static members are left and none of them came back: wait on, their sessions will
+        # drain the group.
+        effects.tell(now_ms, "join_phase_extended", group_id, members=len(group.members))
+        effects.arm(TimerKind.JOIN, group_id, "", now_ms + group.rebalance_timeout_ms())
+        return
+    group.generation_id += 1
+    if not group.members:
+        _become_empty(group, now_ms, effects)
+        return
+    group.protocol_name = group.select_protocol()
+    group.pending_syncs.clear()
+    group.transition(GroupState.COMPLETING_REBALANCE, now_ms)
+    effects.arm(TimerKind.SYNC, group_id, "", now_ms + group.rebalance_timeout_ms())
+    roster = join_roster(group)
+    group.note_subscriptions([each.metadata for each in roster])
+    for member in group.members.values():
+        group.pending_syncs.add(member.member_id)
+        to = group.take_join(member)
+        if to is not None:
+            members = roster if member.member_id == group.leader else []
+            effects.replies.append(Reply(to, join_answer(group, member, members)))
+        member.is_new = False
+        start_session(group, member, member.session_timeout_ms, now_ms, effects)
+    effects.tell(
+        now_ms,
+        "join_completed",
+        group_id,
+        generation_id=group.generation_id,
+        protocol_name=group.protocol_name,
+        leader=group.leader,
+        members=len(group.members),
+        join_ms=now_ms - group.rebalance_began_ms,
+    )
+
+
+def _become_empty(group: Group, now_ms: int, effects: Effects) -> None:
+    group.protocol_name = None
+    group.note_subscriptions([])
+    group.transition(GroupState.EMPTY, now_ms)
+    effects.records.append(group_record(group))
+    effects.tell(now_ms, "group_emptied", group.group_id, generation_id=group.generation_id)
+
+
+def join_roster(group: Group) -> list[JoinGroupResponseMember]:
+    """What the leader is told of the members: ids and their metadata for the chosen protocol."""
+    name = group.protocol_name
+    assert name is not None, "a generation has a protocol"
+    return [
+        JoinGroupResponseMember(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            metadata=member.metadata(name),
+        )
+        for member in group.members.values()
+    ]
+
+
+def join_answer(
+    group: Group, member: Member, members: list[JoinGroupResponseMember]
+) -> JoinGroupResponse:
+    """A successful JoinGroup of the present generation."""
+    return JoinGroupResponse(
+        error_code=ErrorCode.NONE,
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=group.leader or "",
+        member_id=member.member_id,
+        members=members,
+    )
+
+
+def fail_syncs(group: Group, error: ErrorCode, now_ms: int, effects: Effects) -> None:
+    """Take every assignment back and answer the parked syncs with an error; their sessions start
+    again.
+    """
+    for member in group.members.values():
+        member.assignment = b""
+        if member.parked_sync is not None:
+            effects.replies.append(Reply(member.parked_sync, sync_error(error)))
+            member.parked_sync = None
+            start_session(group, member, member.session_timeout_ms, now_ms, effects)

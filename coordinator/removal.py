@@ -1,0 +1,66 @@
+"""Sessions restarted, members taken out: the two small steps that every verb shares."""
+
+from coordinator.effects import Effects, Reply, TimerKind
+from coordinator.group import Group, Member
+from protocol.errors import ErrorCode
+from protocol.messages.join_group import JoinGroupResponse
+from protocol.messages.sync_group import SyncGroupResponse
+
+
+def join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:
+    """A refused JoinGroup: no generation, no leader, no protocol (spec section 1.2)."""
+    return JoinGroupResponse(
+        error_code=error,
+        generation_id=-1,
+        protocol_name=None,
+        leader="",
+        member_id=member_id,
+        members=[],
+    )
+
+
+def sync_error(error: ErrorCode) -> SyncGroupResponse:
+    """A refused SyncGroup: no protocol, no assignment."""
+    return SyncGroupResponse(error_code=error, assignment=b"")
+
+
+def start_session(
+    group: Group, member: Member, timeout_ms: int, now_ms: int, effects: Effects
+) -> None:
+    """Let a member's session end `timeout_ms` from now.
+
+    The wheel is touched only where its entry would fire too late, or is missing.
+    """
+    deadline_ms = now_ms + timeout_ms
+    member.deadline_ms = deadline_ms
+    if not member.armed_ms or deadline_ms < member.armed_ms:
+        member.armed_ms = deadline_ms
+        effects.arm(TimerKind.SESSION, group.group_id, member.member_id, deadline_ms)
+
+
+def remove_member(group: Group, member: Member, now_ms: int, effects: Effects, reason: str) -> None:
+    """Take a member out: its timer is cancelled, its parked requests are told that it is unknown.
+
+    The join is answered with a blank member id, so that a client which is still there starts anew
+    (spec section 6).
+    """
+    to = group.take_join(member)
+    if to is not None:
+        effects.replies.append(Reply(to, join_error(ErrorCode.UNKNOWN_MEMBER_ID, "")))
+    if member.parked_sync is not None:
+        effects.replies.append(Reply(member.parked_sync, sync_error(ErrorCode.UNKNOWN_MEMBER_ID)))
+        member.parked_sync = None
+    group.remove(member.member_id)
+    if member.armed_ms:
+        member.armed_ms = 0
+        effects.cancel(TimerKind.SESSION, group.group_id, member.member_id)
+    effects.tell(
+        now_ms,
+        "member_removed",
+        group.group_id,
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        reason=reason,
+    )

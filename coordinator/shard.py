@@ -1,0 +1,317 @@
+"""The groups of one `__consumer_offsets` partition: its life, its unacknowledged operations, its
+timers.
+
+Every operation is settled here: its records change memory at once, in order, and go to the server
+to be appended; its answer is held until they are durable. An operation without records that reads
+state waits behind the appends before it, so nobody is shown what could still be taken back. If an
+append fails, memory goes back to before it and every holder is told (spec section 14.2).
+
+Invariants: `unacknowledged` is in the order of the log; `groups` has a group for every id in
+    `logged`; a shard that is not ACTIVE has no groups.
+"""
+
+from collections import deque
+from collections.abc import Callable, Hashable
+from enum import Enum
+from typing import Any
+
+from coordinator.completion import (
+    AssignmentStored,
+    Completion,
+    GroupCreated,
+    StaticMemberReplaced,
+)
+from coordinator.config import GroupConfig
+from coordinator.effects import ABSENT, Append, Effects, Reply, TimerKey, TimerKind
+from coordinator.expiry import expire_group, forget_topic
+from coordinator.gather import Part
+from coordinator.group import Group, GroupState
+from coordinator.rebalance import Cause, join_timer_fired, prepare_rebalance
+from coordinator.refusals import refuse, translate
+from coordinator.removal import join_error, start_session, sync_error
+from coordinator.replay import LoggedState, replay, restore, take_back
+from coordinator.session import expire_pending, expire_session
+from coordinator.static_member import replacement_failed, replacement_stored
+from coordinator.sync import assignment_failed, assignment_stored, sync_timer_fired
+from protocol.errors import ErrorCode
+from protocol.messages.log_records import UnknownKey, decode_key, decode_value
+
+
+class ShardState(Enum):
+    """The life of a shard (spec section 14.3)."""
+
+    INITIAL = "initial"
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+class Shard:
+    """One partition of the coordinator.
+
+    Attributes:
+        partition: its number.
+        epoch: the leader epoch it was loaded with; -1 before.
+        state: see ShardState.
+        groups: the live groups by id.
+        logged: what its log says.
+        unacknowledged: operations whose records, or whose predecessors', are not durable yet.
+    """
+
+    def __init__(
+        self,
+        partition: int,
+        config: GroupConfig,
+        new_uuid: Callable[[], str],
+        count_groups: Callable[[], int],
+    ) -> None:
+        """A partition that holds nothing yet."""
+        self.partition = partition
+        self.config = config
+        self.new_uuid = new_uuid
+        self.epoch = -1
+        self.state = ShardState.INITIAL
+        self.groups: dict[str, Group] = {}
+        self.logged = LoggedState()
+        self.unacknowledged: deque[Effects] = deque()
+        self.skipped_records = 0
+        self._count_groups = count_groups
+
+    # -- groups ------------------------------------------------------------------------------------
+
+    def has_room_for_group(self) -> bool:
+        """Whether one more group may be created: ids come from peers, so they are bounded."""
+        return self._count_groups() < self.config.max_groups
+
+    def create_group(self, group_id: str, now_ms: int, effects: Effects | None = None) -> Group:
+        """Make an Empty group; with `effects` it is unmade if the operation's append fails."""
+        group = self.groups[group_id] = Group(group_id, now_ms)
+        if effects is not None:
+            effects.undo.append((self.groups, group_id, ABSENT))
+        return group
+
+    # -- operations --------------------------------------------------------------------------------
+
+    def settle(
+        self, effects: Effects, request: Any = None, to: Hashable = None, version: int = 0
+    ) -> Effects:
+        """Turn what one verb produced into an operation of this shard.
+
+        Its records change memory and are handed out to be appended; its answer is held until they
+        are durable. Without records, and with nothing unacknowledged before it, the answer can
+        leave at once.
+
+        Args:
+            effects: of one verb; changed in place and returned.
+            request: what was asked, for the answer should the append fail.
+            to: where a held answer goes.
+            version: of the request.
+        """
+        records = effects.records
+        if records:
+            logged, undo = self.logged, effects.undo
+            for record in records:
+                replay(logged, record, undo)
+            effects.appends.append(Append(self.partition, records))
+        elif effects.answer is None or not self.unacknowledged:
+            return effects
+        effects.held, effects.answer = effects.answer, None
+        effects.request = request
+        effects.to = to
+        effects.version = version
+        self.unacknowledged.append(effects)
+        return effects
+
+    def appended(self, operations: int, now_ms: int, effects: Effects) -> None:
+        """That many appends are durable: release what waited for them, and reads behind them."""
+        waiting = self.unacknowledged
+        while waiting:
+            operation = waiting[0]
+            if operation.records:
+                if not operations:
+                    return
+                operations -= 1
+            waiting.popleft()
+            if operation.held is not None:
+                _release(operation.to, operation.held, effects)
+            if operation.completion is not None:
+                self._completed(operation.completion, now_ms, effects)
+        assert not operations, "the log acknowledges what was given to it, and no more"
+
+    def append_failed(self, error: ErrorCode, now_ms: int, effects: Effects) -> None:
+        """Every unacknowledged append failed: take the changes back, newest first, and tell whoever
+        waits.
+        """
+        code = translate(error)
+        failed = list(self.unacknowledged)
+        self.unacknowledged.clear()
+        existed = dict(self.groups)
+        for operation in reversed(failed):
+            take_back(operation.undo)
+        for group_id, group in existed.items():
+            if group_id not in self.groups:
+                self._dissolve(group, code, effects)
+        for operation in failed:
+            if operation.held is not None:
+                refused = refuse(operation.request, code, operation.version)
+                _release(operation.to, refused, effects)
+            if operation.completion is not None:
+                self._failed(operation.completion, code, now_ms, effects)
+
+    def _completed(self, completion: Completion, now_ms: int, effects: Effects) -> None:
+        group = self.groups.get(completion.group_id)
+        if group is None:
+            return
+        if type(completion) is AssignmentStored:
+            assignment_stored(group, completion, now_ms, effects)
+        elif type(completion) is StaticMemberReplaced:
+            replacement_stored(group, completion, now_ms, effects)
+
+    def _failed(
+        self, completion: Completion, error: ErrorCode, now_ms: int, effects: Effects
+    ) -> None:
+        group = self.groups.get(completion.group_id)
+        if group is None:
+            return
+        sequel = Effects()
+        if type(completion) is AssignmentStored:
+            assignment_failed(self, group, completion, error, now_ms, sequel)
+        elif type(completion) is StaticMemberReplaced:
+            replacement_failed(group, completion, error, now_ms, sequel)
+        else:
+            assert type(completion) is GroupCreated
+            self._dissolve(group, error, sequel)
+            del self.groups[group.group_id]
+        effects.absorb(self.settle(sequel))
+
+    # -- timers ------------------------------------------------------------------------------------
+
+    def timer_fired(self, key: TimerKey, now_ms: int) -> Effects:
+        """A timer of one of our groups ended by time."""
+        kind, group_id, member_id = key
+        group = self.groups.get(group_id)
+        effects = Effects()
+        if group is None or group.state is GroupState.DEAD:
+            return effects
+        if kind is TimerKind.SESSION:
+            member = group.members.get(member_id)
+            if member is not None:
+                expire_session(self, group, member, now_ms, effects)
+        elif kind is TimerKind.PENDING:
+            expire_pending(group, member_id, now_ms, effects)
+        elif kind is TimerKind.JOIN:
+            join_timer_fired(self, group, now_ms, effects)
+        else:
+            assert kind is TimerKind.SYNC, kind
+            sync_timer_fired(self, group, now_ms, effects)
+        return self.settle(effects)
+
+    def sweep(self, now_ms: int, effects: Effects) -> None:
+        """Expire what has passed its retention, one operation a group, and come back after the
+        interval.
+        """
+        for group in list(self.groups.values()):
+            effects.absorb(self.settle(expire_group(self, group, now_ms)))
+        interval_ms = self.config.offsets_retention_check_interval_ms
+        effects.arm(TimerKind.EXPIRY, str(self.partition), "", now_ms + interval_ms)
+
+    def forget_topic(self, topic: str, topic_id: bytes, effects: Effects) -> None:
+        """A topic was deleted: its offsets go, in every group."""
+        for group_id in list(self.logged.offsets):
+            effects.absorb(self.settle(forget_topic(self, group_id, topic, topic_id)))
+
+    # -- load and unload ---------------------------------------------------------------------------
+
+    def begin_load(self, epoch: int) -> bool:
+        """Start loading; False if the epoch is not larger than the one held."""
+        if epoch <= self.epoch:
+            return False
+        self.epoch = epoch
+        if self.state is ShardState.ACTIVE or self.state is ShardState.LOADING:
+            return False
+        self.state = ShardState.LOADING
+        self.logged = LoggedState()
+        self.groups = {}
+        return True
+
+    def replay(self, key_bytes: bytes | None, value_bytes: bytes | None) -> None:
+        """One record of the log while loading.
+
+        Records of types that are not known here are skipped and counted (KIP-848 and newer ones).
+
+        Raises:
+            MalformedFrame: a record that is not what its type says, or of an unknown value version.
+        """
+        if key_bytes is None:
+            self.skipped_records += 1
+            return
+        key = decode_key(key_bytes)
+        if isinstance(key, UnknownKey):
+            self.skipped_records += 1
+            return
+        replay(self.logged, (key, decode_value(key, value_bytes)))
+
+    def finish_load(self, now_ms: int, effects: Effects) -> None:
+        """Make the groups that the log describes; their members get a whole session to come back
+        (spec 14.3).
+        """
+        assert self.state is ShardState.LOADING
+        self.state = ShardState.ACTIVE
+        for group_id, value in self.logged.groups.items():
+            self.groups[group_id] = restore(group_id, value)
+        for group_id in self.logged.offsets:
+            if group_id not in self.groups:
+                self.groups[group_id] = restore(group_id, None)
+        for group in self.groups.values():
+            for member in group.members.values():
+                start_session(group, member, member.session_timeout_ms, now_ms, effects)
+            if len(group.members) > self.config.group_max_size:
+                sequel = Effects()
+                prepare_rebalance(self, group, now_ms, sequel, Cause.LOAD)
+                effects.absorb(self.settle(sequel))
+        effects.tell(
+            now_ms, "partition_loaded", "", partition=self.partition, groups=len(self.groups)
+        )
+        interval_ms = self.config.offsets_retention_check_interval_ms
+        effects.arm(TimerKind.EXPIRY, str(self.partition), "", now_ms + interval_ms)
+
+    def unload(self, now_ms: int, effects: Effects, state: ShardState) -> None:
+        """Give the partition up: whoever waits is told to look for its coordinator elsewhere."""
+        self.append_failed(ErrorCode.NOT_COORDINATOR, now_ms, effects)
+        effects.appends.clear()
+        for group in self.groups.values():
+            self._dissolve(group, ErrorCode.NOT_COORDINATOR, effects)
+            group.transition(GroupState.DEAD, now_ms)
+        effects.cancel(TimerKind.EXPIRY, str(self.partition))
+        effects.tell(
+            now_ms, "partition_unloaded", "", partition=self.partition, groups=len(self.groups)
+        )
+        self.groups = {}
+        self.logged = LoggedState()
+        self.unacknowledged.clear()
+        self.state = state
+
+    def _dissolve(self, group: Group, error: ErrorCode, effects: Effects) -> None:
+        """A group goes without its members' doing: whoever is parked is told, no timer is left."""
+        group_id = group.group_id
+        for member in group.members.values():
+            to = group.take_join(member)
+            if to is not None:
+                effects.replies.append(Reply(to, join_error(error, member.member_id)))
+            if member.parked_sync is not None:
+                effects.replies.append(Reply(member.parked_sync, sync_error(error)))
+                member.parked_sync = None
+            effects.cancel(TimerKind.SESSION, group_id, member.member_id)
+        for member_id in group.pending_joins:
+            effects.cancel(TimerKind.PENDING, group_id, member_id)
+        effects.cancel(TimerKind.JOIN, group_id)
+        effects.cancel(TimerKind.SYNC, group_id)
+
+
+def _release(to: Any, message: Any, effects: Effects) -> None:
+    """Send a held answer, or put it into the place it has in an answer of several parts."""
+    if type(to) is Part:
+        to.fill(message, effects)
+    elif to is not None:
+        effects.replies.append(Reply(to, message))

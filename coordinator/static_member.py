@@ -1,0 +1,159 @@
+"""A static member that comes back with a blank member id (KIP-345, KIP-814; spec section 8).
+
+It gets a new id in its old place. In a Stable group whose protocol would not change that costs no
+rebalance: the group is logged again with the new id, and only then is the member told that nothing
+happened.
+"""
+
+from typing import TYPE_CHECKING
+
+from coordinator.completion import StaticMemberReplaced
+from coordinator.effects import Caller, Effects, Reply, TimerKind
+from coordinator.group import Group, GroupState
+from coordinator.group_record import group_record
+from coordinator.rebalance import Cause, join_answer, join_roster, prepare_or_complete
+from coordinator.removal import join_error, start_session, sync_error
+from protocol.errors import ErrorCode
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+if TYPE_CHECKING:
+    from coordinator.shard import Shard
+
+# From this version on the leader can be told to keep the assignment it knows (KIP-814).
+_SKIP_ASSIGNMENT_SINCE = 9
+
+
+def replace_static_member(
+    shard: "Shard",
+    group: Group,
+    now_ms: int,
+    request: JoinGroupRequest,
+    caller: Caller,
+    member_id: str,
+    effects: Effects,
+) -> None:
+    """Let a known instance take its place under a new member id.
+
+    Args:
+        shard: the partition of the group.
+        group: has the instance of the request among its static members.
+        now_ms: the time.
+        request: the join, with a blank member id.
+        caller: who asks.
+        member_id: the new id.
+        effects: gathers what follows.
+    """
+    from coordinator.join import protocols_of, rebalance_timeout_of  # join imports this module
+
+    instance = request.group_instance_id
+    assert instance is not None
+    if group.state in (GroupState.EMPTY, GroupState.DEAD):
+        # An empty group has no static members left, so this is a contradiction, as in Kafka (S72).
+        effects.answer = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
+        return
+    old_id = group.static_members[instance]
+    member = group.members[old_id]
+    previous_leader = group.leader or ""
+    _fence_parked(group, old_id, effects)
+    if member.armed_ms:
+        effects.cancel(TimerKind.SESSION, group.group_id, old_id)
+        member.armed_ms = 0
+    group.replace_static(instance, old_id, member_id)
+    if old_id in group.pending_syncs:
+        group.pending_syncs.discard(old_id)
+        group.pending_syncs.add(member_id)
+    completion = StaticMemberReplaced(
+        group_id=group.group_id,
+        group_instance_id=instance,
+        member_id=member_id,
+        old_member_id=old_id,
+        previous_leader=previous_leader,
+        skips_assignment=caller.version >= _SKIP_ASSIGNMENT_SINCE,
+        old_protocols=member.protocols,
+        old_rebalance_timeout_ms=member.rebalance_timeout_ms,
+        old_session_timeout_ms=member.session_timeout_ms,
+    )
+    start_session(group, member, member.session_timeout_ms, now_ms, effects)
+    effects.tell(
+        now_ms,
+        "static_member_replaced",
+        group.group_id,
+        group_instance_id=instance,
+        member_id=member_id,
+        old_member_id=old_id,
+    )
+    group.update(
+        member, protocols_of(request), rebalance_timeout_of(request), request.session_timeout_ms
+    )
+    group.park_join(member, caller.to)
+    if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
+        effects.records.append(group_record(group))
+        effects.completion = completion
+        return
+    cause = Cause.STATIC_REPLACEMENT
+    prepare_or_complete(shard, group, now_ms, effects, cause, member, request.reason)
+
+
+def _fence_parked(group: Group, member_id: str, effects: Effects) -> None:
+    """Of two processes with one instance id the older one loses, also where it waits for an answer
+    (S67).
+    """
+    member = group.members[member_id]
+    to = group.take_join(member)
+    if to is not None:
+        effects.replies.append(Reply(to, join_error(ErrorCode.FENCED_INSTANCE_ID, member_id)))
+    if member.parked_sync is not None:
+        effects.replies.append(Reply(member.parked_sync, sync_error(ErrorCode.FENCED_INSTANCE_ID)))
+        member.parked_sync = None
+
+
+def replacement_stored(
+    group: Group, done: StaticMemberReplaced, now_ms: int, effects: Effects
+) -> None:
+    """The record with the new id is durable: answer the parked join, with the generation as it was.
+
+    Before version 9 the leader is named by its old id, so that a restarted leader takes itself for
+    a follower and does not assign anew; from version 9 on it leads again and is told to skip the
+    assignment.
+    """
+    member = group.members.get(done.member_id)
+    if member is None or member.parked_join is None:
+        return
+    is_leader = group.leader == done.member_id
+    skip = done.skips_assignment and is_leader
+    answer = join_answer(group, member, join_roster(group) if skip else [])
+    answer.skip_assignment = skip
+    if not done.skips_assignment:
+        answer.leader = done.previous_leader
+    effects.replies.append(Reply(group.take_join(member), answer))
+    start_session(group, member, member.session_timeout_ms, now_ms, effects)
+
+
+def replacement_failed(
+    group: Group, done: StaticMemberReplaced, error: ErrorCode, now_ms: int, effects: Effects
+) -> None:
+    """The record failed: restore id, timeouts and protocols, and say so with a blank member id
+    (S64).
+    """
+    member = group.members.get(done.member_id)
+    if member is None:
+        return
+    to = group.take_join(member)
+    group.update(
+        member, done.old_protocols, done.old_rebalance_timeout_ms, done.old_session_timeout_ms
+    )
+    effects.cancel(TimerKind.SESSION, group.group_id, done.member_id)
+    member.armed_ms = 0
+    group.replace_static(done.group_instance_id, done.member_id, done.old_member_id)
+    start_session(group, member, member.session_timeout_ms, now_ms, effects)
+    if to is not None:
+        answer = JoinGroupResponse(
+            error_code=error,
+            generation_id=group.generation_id,
+            protocol_type=group.protocol_type,
+            protocol_name=group.protocol_name,
+            leader=done.previous_leader,
+            member_id="",
+            members=[],
+        )
+        effects.replies.append(Reply(to, answer))

@@ -1,0 +1,153 @@
+"""SyncGroup: followers wait, the leader's assignment is logged, then everybody is told (spec
+section 5).
+"""
+
+from typing import TYPE_CHECKING
+
+from coordinator.completion import AssignmentStored
+from coordinator.effects import Caller, Effects, Reply, TimerKind
+from coordinator.group import Group, GroupState, Member
+from coordinator.group_record import group_record
+from coordinator.identity import identity_error
+from coordinator.rebalance import Cause, fail_syncs, prepare_rebalance
+from coordinator.removal import remove_member, start_session, sync_error
+from protocol.errors import ErrorCode
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+if TYPE_CHECKING:
+    from coordinator.shard import Shard
+
+
+def sync(shard: "Shard", request: SyncGroupRequest, caller: Caller) -> Effects:
+    """Handle a SyncGroup that passed the service's checks."""
+    group = shard.groups.get(request.group_id)
+    error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else _sync_error_of(group, request)
+    if error:
+        return Effects(sync_error(error))
+    assert group is not None
+    effects = Effects()
+    member = group.members[request.member_id]
+    if group.pending_syncs:
+        group.pending_syncs.discard(member.member_id)
+        if not group.pending_syncs:
+            effects.cancel(TimerKind.SYNC, group.group_id)
+    if group.state is GroupState.STABLE:
+        effects.answer = _assignment_answer(group, member)
+        return effects
+    member.parked_sync = caller.to
+    # A leader that asks again while its assignment is on its way to the log waits for that one: a
+    # second record could say something else than what the members are about to be told.
+    if group.leader == member.member_id and group.assigned_generation != group.generation_id:
+        _store_assignment(group, request, effects)
+    return effects
+
+
+def _sync_error_of(group: Group, request: SyncGroupRequest) -> ErrorCode:
+    """The checks in Kafka's order: dead, identity, generation, protocol, state."""
+    if group.state is GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if group.state is GroupState.EMPTY:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = identity_error(group, request.member_id, request.group_instance_id)
+    if error:
+        return error
+    if request.generation_id != group.generation_id:
+        return ErrorCode.ILLEGAL_GENERATION
+    if _differs(request.protocol_type, group.protocol_type) or _differs(
+        request.protocol_name, group.protocol_name
+    ):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _differs(given: str | None, held: str | None) -> bool:
+    """A null on either side is no mismatch (quirk 11)."""
+    return given is not None and held is not None and given != held
+
+
+def _assignment_answer(group: Group, member: Member) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        error_code=ErrorCode.NONE,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        assignment=member.assignment,
+    )
+
+
+def _store_assignment(group: Group, request: SyncGroupRequest, effects: Effects) -> None:
+    """Log the generation with what the leader gave each; who is not mentioned gets nothing."""
+    given = {each.member_id: each.assignment for each in request.assignments}
+    assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
+    effects.records.append(group_record(group, assignments))
+    group.assigned_generation = group.generation_id
+    effects.completion = AssignmentStored(group.group_id, group.generation_id, assignments)
+
+
+def assignment_stored(group: Group, done: AssignmentStored, now_ms: int, effects: Effects) -> None:
+    """The assignment is durable: tell everybody who waits. Nothing, if the group has moved on
+    meanwhile.
+    """
+    if (
+        group.state is not GroupState.COMPLETING_REBALANCE
+        or group.generation_id != done.generation_id
+    ):
+        return
+    completing_since_ms = group.state_timestamp_ms or now_ms
+    group.transition(GroupState.STABLE, now_ms)
+    for member in group.members.values():
+        member.assignment = done.assignments.get(member.member_id, b"")
+        if member.parked_sync is not None:
+            effects.replies.append(Reply(member.parked_sync, _assignment_answer(group, member)))
+            member.parked_sync = None
+            start_session(group, member, member.session_timeout_ms, now_ms, effects)
+    effects.tell(
+        now_ms,
+        "generation_completed",
+        group.group_id,
+        generation_id=group.generation_id,
+        leader=group.leader,
+        members=len(group.members),
+        sync_ms=now_ms - completing_since_ms,
+        duration_ms=now_ms - group.rebalance_began_ms,
+    )
+
+
+def assignment_failed(
+    shard: "Shard",
+    group: Group,
+    done: AssignmentStored,
+    error: ErrorCode,
+    now_ms: int,
+    effects: Effects,
+) -> None:
+    """The assignment could not be logged: everybody who waits is told, and the group begins anew
+    (S80).
+    """
+    if (
+        group.state is not GroupState.COMPLETING_REBALANCE
+        or group.generation_id != done.generation_id
+    ):
+        return
+    fail_syncs(group, error, now_ms, effects)
+    prepare_rebalance(shard, group, now_ms, effects, Cause.APPEND_FAILURE)
+
+
+def sync_timer_fired(shard: "Shard", group: Group, now_ms: int, effects: Effects) -> None:
+    """Whoever has not synced by now is removed, static members too, and the group begins anew
+    (S82).
+
+    A generation's timer is replaced or cancelled by the next one, so it never meets another
+    generation (S84).
+    """
+    if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+        return
+    late = [
+        group.members[member_id] for member_id in group.members if member_id in group.pending_syncs
+    ]
+    if not late:
+        return
+    for member in late:
+        remove_member(group, member, now_ms, effects, "sync timeout")
+    prepare_rebalance(shard, group, now_ms, effects, Cause.SYNC_TIMEOUT, late[0])

@@ -1,0 +1,271 @@
+"""From a declaration and a version to the source of `decode(buffer, position, end) -> message`.
+
+The function is one straight line: neighbouring fixed-width values (and the first byte of a compact
+length behind them) share one `struct` call, arrays are loops in place, strings are sliced where
+they stand. Every length is checked against `end` and every count against the bytes left and the
+element budget before anything is allocated.
+"""
+
+import struct as struct_module
+from typing import Any
+
+from protocol import primitives
+from protocol.schema import FieldType, WireField, fields_of, minimum_size, tagged, untagged
+from protocol.wire import Message, Struct
+
+
+class DecodeEmitter:
+    """Collects the lines of one decode function and the names they need."""
+
+    def __init__(self, cls: type[Message], version: int) -> None:
+        """Emit for one message class and version."""
+        self.cls = cls
+        self.version = version
+        self.flexible = cls.flexible is not None and version >= cls.flexible
+        self.names: dict[str, Any] = {
+            "new": object.__new__,
+            **{name: getattr(primitives, name) for name in _PRIMITIVES},
+        }
+        self._lines: list[str] = []
+        self._depth = 1
+        self._run: list[tuple[str, str]] = []
+        self._serial = 0
+        self._budgeted = False
+
+    def source(self) -> str:
+        """The text of the whole function."""
+        label = f"{self.cls.__name__} v{self.version}"
+        self._structure(self.cls, "m", self.cls.__name__)
+        self._flush()
+        too_far = "p > end" if self.cls.open_ended else "p != end"
+        self._line(f"if {too_far}: refuse_leftover({label!r}, p, end)")
+        self._line("return m")
+        head = ["def decode(buf, p, end):", f'    """{label}: compiled from its declaration."""']
+        if self._budgeted:
+            head.append(f"    budget = {self.cls.element_budget}")
+        return "\n".join(head + self._lines) + "\n"
+
+    def _line(self, text: str) -> None:
+        self._lines.append("    " * self._depth + text)
+
+    def _name(self, stem: str) -> str:
+        self._serial += 1
+        return f"{stem}{self._serial}"
+
+    def _fixed(self, target: str, char: str) -> None:
+        self._run.append((target, char))
+
+    def _flush(self) -> None:
+        """Write the pending run of fixed-width values as one unpack."""
+        if not self._run:
+            return
+        run, self._run = self._run, []
+        chars = "".join(char for _, char in run)
+        size = struct_module.calcsize(">" + chars)
+        if chars == "B":
+            self._line(f"{run[0][0]} = buf[p]; p += 1")
+            return
+        unpack = f"unpack_{chars.replace('?', 'bool')}"
+        self.names[unpack] = struct_module.Struct(">" + chars).unpack_from
+        targets = ", ".join(target for target, _ in run) + ("," if len(run) == 1 else "")
+        self._line(f"{targets} = {unpack}(buf, p); p += {size}")
+
+    def _structure(self, cls: type[Struct], target: str, where: str) -> None:
+        """The fields of a structure into a new object named `target`."""
+        self.names[cls.__name__] = cls
+        self._line(f"{target} = new({cls.__name__})")
+        in_line = untagged(cls, self.version)
+        carried = {f.name for f in in_line}
+        for field in fields_of(cls):
+            if field.name not in carried:
+                self._line(f"{target}.{field.name} = {self._constant(field)}")
+        for field in in_line:
+            self._value(
+                field.type,
+                f"{target}.{field.name}",
+                f"{where}.{field.name}",
+                nullable=field.nullable(self.version),
+                max_items=field.declared.max_items,
+            )
+        if self.flexible:
+            self._tags(cls, target, where)
+
+    def _constant(self, field: WireField) -> str:
+        """An expression for a field's default."""
+        default = field.default
+        if default is None or isinstance(default, int | str | bytes | float):
+            return repr(default)
+        if default == []:
+            return "[]"
+        name = f"default_{field.name}"
+        self.names[name] = field.declared.factory
+        return f"{name}()"
+
+    def _tags(self, cls: type[Struct], target: str, where: str) -> None:
+        count = self._name("t")
+        self._fixed(count, "B")
+        self._flush()
+        known = tagged(cls, self.version)
+        if not known:
+            self._line(f"if {count}: p = skip_tags(buf, p, end, {count})")
+            return
+        tag, size, stop = self._name("tag"), self._name("size"), self._name("stop")
+        self._line(f"if {count}:")
+        self._depth += 1
+        self._line(f"{count}, p = tag_count(buf, p, {count})")
+        self._line(f"for _ in range({count}):")
+        self._depth += 1
+        self._line(f"{tag}, p = read_uvarint(buf, p)")
+        self._line(f"{size}, p = read_uvarint(buf, p); {stop} = p + {size}")
+        self._line(f"if {stop} > end: refuse_length({where + ' tag'!r}, {size}, end - p)")
+        for index, field in enumerate(known):
+            self._line(f"{'el' if index else ''}if {tag} == {field.declared.tag}:")
+            self._depth += 1
+            name = f"{where}.{field.name}"
+            nullable = field.nullable(self.version)
+            self._value(field.type, f"{target}.{field.name}", name, nullable=nullable)
+            self._flush()
+            self._line(f"if p != {stop}: refuse_leftover({name!r}, p, {stop})")
+            self._depth -= 1
+        self._line(f"else: p = {stop}")
+        self._depth -= 2
+
+    def _value(
+        self,
+        kind: FieldType,
+        target: str,
+        where: str,
+        *,
+        nullable: bool,
+        max_items: int | None = None,
+    ) -> None:
+        if kind.element is not None:
+            self._array(kind.element, target, where, nullable=nullable, max_items=max_items)
+        elif kind.struct is not None:
+            self._nested(kind.struct, target, where, nullable=nullable)
+        elif kind.wire is not None and kind.wire.struct:
+            self._fixed(target, kind.wire.struct)
+        else:
+            assert kind.wire is not None
+            self._sized(kind.wire.kind, target, where, nullable=nullable)
+
+    def _nested(self, cls: type[Struct], target: str, where: str, *, nullable: bool) -> None:
+        if nullable:
+            mark = self._name("n")
+            self._fixed(mark, "b")
+            self._flush()
+            self._line(f"if {mark} < 0: {target} = None")
+            self._line("else:")
+            self._depth += 1
+        self._flush()
+        inner = self._name("s")
+        self._structure(cls, inner, where)
+        self._flush()
+        self._line(f"{target} = {inner}")
+        if nullable:
+            self._depth -= 1
+
+    def _count(self) -> str:
+        """Read an array's count into a variable; -1 stands for null in both encodings."""
+        count = self._name("n")
+        self._fixed(count, "B" if self.flexible else "i")
+        self._flush()
+        if self.flexible:
+            self._line(f"if {count} > 127: {count}, p = uvarint_rest(buf, p, {count})")
+            self._line(f"{count} -= 1")
+        return count
+
+    def _length(self, kind: str, where: str) -> tuple[str, str]:
+        """Read the length of a string or of bytes: (expression of it, test for null)."""
+        length = self._name("n")
+        if not self.flexible:
+            self._fixed(length, "h" if kind == "string" else "i")
+            self._flush()
+            return length, f"{length} == -1"
+        self._fixed(length, "B")
+        self._flush()
+        rest = (
+            f"string_length(buf, p, {length}, {where!r})"
+            if kind == "string"
+            else f"uvarint_rest(buf, p, {length})"
+        )
+        self._line(f"if {length} > 127: {length}, p = {rest}")
+        return f"{length} - 1", f"not {length}"
+
+    def _sized(self, kind: str, target: str, where: str, *, nullable: bool) -> None:
+        length, is_null = self._length(kind, where)
+        if nullable:
+            self._line(f"if {is_null}: {target} = None")
+            self._line("else:")
+            self._depth += 1
+        # A negative length moves `stop` before `p`, so one comparison chain refuses both mistakes.
+        self._line(f"stop = p + {length}")
+        if nullable:
+            self._line(f"if not p <= stop <= end: refuse_length({where!r}, {length}, end - p)")
+        else:
+            self._line("if not p <= stop <= end:")
+            self._line(f"    if {is_null}: refuse_null({where!r})")
+            self._line(f"    refuse_length({where!r}, {length}, end - p)")
+        text = "buf[p:stop].decode()" if kind == "string" else "buf[p:stop]"
+        self._line(f"{target} = {text}; p = stop")
+        if nullable:
+            self._depth -= 1
+
+    def _array(
+        self, element: FieldType, target: str, where: str, *, nullable: bool, max_items: int | None
+    ) -> None:
+        count = self._count()
+        least = max(1, minimum_size(element, self.version, flexible=self.flexible))
+        if nullable:
+            self._line(f"if {count} == -1: {target} = None")
+            self._line("else:")
+            self._depth += 1
+        else:
+            self._line(f"if {count} == -1: refuse_null({where!r})")
+        self._line(
+            f"if not 0 <= {count} * {least} <= end - p: refuse_count({where!r}, {count}, end - p)"
+        )
+        self._budgeted = True
+        budget = self.cls.element_budget
+        bound = min(max_items, budget) if max_items is not None else budget
+        bounds = f"budget < 0 or {count} > {bound}" if bound < budget else "budget < 0"
+        self._line(f"budget -= {count}")
+        self._line(f"if {bounds}: refuse_elements({where!r}, {count})")
+        if element.wire is not None and element.wire.struct and element.wire.kind != "uuid":
+            self.names["unpack_array"] = struct_module.unpack_from
+            self._line(
+                f"{target} = list(unpack_array(f'>{{{count}}}{element.wire.struct}', buf, p))"
+            )
+            self._line(f"p += {count} * {element.wire.size}")
+        else:
+            self._loop(element, count, target, where)
+        if nullable:
+            self._depth -= 1
+
+    def _loop(self, element: FieldType, count: str, target: str, where: str) -> None:
+        items, item = self._name("items"), self._name("e")
+        self._line(f"{items} = []; add_{items} = {items}.append")
+        self._line(f"for _ in range({count}):")
+        self._depth += 1
+        if element.struct is not None:
+            self._structure(element.struct, item, f"{where}[]")
+        else:
+            self._value(element, item, f"{where}[]", nullable=element.optional)
+        self._flush()
+        self._line(f"add_{items}({item})")
+        self._depth -= 1
+        self._line(f"{target} = {items}")
+
+
+_PRIMITIVES = (
+    "uvarint_rest",
+    "string_length",
+    "read_uvarint",
+    "tag_count",
+    "skip_tags",
+    "refuse_null",
+    "refuse_length",
+    "refuse_count",
+    "refuse_elements",
+    "refuse_leftover",
+)

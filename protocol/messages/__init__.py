@@ -1,0 +1,1 @@
+"""One file per API: its request, its response, what each version added. None imports another."""

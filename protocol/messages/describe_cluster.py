@@ -1,0 +1,57 @@
+"""DescribeCluster (api key 60): brokers, controller and cluster id (KIP-700). Flexible from v0.
+
+v1   endpoint_type, to ask controllers (KIP-919)
+v2   fenced brokers (KIP-1073)
+"""
+
+from protocol.api_keys import ApiKey
+from protocol.wire import (
+    AUTHORIZED_OPERATIONS_OMITTED,
+    Boolean,
+    Int8,
+    Int16,
+    Int32,
+    Message,
+    String,
+    Struct,
+    message,
+    since,
+    struct,
+)
+
+BROKERS = 1
+CONTROLLERS = 2
+
+
+@message(api_key=ApiKey.DESCRIBE_CLUSTER, flexible=0)
+class DescribeClusterRequest(Message):
+    """What is asked; the endpoint type is one of the constants above."""
+
+    include_cluster_authorized_operations: Boolean
+    endpoint_type: Int8 = since(1, default=BROKERS)
+    include_fenced_brokers: Boolean = since(2, default=False)
+
+
+@struct
+class DescribeClusterResponseBroker(Struct):
+    """Where to reach a broker."""
+
+    broker_id: Int32
+    host: String
+    port: Int32
+    rack: String | None = None
+    is_fenced: Boolean = since(2, default=False)
+
+
+@message(api_key=ApiKey.DESCRIBE_CLUSTER, flexible=0)
+class DescribeClusterResponse(Message):
+    """The cluster as this broker knows it."""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16
+    error_message: String | None = None
+    endpoint_type: Int8 = since(1, default=BROKERS)
+    cluster_id: String
+    controller_id: Int32 = -1
+    brokers: list[DescribeClusterResponseBroker]
+    cluster_authorized_operations: Int32 = AUTHORIZED_OPERATIONS_OMITTED

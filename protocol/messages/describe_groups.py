@@ -1,0 +1,66 @@
+"""DescribeGroups (api key 15): a group's state, protocol and members.
+
+v1   throttle time (KIP-124)
+v2   clients throttle themselves (KIP-219)
+v3   authorized operations (KIP-430)
+v4   group_instance_id (KIP-345)
+v5   flexible (KIP-482)
+v6   error_message, and GROUP_ID_NOT_FOUND for what was Dead without an error before (KIP-1043)
+"""
+
+from protocol.api_keys import ApiKey
+from protocol.wire import (
+    AUTHORIZED_OPERATIONS_OMITTED,
+    Boolean,
+    Bytes,
+    Int16,
+    Int32,
+    Message,
+    String,
+    Struct,
+    message,
+    since,
+    struct,
+)
+
+
+@message(api_key=ApiKey.DESCRIBE_GROUPS, flexible=5)
+class DescribeGroupsRequest(Message):
+    """The groups by id."""
+
+    groups: list[String]
+    include_authorized_operations: Boolean = since(3, default=False)
+
+
+@struct
+class DescribeGroupsResponseMember(Struct):
+    """A member, with its metadata for the chosen protocol and its assignment."""
+
+    member_id: String
+    group_instance_id: String | None = since(4, default=None)
+    client_id: String
+    client_host: String
+    member_metadata: Bytes
+    member_assignment: Bytes
+
+
+@struct
+class DescribeGroupsResponseGroup(Struct):
+    """One group; `protocol_data` is the name of the chosen protocol."""
+
+    error_code: Int16
+    error_message: String | None = since(6, default=None)
+    group_id: String
+    group_state: String
+    protocol_type: String
+    protocol_data: String
+    members: list[DescribeGroupsResponseMember]
+    authorized_operations: Int32 = since(3, default=AUTHORIZED_OPERATIONS_OMITTED)
+
+
+@message(api_key=ApiKey.DESCRIBE_GROUPS, flexible=5)
+class DescribeGroupsResponse(Message):
+    """The groups in the order of the request."""
+
+    throttle_time_ms: Int32 = since(1, default=0)
+    groups: list[DescribeGroupsResponseGroup]

@@ -1,0 +1,84 @@
+"""OffsetCommit (api key 8): note how far a group has read.
+
+v2   the first one served: retention_time_ms
+v3   throttle time (KIP-124)
+v4   clients throttle themselves (KIP-219)
+v5   no retention_time_ms (KIP-211)
+v6   committed_leader_epoch (KIP-320)
+v7   group_instance_id (KIP-345)
+v8   flexible (KIP-482)
+v9   may carry a member epoch (KIP-848)
+v10  topic ids in place of names (KIP-848)
+"""
+
+from protocol.api_keys import ApiKey
+from protocol.wire import (
+    ZERO_UUID,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    Uuid,
+    message,
+    since,
+    struct,
+    until,
+)
+
+
+@struct
+class OffsetCommitRequestPartition(Struct):
+    """The next offset to read of one partition, with the client's own note."""
+
+    partition_index: Int32
+    committed_offset: Int64
+    committed_leader_epoch: Int32 = since(6, default=-1)
+    committed_metadata: String | None
+
+
+@struct
+class OffsetCommitRequestTopic(Struct):
+    """A topic by name (to v9) or by id."""
+
+    name: String = until(9, default="")
+    topic_id: Uuid = since(10, default=ZERO_UUID)
+    partitions: list[OffsetCommitRequestPartition]
+
+
+@message(api_key=ApiKey.OFFSET_COMMIT, flexible=8)
+class OffsetCommitRequest(Message):
+    """Generation -1 and an empty member id: a commit from outside the group's life."""
+
+    group_id: String
+    generation_id_or_member_epoch: Int32 = -1
+    member_id: String
+    group_instance_id: String | None = since(7, default=None)
+    retention_time_ms: Int64 = until(4, default=-1)
+    topics: list[OffsetCommitRequestTopic]
+
+
+@struct
+class OffsetCommitResponsePartition(Struct):
+    """What became of one partition's commit."""
+
+    partition_index: Int32
+    error_code: Int16
+
+
+@struct
+class OffsetCommitResponseTopic(Struct):
+    """The partitions of one topic, named as in the request."""
+
+    name: String = until(9, default="")
+    topic_id: Uuid = since(10, default=ZERO_UUID)
+    partitions: list[OffsetCommitResponsePartition]
+
+
+@message(api_key=ApiKey.OFFSET_COMMIT, flexible=8)
+class OffsetCommitResponse(Message):
+    """No top-level error: a group's error stands on every partition."""
+
+    throttle_time_ms: Int32 = since(3, default=0)
+    topics: list[OffsetCommitResponseTopic]

@@ -1,0 +1,112 @@
+"""Reading message sets of magic 0 and 1, as Kafka wrote them before 0.11 (KIP-31, KIP-32).
+
+One entry is offset, length, CRC-32 (of gzip's kind), magic, attributes, in magic 1 a timestamp, key
+and value, each behind a 4-byte length. A compressed entry wraps a whole message set in its value:
+the inner offsets are absolute in magic 0; in magic 1 they count from 0 and the wrapper has the last
+one's. They are read so that old data directories stay legible. Nothing writes them.
+"""
+
+import struct
+
+from protocol.compression import decompress
+from protocol.errors import MalformedFrame
+from protocol.record_batch import BatchHeader, Compression, Record, check_crc, iterate_batches
+
+_INT32 = struct.Struct(">i")
+
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_LZ4_HAS_CONTENT_SIZE = 0x08
+_MASK = 0xFFFFFFFF
+_PRIME_1, _PRIME_2, _PRIME_3, _PRIME_4, _PRIME_5 = (
+    2654435761, 2246822519, 3266489917, 668265263, 374761393,
+)  # fmt: skip
+
+
+def decode_legacy(buffer: bytes, header: BatchHeader, position: int = 0) -> list[Record]:
+    """The records of the entry at `position`: one, or all that a compressed entry wraps.
+
+    Raises:
+        MalformedFrame: cut off, damaged (inner CRCs are checked), or wrapped twice.
+    """
+    if position + header.length_bytes > len(buffer):
+        raise MalformedFrame(f"a message of {header.length_bytes} bytes at {position} is cut off")
+    key, value = _key_and_value(buffer, header, position)
+    if not header.compression:
+        return [Record(header.base_offset, header.base_timestamp_ms, key, value)]
+    if value is None:
+        raise MalformedFrame(f"a compressed message without a value at offset {header.base_offset}")
+    if header.magic == 0 and header.compression == Compression.LZ4:
+        value = _with_right_lz4_checksum(value)
+    inner = decompress(header.compression, value)
+    records = []
+    for start, entry in iterate_batches(inner):
+        if entry.compression or entry.magic != header.magic:
+            raise MalformedFrame(f"a wrapped message of another kind at offset {entry.base_offset}")
+        if not check_crc(inner, entry, start):
+            raise MalformedFrame(f"the CRC of the wrapped message at byte {start} is wrong")
+        timestamp_ms = (
+            header.base_timestamp_ms if header.log_append_time else entry.base_timestamp_ms
+        )
+        inner_key, inner_value = _key_and_value(inner, entry, start)
+        records.append(Record(entry.base_offset, timestamp_ms, inner_key, inner_value))
+    if not records:
+        raise MalformedFrame(f"a compressed message that wraps nothing at {header.base_offset}")
+    if header.magic == 0:
+        return records
+    shift = header.base_offset - records[-1].offset
+    return [record._replace(offset=record.offset + shift) for record in records]
+
+
+def _key_and_value(
+    buffer: bytes, header: BatchHeader, position: int
+) -> tuple[bytes | None, bytes | None]:
+    end = position + header.length_bytes
+    key, position = _bytes(buffer, position + (26 if header.magic else 18), end)
+    value, position = _bytes(buffer, position, end)
+    if position != end:
+        raise MalformedFrame(f"a message has {end - position} bytes after its value")
+    return key, value
+
+
+def _bytes(buffer: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    if position + 4 > end:
+        raise MalformedFrame(f"a message ends within a length at byte {position}")
+    (size,) = _INT32.unpack_from(buffer, position)
+    position += 4
+    if size == -1:
+        return None, position
+    if size < 0 or position + size > end:
+        raise MalformedFrame(f"{size} bytes at byte {position} of a message that ends at {end}")
+    return buffer[position : position + size], position + size
+
+
+def _with_right_lz4_checksum(frame: bytes) -> bytes:
+    """The LZ4 frame with the header checksum its format asks for.
+
+    For magic 0 Kafka computed it over the frame's magic too (KAFKA-3160), and decoders refuse that.
+    """
+    if frame[:4] != _LZ4_MAGIC or len(frame) < 15:
+        raise MalformedFrame("an LZ4 message has no LZ4 frame")
+    end = 14 if frame[4] & _LZ4_HAS_CONTENT_SIZE else 6
+    return frame[:end] + bytes(((_xxh32_of_few(frame[4:end]) >> 8) & 0xFF,)) + frame[end + 1 :]
+
+
+def _xxh32_of_few(data: bytes) -> int:
+    """xxHash32 with seed 0 of fewer than 16 bytes: what checksums an LZ4 frame's descriptor."""
+    assert len(data) < 16, "the long form of the hash is not needed here"
+    value = (_PRIME_5 + len(data)) & _MASK
+    whole = len(data) & ~3
+    for start in range(0, whole, 4):
+        word = int.from_bytes(data[start : start + 4], "little")
+        value = (value + word * _PRIME_3) & _MASK
+        value = (_rotated(value, 17) * _PRIME_4) & _MASK
+    for byte in data[whole:]:
+        value = (value + byte * _PRIME_5) & _MASK
+        value = (_rotated(value, 11) * _PRIME_1) & _MASK
+    value = ((value ^ value >> 15) * _PRIME_2) & _MASK
+    value = ((value ^ value >> 13) * _PRIME_3) & _MASK
+    return value ^ value >> 16
+
+
+def _rotated(value: int, bits: int) -> int:
+    return (value << bits | value >> (32 - bits)) & _MASK

@@ -1,0 +1,1 @@
+"""What the codec tests share: every message, instances of them, a slow codec, peers' codecs."""

@@ -1,0 +1,42 @@
+"""Every declared message and every version of it, found in protocol/messages by import."""
+
+import importlib
+import pkgutil
+
+import protocol.messages
+from protocol.wire import Message
+
+
+def _find() -> list[type[Message]]:
+    found = []
+    for module_info in pkgutil.iter_modules(protocol.messages.__path__):
+        module = importlib.import_module(f"protocol.messages.{module_info.name}")
+        found += [
+            value
+            for value in vars(module).values()
+            if isinstance(value, type)
+            and issubclass(value, Message)
+            and value.__module__ == module.__name__
+        ]
+    return sorted(found, key=lambda cls: cls.__name__)
+
+
+MESSAGES = _find()
+REQUESTS = [cls for cls in MESSAGES if cls.__name__.endswith("Request")]
+RESPONSES = [cls for cls in MESSAGES if cls.__name__.endswith("Response")]
+
+
+def versions_of(cls: type[Message]) -> range:
+    """The versions a message is declared for."""
+    first, last = cls.versions
+    return range(first, last + 1)
+
+
+def pairs(messages: list[type[Message]]) -> list[tuple[type[Message], int]]:
+    """(message, version) for each version of each message."""
+    return [(cls, version) for cls in messages for version in versions_of(cls)]
+
+
+def pair_id(value: object) -> str:
+    """How a message or version reads in the name of a test."""
+    return value.__name__ if isinstance(value, type) else f"v{value}"

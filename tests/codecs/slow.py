@@ -1,0 +1,86 @@
+"""A second encoder, as plain as can be: it walks the declaration and compiles nothing.
+
+It says what the compiled one must write, and can put tags nobody knows into every structure.
+"""
+
+import struct as struct_module
+from collections.abc import Iterator
+from typing import Any
+
+from protocol.schema import FieldType, WireField, fields_of
+from protocol.wire import Message, Struct
+
+# A tag that no schema defines, with bytes that look like more tags.
+UNKNOWN_TAGS = ((100, b""), (20_000, b"\x01\x02\x03" * 50))
+
+
+def encode(message: Message, version: int, *, unknown_tags: bool = False) -> bytes:
+    """The body of a message; with `unknown_tags` every tag section has two more of them."""
+    flexible = message.flexible is not None and version >= message.flexible
+    return b"".join(_Writer(version, flexible, unknown_tags).struct(message))
+
+
+def uvarint(value: int) -> bytes:
+    """An unsigned varint."""
+    out = b""
+    while value > 127:
+        out += bytes((value % 128 + 128,))
+        value //= 128
+    return out + bytes((value,))
+
+
+class _Writer:
+    def __init__(self, version: int, flexible: bool, unknown_tags: bool) -> None:
+        self.version = version
+        self.flexible = flexible
+        self.unknown_tags = unknown_tags
+
+    def struct(self, value: Struct) -> Iterator[bytes]:
+        fields = [field for field in fields_of(type(value)) if field.present(self.version)]
+        for field in fields:
+            if field.declared.tag is None:
+                yield from self.field(field, getattr(value, field.name))
+        if self.flexible:
+            yield from self.tags([f for f in fields if f.declared.tag is not None], value)
+
+    def tags(self, fields: list[WireField], value: Struct) -> Iterator[bytes]:
+        written = {}
+        for field in fields:
+            inner = getattr(value, field.name)
+            if inner != field.default:
+                written[field.declared.tag] = b"".join(self.field(field, inner))
+        if self.unknown_tags:
+            written.update(UNKNOWN_TAGS)
+        yield uvarint(len(written))
+        for tag in sorted(written):
+            yield uvarint(tag) + uvarint(len(written[tag])) + written[tag]
+
+    def field(self, field: WireField, value: Any) -> Iterator[bytes]:
+        nullable = field.nullable(self.version)
+        if field.type.struct is not None and nullable:
+            yield b"\xff" if value is None else b"\x01"
+            if value is None:
+                return
+        yield from self.value(field.type, value)
+
+    def value(self, kind: FieldType, value: Any) -> Iterator[bytes]:
+        if kind.struct is not None:
+            yield from self.struct(value)
+        elif kind.element is not None:
+            yield self.length("i", None if value is None else len(value))
+            for item in value or ():
+                yield from self.value(kind.element, item)
+        elif kind.wire is not None and kind.wire.struct:
+            yield struct_module.pack(">" + kind.wire.struct, value)
+        else:
+            assert kind.wire is not None
+            data = value.encode() if isinstance(value, str) else value
+            yield self.length(
+                "h" if kind.wire.kind == "string" else "i", None if data is None else len(data)
+            )
+            yield data or b""
+
+    def length(self, char: str, length: int | None) -> bytes:
+        if self.flexible:
+            return uvarint(0 if length is None else length + 1)
+        return struct_module.pack(">" + char, -1 if length is None else length)

@@ -1,0 +1,56 @@
+"""Every version of every message decodes to what was encoded, as the plain encoder writes it."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol.frames import decode_response
+from protocol.wire import Message
+from tests.codecs import slow
+from tests.codecs.catalogue import MESSAGES, RESPONSES, pair_id, versions_of
+from tests.codecs.instances import messages, project
+
+_SETTINGS = settings(max_examples=25, deadline=None, derandomize=True)
+
+
+@pytest.mark.parametrize("cls", MESSAGES, ids=pair_id)
+def test_every_version_round_trips(cls: type[Message]) -> None:
+    @_SETTINGS
+    @given(messages(cls))
+    def check(full: Message) -> None:
+        for version in versions_of(cls):
+            message = project(full, version)
+            data = full.encode(version) if version == cls.versions[1] else message.encode(version)
+            assert data == slow.encode(message, version), f"v{version}"
+            assert cls.decode(data, version) == message, f"v{version}"
+
+    check()
+
+
+@pytest.mark.parametrize("cls", [cls for cls in MESSAGES if cls.flexible is not None], ids=pair_id)
+def test_tags_nobody_knows_are_skipped_in_every_structure(cls: type[Message]) -> None:
+    @_SETTINGS
+    @given(messages(cls))
+    def check(full: Message) -> None:
+        assert cls.flexible is not None
+        for version in range(max(cls.flexible, cls.versions[0]), cls.versions[1] + 1):
+            message = project(full, version)
+            data = slow.encode(message, version, unknown_tags=True)
+            assert cls.decode(data, version) == message, f"v{version}"
+
+    check()
+
+
+@pytest.mark.parametrize("cls", RESPONSES, ids=pair_id)
+def test_a_framed_response_is_length_header_and_body(cls: type[Message]) -> None:
+    @_SETTINGS
+    @given(messages(cls), st.integers(-(2**31), 2**31 - 1))
+    def check(full: Message, correlation_id: int) -> None:
+        for version in versions_of(cls):
+            message = project(full, version)
+            frame = cls.framer(version)(message, correlation_id)
+            assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+            assert frame.endswith(message.encode(version))
+            assert decode_response(cls, frame[4:], version) == (correlation_id, message)
+
+    check()

@@ -1,0 +1,81 @@
+"""The rules of this code base that no linter knows: `python -m tests.tidy`, part of `make lint`.
+
+File and function sizes, module docstrings, names we do not use, what is left undone, and what the pure packages may not call.
+Each finding is one line: file, line, rule and remedy.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("protocol", "storage", "coordinator", "coterie", "benchmarks", "demo", "tests")
+PURE = ("protocol", "storage", "coordinator")
+
+MAX_FILE_LINES = 500  # a file that long has two subjects
+MAX_FUNCTION_LINES = 70  # what one sees at once
+VAGUE_NAMES = re.compile(r"(^|_)(util|utils|helper|helpers|manager|managers|misc|common)(_|$|\.)")
+UNDONE = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+IMPURE_CALLS = {"open", "print", "input", "exec", "eval"}
+# The one place that compiles code: our own declarations (ADR 0002).
+EXEC_ALLOWED = {"protocol/compile.py"}
+
+
+def findings(path: Path) -> Iterator[str]:
+    """What is untidy in one file."""
+    name = path.relative_to(ROOT).as_posix()
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    if len(lines) > MAX_FILE_LINES:
+        yield f"{name}: {len(lines)} lines, at most {MAX_FILE_LINES}: split it by subject"
+    if VAGUE_NAMES.search(path.stem):
+        yield f"{name}: the name says nothing: call it by what it does"
+    for number, line in enumerate(lines, 1):
+        if UNDONE.search(line) and path.name != "tidy.py":
+            yield f"{name}:{number}: undone work belongs into an issue, not into the code"
+    tree = ast.parse(text)
+    if lines and not ast.get_docstring(tree):
+        yield f"{name}:1: no module docstring: say what it is and what always holds"
+    yield from _functions(tree, name)
+    if name.split("/")[0] in PURE:
+        yield from _impure(tree, name)
+
+
+def _functions(tree: ast.Module, name: str) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > MAX_FUNCTION_LINES:
+                yield f"{name}:{node.lineno}: {node.name} has {length} lines, at most {MAX_FUNCTION_LINES}"
+
+
+def _impure(tree: ast.Module, name: str) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in IMPURE_CALLS
+            and name not in EXEC_ALLOWED
+        ):
+            yield f"{name}:{node.lineno}: {node.func.id}() in a pure package"
+
+
+def main() -> int:
+    """Print every finding; the exit status says whether there was one."""
+    files = sorted(
+        path
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
+        if "golden" not in path.parts
+    )
+    found = [finding for path in files for finding in findings(path)]
+    for finding in found:
+        print(finding)
+    print(f"tidy: {len(files)} files, {len(found)} findings")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

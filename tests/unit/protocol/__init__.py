@@ -1,0 +1,1 @@
+"""Tests of protocol/: frames, codecs, records of the offsets topic."""

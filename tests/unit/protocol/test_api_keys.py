@@ -1,0 +1,83 @@
+"""Names, numbers and versions, against the declarations and against what kafka-python knows."""
+
+import kafka.errors
+import pytest
+from kafka.protocol.api_key import ApiKey as PeerApiKey
+from kio.schema.errors import ErrorCode as KioErrorCode
+
+from protocol.api_keys import ADVERTISED_MINIMUM, SERVED_VERSIONS, ApiKey
+from protocol.errors import ErrorCode
+from protocol.wire import Message
+from tests.codecs.catalogue import MESSAGES, REQUESTS, RESPONSES, pair_id
+
+
+def test_every_api_has_versions_a_request_and_a_response() -> None:
+    assert set(SERVED_VERSIONS) == set(ApiKey)
+    assert {cls.api_key for cls in REQUESTS} == set(ApiKey)
+    assert {cls.api_key for cls in RESPONSES} == set(ApiKey)
+    assert len(REQUESTS) == len(RESPONSES) == len(ApiKey)
+
+
+@pytest.mark.parametrize("cls", [*REQUESTS, *RESPONSES], ids=pair_id)
+def test_messages_have_the_served_versions_and_their_apis_name(cls: type[Message]) -> None:
+    assert cls.api_key is not None
+    key = ApiKey(cls.api_key)
+    assert cls.versions == SERVED_VERSIONS[key]
+    api = "".join(word.capitalize() for word in key.name.split("_"))
+    assert cls.__name__ in (f"{api}Request", f"{api}Response")
+    assert cls.__module__ == f"protocol.messages.{key.name.lower()}"
+
+
+def test_requests_and_responses_become_flexible_together() -> None:
+    flexible = {cls.api_key: cls.flexible for cls in REQUESTS}
+    assert flexible == {cls.api_key: cls.flexible for cls in RESPONSES}
+
+
+def test_what_is_no_api_is_a_log_record_or_a_consumers_payload() -> None:
+    assert {cls.__name__ for cls in MESSAGES if cls.api_key is None} == {
+        "ConsumerProtocolAssignment",
+        "ConsumerProtocolSubscription",
+        "GroupMetadataKey",
+        "GroupMetadataValue",
+        "OffsetCommitKey",
+        "OffsetCommitValue",
+    }
+
+
+def test_only_produce_announces_more_than_is_served() -> None:
+    assert ADVERTISED_MINIMUM == {ApiKey.PRODUCE: 0}
+
+
+def test_api_keys_are_kafkas() -> None:
+    theirs = {member.value: member.name for member in PeerApiKey}
+    for key in ApiKey:
+        assert theirs[key.value].replace("_", "").lower() == key.name.replace("_", "").lower()
+
+
+def test_error_codes_are_kios() -> None:
+    theirs = {error.value: error.name.upper() for error in KioErrorCode}
+    assert {error.value: error.name for error in ErrorCode} == theirs
+
+
+# Where kafka-python has an old name of Kafka's, or one of its own.
+_KAFKA_PYTHONS_OWN = {
+    -1: "UNKNOWN",
+    0: "NO_ERROR",
+    6: "NOT_LEADER_FOR_PARTITION",
+    10: "MESSAGE_SIZE_TOO_LARGE",
+    17: "INVALID_TOPIC",
+    39: "INVALID_REPLICATION_ASSIGNMENT",
+}
+
+
+def test_error_codes_are_kafka_pythons() -> None:
+    theirs = {
+        error.errno: error.message
+        for error in vars(kafka.errors).values()
+        if isinstance(error, type)
+        and issubclass(error, kafka.errors.BrokerResponseError)
+        and error.errno is not None
+    }
+    ours = {error.value: error.name for error in ErrorCode if error.value in theirs}
+    assert len(ours) == len(theirs) > 120
+    assert {**ours, **_KAFKA_PYTHONS_OWN} == theirs

@@ -1,0 +1,49 @@
+"""The code that the compiler makes for a few messages, kept in tests/golden/codecs.
+
+So a change of the compiler is reviewed as the code it makes. `pytest --rewrite` writes the files
+anew.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from protocol.compile import source_of
+from protocol.messages.fetch import FetchResponse
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.wire import Message
+
+_GOLDEN = Path(__file__).parents[2] / "golden" / "codecs"
+
+_CODECS = [
+    (HeartbeatRequest, 4, "decode"),
+    (HeartbeatResponse, 4, "frame"),
+    (JoinGroupRequest, 7, "decode"),
+    (JoinGroupResponse, 7, "frame"),
+    (OffsetCommitRequest, 2, "decode"),
+    (FetchResponse, 12, "encode"),
+    (FetchResponse, 12, "decode"),
+]
+
+
+@pytest.mark.parametrize(
+    ("cls", "version", "direction"),
+    _CODECS,
+    ids=[f"{cls.__name__}-v{version}-{direction}" for cls, version, direction in _CODECS],
+)
+def test_the_compiler_makes_the_code_it_made(
+    cls: type[Message], version: int, direction: str, rewrite: bool
+) -> None:
+    source, _ = source_of(cls, direction, version)
+    path = _GOLDEN / f"{cls.__name__}_v{version}_{direction}.py.txt"
+    if rewrite:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+    assert source == path.read_text(), "run pytest --rewrite and read the diff"
+
+
+def test_no_golden_file_is_left_behind() -> None:
+    names = {f"{cls.__name__}_v{version}_{direction}.py.txt" for cls, version, direction in _CODECS}
+    assert {path.name for path in _GOLDEN.iterdir()} == names

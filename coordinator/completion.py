@@ -3,11 +3,13 @@ callbacks.
 
 The shard keeps one beside each append that has a sequel and hands it to the verb it came from (spec
 section 14.2: joins, syncs and static replacements change memory first and compensate by hand).
+Each names the group itself: one that was deleted and made again meanwhile is another group, though
+its id and generation may be the same.
 """
 
 from typing import NamedTuple
 
-from coordinator.group import Protocols
+from coordinator.group import Group, Protocols
 
 
 class GroupCreated(NamedTuple):
@@ -15,7 +17,7 @@ class GroupCreated(NamedTuple):
     is told.
     """
 
-    group_id: str
+    group: Group
 
 
 class AssignmentStored(NamedTuple):
@@ -23,7 +25,7 @@ class AssignmentStored(NamedTuple):
     (spec section 5).
     """
 
-    group_id: str
+    group: Group
     generation_id: int
     assignments: dict[str, bytes]
 
@@ -33,7 +35,8 @@ class StaticMemberReplaced(NamedTuple):
     restored (spec 8).
     """
 
-    group_id: str
+    group: Group
+    generation_id: int
     group_instance_id: str
     member_id: str
     old_member_id: str

@@ -10,7 +10,7 @@ Invariant: an answer that depends on records is not in the effects that carry th
 """
 
 from collections.abc import Hashable
-from enum import Enum
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from protocol.messages.log_records import (
@@ -33,8 +33,8 @@ Undo = tuple[dict[Any, Any], Any, Any]
 ABSENT: Any = object()
 
 
-class TimerKind(Enum):
-    """The timers of spec section 13 that the coordinator arms."""
+class TimerKind(StrEnum):
+    """The timers of spec section 13 that the coordinator arms; strings, for they stand in keys."""
 
     PENDING = "pending"  # an id handed out with MEMBER_ID_REQUIRED that has not joined yet
     SESSION = "session"  # a member that may have died; also the fixed five minutes of a new member

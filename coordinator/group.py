@@ -12,7 +12,7 @@ CompletingRebalance
     Everybody knows the generation; followers wait for the leader's assignment, syncs park. The
     assignment is durable -> Stable. A change of membership -> PreparingRebalance.
 Stable
-    Everybody has an assignment. A join, leave, expiry or changed subscription -> PreparingRebalance.
+    Everybody has an assignment. A join, leave, expiry or new subscription -> PreparingRebalance.
 Dead
     The partition was given up; whoever still asks is told to look elsewhere.
 
@@ -21,7 +21,7 @@ Invariants: `supported_protocols` counts, per protocol name, the members that of
 `static_members` maps instance ids to members of this group only.
 """
 
-from enum import Enum
+from enum import StrEnum
 from typing import Any
 
 from protocol.errors import MalformedFrame
@@ -32,7 +32,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 Protocols = tuple[tuple[str, bytes], ...]
 
 
-class GroupState(Enum):
+class GroupState(StrEnum):
     """The states, by their names on the wire."""
 
     EMPTY = "Empty"
@@ -178,7 +178,8 @@ class Group:
         self.rebalance_began_ms = 0
         # The generation whose leader has handed in its assignment, be it durable yet or not.
         self.assigned_generation = -1
-        # What the members of the last generation said they read; None before the first one.
+        # What the members of the last generation said they read; None before the first one, and
+        # for other types than consumers.
         self.subscriptions: list[bytes] | None = None
         self.subscribed_topics_: frozenset[str] | None = None
 
@@ -344,7 +345,8 @@ class Group:
 
     def note_subscriptions(self, subscriptions: list[bytes]) -> None:
         """Keep the metadata of a generation as it begins; who joins later does not count yet."""
-        self.subscriptions = subscriptions
+        consumers = self.protocol_type == CONSUMER_PROTOCOL_TYPE
+        self.subscriptions = subscriptions if consumers else None
         self.subscribed_topics_ = None
 
     def subscribed_topics(self) -> frozenset[str] | None:

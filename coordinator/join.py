@@ -59,7 +59,7 @@ def join(shard: "Shard", now_ms: int, request: JoinGroupRequest, caller: Caller)
     if created and not effects.records:
         # Kafka 4 persists the group whatever became of this join, refusals included (spec S6).
         effects.records.append(new_group_record(group))
-        effects.completion = GroupCreated(group.group_id)
+        effects.completion = GroupCreated(group)
     return effects
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from coordinator.effects import Effects
 from coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
 from coordinator.identity import identity_error
-from coordinator.replay import Partitions
 from protocol.errors import ErrorCode
 from protocol.messages.log_records import NO_EXPIRY, OffsetCommitKey, OffsetCommitValue
 from protocol.messages.offset_commit import (
@@ -48,41 +47,35 @@ def commit(shard: "Shard", now_ms: int, request: OffsetCommitRequest, version: i
         effects.answer = commit_error(request, error)
         return effects
     largest = shard.config.offset_metadata_max_size
+    # A character has two UTF-16 units at the most, so shorter texts need no counting.
+    largest_sure = largest // 2
     retention_ms = request.retention_time_ms
     expire_ms = now_ms + retention_ms if retention_ms != -1 else NO_EXPIRY
     topics = []
+    records = effects.records
+    group_id = request.group_id
     for topic in request.topics:
+        name, topic_id = topic.name, topic.topic_id
         partitions = []
         for each in topic.partitions:
+            index = each.partition_index
             metadata = each.committed_metadata or ""
-            # Java counts UTF-16 units; only text that may exceed the limit is worth encoding to
-            # count them (quirk 6).
-            if len(metadata) * 2 > largest and len(metadata.encode("utf-16-le")) // 2 > largest:
+            if len(metadata) > largest_sure and _utf16_units(metadata) > largest:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 code = ErrorCode.NONE
-                key = OffsetCommitKey(
-                    group=request.group_id, topic=topic.name, partition=each.partition_index
-                )
-                value = OffsetCommitValue(
-                    offset=each.committed_offset,
-                    leader_epoch=each.committed_leader_epoch,
-                    metadata=metadata,
-                    commit_timestamp=now_ms,
-                    expire_timestamp=expire_ms,
-                    topic_id=topic.topic_id,
-                )
-                effects.records.append((key, value))
-            partitions.append(
-                OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
-            )
-        topics.append(
-            OffsetCommitResponseTopic(
-                name=topic.name, topic_id=topic.topic_id, partitions=partitions
-            )
-        )
-    effects.answer = OffsetCommitResponse(topics=topics)
+                offset, epoch = each.committed_offset, each.committed_leader_epoch
+                value = OffsetCommitValue.of(offset, epoch, metadata, now_ms, expire_ms, topic_id)
+                records.append((OffsetCommitKey.of(group_id, name, index), value))
+            partitions.append(OffsetCommitResponsePartition.of(index, code))
+        topics.append(OffsetCommitResponseTopic.of(name, topic_id, partitions))
+    effects.answer = OffsetCommitResponse.of(0, topics)
     return effects
+
+
+def _utf16_units(text: str) -> int:
+    """The length of a text as Java counts it (quirk 6)."""
+    return len(text.encode("utf-16-le")) // 2
 
 
 def _commit_error(
@@ -169,36 +162,32 @@ def fetch(
         ]
     answer = []
     for topic in topics:
-        partitions = committed.get(topic.name, {})
-        answer.append(
-            OffsetFetchResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    _fetched(index, _current(partitions, index, topic.topic_id))
-                    for index in topic.partition_indexes
-                ],
-            )
-        )
+        name, topic_id = topic.name, topic.topic_id
+        stored = committed.get(name, {})
+        partitions = [
+            _fetched(index, _current(stored.get(index), topic_id))
+            for index in topic.partition_indexes
+        ]
+        answer.append(OffsetFetchResponseTopic.of(name, topic_id, partitions))
     return answer
 
 
-def _current(partitions: Partitions, index: int, topic_id: bytes) -> OffsetCommitValue | None:
+def _current(value: OffsetCommitValue | None, topic_id: bytes) -> OffsetCommitValue | None:
     """A stored offset, unless it was committed for an earlier topic of the same name (S118)."""
-    value = partitions.get(index)
-    if value is None or ZERO_UUID in (topic_id, value.topic_id) or value.topic_id == topic_id:
+    if value is None or value.topic_id == topic_id or ZERO_UUID in (topic_id, value.topic_id):
         return value
     return None
 
 
 def _fetched(index: int, value: OffsetCommitValue | None) -> OffsetFetchResponsePartition:
-    return OffsetFetchResponsePartition(
-        partition_index=index,
-        committed_offset=-1 if value is None else value.offset,
-        committed_leader_epoch=-1 if value is None else value.leader_epoch,
-        metadata="" if value is None else value.metadata,
-        error_code=ErrorCode.NONE,
-    )
+    made: OffsetFetchResponsePartition
+    if value is None:
+        made = OffsetFetchResponsePartition.of(index, -1, -1, "", ErrorCode.NONE)
+    else:
+        made = OffsetFetchResponsePartition.of(
+            index, value.offset, value.leader_epoch, value.metadata, ErrorCode.NONE
+        )
+    return made
 
 
 def delete_offsets(shard: "Shard", request: OffsetDeleteRequest) -> Effects:

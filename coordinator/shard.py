@@ -64,7 +64,7 @@ class Shard:
         partition: int,
         config: GroupConfig,
         new_uuid: Callable[[], str],
-        count_groups: Callable[[], int],
+        max_groups: int,
     ) -> None:
         """A partition that holds nothing yet."""
         self.partition = partition
@@ -76,13 +76,13 @@ class Shard:
         self.logged = LoggedState()
         self.unacknowledged: deque[Effects] = deque()
         self.skipped_records = 0
-        self._count_groups = count_groups
+        self._max_groups = max_groups
 
     # -- groups ------------------------------------------------------------------------------------
 
     def has_room_for_group(self) -> bool:
         """Whether one more group may be created: ids come from peers, so they are bounded."""
-        return self._count_groups() < self.config.max_groups
+        return len(self.groups) < self._max_groups
 
     def create_group(self, group_id: str, now_ms: int, effects: Effects | None = None) -> Group:
         """Make an Empty group; with `effects` it is unmade if the operation's append fails."""
@@ -150,18 +150,19 @@ class Shard:
         for operation in reversed(failed):
             take_back(operation.undo)
         for group_id, group in existed.items():
-            if group_id not in self.groups:
+            if self.groups.get(group_id) is not group:
                 self._dissolve(group, code, effects)
         for operation in failed:
             if operation.held is not None:
                 refused = refuse(operation.request, code, operation.version)
                 _release(operation.to, refused, effects)
+        for operation in reversed(failed):
             if operation.completion is not None:
                 self._failed(operation.completion, code, now_ms, effects)
 
     def _completed(self, completion: Completion, now_ms: int, effects: Effects) -> None:
-        group = self.groups.get(completion.group_id)
-        if group is None:
+        group = completion.group
+        if self.groups.get(group.group_id) is not group:
             return
         if type(completion) is AssignmentStored:
             assignment_stored(group, completion, now_ms, effects)
@@ -171,8 +172,8 @@ class Shard:
     def _failed(
         self, completion: Completion, error: ErrorCode, now_ms: int, effects: Effects
     ) -> None:
-        group = self.groups.get(completion.group_id)
-        if group is None:
+        group = completion.group
+        if self.groups.get(group.group_id) is not group:
             return
         sequel = Effects()
         if type(completion) is AssignmentStored:
@@ -303,7 +304,7 @@ class Shard:
                 effects.replies.append(Reply(member.parked_sync, sync_error(error)))
                 member.parked_sync = None
             effects.cancel(TimerKind.SESSION, group_id, member.member_id)
-        for member_id in group.pending_joins:
+        for member_id in sorted(group.pending_joins):
             effects.cancel(TimerKind.PENDING, group_id, member_id)
         effects.cancel(TimerKind.JOIN, group_id)
         effects.cancel(TimerKind.SYNC, group_id)

@@ -63,7 +63,8 @@ def replace_static_member(
         group.pending_syncs.discard(old_id)
         group.pending_syncs.add(member_id)
     completion = StaticMemberReplaced(
-        group_id=group.group_id,
+        group=group,
+        generation_id=group.generation_id,
         group_instance_id=instance,
         member_id=member_id,
         old_member_id=old_id,
@@ -114,10 +115,10 @@ def replacement_stored(
 
     Before version 9 the leader is named by its old id, so that a restarted leader takes itself for
     a follower and does not assign anew; from version 9 on it leads again and is told to skip the
-    assignment.
+    assignment. Nothing, if the group is in its next generation by now: that has answered.
     """
     member = group.members.get(done.member_id)
-    if member is None or member.parked_join is None:
+    if member is None or group.generation_id != done.generation_id:
         return
     is_leader = group.leader == done.member_id
     skip = done.skips_assignment and is_leader
@@ -134,9 +135,12 @@ def replacement_failed(
 ) -> None:
     """The record failed: restore id, timeouts and protocols, and say so with a blank member id
     (S64).
+
+    Not if the group is in its next generation by now: there the member was answered under its new
+    id, and the record of that generation will name it.
     """
     member = group.members.get(done.member_id)
-    if member is None:
+    if member is None or group.generation_id != done.generation_id:
         return
     to = group.take_join(member)
     group.update(
@@ -145,6 +149,9 @@ def replacement_failed(
     effects.cancel(TimerKind.SESSION, group.group_id, done.member_id)
     member.armed_ms = 0
     group.replace_static(done.group_instance_id, done.member_id, done.old_member_id)
+    if done.member_id in group.pending_syncs:
+        group.pending_syncs.discard(done.member_id)
+        group.pending_syncs.add(done.old_member_id)
     start_session(group, member, member.session_timeout_ms, now_ms, effects)
     if to is not None:
         answer = JoinGroupResponse(

@@ -82,7 +82,7 @@ def _store_assignment(group: Group, request: SyncGroupRequest, effects: Effects)
     assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
     effects.records.append(group_record(group, assignments))
     group.assigned_generation = group.generation_id
-    effects.completion = AssignmentStored(group.group_id, group.generation_id, assignments)
+    effects.completion = AssignmentStored(group, group.generation_id, assignments)
 
 
 def assignment_stored(group: Group, done: AssignmentStored, now_ms: int, effects: Effects) -> None:

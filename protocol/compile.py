@@ -75,3 +75,14 @@ def install_constructor(cls: type[Struct]) -> None:
     source = "\n".join([head, *(body or ["    pass"])]) + "\n"
     constructor = _execute(f"<coterie {cls.__name__} constructor>", source, names, "__init__")
     cls.__init__ = constructor  # type: ignore[method-assign]
+
+
+def install_of(cls: type[Struct]) -> None:
+    """Compile the positional constructor of a declared structure and put it on the class."""
+    fields = [field.name for field in fields_of(cls)]
+    lines = [f"def of({', '.join(fields)}):", "    m = new(made)"]
+    lines += [f"    m.{name} = {name}" for name in fields]
+    source = "\n".join([*lines, "    return m"]) + "\n"
+    names = {"new": object.__new__, "made": cls}
+    function = _execute(f"<coterie {cls.__name__} of>", source, names, "of")
+    cls.of = staticmethod(function)  # type: ignore[method-assign]

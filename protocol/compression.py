@@ -125,6 +125,10 @@ def compress(codec: Compression, data: bytes) -> bytes:
     if codec is Compression.GZIP:
         return bytes(cramjam.gzip.compress(data))
     if codec is Compression.LZ4:
-        return bytes(cramjam.lz4.compress(data))
+        # Kafka's Java reader refuses frames whose blocks refer to each other, the library's
+        # default.
+        compressor = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
+        compressor.compress(data)
+        return bytes(compressor.finish())
     # Level 3 is zstd's own default and Kafka's; the library's is 11, slow for nothing.
     return bytes(cramjam.zstd.compress(data, level=3))

@@ -1,5 +1,5 @@
-"""Record batches from outside: header, framing, checksum, and the fields a broker rewrites (spec
-section 14.1, KIP-98).
+"""Record batches from outside: header, framing, checksum, what a broker rewrites (spec 14.1,
+KIP-98).
 
 A batch of magic 2 is a header of 61 bytes and its records, which may be compressed as one block.
 The CRC covers everything from the attributes on, so that a broker can set base offset and leader
@@ -92,8 +92,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last record the batch was written with; compaction may have removed
-        it."""
+        """The offset of the last record it was written with; compaction may have removed that."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -130,8 +129,7 @@ class BatchHeader(NamedTuple):
 
 
 class InvalidRecord(MalformedFrame):
-    """A whole, undamaged batch that breaks a rule for producers: INVALID_RECORD where damage is
-    CORRUPT_MESSAGE."""
+    """An undamaged batch that breaks a rule for producers: INVALID_RECORD, not CORRUPT_MESSAGE."""
 
 
 def read_header(buffer: bytes, position: int = 0) -> BatchHeader:
@@ -185,8 +183,7 @@ def _read_legacy_header(buffer: bytes, position: int, magic: int) -> BatchHeader
 
 
 def iterate_batches(buffer: bytes, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Each whole batch as (position, header), up to the end of the buffer. Checksums are not looked
-    at.
+    """Each batch as (position, header) up to the end of the buffer, checksums unseen.
 
     Raises:
         MalformedFrame: a header is impossible, or the last batch is cut off.
@@ -204,8 +201,7 @@ def iterate_batches(buffer: bytes, position: int = 0) -> Iterator[tuple[int, Bat
 
 
 def check_crc(buffer: bytes, header: BatchHeader, position: int = 0) -> bool:
-    """Whether the checksum in the header is that of the batch at `position`, which must be
-    whole."""
+    """Whether the header's checksum is that of the batch at `position`, which must be whole."""
     view = memoryview(buffer)
     end = position + header.length_bytes
     if header.magic == 2:
@@ -238,8 +234,7 @@ def stamp_append_time(batch: bytes, timestamp_ms: int) -> bytes:
 
 
 def validate_batches(records: bytes) -> list[BatchHeader]:
-    """What a broker checks of produced batches before it stores them as they are; the headers, in
-    order.
+    """What a broker checks of produced batches before it stores them; their headers, in order.
 
     Framing, magic 2, CRC, and that the record count agrees with the offsets the batch takes up.
     Compressed records are not opened (issue: passed through). The rules are those of Kafka's

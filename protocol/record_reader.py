@@ -1,5 +1,4 @@
-"""Reading records: whole batches into `Record`s, and the narrower looks that loading and searching
-need.
+"""Reading records: whole batches, and the narrower looks that loading and searching need.
 
 Whatever a batch holds, the one exception is `MalformedFrame`. Counts and lengths are believed only
 as far as bytes are there: a count of two billion in a small batch fails at the first missing byte.

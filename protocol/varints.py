@@ -1,5 +1,4 @@
-"""Signed varints of records: zigzag, seven bits a byte, low bits first (the encoding of Protocol
-Buffers).
+"""Signed varints of records: zigzag, seven bits a byte, low bits first, as in Protocol Buffers.
 
 Records are the only place of the protocol that uses them; messages use unsigned ones
 (`primitives.py`). A varint is at most 5 bytes (int32) or 10 bytes (int64); more is refused, so a

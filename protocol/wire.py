@@ -123,6 +123,18 @@ class Struct:
         compiler.install_constructor(type(self))
         type(self).__init__(self, **values)
 
+    @classmethod
+    def of(cls, *values: Any) -> Self:
+        """An instance from the values of all fields, in the order of their declaration.
+
+        A third of the constructor's time, for the few places that make one a request.
+        """
+        # Replaced by the compiled function at the first call, like the constructor.
+        from protocol import compile as compiler
+
+        compiler.install_of(cls)
+        return cls.of(*values)
+
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented

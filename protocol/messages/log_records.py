@@ -116,15 +116,23 @@ LogValue = OffsetCommitValue | GroupMetadataValue
 
 _OFFSET_COMMIT_PREFIX = _OFFSET_COMMIT.to_bytes(2, "big")
 _GROUP_METADATA_PREFIX = _GROUP_METADATA.to_bytes(2, "big")
-_GROUP_METADATA_VERSION = 3
+_OFFSET_VERSION_PREFIX = (4).to_bytes(2, "big")
+_EXPIRING_VERSION_PREFIX = (1).to_bytes(2, "big")
+_GROUP_VERSION_PREFIX = (3).to_bytes(2, "big")
+
+# Compiled here and not at their first use: every commit needs them.
+_encode_offset_key = OffsetCommitKey.encoder(0)
+_encode_group_key = GroupMetadataKey.encoder(0)
+_encode_offset_value = OffsetCommitValue.encoder(4)
+_encode_group_value = GroupMetadataValue.encoder(3)
 
 
 def encode_key(key: LogKey) -> bytes:
     """The key of a record: record type and body."""
     if type(key) is OffsetCommitKey:
-        return _OFFSET_COMMIT_PREFIX + OffsetCommitKey.encoder(0)(key)
+        return _OFFSET_COMMIT_PREFIX + _encode_offset_key(key)
     assert type(key) is GroupMetadataKey, key
-    return _GROUP_METADATA_PREFIX + GroupMetadataKey.encoder(0)(key)
+    return _GROUP_METADATA_PREFIX + _encode_group_key(key)
 
 
 def encode_value(value: LogValue) -> bytes:
@@ -133,11 +141,11 @@ def encode_value(value: LogValue) -> bytes:
     That is 4 for an offset, or 1 where it has an expiry of its own, and 3 for a group.
     """
     if type(value) is OffsetCommitValue:
-        version = 4 if value.expire_timestamp == NO_EXPIRY else 1
-        return version.to_bytes(2, "big") + OffsetCommitValue.encoder(version)(value)
+        if value.expire_timestamp == NO_EXPIRY:
+            return _OFFSET_VERSION_PREFIX + _encode_offset_value(value)
+        return _EXPIRING_VERSION_PREFIX + OffsetCommitValue.encoder(1)(value)
     assert type(value) is GroupMetadataValue, value
-    version = _GROUP_METADATA_VERSION
-    return version.to_bytes(2, "big") + GroupMetadataValue.encoder(version)(value)
+    return _GROUP_VERSION_PREFIX + _encode_group_value(value)
 
 
 def decode_key(key: bytes) -> LogKey | UnknownKey:

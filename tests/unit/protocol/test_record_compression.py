@@ -38,6 +38,13 @@ def test_snappy_is_read_raw_and_in_javas_framing() -> None:
     assert decompress(Compression.SNAPPY, framed[:16]) == b""
 
 
+def test_lz4_frames_are_those_that_javas_reader_takes() -> None:
+    # KafkaLZ4BlockInputStream: version 1, and blocks that do not depend on each other.
+    frame = compress(Compression.LZ4, TEXT * 10)
+    assert frame[:4] == b"\x04\x22\x4d\x18"
+    assert frame[4] & 0b1110_0001 == 0b0110_0000
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_damage_is_refused(codec: Compression) -> None:
     data = compress(codec, TEXT[:4000])

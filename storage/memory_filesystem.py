@@ -1,0 +1,182 @@
+"""A file system in memory: the backend behind `--data-dir :memory:`.
+
+The code above it is the same as on disk. Files live as long as the object; several brokers of one
+process may be given the same one, one after the other, to restart with what was written.
+"""
+
+import errno
+
+from storage.filesystem import File, Lock
+
+
+class MemoryFile:
+    """A file's bytes, and every handle to it at once: a handle has no state of its own."""
+
+    __slots__ = ("_bytes",)
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def read(self, position: int, length: int) -> bytes:
+        """See `File`."""
+        return bytes(memoryview(self._bytes)[position : position + length])
+
+    def write(self, position: int, data: bytes) -> None:
+        """See `File`."""
+        missing = position - len(self._bytes)
+        if missing > 0:
+            self._bytes.extend(bytes(missing))
+        self._bytes[position : position + len(data)] = data
+
+    def truncate(self, size: int) -> None:
+        """See `File`."""
+        del self._bytes[size:]
+        self._bytes.extend(bytes(size - len(self._bytes)))
+
+    def size(self) -> int:
+        """See `File`."""
+        return len(self._bytes)
+
+    def sync(self) -> None:
+        """Nothing: no power is left to lose when the memory is gone."""
+
+    def close(self) -> None:
+        """Nothing: the bytes belong to the file system."""
+
+
+class _Directory:
+    __slots__ = ("entries",)
+
+    def __init__(self) -> None:
+        self.entries: dict[str, _Directory | MemoryFile] = {}
+
+
+class _MemoryLock:
+    def __init__(self, held: set[str], path: str) -> None:
+        self._held = held
+        self._path = path
+
+    def release(self) -> None:
+        self._held.discard(self._path)
+
+
+class MemoryFileSystem:
+    """Directories are dictionaries, files are byte arrays."""
+
+    def __init__(self) -> None:
+        self._root = _Directory()
+        self._locked: set[str] = set()
+
+    def open(self, path: str) -> File:
+        """See `FileSystem`."""
+        directory, name = self._place(path)
+        found = directory.entries.get(name)
+        if found is None:
+            raise _error(errno.ENOENT, path)
+        if isinstance(found, _Directory):
+            raise _error(errno.EISDIR, path)
+        return found
+
+    def create(self, path: str) -> File:
+        """See `FileSystem`."""
+        directory, name = self._place(path)
+        found = directory.entries.setdefault(name, MemoryFile())
+        if isinstance(found, _Directory):
+            raise _error(errno.EISDIR, path)
+        found.truncate(0)
+        return found
+
+    def exists(self, path: str) -> bool:
+        """See `FileSystem`."""
+        try:
+            self._find(path)
+        except OSError:
+            return False
+        return True
+
+    def size(self, path: str) -> int:
+        """See `FileSystem`."""
+        return self.open(path).size()
+
+    def list(self, directory: str) -> list[str]:
+        """See `FileSystem`."""
+        return list(self._directory(directory).entries)
+
+    def make_directory(self, path: str) -> None:
+        """See `FileSystem`."""
+        here = self._root
+        for part in _parts(path):
+            below = here.entries.setdefault(part, _Directory())
+            if not isinstance(below, _Directory):
+                raise _error(errno.EEXIST, path)
+            here = below
+
+    def rename(self, source: str, target: str) -> None:
+        """See `FileSystem`."""
+        old, old_name = self._place(source)
+        new, new_name = self._place(target)
+        moved = old.entries.get(old_name)
+        if moved is None:
+            raise _error(errno.ENOENT, source)
+        replaced = new.entries.get(new_name)
+        if isinstance(replaced, _Directory) and replaced.entries:
+            raise _error(errno.ENOTEMPTY, target)
+        del old.entries[old_name]
+        new.entries[new_name] = moved
+
+    def remove(self, path: str) -> None:
+        """See `FileSystem`."""
+        self.open(path)
+        directory, name = self._place(path)
+        del directory.entries[name]
+
+    def remove_directory(self, path: str) -> None:
+        """See `FileSystem`."""
+        if self._directory(path).entries:
+            raise _error(errno.ENOTEMPTY, path)
+        directory, name = self._place(path)
+        del directory.entries[name]
+
+    def sync_directory(self, path: str) -> None:
+        """See `FileSystem`."""
+        self._directory(path)
+
+    def lock(self, path: str) -> Lock | None:
+        """See `FileSystem`."""
+        if path in self._locked:
+            return None
+        directory, name = self._place(path)
+        directory.entries.setdefault(name, MemoryFile())
+        self._locked.add(path)
+        return _MemoryLock(self._locked, path)
+
+    def _find(self, path: str) -> "_Directory | MemoryFile":
+        here: _Directory | MemoryFile = self._root
+        for part in _parts(path):
+            if not isinstance(here, _Directory):
+                raise _error(errno.ENOTDIR, path)
+            below = here.entries.get(part)
+            if below is None:
+                raise _error(errno.ENOENT, path)
+            here = below
+        return here
+
+    def _directory(self, path: str) -> _Directory:
+        found = self._find(path)
+        if not isinstance(found, _Directory):
+            raise _error(errno.ENOTDIR, path)
+        return found
+
+    def _place(self, path: str) -> tuple[_Directory, str]:
+        """The directory a path is in, and its name there."""
+        parts = _parts(path)
+        return self._directory("/".join(parts[:-1])), parts[-1]
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part]
+
+
+def _error(number: int, path: str) -> OSError:
+    # OSError picks the subclass (FileNotFoundError and so on) by the number.
+    return OSError(number, errno.errorcode[number], path)

@@ -1,0 +1,101 @@
+"""A file system that fails on purpose: the n-th call of a kind, or every call from then on.
+
+It wraps a real or in-memory one. `writing` calls are those that change something; a failing write
+may have written a part before. `calls` counts what was called, so that a test can fail each call in
+turn.
+"""
+
+import errno
+from collections import Counter
+from typing import Any
+
+from storage.filesystem import File, FileSystem
+
+WRITING = frozenset(
+    {"create", "make_directory", "remove", "remove_directory", "rename", "sync", "sync_directory"}
+    | {"truncate", "write"}
+)
+
+
+class FaultyFileSystem:
+    """`fail_at(kind, n)` makes the n-th call of that kind (1 is the next) raise `number`."""
+
+    def __init__(self, filesystem: FileSystem) -> None:
+        self.filesystem = filesystem
+        self.calls: Counter[str] = Counter()
+        self.failed = 0
+        self._kind = ""
+        self._left = 0
+        self._number = 0
+        self._torn_bytes = 0
+
+    def fail_at(self, kind: str, n: int, number: int = errno.EIO, torn_bytes: int = 0) -> None:
+        """`kind` is a method's name, or "writing" for any that changes something."""
+        self._kind, self._left, self._number, self._torn_bytes = kind, n, number, torn_bytes
+
+    def checked(self, kind: str) -> int:
+        """Count a call; raise if it is the one. The bytes a failing write still writes, if any."""
+        self.calls[kind] += 1
+        if kind in WRITING:
+            self.calls["writing"] += 1
+        if kind == self._kind or (self._kind == "writing" and kind in WRITING):
+            self._left -= 1
+            if self._left == 0:
+                self.failed += 1
+                if kind == "write" and self._torn_bytes:
+                    return self._torn_bytes
+                raise self.error()
+        return -1
+
+    def error(self) -> OSError:
+        return OSError(self._number, errno.errorcode[self._number])
+
+    def open(self, path: str) -> File:
+        self.checked("open")
+        return FaultyFile(self, self.filesystem.open(path))
+
+    def create(self, path: str) -> File:
+        self.checked("create")
+        return FaultyFile(self, self.filesystem.create(path))
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.filesystem, name)
+
+        def checked(*arguments: Any) -> Any:
+            self.checked(name)
+            return method(*arguments)
+
+        return checked
+
+
+class FaultyFile:
+    """A file whose calls are counted, and one of which fails."""
+
+    def __init__(self, owner: FaultyFileSystem, file: File) -> None:
+        self.owner = owner
+        self.file = file
+
+    def write(self, position: int, data: bytes) -> None:
+        torn_bytes = self.owner.checked("write")
+        if torn_bytes >= 0:
+            self.file.write(position, data[:torn_bytes])
+            raise self.owner.error()
+        self.file.write(position, data)
+
+    def read(self, position: int, length: int) -> bytes:
+        self.owner.checked("read")
+        return self.file.read(position, length)
+
+    def truncate(self, size: int) -> None:
+        self.owner.checked("truncate")
+        self.file.truncate(size)
+
+    def sync(self) -> None:
+        self.owner.checked("sync")
+        self.file.sync()
+
+    def size(self) -> int:
+        return self.file.size()
+
+    def close(self) -> None:
+        self.file.close()

@@ -1,0 +1,116 @@
+"""Any records round-trip through a batch; any bytes are a batch or one `MalformedFrame`."""
+
+import struct
+from contextlib import suppress
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol import checksum
+from protocol.errors import MalformedFrame
+from protocol.records import (
+    Compression,
+    Record,
+    check_crc,
+    decode_pairs,
+    decode_records,
+    encode_batch,
+    encode_records,
+    iterate_batches,
+    iterate_pairs,
+    read_header,
+    record_timestamps,
+    validate_batches,
+)
+from protocol.varints import read_varint, varint
+
+_SETTINGS = settings(max_examples=200, deadline=None, derandomize=True)
+
+_int64 = st.integers(-(2**63), 2**63 - 1)
+_bytes = (
+    st.none() | st.binary(max_size=200) | st.binary(min_size=1, max_size=3).map(lambda b: b * 999)
+)
+_headers = st.lists(st.tuples(st.text(max_size=8), st.none() | st.binary(max_size=9)), max_size=3)
+
+
+@st.composite
+def _records(draw: st.DrawFn) -> list[Record]:
+    offset = draw(st.integers(0, 2**62))
+    timestamp_ms = draw(st.integers(0, 2**41))
+    records = []
+    for _ in range(draw(st.integers(1, 6))):
+        delta_ms = draw(st.integers(-(2**40), 2**40))
+        headers = tuple(draw(_headers))
+        records.append(Record(offset, timestamp_ms + delta_ms, draw(_bytes), draw(_bytes), headers))
+        offset += draw(st.integers(1, 300))
+    return records
+
+
+@_SETTINGS
+@given(_int64)
+def test_varints_read_back(value: int) -> None:
+    data = varint(value)
+    assert len(data) <= 10
+    assert read_varint(b"x" + data + b"\xff", 1) == (value, len(data) + 1)
+
+
+@_SETTINGS
+@given(_records(), st.sampled_from(Compression), st.binary(max_size=3))
+def test_records_read_back(records: list[Record], codec: Compression, before: bytes) -> None:
+    buffer = before + encode_records(records, compression=codec) + b"\x80" * 70
+    header = read_header(buffer, len(before))
+    assert check_crc(buffer, header, len(before))
+    assert decode_records(buffer, header, len(before)) == records
+    assert list(record_timestamps(buffer, header, len(before))) == [
+        (record.timestamp_ms, record.offset) for record in records
+    ]
+
+
+@_SETTINGS
+@given(
+    st.lists(st.tuples(st.binary(max_size=80), st.none() | st.binary(max_size=300)), min_size=1),
+    st.integers(0, 2**62),
+)
+def test_the_coordinators_writer_and_the_general_one_agree(
+    pairs: list[tuple[bytes, bytes | None]], base_offset: int
+) -> None:
+    batch = encode_batch(pairs, base_offset, 17)
+    records = [Record(base_offset + at, 17, key, value) for at, (key, value) in enumerate(pairs)]
+    assert batch == encode_records(records, base_sequence=0)
+    assert list(iterate_pairs(batch)) == [(None, pairs)]
+    assert validate_batches(batch) == [read_header(batch)]
+
+
+@_SETTINGS
+@given(_records(), st.sampled_from(Compression), st.data())
+def test_damage_behind_a_right_checksum_raises_one_exception(
+    records: list[Record], codec: Compression, data: st.DataObject
+) -> None:
+    batch = bytearray(encode_records(records, compression=codec))
+    for _ in range(data.draw(st.integers(1, 3))):
+        batch[data.draw(st.integers(21, len(batch) - 1))] = data.draw(st.integers(0, 255))
+    struct.pack_into(">I", batch, 17, checksum.crc32c(bytes(batch[21:])))
+    damaged = bytes(batch) + b"\x02" * 70
+    header = read_header(damaged)
+    read = []
+    try:
+        read = decode_records(damaged, header)
+        assert decode_pairs(damaged, header) == [(each.key, each.value) for each in read]
+        assert len(list(record_timestamps(damaged, header))) == len(read)
+    except MalformedFrame:
+        assert read == []
+    with suppress(MalformedFrame):
+        list(iterate_pairs(bytes(batch)))
+    with suppress(MalformedFrame):
+        validate_batches(bytes(batch))
+
+
+@_SETTINGS
+@given(st.binary(max_size=200), st.integers(0, 2))
+def test_any_bytes_are_batches_or_malformed(data: bytes, magic: int) -> None:
+    for buffer in (data, data[:16] + bytes((magic,)) + data[16:]):
+        with suppress(MalformedFrame):
+            for position, header in iterate_batches(buffer):
+                decode_records(buffer, header, position)
+        with suppress(MalformedFrame):
+            list(iterate_pairs(buffer))

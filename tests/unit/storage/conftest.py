@@ -1,0 +1,48 @@
+"""A directory on each of the two file systems: what holds on one must hold on the other."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from storage.filesystem import FileSystem, OsFileSystem
+from storage.memory_filesystem import MemoryFileSystem
+
+
+class Place(NamedTuple):
+    """A file system and an empty directory on it."""
+
+    filesystem: FileSystem
+    directory: str
+
+    def write(self, name: str, data: bytes) -> None:
+        file = self.filesystem.create(f"{self.directory}/{name}")
+        file.write(0, data)
+        file.close()
+
+    def read(self, name: str) -> bytes:
+        file = self.filesystem.open(f"{self.directory}/{name}")
+        data = file.read(0, file.size())
+        file.close()
+        return data
+
+    def names(self) -> list[str]:
+        return sorted(self.filesystem.list(self.directory))
+
+
+@pytest.fixture(params=["memory", "os"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
+    if request.param == "os":
+        yield Place(OsFileSystem(), str(tmp_path))
+        return
+    filesystem = MemoryFileSystem()
+    filesystem.make_directory("/data")
+    yield Place(filesystem, "/data")
+
+
+@pytest.fixture
+def memory() -> Place:
+    filesystem = MemoryFileSystem()
+    filesystem.make_directory("/data")
+    return Place(filesystem, "/data")

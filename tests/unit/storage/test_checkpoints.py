@@ -1,0 +1,122 @@
+"""Kafka's small text files, and the leader epochs kept in one of them."""
+
+import pytest
+
+from storage.checkpoints import (
+    checkpoint_text,
+    properties_text,
+    read_checkpoint,
+    read_file,
+    read_properties,
+    replace_file,
+)
+from storage.errors import CorruptLog
+from storage.leader_epochs import LeaderEpochs
+from tests.faulty_filesystem import FaultyFileSystem
+from tests.unit.storage.conftest import Place
+
+
+def test_a_checkpoint_reads_back(place: Place) -> None:
+    entries = [("orders", 0, 17), ("a.b_c-d", 12, 1 << 40)]
+    assert checkpoint_text(entries) == f"0\n2\norders 0 17\na.b_c-d 12 {1 << 40}\n"
+    place.write("c", checkpoint_text(entries).encode())
+    path = f"{place.directory}/c"
+    assert read_checkpoint(place.filesystem, path, 3) == [
+        ["orders", "0", "17"],
+        ["a.b_c-d", "12", str(1 << 40)],
+    ]
+    assert read_checkpoint(place.filesystem, f"{place.directory}/none", 3) == []
+    assert checkpoint_text([]) == "0\n0\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"", b"0", b"1\n0\n", b"0\n2\na 0 5\n", b"0\n1\na 0\n", b"0\n1\na b 5\n", b"0\n1\na 0 x\n",
+        b"0\nx\n", b"\xff\xfe", b"0\n0\nleft over 1\n",
+    ],
+)  # fmt: skip
+def test_what_is_no_checkpoint_is_told(memory: Place, text: bytes) -> None:
+    memory.write("c", text)
+    with pytest.raises(CorruptLog, match="/data/c"):
+        read_checkpoint(memory.filesystem, "/data/c", 3)
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(memory: Place) -> None:
+    memory.write("c", b"old")
+    filesystem = FaultyFileSystem(memory.filesystem)
+    # Create, write, sync, rename: until the last of them the old file stands.
+    for failing in range(1, 5):
+        filesystem.fail_at("writing", failing)
+        with pytest.raises(OSError, match="EIO"):
+            replace_file(filesystem, "/data/c", "new text", durable=True)
+        assert memory.read("c") == b"old"
+    filesystem.fail_at("writing", 6)
+    replace_file(filesystem, "/data/c", "new text", durable=True)
+    assert read_file(memory.filesystem, "/data/c") == "new text"
+    assert memory.names() == ["c"]
+    assert filesystem.calls["sync_directory"] == 1
+
+
+def test_properties_of_java_are_read() -> None:
+    text = "#\n#Sat Nov 21 09:55:50 UTC 2026\nnode.id=1\n ! note\nname = a\\:b \nempty=\nodd\n"
+    assert read_properties(text) == {"node.id": "1", "name": "a:b", "empty": ""}
+    assert read_properties(properties_text({"a": "1", "b": "x=y"})) == {"a": "1", "b": "x=y"}
+
+
+def epochs(place: Place, *entries: tuple[int, int]) -> LeaderEpochs:
+    known = LeaderEpochs(place.filesystem, place.directory, durable=False)
+    for epoch, start in entries:
+        known.start(epoch, start)
+    return known
+
+
+def test_epochs_are_written_as_kafka_does(place: Place) -> None:
+    epochs(place, (0, 0), (3, 17))
+    assert place.read("leader-epoch-checkpoint") == b"0\n2\n0 0\n3 17\n"
+
+
+@pytest.mark.parametrize(
+    ("epoch", "answer"),
+    [
+        (-1, (-1, -1)),
+        (0, (0, 5)),
+        (1, (1, 9)),
+        (2, (1, 9)),
+        (3, (1, 9)),
+        (4, (4, 30)),
+        (5, (-1, -1)),
+    ],
+)
+def test_where_an_epoch_ended(memory: Place, epoch: int, answer: tuple[int, int]) -> None:
+    assert epochs(memory, (1, 5), (4, 9)).end_offset(epoch, 30) == answer
+
+
+def test_without_epochs_none_has_an_end(memory: Place) -> None:
+    assert epochs(memory).end_offset(0, 10) == (-1, -1)
+
+
+def test_epochs_of_what_the_log_lost_are_forgotten(memory: Place) -> None:
+    epochs(memory, (0, 0), (1, 5), (2, 9))
+    known = epochs(memory)
+    known.load(0, 9)
+    assert (known.entries, known.latest) == ([(0, 0), (1, 5)], 1)
+    known.load(7, 30)
+    assert known.entries == [(1, 7), (2, 9)]
+    known.load(9, 30)
+    assert known.entries == [(2, 9)]
+    known.load(20, 30)
+    assert known.entries == [(2, 20)]
+
+
+def test_epochs_before_the_start_are_forgotten_on_disk_too(memory: Place) -> None:
+    known = epochs(memory, (0, 0), (1, 5), (2, 9))
+    known.truncate_before(4)
+    assert known.entries == [(0, 0), (1, 5), (2, 9)]
+    known.truncate_before(6)
+    assert known.entries == [(1, 6), (2, 9)]
+    assert memory.read("leader-epoch-checkpoint") == b"0\n2\n1 6\n2 9\n"
+
+
+def test_an_epoch_that_wrote_nothing_is_replaced(memory: Place) -> None:
+    assert epochs(memory, (0, 0), (1, 5), (2, 5)).entries == [(0, 0), (2, 5)]

@@ -1,0 +1,273 @@
+"""A data directory: one holder, Kafka's files, partitions made and deleted, crashes in between."""
+
+from pathlib import Path
+
+import pytest
+
+from storage.directory import DataDirectory, TopicOnDisk
+from storage.errors import CorruptLog, DirectoryLocked, DirectoryMismatch, LogFailed
+from storage.filesystem import FileSystem
+from storage.log import LogConfig
+from tests.faulty_filesystem import FaultyFileSystem
+from tests.unit.storage.conftest import Place
+from tests.unit.storage.test_log import batch, records_of
+
+ID = bytes(range(16))
+OTHER_ID = bytes(range(16, 32))
+
+
+def opened(place: Place, filesystem: FileSystem | None = None, **changes: object) -> DataDirectory:
+    arguments: dict[str, object] = {
+        "node_id": 1,
+        "cluster_id": "a-cluster-id-of-22-chr",
+        "directory_id": "a-directory-id-22-char",
+    }
+    return DataDirectory.open(
+        filesystem or place.filesystem,
+        place.directory,
+        **(arguments | changes),  # type: ignore[arg-type]
+    )
+
+
+def test_a_new_directory_gets_its_ids(place: Place) -> None:
+    directory = opened(place)
+    assert place.read("meta.properties") == (
+        b"version=1\ncluster.id=a-cluster-id-of-22-chr\nnode.id=1\n"
+        b"directory.id=a-directory-id-22-char\n"
+    )
+    assert (directory.cluster_id, directory.node_id) == ("a-cluster-id-of-22-chr", 1)
+    directory.close()
+    again = opened(place, cluster_id="another", directory_id="another")
+    assert again.cluster_id == "a-cluster-id-of-22-chr"
+    assert again.directory_id == "a-directory-id-22-char"
+    again.close()
+
+
+def test_missing_directories_are_made(place: Place) -> None:
+    deep = place._replace(directory=f"{place.directory}/not/there/yet")
+    opened(deep).close()
+    assert "meta.properties" in deep.names()
+
+
+def test_a_second_holder_is_refused_by_name(place: Place) -> None:
+    directory = opened(place)
+    with pytest.raises(DirectoryLocked, match=f"{place.directory} is in use: another process"):
+        opened(place)
+    directory.close()
+    opened(place).close()
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        (b"version=1\nnode.id=2\ncluster.id=x\n", "is of node 2, this is node 1"),
+        (b"version=2\nnode.id=1\ncluster.id=x\n", "version 2 is not 0 or 1"),
+        (b"cluster.id=x\n", "version None"),
+    ],
+)
+def test_the_directory_of_another_node_is_refused(place: Place, text: bytes, error: str) -> None:
+    place.write("meta.properties", text)
+    for _ in range(2):  # and the lock is free again
+        with pytest.raises(DirectoryMismatch, match=error):
+            opened(place)
+
+
+def test_kafkas_own_files_are_taken(place: Place) -> None:
+    place.write(
+        "meta.properties",
+        b"#\n#Sat Nov 21 09:55:50 UTC 2026\nnode.id=1\ndirectory.id=LJXdsAMUSYIJ6TJ_1anQkg\n"
+        b"version=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\n",
+    )
+    place.write(".kafka_cleanshutdown", b"")
+    place.filesystem.make_directory(f"{place.directory}/__cluster_metadata-0")
+    place.filesystem.make_directory(f"{place.directory}/orders-7")
+    place.write("orders-7/partition.metadata", b"version: 0\ntopic_id: Eq_gt3AFQ4iJQ2KK0SL-Cw")
+    directory = opened(place)
+    assert directory.cluster_id == "MkU3OEVBNTcwNTJENDM2Qg"
+    assert directory.directory_id == "LJXdsAMUSYIJ6TJ_1anQkg"
+    topic_id = bytes.fromhex("12afe0b770054388894362 8ad122fe0b")
+    assert directory.topics == {"orders": TopicOnDisk(topic_id, frozenset({7}))}
+    # Whoever crashes after this must not be taken for one who stopped cleanly.
+    assert ".kafka_cleanshutdown" not in place.names()
+    directory.close()
+
+
+def test_directories_of_kafka_before_kraft_are_taken(place: Place) -> None:
+    place.write("meta.properties", b"version=0\nbroker.id=1\ncluster.id=old\n")
+    place.filesystem.make_directory(f"{place.directory}/orders-0")
+    place.write("orders-0/00000000000000000000.log", batch(b"x"))
+    directory = opened(place)
+    assert directory.cluster_id == "old"
+    assert directory.topics == {"orders": TopicOnDisk(bytes(16), frozenset({0}))}
+    assert directory.open_log("orders", 0).log_end_offset == 1
+    directory.close()
+
+
+def test_partitions_are_made_and_found_again(place: Place) -> None:
+    directory = opened(place)
+    directory.create_partition("orders", 0, ID)
+    directory.create_partitions("orders", [1, 2], ID)
+    directory.create_partition("a-b.c_d-1", 0, OTHER_ID)
+    assert place.read("orders-0/partition.metadata") == (
+        b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
+    )
+    log = directory.open_log("orders", 2)
+    assert directory.open_log("orders", 2) is log
+    log.append(batch(b"x"))
+    directory.close()
+    directory = opened(place)
+    assert directory.topics == {
+        "orders": TopicOnDisk(ID, frozenset({0, 1, 2})),
+        "a-b.c_d-1": TopicOnDisk(OTHER_ID, frozenset({0})),
+    }
+    assert [
+        record.value for record in records_of(directory.open_log("orders", 2).read(0, 999))
+    ] == [b"x"]
+    directory.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "../x", "a\\b", "a b", "ü", "x" * 250, "a\0"]
+)
+def test_no_name_leads_out_of_the_directory(place: Place, name: str) -> None:
+    directory = opened(place)
+    before = place.names()
+    with pytest.raises(ValueError, match="no name for a partition"):
+        directory.create_partition(name, 0, ID)
+    assert place.names() == before
+    directory.close()
+
+
+@pytest.mark.parametrize("topic", ["orders", "x" * 249])
+def test_a_deleted_topic_is_gone_and_its_name_free(place: Place, topic: str) -> None:
+    directory = opened(place)
+    directory.create_partitions(topic, [0, 1], ID)
+    log = directory.open_log(topic, 0, LogConfig(flush=True))
+    log.append(batch(b"x"))
+    pending = log.unsynced()
+    assert pending is not None
+    directory.delete_topic(topic)
+    pending.run()
+    log.synced(pending)
+    assert directory.topics == {}
+    assert [name for name in place.names() if name.startswith("x") or "orders" in name] == []
+    assert len(directory.files) == 0
+    directory.create_partition(topic, 0, OTHER_ID)
+    assert directory.open_log(topic, 0).log_end_offset == 0
+    directory.close()
+
+
+def test_a_deletion_that_a_crash_stopped_is_finished_at_the_start(memory: Place) -> None:
+    reached = 0
+    for failing in range(1, 40):
+        place = memory._replace(directory=f"/data/{failing}")
+        directory = opened(place)
+        directory.create_partitions("orders", [0, 1], ID)
+        directory.open_log("orders", 0).append(batch(b"x"))
+        directory.close()
+        filesystem = FaultyFileSystem(memory.filesystem)
+        directory = opened(place, filesystem)
+        filesystem.fail_at("writing", failing)
+        try:
+            directory.delete_topic("orders")
+        except OSError:
+            reached += 1
+        directory.close()
+        directory = opened(place)
+        left = directory.topics.get("orders", TopicOnDisk(ID, frozenset())).partitions
+        assert set(place.names()) - {".lock", "meta.properties", "log-start-offset-checkpoint"} <= {
+            f"orders-{partition}" for partition in left
+        } | {"log-start-offset-checkpoint.tmp"}
+        directory.close()
+    assert reached > 8
+
+
+def test_a_creation_that_a_crash_stopped_is_undone_at_the_start(place: Place) -> None:
+    opened(place).close()
+    place.filesystem.make_directory(f"{place.directory}/orders-0")
+    place.write("orders-0/partition.metadata.tmp", b"version")
+    directory = opened(place)
+    assert directory.topics == {}
+    assert "orders-0" not in place.names()
+    directory.close()
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"version: 1\ntopic_id: AAECAwQFBgcICQoLDA0ODw", b"version: 0\ntopic_id: AA"]
+)
+def test_unreadable_partition_metadata_is_told(place: Place, text: bytes) -> None:
+    place.filesystem.make_directory(f"{place.directory}/orders-0")
+    place.write("orders-0/partition.metadata", text)
+    with pytest.raises(CorruptLog, match=r"orders-0/partition\.metadata"):
+        opened(place)
+
+
+def test_partitions_of_one_topic_with_two_ids_are_refused(place: Place) -> None:
+    directory = opened(place)
+    directory.create_partition("orders", 0, ID)
+    directory.close()
+    place.filesystem.make_directory(f"{place.directory}/orders-1")
+    place.write("orders-1/partition.metadata", b"version: 0\ntopic_id: EBESExQVFhcYGRobHB0eHw")
+    with pytest.raises(DirectoryMismatch, match="another topic id"):
+        opened(place)
+
+
+def test_deleted_records_stay_deleted(place: Place) -> None:
+    directory = opened(place)
+    directory.create_partitions("orders", [0, 1], ID)
+    for partition in (0, 1):
+        log = directory.open_log("orders", partition)
+        for _ in range(10):
+            log.append(batch(b"x"))
+    assert directory.delete_records("orders", 1, 4) == 4
+    assert place.read("log-start-offset-checkpoint") == b"0\n1\norders 1 4\n"
+    directory.close()
+    directory = opened(place)
+    assert directory.open_log("orders", 0).log_start_offset == 0
+    assert directory.open_log("orders", 1).log_start_offset == 4
+    directory.delete_topic("orders")
+    assert place.read("log-start-offset-checkpoint") == b"0\n0\n"
+    directory.close()
+
+
+def test_a_new_topic_does_not_begin_where_a_deleted_one_did(place: Place) -> None:
+    # A crash between the renaming and the checkpoint leaves the entry of a topic that is gone.
+    place.write("log-start-offset-checkpoint", b"0\n2\nother 0 9\norders 0 9\n")
+    directory = opened(place)
+    assert place.read("log-start-offset-checkpoint") == b"0\n0\n"
+    directory.create_partition("orders", 0, ID)
+    assert directory.open_log("orders", 0).log_end_offset == 0
+    directory.close()
+    directory = opened(place)
+    assert directory.open_log("orders", 0).log_end_offset == 0
+    directory.close()
+
+
+def test_what_is_made_durably_is_synced(memory: Place) -> None:
+    filesystem = FaultyFileSystem(memory.filesystem)
+    directory = opened(memory, filesystem, durable=True)
+    before = filesystem.calls["sync"], filesystem.calls["sync_directory"]
+    directory.create_partitions("orders", [0, 1], ID)
+    after = filesystem.calls["sync"], filesystem.calls["sync_directory"]
+    # Each partition's metadata and directory, and once the directory that they are in.
+    assert (after[0] - before[0], after[1] - before[1]) == (2, 3)
+    directory.close()
+
+
+def test_closing_goes_on_after_a_failure_and_tells_it(memory: Place) -> None:
+    filesystem = FaultyFileSystem(memory.filesystem)
+    directory = opened(memory, filesystem)
+    directory.create_partitions("orders", [0, 1, 2], ID)
+    for partition in (0, 1, 2):
+        directory.open_log("orders", partition, LogConfig(flush=True)).append(batch(b"x"))
+    filesystem.fail_at("sync", 2)
+    with pytest.raises(LogFailed, match="orders-1"):
+        directory.close()
+    assert "00000000000000000000.index" in memory._replace(directory="/data/orders-2").names()
+    opened(memory).close()
+
+
+def test_the_lock_file_is_kafkas(tmp_path: Path, place: Place) -> None:
+    directory = opened(place)
+    assert ".lock" in place.names()
+    directory.close()

@@ -1,0 +1,209 @@
+"""Both file systems do the same; the real one does all of what it was asked, or raises."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+
+from storage.filesystem import OsFileSystem
+from storage.open_files import OpenFiles
+from tests.unit.storage.conftest import Place
+
+
+def test_bytes_are_read_where_they_were_written(place: Place) -> None:
+    file = place.filesystem.create(f"{place.directory}/a")
+    file.write(0, b"hello")
+    file.write(7, b"world")
+    assert file.size() == 12
+    assert file.read(0, 100) == b"hello\0\0world"
+    assert file.read(3, 5) == b"lo\0\0w"
+    assert file.read(12, 5) == b""
+    assert file.read(50, 5) == b""
+    file.write(1, b"E")
+    file.truncate(6)
+    assert file.read(0, 100) == b"hEllo\0"
+    file.truncate(8)
+    assert file.read(0, 100) == b"hEllo\0\0\0"
+    file.sync()
+    file.close()
+    assert place.read("a") == b"hEllo\0\0\0"
+    assert place.filesystem.size(f"{place.directory}/a") == 8
+    assert place.filesystem.create(f"{place.directory}/a").size() == 0
+
+
+def test_names_are_made_moved_and_removed(place: Place) -> None:
+    filesystem, top = place
+    filesystem.make_directory(f"{top}/x/y")
+    filesystem.make_directory(f"{top}/x/y")
+    place.write("x/y/file", b"1")
+    place.write("other", b"2")
+    assert sorted(filesystem.list(top)) == ["other", "x"]
+    filesystem.rename(f"{top}/x", f"{top}/z")
+    assert place.read("z/y/file") == b"1"
+    filesystem.rename(f"{top}/other", f"{top}/z/y/file")
+    assert place.read("z/y/file") == b"2"
+    assert filesystem.exists(f"{top}/z/y")
+    assert not filesystem.exists(f"{top}/x/y")
+    filesystem.sync_directory(f"{top}/z")
+    filesystem.remove(f"{top}/z/y/file")
+    filesystem.remove_directory(f"{top}/z/y")
+    assert filesystem.list(f"{top}/z") == []
+
+
+def test_what_is_not_there_raises_the_usual_errors(place: Place) -> None:
+    filesystem, top = place
+    place.write("file", b"")
+    filesystem.make_directory(f"{top}/full/inner")
+    with pytest.raises(FileNotFoundError):
+        filesystem.open(f"{top}/none")
+    with pytest.raises(FileNotFoundError):
+        filesystem.remove(f"{top}/none")
+    with pytest.raises(FileNotFoundError):
+        filesystem.rename(f"{top}/none", f"{top}/more")
+    with pytest.raises(FileNotFoundError):
+        filesystem.create(f"{top}/none/file")
+    with pytest.raises(FileNotFoundError):
+        filesystem.list(f"{top}/none")
+    with pytest.raises(NotADirectoryError):
+        filesystem.list(f"{top}/file")
+    with pytest.raises(IsADirectoryError):
+        filesystem.open(f"{top}/full")
+    with pytest.raises(IsADirectoryError):
+        filesystem.create(f"{top}/full")
+    with pytest.raises(FileExistsError):
+        filesystem.make_directory(f"{top}/file")
+    with pytest.raises(OSError, match=r"(?i)not ?empty"):
+        filesystem.remove_directory(f"{top}/full")
+
+
+def test_a_lock_has_one_holder(place: Place) -> None:
+    filesystem, top = place
+    lock = filesystem.lock(f"{top}/.lock")
+    assert lock is not None
+    assert filesystem.lock(f"{top}/.lock") is None
+    lock.release()
+    again = filesystem.lock(f"{top}/.lock")
+    assert again is not None
+    again.release()
+
+
+def test_another_process_is_kept_out_and_a_dead_one_lets_go(tmp_path: object) -> None:
+    path = f"{tmp_path}/.lock"
+    script = (
+        "import sys; from storage.filesystem import OsFileSystem\n"
+        f"lock = OsFileSystem().lock({path!r})\n"
+        "print(lock is not None, flush=True); sys.stdin.read()"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"True\n"
+        assert OsFileSystem().lock(path) is None
+        child.kill()
+        child.wait()
+    lock = OsFileSystem().lock(path)
+    assert lock is not None
+    lock.release()
+
+
+def test_other_lock_errors_are_told(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks")
+
+    monkeypatch.setattr("storage.filesystem.fcntl.flock", no_locks)
+    with pytest.raises(OSError, match="no locks"):
+        OsFileSystem().lock(f"{tmp_path}/.lock")
+
+
+def test_short_writes_and_reads_are_continued(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_write, real_read = os.pwrite, os.pread
+    file = OsFileSystem().create(f"{tmp_path}/a")
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: real_write(fd, data[:3], at))
+    monkeypatch.setattr(os, "pread", lambda fd, length, at: real_read(fd, min(length, 2), at))
+    file.write(0, b"0123456789")
+    assert file.read(0, 10) == b"0123456789"
+    assert file.read(1, 5) == b"12345"
+    assert file.read(7, 100) == b"789"
+    file.close()
+
+
+def test_a_write_that_fails_half_way_raises(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real_write = os.pwrite
+
+    def full_after_three(fd: int, data: bytes, at: int) -> int:
+        if at:
+            raise OSError(errno.ENOSPC, "no space left")
+        return real_write(fd, data[:3], at)
+
+    file = OsFileSystem().create(f"{tmp_path}/a")
+    monkeypatch.setattr(os, "pwrite", full_after_three)
+    with pytest.raises(OSError, match="no space left"):
+        file.write(0, b"0123456789")
+    assert file.size() == 3
+    monkeypatch.setattr(os, "pwrite", lambda *_: 0)
+    with pytest.raises(OSError, match="no progress"):
+        file.write(0, b"0123456789")
+    file.close()
+
+
+def test_open_files_are_few_and_reopened(place: Place) -> None:
+    files = OpenFiles(place.filesystem, limit=3)
+    paths = [f"{place.directory}/{number}" for number in range(10)]
+    for path in paths:
+        files.create(path).write(0, path.encode())
+        assert len(files) <= 3
+    for path in paths:
+        assert files.get(path).read(0, 1000) == path.encode()
+    assert len(files) == 3
+
+
+def test_the_file_used_longest_ago_is_closed() -> None:
+    filesystem = CountingFileSystem()
+    files = OpenFiles(filesystem, limit=2)  # type: ignore[arg-type]
+    for path in ("a", "b", "a", "c"):
+        files.get(path)
+    assert filesystem.closed == ["b"]
+    files.get("a")
+    files.get("b")
+    assert filesystem.closed == ["b", "c"]
+
+
+def test_pinned_files_stay_open_until_unpinned() -> None:
+    filesystem = CountingFileSystem()
+    files = OpenFiles(filesystem, limit=2)  # type: ignore[arg-type]
+    first = files.pin("a")
+    assert files.pin("a") is first
+    files.pin("b")
+    files.get("c")  # over the limit: both others are pinned
+    files.drop("c")
+    assert filesystem.closed == ["c"]
+    files.drop("a")
+    files.unpin(first)
+    assert filesystem.closed == ["c"]
+    files.unpin(first)
+    assert filesystem.closed == ["c", "a"]
+
+
+class CountingFileSystem:
+    def __init__(self) -> None:
+        self.closed: list[str] = []
+
+    def open(self, path: str) -> "CountingFile":
+        return CountingFile(self, path)
+
+
+class CountingFile:
+    def __init__(self, owner: CountingFileSystem, path: str) -> None:
+        self.owner = owner
+        self.path = path
+
+    def close(self) -> None:
+        self.owner.closed.append(self.path)

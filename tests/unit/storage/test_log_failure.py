@@ -1,0 +1,245 @@
+"""Fail-stop: after the first failed write or sync a log acknowledges nothing more (promises P1,
+P2)."""
+
+import errno
+
+import pytest
+
+from storage.errors import LogFailed
+from storage.log import Log, LogConfig
+from storage.open_files import OpenFiles
+from tests.faulty_filesystem import FaultyFileSystem
+from tests.unit.storage.conftest import Place
+from tests.unit.storage.test_log import batch, records_of
+
+DURABLE = LogConfig(segment_bytes=600, index_interval_bytes=1, flush=True)
+ORDINARY = LogConfig(segment_bytes=600, index_interval_bytes=1)
+
+
+def faulty(place: Place, config: LogConfig) -> tuple[FaultyFileSystem, Log]:
+    filesystem = FaultyFileSystem(place.filesystem)
+    return filesystem, Log.open(filesystem, place.directory, config)
+
+
+def commits(log: Log, acknowledged: list[bytes], count: int) -> None:
+    """Append and sync as a broker does with `flush=commit`; note what a client would be told."""
+    for number in range(count):
+        value = b"value %d" % number
+        log.append(batch(value, b"x" * 50))
+        if log.config.flush:
+            log.sync()
+        acknowledged.append(value)
+
+
+def values_of(log: Log) -> list[bytes | None]:
+    return [each.value for each in records_of(b"".join(log.chunks())) if each.value != b"x" * 50]
+
+
+@pytest.mark.parametrize("config", [DURABLE, ORDINARY])
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EROFS, errno.EINTR])
+def test_whichever_call_fails_nothing_is_acknowledged_after_it(
+    memory: Place, config: LogConfig, number: int
+) -> None:
+    """SQLite's loop: fail the first call, the second, until a run has no failure left."""
+    failing = 0
+    while True:
+        failing += 1
+        place = memory._replace(directory=f"/data/{failing}")
+        place.filesystem.make_directory(place.directory)
+        filesystem, log = faulty(place, config)
+        filesystem.fail_at("writing", failing, number)
+        acknowledged: list[bytes] = []
+        stopped = None
+        try:
+            commits(log, acknowledged, 12)
+        except LogFailed as failure:
+            stopped = failure
+        if stopped is None:
+            break
+        assert stopped.cause.errno == number
+        assert place.directory in str(stopped)
+        assert log.failed
+        length = len(acknowledged)
+        for _ in range(3):
+            with pytest.raises(LogFailed):
+                commits(log, acknowledged, 1)
+            with pytest.raises(LogFailed):
+                log.sync()
+            with pytest.raises(LogFailed):
+                log.roll()
+        assert len(acknowledged) == length
+        # What was acknowledged can be read, before and after a restart.
+        assert values_of(log)[:length] == acknowledged
+        log.close()
+        again = Log.open(place.filesystem, place.directory, config)
+        assert values_of(again)[:length] == acknowledged
+        assert len(values_of(again)) <= length + 1
+    assert filesystem.failed == 0
+    assert failing > 20, "the loop has failed every kind of call"
+
+
+@pytest.mark.parametrize("torn_bytes", [1, 60, 61, 100])
+def test_a_write_that_stops_half_way_fails_the_log(memory: Place, torn_bytes: int) -> None:
+    filesystem, log = faulty(memory, LogConfig())
+    log.append(batch(b"first"))
+    filesystem.fail_at("write", 1, errno.ENOSPC, torn_bytes)
+    with pytest.raises(LogFailed, match="ENOSPC"):
+        log.append(batch(b"second" * 30))
+    assert (log.log_end_offset, log.failed) == (1, True)
+    with pytest.raises(LogFailed, match="ENOSPC"):
+        log.append(batch(b"third"))
+    assert values_of(log) == [b"first"]
+    again = Log.open(memory.filesystem, memory.directory)
+    assert values_of(again) == [b"first"]
+    assert again.tail_cut is not None
+    assert again.tail_cut.bytes_cut == torn_bytes
+
+
+def test_a_failed_sync_is_never_tried_again(memory: Place) -> None:
+    filesystem, log = faulty(memory, DURABLE)
+    log.append(batch(b"first"))
+    log.sync()
+    filesystem.fail_at("sync", 1)
+    log.append(batch(b"second"))
+    with pytest.raises(LogFailed, match="EIO"):
+        log.sync()
+    syncs = filesystem.calls["sync"]
+    # The next one would succeed, as it does on a real kernel that has dropped the page.
+    with pytest.raises(LogFailed):
+        log.sync()
+    with pytest.raises(LogFailed):
+        log.append(batch(b"third"))
+    log.close()
+    assert filesystem.calls["sync"] == syncs
+    assert log.synced_offset == 1
+
+
+def test_a_sync_in_three_steps(memory: Place) -> None:
+    filesystem, log = faulty(memory, DURABLE)
+    assert log.unsynced() is None
+    log.append(batch(b"first"))
+    pending = log.unsynced()
+    assert pending is not None
+    log.append(batch(b"second"))
+    pending.run()
+    log.synced(pending)
+    assert log.synced_offset == 1, "what came after the sync began is not in it"
+    pending = log.unsynced()
+    assert pending is not None
+    assert pending.end_offset == 2
+    filesystem.fail_at("sync", 1)
+    error = None
+    try:
+        pending.run()
+    except OSError as failure:
+        error = failure
+    log.synced(pending, error)
+    assert log.failed
+    assert log.synced_offset == 1
+    with pytest.raises(LogFailed):
+        log.unsynced()
+
+
+def test_a_file_that_is_being_synced_is_not_closed(memory: Place) -> None:
+    log = Log.open(memory.filesystem, memory.directory, DURABLE)
+    log.append(batch(b"x" * 400))
+    pending = log.unsynced()
+    assert pending is not None
+    log.append(batch(b"y" * 400))  # rolls
+    assert len(log.segments) == 2
+    log.close()
+    assert len(log._files) == 1, "the pinned file"
+    pending.run()
+    log.synced(pending)
+    assert len(log._files) == 0
+
+
+def test_before_a_new_segment_the_old_one_is_synced(memory: Place) -> None:
+    filesystem, log = faulty(memory, DURABLE)
+    log.append(batch(b"x" * 400))
+    assert filesystem.calls["sync"] == 1, "the checkpoint of epochs"
+    log.append(batch(b"x" * 400))
+    assert len(log.segments) == 2
+    assert filesystem.calls["sync"] == 2
+    assert filesystem.calls["sync_directory"] == 3, "both segments', and the checkpoint's"
+    assert log.synced_offset == 0, "that is told by a sync that was asked for"
+    log.sync()
+    assert log.synced_offset == 2
+
+
+def test_a_roll_does_not_count_for_a_sync_under_way(memory: Place) -> None:
+    """The kernel tells a lost write once: to the sync under way, then not to the one of the
+    roll."""
+    filesystem, log = faulty(memory, DURABLE)
+    log.append(batch(b"x" * 400))
+    pending = log.unsynced()
+    assert pending is not None
+    filesystem.fail_at("sync", 1)
+    with pytest.raises(OSError, match="EIO") as caught:
+        pending.run()  # in the other thread
+    log.append(batch(b"y" * 400))  # rolls, and its sync succeeds
+    assert len(log.segments) == 2
+    assert log.unsynced() is not None
+    log.synced(pending, caught.value)
+    assert log.failed
+    assert log.synced_offset == 0
+
+
+def test_dirty_files_are_not_closed_before_their_sync(memory: Place) -> None:
+    """A descriptor opened after a lost write is not told of it."""
+    log = Log.open(memory.filesystem, memory.directory, DURABLE)
+    log._files = OpenFiles(memory.filesystem, limit=1)
+    for segment in log.segments:
+        segment._files = log._files
+    log.append(batch(b"x" * 400))
+    log.append(batch(b"y" * 400))
+    assert len(log.segments) == 2
+    dirty = set(log._pinned.values())
+    assert len(dirty) == 2
+    assert dirty == set(log._files._pins)
+    pending = log.unsynced()
+    assert pending is not None
+    assert set(pending.files) == dirty
+    log.synced(pending)
+    assert not log._pinned
+    assert not log._files._pins
+
+
+def test_without_flush_nothing_is_synced(memory: Place) -> None:
+    filesystem, log = faulty(memory, ORDINARY)
+    commits(log, [], 30)
+    log.close()
+    assert len(log.segments) > 3
+    assert filesystem.calls["sync"] == filesystem.calls["sync_directory"] == 0
+    # Asked all the same, everything is synced, the older segments too.
+    filesystem, log = faulty(memory, ORDINARY)
+    log.sync()
+    assert filesystem.calls["sync"] == 1, "of what a start finds, the active segment"
+    commits(log, [], 30)
+    log.sync()
+    assert filesystem.calls["sync"] >= 3
+    assert log.unsynced() is None
+
+
+def test_deleting_records_fails_the_log_like_a_write(memory: Place) -> None:
+    filesystem, log = faulty(memory, ORDINARY)
+    commits(log, [], 12)
+    filesystem.fail_at("remove", 1)
+    with pytest.raises(LogFailed):
+        log.delete_records(10)
+    assert log.failed
+    with pytest.raises(LogFailed):
+        log.delete_records(12)
+
+
+def test_the_harness_sees_a_log_that_goes_on_after_a_failed_sync(memory: Place) -> None:
+    """The canary: a log that forgets its failure is caught by the check used above."""
+    filesystem, log = faulty(memory, DURABLE)
+    commits(log, [], 1)
+    filesystem.fail_at("sync", 1)
+    acknowledged: list[bytes] = []
+    with pytest.raises(LogFailed):
+        commits(log, acknowledged, 1)
+    log._failure = None
+    commits(log, acknowledged, 1)
+    assert acknowledged == [b"value 0"], "this is what the tests above would have to refuse"

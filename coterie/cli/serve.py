@@ -1,0 +1,114 @@
+"""`coterie serve`: run a broker until it is told to stop."""
+
+import os
+import sys
+import time
+
+import click
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@click.command(short_help="Start the broker.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9092,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
+)
+@click.option(
+    "--data-dir",
+    default="./coterie-data",
+    show_default=True,
+    help="Where topics and groups are kept; :memory: keeps them in memory.",
+)
+@click.option(
+    "--advertise",
+    metavar="HOST:PORT",
+    envvar="COTERIE_ADVERTISE",
+    help="The address told to clients, if they reach the broker by another one.",
+)
+@click.option(
+    "--config", "settings", multiple=True, metavar="NAME=VALUE", help="A setting; repeatable."
+)
+@click.option(
+    "--properties",
+    type=click.Path(exists=True, dir_okay=False),
+    help="A file of settings, like server.properties.",
+)
+@click.option(
+    "--flush",
+    default="commit",
+    show_default=True,
+    metavar="MODE",
+    help="When the disk is synced: never (as Kafka does), commit (before every acknowledgement),"
+    " or interval:MS.",
+)
+@click.option(
+    "--log-level",
+    type=click.Choice(("debug", "info", "warning", "error")),
+    default="info",
+    show_default=True,
+    help="What is logged, to standard error.",
+)
+@click.option(
+    "--log-format",
+    type=click.Choice(("console", "json")),
+    default="console",
+    show_default=True,
+    help="For people or for machines.",
+)
+@click.option("--allow-remote", is_flag=True, help="Needed to listen beyond this machine.")
+def serve(
+    *,
+    host: str,
+    port: int,
+    data_dir: str,
+    advertise: str | None,
+    settings: tuple[str, ...],
+    properties: str | None,
+    flush: str,
+    log_level: str,
+    log_format: str,
+    allow_remote: bool,
+) -> None:
+    """Start a broker: a Kafka group coordinator, and topics to produce to and consume from.
+
+    Settings have Kafka's names. --config beats the environment
+    (COTERIE_GROUP_INITIAL_REBALANCE_DELAY_MS=0), which beats --properties.
+    """
+    started = time.monotonic()
+    if host not in _LOOPBACK and not allow_remote:
+        raise click.UsageError(
+            f"--host {host} lets other machines in, and this broker asks nobody for a password."
+            " Add --allow-remote if that is what you want."
+        )
+    # Imported behind the checks above: a wrong option needs no server.
+    from coterie.server.broker import parse_address
+    from coterie.server.config import Config, ConfigError
+    from coterie.server.flusher import parse_flush_mode
+    from coterie.server.run import Options, run
+
+    text = None
+    try:
+        if properties is not None:
+            with open(properties, encoding="utf-8") as file:
+                text = file.read()
+        options = Options(
+            host=host,
+            port=port,
+            data_dir=data_dir,
+            advertise=None if advertise is None else parse_address(advertise),
+            config=Config.load(settings, os.environ, text, properties or ""),
+            flush=parse_flush_mode(flush),
+            log_level=log_level,
+            log_format=log_format,
+            started=started,
+        )
+    except (ConfigError, ValueError) as error:
+        raise click.UsageError(str(error)) from None
+    except OSError as error:
+        raise click.UsageError(f"--properties {properties}: {error.strerror}") from None
+    sys.exit(run(options))

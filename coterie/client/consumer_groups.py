@@ -1,0 +1,153 @@
+"""ConsumerGroupDescribe (api key 69): groups of type "consumer", the newer protocol (KIP-848).
+
+The messages stand here and not among protocol/messages because no server of ours serves them: only
+this client, asking a real Kafka, needs them.
+
+v0   the first one
+v1   member_type (KIP-1099)
+"""
+
+from collections.abc import Iterable
+from typing import cast
+
+from coterie.client.cluster import Cluster
+from coterie.client.described import GroupDescription, Member
+from coterie.client.errors import Refused
+from protocol.api_keys import ApiKey
+from protocol.errors import ErrorCode
+from protocol.wire import (
+    Boolean,
+    Int8,
+    Int16,
+    Int32,
+    Message,
+    String,
+    Struct,
+    Uuid,
+    message,
+    since,
+    struct,
+)
+
+# `ApiKey` and its version table tell what our server serves, so this number is no member of it.
+CONSUMER_GROUP_DESCRIBE = cast("ApiKey", 69)
+_VERSIONS = (0, 1)
+_NO_OPERATIONS = -(2**31)
+
+
+@message(api_key=CONSUMER_GROUP_DESCRIBE, versions=_VERSIONS, flexible=0)
+class ConsumerGroupDescribeRequest(Message):
+    """The groups by id."""
+
+    group_ids: list[String]
+    include_authorized_operations: Boolean = False
+
+
+@struct
+class ConsumerGroupDescribeResponseTopic(Struct):
+    """Partitions of one topic."""
+
+    topic_id: Uuid
+    topic_name: String
+    partitions: list[Int32]
+
+
+@struct
+class ConsumerGroupDescribeResponseAssignment(Struct):
+    """What a member has, or shall have."""
+
+    topic_partitions: list[ConsumerGroupDescribeResponseTopic]
+
+
+@struct
+class ConsumerGroupDescribeResponseMember(Struct):
+    """A member: what it has acknowledged (`assignment`) and what it shall come to have."""
+
+    member_id: String
+    instance_id: String | None = None
+    rack_id: String | None = None
+    member_epoch: Int32
+    client_id: String
+    client_host: String
+    subscribed_topic_names: list[String]
+    subscribed_topic_regex: String | None = None
+    assignment: ConsumerGroupDescribeResponseAssignment
+    target_assignment: ConsumerGroupDescribeResponseAssignment
+    member_type: Int8 = since(1, default=-1)
+
+
+@struct
+class ConsumerGroupDescribeResponseGroup(Struct):
+    """One group."""
+
+    error_code: Int16
+    error_message: String | None = None
+    group_id: String
+    group_state: String
+    group_epoch: Int32
+    assignment_epoch: Int32
+    assignor_name: String
+    members: list[ConsumerGroupDescribeResponseMember]
+    authorized_operations: Int32 = _NO_OPERATIONS
+
+
+@message(api_key=CONSUMER_GROUP_DESCRIBE, versions=_VERSIONS, flexible=0)
+class ConsumerGroupDescribeResponse(Message):
+    """The groups in the order of the request."""
+
+    throttle_time_ms: Int32 = 0
+    groups: list[ConsumerGroupDescribeResponseGroup]
+
+
+def describe_consumer_groups(
+    cluster: Cluster, group_ids: Iterable[str]
+) -> dict[str, GroupDescription]:
+    """Those of the groups that are of type "consumer".
+
+    Raises:
+        VersionUnsupported: the broker has no such groups.
+        Refused: a coordinator refuses for another reason than that the group is none of these.
+    """
+    wanted = list(group_ids)
+    answers = cluster.ask_coordinators(
+        wanted,
+        lambda some: ConsumerGroupDescribeRequest(group_ids=some),
+        ConsumerGroupDescribeResponse,
+        lambda answer: {group.group_id: (group.error_code, group) for group in answer.groups},
+    )
+    nodes = cluster.coordinators(wanted)
+    described: dict[str, GroupDescription] = {}
+    for name, group in answers.items():
+        if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+            continue
+        if group.error_code:
+            raise Refused(group.error_code, f"Group '{name}'", group.error_message)
+        described[name] = GroupDescription(
+            group_id=name,
+            exists=True,
+            type="consumer",
+            state=group.group_state,
+            protocol_type="consumer",
+            protocol=group.assignor_name,
+            coordinator=nodes[name],
+            members=[_member(member) for member in group.members],
+            group_epoch=group.group_epoch,
+            assignment_epoch=group.assignment_epoch,
+        )
+    return described
+
+
+def _member(member: ConsumerGroupDescribeResponseMember) -> Member:
+    return Member(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        host=member.client_host,
+        assignment=_partitions(member.assignment),
+        member_epoch=member.member_epoch,
+        target_assignment=_partitions(member.target_assignment),
+    )
+
+
+def _partitions(assignment: ConsumerGroupDescribeResponseAssignment) -> dict[str, list[int]]:
+    return {part.topic_name: sorted(part.partitions) for part in assignment.topic_partitions}

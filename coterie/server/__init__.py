@@ -1,0 +1,1 @@
+"""The server: sockets, threads, clocks and logs, and nothing that decides about groups."""

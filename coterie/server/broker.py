@@ -1,0 +1,227 @@
+"""The broker: what belongs together for one data directory and one port; its start and its end.
+
+Start: take the data directory, open topics, listen, load the groups (requests about them are told
+to wait until then). End: stop listening, let the disk catch up, answer who is parked that the
+coordinator is gone, close connections politely, close the logs.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from coordinator.effects import Effects
+from coordinator.service import GroupCoordinator
+from coterie.server import limits
+from coterie.server.clock import system_clock
+from coterie.server.config import Config
+from coterie.server.connection import Connection
+from coterie.server.flusher import Flusher, FlushMode
+from coterie.server.groups import Groups
+from coterie.server.ids import new_base64_id, new_uuid_text
+from coterie.server.listener import Listener
+from coterie.server.replies import Outbox
+from coterie.server.routes import Routes
+from coterie.server.topic_names import OFFSETS_TOPIC
+from coterie.server.topics import Topics
+from storage.directory import DataDirectory
+from storage.errors import StorageError
+from storage.filesystem import FileSystem, OsFileSystem
+from storage.log import Log
+from storage.memory_filesystem import MemoryFileSystem
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+# The data directory that is none: everything is in memory and gone with the process.
+IN_MEMORY = ":memory:"
+
+# How long the end waits for the disk. Containers are killed ten seconds after being told to stop.
+DRAIN_TIMEOUT_S = 5.0
+_DRAIN_POLL_S = 0.01
+# How long clients get to read their last answers.
+_GOODBYE_S = 1.0
+
+
+class Address(NamedTuple):
+    """A host and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """Read `HOST:PORT`. Raises ValueError."""
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is not HOST:PORT")
+    return Address(host.strip("[]"), int(port))
+
+
+class Broker:
+    """One broker.
+
+    Attributes:
+        config, log, loop, now_ms: what it was given.
+        routes, listener, outbox, flusher: the parts connections use.
+        topics, groups, coordinator: what requests are about.
+        node_id, cluster_id, host, port: how clients see it; the address is the advertised one.
+        fetch_max_bytes: fetch.max.bytes.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        data_dir: str,
+        log: "FilteringBoundLogger",
+        *,
+        flush: FlushMode,
+        filesystem: FileSystem | None = None,
+        now_ms: Callable[[], int] | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+        new_uuid: Callable[[], str] = new_uuid_text,
+    ) -> None:
+        """Take the data directory and open its topics; nothing is listened to yet.
+
+        Args:
+            config: the settings.
+            data_dir: a path, or ":memory:".
+            log: a structlog logger.
+            flush: when appends are synced.
+            filesystem: where `data_dir` is, if not the operating system's files or memory.
+            now_ms: the clock, epoch milliseconds that never jump.
+            loop: the event loop; the running one by default.
+            new_uuid: where member ids get their unique part.
+
+        Raises:
+            StorageError, OSError: the directory can't be used.
+        """
+        self.config = config
+        self.log = log
+        self.loop = asyncio.get_running_loop() if loop is None else loop
+        self.now_ms = now_ms if now_ms is not None else system_clock()
+        self.routes = Routes()
+        self.listener = Listener(self)
+        self.outbox = Outbox(self.loop)
+        self.flusher = Flusher(self.loop, flush, self._sync_failed)
+        self._failed_logs: set[Log] = set()
+        self.fetch_max_bytes = config.get_int("fetch.max.bytes")
+        self.node_id = config.get_int("node.id")
+        self.host, self.port = "", 0
+        if filesystem is None:
+            filesystem = MemoryFileSystem() if data_dir == IN_MEMORY else OsFileSystem()
+        self._data = DataDirectory.open(
+            filesystem,
+            "memory" if data_dir == IN_MEMORY else data_dir,
+            node_id=self.node_id,
+            cluster_id=new_base64_id(),
+            directory_id=new_base64_id(),
+            durable=flush.commit,
+        )
+        self.cluster_id = self._data.cluster_id
+        try:
+            self.topics = Topics(self._data, config, log, durable=flush.commit)
+            self.groups = self._take_groups(new_uuid)
+        except BaseException:
+            self._data.close()
+            raise
+        self.coordinator = self.groups.coordinator
+        self._server: asyncio.Server | None = None
+        self._failed_partitions: set[int] = set()
+        # Set when the broker can't go on; the reason.
+        self.fatal: asyncio.Future[str] = self.loop.create_future()
+
+    def _take_groups(self, new_uuid: Callable[[], str]) -> Groups:
+        offsets = self.topics.by_name.get(OFFSETS_TOPIC)
+        if offsets is None:
+            count = self.config.get_int("offsets.topic.num.partitions")
+            offsets = self.topics.create(OFFSETS_TOPIC, count, {})
+        group_config = self.config.group_config()._replace(
+            # What the directory has counts: another number would look for groups in wrong places.
+            offsets_topic_num_partitions=len(offsets.partitions)
+        )
+        groups = Groups(self, GroupCoordinator(group_config, new_uuid, self.now_ms()))
+        groups.take_over(offsets.partitions)
+        return groups
+
+    async def start(self, host: str, port: int, advertise: Address | None = None) -> Address:
+        """Listen, then load the groups.
+
+        Args:
+            host: address to listen on.
+            port: 0 for any free one.
+            advertise: the address told to clients, if they reach us by another one.
+
+        Returns:
+            The address that is listened on.
+
+        Raises:
+            OSError: the address can't be used.
+        """
+        self._server = await self.loop.create_server(
+            lambda: Connection(self), host, port, backlog=limits.LISTEN_BACKLOG, start_serving=False
+        )
+        bound = self._server.sockets[0].getsockname()
+        address = Address(host, bound[1])
+        self.host, self.port = advertise or address
+        await self._server.start_serving()
+        await self.groups.load()
+        return address
+
+    def carry_out(self, effects: Effects) -> None:
+        """Do what the coordinator wants done."""
+        self.groups.carry_out(effects)
+
+    async def stop(self) -> None:
+        """End in order: nothing acknowledged is lost, and nobody waits for an answer in vain."""
+        if self._server is not None:
+            self._server.close()
+        await self._drain()
+        self.groups.stop()
+        self.outbox.flush()
+        self.listener.close_all()
+        await self._wait_for(lambda: not len(self.listener), _GOODBYE_S)
+        self.listener.abort_all()
+        self.flusher.stop()
+        try:
+            self._data.close()
+        except (StorageError, OSError) as error:
+            self.log.error("data directory not closed cleanly", error=str(error))  # noqa: TRY400
+        self.log.info("broker stopped")
+
+    async def _drain(self) -> None:
+        """Let what is written become durable, and its answers leave."""
+        self.groups.write()
+        self.flusher.begin()
+        if not await self._wait_for(lambda: self.flusher.idle, DRAIN_TIMEOUT_S):
+            self.log.error("the disk did not answer while stopping")
+
+    async def _wait_for(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        deadline = self.loop.time() + timeout_s
+        while not condition():
+            if self.loop.time() >= deadline:
+                return False
+            await asyncio.sleep(_DRAIN_POLL_S)
+        return True
+
+    # --- failures ---------------------------------------------------------------------------------
+
+    def _sync_failed(self, log: Log, error: Exception) -> None:
+        """A log could not be synced."""
+        self.log_failed(log, error)
+        self.groups.log_failed(log, error)
+
+    def log_failed(self, log: Log, error: Exception) -> None:
+        """A log can't be written or synced, and is not appended to any more. Told once."""
+        if log not in self._failed_logs:
+            self._failed_logs.add(log)
+            self.log.error("log failed", directory=log.directory, error=str(error))
+
+    def partition_failed(self, index: int) -> None:
+        """A partition of the groups is out of service; without any there is nothing left to do."""
+        self._failed_partitions.add(index)
+        offsets = self.topics.by_name[OFFSETS_TOPIC]
+        if len(self._failed_partitions) == len(offsets.partitions) and not self.fatal.done():
+            self.fatal.set_result("no partition of __consumer_offsets can be written any more")

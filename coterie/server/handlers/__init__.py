@@ -1,0 +1,1 @@
+"""One file per API: from a decoded request to its answer."""

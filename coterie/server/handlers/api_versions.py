@@ -1,0 +1,54 @@
+"""ApiVersions: what is served, often the first request of a connection (spec section 1, KIP-35).
+
+A client newer than us asks in a version we don't know; it gets version 0 of the answer, error 35
+and the range of ApiVersions itself, and asks again (KIP-511).
+"""
+
+import re
+from typing import TYPE_CHECKING
+
+from protocol.api_keys import ADVERTISED_MINIMUM, SERVED_VERSIONS, ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    ApiVersionsResponseApiKey,
+)
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+    from coterie.server.connection import Connection
+
+_SOFTWARE_SINCE = 3
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
+
+_SERVED = [
+    ApiVersionsResponseApiKey(
+        api_key=api, min_version=ADVERTISED_MINIMUM.get(api, first), max_version=last
+    )
+    for api, (first, last) in SERVED_VERSIONS.items()
+]
+
+
+def handle(
+    _broker: "Broker", request: ApiVersionsRequest, connection: "Connection"
+) -> ApiVersionsResponse:
+    """Tell the served ranges, unless the client's name or version is no name."""
+    if connection.version >= _SOFTWARE_SINCE and not (
+        _SOFTWARE.fullmatch(request.client_software_name)
+        and _SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+    # No features are told: they describe KRaft's metadata and transactions, which do not exist
+    # here.
+    return ApiVersionsResponse(
+        error_code=ErrorCode.NONE, api_keys=_SERVED, finalized_features_epoch=0
+    )
+
+
+def handle_unsupported(
+    _broker: "Broker", _request: object, _connection: "Connection"
+) -> ApiVersionsResponse:
+    """The answer to a version of ApiVersions that is not known here."""
+    own = [each for each in _SERVED if each.api_key == ApiKey.API_VERSIONS]
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)

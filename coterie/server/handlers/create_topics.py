@@ -1,0 +1,91 @@
+"""CreateTopics: create topics, or only check whether they could be (KIP-4)."""
+
+from typing import TYPE_CHECKING
+
+from coterie.server.config import TopicConfig
+from coterie.server.config_answers import topic_settings
+from coterie.server.ids import new_topic_id
+from coterie.server.topic_creation import check_new_topic, too_many_partitions
+from coterie.server.topics import TopicRefused
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestTopic,
+    CreateTopicsResponse,
+    CreateTopicsResponseConfig,
+    CreateTopicsResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+    from coterie.server.connection import Connection
+
+
+def handle(
+    broker: "Broker", request: CreateTopicsRequest, _connection: "Connection"
+) -> CreateTopicsResponse:
+    """Create what can be created, and answer for each name."""
+    counts = [
+        len(each.assignments) if each.assignments else each.num_partitions
+        for each in request.topics
+    ]
+    times: dict[str, int] = {}
+    for each in request.topics:
+        times[each.name] = times.get(each.name, 0) + 1
+    refusal = None
+    if too_many_partitions(counts):
+        text = "Excessively large number of partitions per request."
+        refusal = TopicRefused(ErrorCode.POLICY_VIOLATION, text)
+    answers: dict[str, CreateTopicsResponseTopic] = {}
+    for each in request.topics:
+        twice = TopicRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        try:
+            answers[each.name] = _create(
+                broker,
+                each,
+                twice if times[each.name] > 1 else refusal,
+                only_check=request.validate_only,
+            )
+        except TopicRefused as refused:
+            answers[each.name] = CreateTopicsResponseTopic(
+                name=each.name, error_code=refused.error, error_message=refused.text, configs=[]
+            )
+    return CreateTopicsResponse(topics=list(answers.values()))
+
+
+def _create(
+    broker: "Broker",
+    asked: CreateTopicsRequestTopic,
+    refusal: TopicRefused | None,
+    *,
+    only_check: bool,
+) -> CreateTopicsResponseTopic:
+    if refusal is not None:
+        raise refusal
+    partitions = check_new_topic(broker.topics, asked, broker.node_id)
+    settings = {config.name: config.value or "" for config in asked.configs}
+    if partitions == -1:
+        partitions = broker.config.get_int("num.partitions")
+    if only_check:
+        topic_id, config = new_topic_id(), TopicConfig(broker.config, settings)
+    else:
+        topic = broker.topics.create(asked.name, partitions, settings)
+        topic_id, config = topic.topic_id, topic.config
+    return CreateTopicsResponseTopic(
+        name=asked.name,
+        topic_id=topic_id,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        num_partitions=partitions,
+        replication_factor=1,
+        configs=[
+            CreateTopicsResponseConfig(
+                name=setting.key.name,
+                value=setting.value,
+                read_only=False,
+                config_source=setting.source,
+                is_sensitive=False,
+            )
+            for setting in topic_settings(broker.config, config)
+        ],
+    )

@@ -1,0 +1,63 @@
+"""DeleteRecords: forget everything before an offset (KIP-107)."""
+
+from typing import TYPE_CHECKING
+
+from coterie.server.topics import Topic
+from protocol.errors import ErrorCode
+from protocol.messages.delete_records import (
+    DeleteRecordsRequest,
+    DeleteRecordsRequestPartition,
+    DeleteRecordsResponse,
+    DeleteRecordsResponsePartition,
+    DeleteRecordsResponseTopic,
+)
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+    from coterie.server.connection import Connection
+
+_HIGH_WATERMARK = -1
+
+
+def handle(
+    broker: "Broker", request: DeleteRecordsRequest, _connection: "Connection"
+) -> DeleteRecordsResponse:
+    """Delete, and tell where each log starts now."""
+    topics = []
+    for asked in request.topics:
+        topic = broker.topics.by_name.get(asked.name)
+        partitions = [_delete(broker, topic, each) for each in asked.partitions]
+        topics.append(DeleteRecordsResponseTopic(name=asked.name, partitions=partitions))
+    return DeleteRecordsResponse(topics=topics)
+
+
+def _delete(
+    broker: "Broker", topic: Topic | None, asked: DeleteRecordsRequestPartition
+) -> DeleteRecordsResponsePartition:
+    partition = None if topic is None else topic.partition(asked.partition_index)
+    if partition is None:
+        return _error(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if partition.topic.is_internal:
+        return _error(asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    try:
+        end = partition.log.log_end_offset
+        offset = end if asked.offset == _HIGH_WATERMARK else asked.offset
+        if not 0 <= offset <= end:
+            return _error(asked, ErrorCode.OFFSET_OUT_OF_RANGE)
+        start = broker.topics.delete_records(partition, offset)
+    except (StorageError, OSError):
+        return _error(asked, ErrorCode.KAFKA_STORAGE_ERROR)
+    return DeleteRecordsResponsePartition(
+        partition_index=asked.partition_index,
+        low_watermark=start,
+        error_code=ErrorCode.NONE,
+    )
+
+
+def _error(
+    asked: DeleteRecordsRequestPartition, error: ErrorCode
+) -> DeleteRecordsResponsePartition:
+    return DeleteRecordsResponsePartition(
+        partition_index=asked.partition_index, low_watermark=-1, error_code=error
+    )

@@ -1,0 +1,78 @@
+"""DeleteTopics: topics go, with their records and every group's offsets for them (KIP-4)."""
+
+from typing import TYPE_CHECKING
+
+from coterie.server.error_texts import UNKNOWN_TOPIC_ID_TEXT, UNKNOWN_TOPIC_TEXT
+from coterie.server.topics import Topic, TopicRefused
+from protocol.errors import ErrorCode
+from protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsRequestTopic,
+    DeleteTopicsResponse,
+    DeleteTopicsResponseTopic,
+)
+from protocol.wire import ZERO_UUID
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+    from coterie.server.connection import Connection
+
+
+def handle(
+    broker: "Broker", request: DeleteTopicsRequest, connection: "Connection"
+) -> DeleteTopicsResponse:
+    """Delete what is there, and answer for each name or id."""
+    asked = request.topics or [DeleteTopicsRequestTopic(name=name) for name in request.topic_names]
+    times: dict[tuple[str | None, bytes], int] = {}
+    for each in asked:
+        key = (each.name, each.topic_id)
+        times[key] = times.get(key, 0) + 1
+    answers, deleted = [], []
+    for (name, topic_id), count in times.items():
+        try:
+            topic = _find(broker, name, topic_id, once=count == 1)
+            if topic not in deleted:
+                broker.topics.delete(topic)
+                deleted.append(topic)
+            answers.append(_answer(topic.name, topic.topic_id, ErrorCode.NONE, None))
+        except TopicRefused as refused:
+            answers.append(_answer(name, topic_id, refused.error, refused.text))
+    if deleted:
+        gone = [(topic.name, topic.topic_id) for topic in deleted]
+        broker.groups.carry_out(broker.coordinator.topics_deleted(gone, connection.now_ms))
+    return DeleteTopicsResponse(responses=answers)
+
+
+def _find(broker: "Broker", name: str | None, topic_id: bytes, *, once: bool) -> Topic:
+    if not once:
+        text = "Duplicate topic name." if name is not None else "Duplicate topic id."
+        raise TopicRefused(ErrorCode.INVALID_REQUEST, text)
+    if name is None and topic_id == ZERO_UUID:
+        text = "Neither topic name nor id were specified."
+        raise TopicRefused(ErrorCode.INVALID_REQUEST, text)
+    if name is not None and topic_id != ZERO_UUID:
+        text = "You may not specify both topic name and topic id."
+        raise TopicRefused(ErrorCode.INVALID_REQUEST, text)
+    if name is None:
+        topic = broker.topics.by_id.get(topic_id)
+        if topic is None:
+            raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_ID_TEXT)
+    else:
+        topic = broker.topics.by_name.get(name)
+        if topic is None:
+            raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_TEXT)
+    if not broker.config.get_bool("delete.topic.enable"):
+        raise TopicRefused(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
+    if topic.is_internal:
+        # Kafka would delete it, and every group's state with it.
+        text = f"{topic.name} holds the groups of this broker and can't be deleted."
+        raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+    return topic
+
+
+def _answer(
+    name: str | None, topic_id: bytes, error: ErrorCode, text: str | None
+) -> DeleteTopicsResponseTopic:
+    return DeleteTopicsResponseTopic(
+        name=name, topic_id=topic_id, error_code=error, error_message=text
+    )

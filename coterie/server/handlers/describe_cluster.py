@@ -1,0 +1,52 @@
+"""DescribeCluster: the one broker there is (KIP-700)."""
+
+from typing import TYPE_CHECKING
+
+from coterie.server.authorized import CLUSTER_OPERATIONS
+from protocol.errors import ErrorCode
+from protocol.messages.describe_cluster import (
+    BROKERS,
+    CONTROLLERS,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    DescribeClusterResponseBroker,
+)
+from protocol.wire import AUTHORIZED_OPERATIONS_OMITTED
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+    from coterie.server.connection import Connection
+
+_WANTED_CONTROLLER = (
+    "The request was sent to an endpoint of type BROKER,"
+    " but we wanted an endpoint of type CONTROLLER"
+)
+
+
+def handle(
+    broker: "Broker", request: DescribeClusterRequest, _connection: "Connection"
+) -> DescribeClusterResponse:
+    """Describe the cluster, or say that this is no controller's endpoint."""
+    if request.endpoint_type == CONTROLLERS:
+        return _refused(ErrorCode.MISMATCHED_ENDPOINT_TYPE, _WANTED_CONTROLLER)
+    if request.endpoint_type != BROKERS:
+        text = f"Unsupported endpoint type {request.endpoint_type}"
+        return _refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, text)
+    wanted = request.include_cluster_authorized_operations
+    return DescribeClusterResponse(
+        error_code=ErrorCode.NONE,
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        brokers=[
+            DescribeClusterResponseBroker(
+                broker_id=broker.node_id, host=broker.host, port=broker.port
+            )
+        ],
+        cluster_authorized_operations=CLUSTER_OPERATIONS
+        if wanted
+        else AUTHORIZED_OPERATIONS_OMITTED,
+    )
+
+
+def _refused(error: ErrorCode, text: str) -> DescribeClusterResponse:
+    return DescribeClusterResponse(error_code=error, error_message=text, cluster_id="", brokers=[])

@@ -1,0 +1,95 @@
+"""DescribeTopicPartitions: topics page by page, in the order of their names (KIP-966)."""
+
+from typing import TYPE_CHECKING
+
+from coterie.server.authorized import TOPIC_OPERATIONS
+from coterie.server.partition import Partition
+from coterie.server.topic_names import invalid_name
+from protocol.errors import ErrorCode
+from protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseCursor,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+    from coterie.server.connection import Connection
+
+# Kafka's max.request.partition.size.limit.
+_LARGEST_PAGE = 2_000
+
+
+def handle(
+    broker: "Broker", request: DescribeTopicPartitionsRequest, _connection: "Connection"
+) -> DescribeTopicPartitionsResponse:
+    """Answer one page."""
+    asked = {each.name for each in request.topics}
+    names = sorted(asked or broker.topics.by_name)
+    cursor = request.cursor
+    first = 0
+    if cursor is not None:
+        if cursor.partition_index < 0 or (asked and cursor.topic_name not in asked):
+            return DescribeTopicPartitionsResponse(
+                topics=[_missing(name, ErrorCode.INVALID_REQUEST) for name in names]
+            )
+        names = [name for name in names if name >= cursor.topic_name]
+        first = cursor.partition_index if names[:1] == [cursor.topic_name] else 0
+    left = max(1, min(request.response_partition_limit, _LARGEST_PAGE))
+    topics = []
+    for name in names:
+        topic = broker.topics.by_name.get(name)
+        if topic is None:
+            invalid = invalid_name(name) is not None
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            topics.append(_missing(name, ErrorCode.INVALID_TOPIC_EXCEPTION if invalid else error))
+            topics[-1].topic_authorized_operations = TOPIC_OPERATIONS
+            continue
+        if not left:
+            return _page(topics, name, first)
+        partitions = topic.partitions[first : first + left]
+        topics.append(
+            DescribeTopicPartitionsResponseTopic(
+                error_code=ErrorCode.NONE,
+                name=name,
+                topic_id=topic.topic_id,
+                is_internal=topic.is_internal,
+                partitions=[_partition(broker.node_id, each) for each in partitions],
+                topic_authorized_operations=TOPIC_OPERATIONS,
+            )
+        )
+        left -= len(partitions)
+        if first + len(partitions) < len(topic.partitions):
+            return _page(topics, name, first + len(partitions))
+        first = 0
+    return DescribeTopicPartitionsResponse(topics=topics)
+
+
+def _page(
+    topics: list[DescribeTopicPartitionsResponseTopic], next_topic: str, next_partition: int
+) -> DescribeTopicPartitionsResponse:
+    cursor = DescribeTopicPartitionsResponseCursor(
+        topic_name=next_topic, partition_index=next_partition
+    )
+    return DescribeTopicPartitionsResponse(topics=topics, next_cursor=cursor)
+
+
+def _missing(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(error_code=error, name=name, partitions=[])
+
+
+def _partition(node_id: int, partition: Partition) -> DescribeTopicPartitionsResponsePartition:
+    online = partition.online
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.NONE if online else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=partition.index,
+        leader_id=node_id if online else -1,
+        leader_epoch=partition.leader_epoch if online else -1,
+        replica_nodes=[node_id],
+        isr_nodes=[node_id] if online else [],
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+        offline_replicas=[] if online else [node_id],
+    )

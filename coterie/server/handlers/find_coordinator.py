@@ -1,0 +1,64 @@
+"""FindCoordinator: where the coordinator of a group is; with a single broker, here (spec section
+2).
+
+Transactions and share groups have no coordinator here. Clients ask for the transaction coordinator
+before anything else of a transaction, so this is the place to fail them: the error must not be
+one they retry (COORDINATOR_NOT_AVAILABLE would let them wait for a minute).
+"""
+
+from typing import TYPE_CHECKING
+
+from coterie.server.error_texts import INVALID_REQUEST_TEXT
+from protocol.errors import ErrorCode
+from protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    FindCoordinatorResponseCoordinator,
+)
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+    from coterie.server.connection import Connection
+
+_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
+_MANY_KEYS_SINCE = 4
+_SHARE_SINCE = 6
+_NO_TRANSACTIONS = "This broker has no transactions; use a producer without transactional.id."
+_NO_SHARE_GROUPS = "This broker has no share groups."
+
+
+def handle(
+    broker: "Broker", request: FindCoordinatorRequest, connection: "Connection"
+) -> FindCoordinatorResponse:
+    """Answer for the one key of old versions or for each of many."""
+    error, text = _refusal(request.key_type, connection.version)
+    if error is ErrorCode.NONE:
+        node_id, host, port = broker.node_id, broker.host, broker.port
+    else:
+        node_id, host, port = -1, "", -1
+    if connection.version < _MANY_KEYS_SINCE:
+        return FindCoordinatorResponse(
+            error_code=error,
+            error_message=text if error else "NONE",
+            node_id=node_id,
+            host=host,
+            port=port,
+        )
+    return FindCoordinatorResponse(
+        coordinators=[
+            FindCoordinatorResponseCoordinator(
+                key=key, node_id=node_id, host=host, port=port, error_code=error, error_message=text
+            )
+            for key in request.coordinator_keys
+        ]
+    )
+
+
+def _refusal(key_type: int, version: int) -> tuple[ErrorCode, str]:
+    if key_type == _GROUP:
+        return ErrorCode.NONE, ""
+    if key_type == _TRANSACTION:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _NO_TRANSACTIONS
+    if key_type == _SHARE and version >= _SHARE_SINCE:
+        return ErrorCode.INVALID_REQUEST, _NO_SHARE_GROUPS
+    return ErrorCode.INVALID_REQUEST, INVALID_REQUEST_TEXT

@@ -1,0 +1,97 @@
+"""ListOffsets: the offset of a time, or one of the special times (KIP-79, KIP-734, KIP-405)."""
+
+from typing import TYPE_CHECKING
+
+from coterie.server.partition import Partition
+from protocol.errors import ErrorCode
+from protocol.messages.list_offsets import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    ListOffsetsRequest,
+    ListOffsetsRequestPartition,
+    ListOffsetsResponse,
+    ListOffsetsResponsePartition,
+    ListOffsetsResponseTopic,
+)
+from storage.errors import StorageError
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+    from coterie.server.connection import Connection
+
+# The special times and the version since which they may be asked for.
+_SINCE = {
+    LATEST_TIMESTAMP: 1,
+    EARLIEST_TIMESTAMP: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL_TIMESTAMP: 8,
+    LATEST_TIERED_TIMESTAMP: 9,
+    EARLIEST_PENDING_UPLOAD_TIMESTAMP: 11,
+}
+
+
+def handle(
+    broker: "Broker", request: ListOffsetsRequest, connection: "Connection"
+) -> ListOffsetsResponse:
+    """Answer for each partition; one that is named twice is refused, as in Kafka."""
+    topics = []
+    for asked in request.topics:
+        topic = broker.topics.by_name.get(asked.name)
+        answers: dict[int, ListOffsetsResponsePartition] = {}
+        for each in asked.partitions:
+            index = each.partition_index
+            partition = None if topic is None else topic.partition(index)
+            if index in answers:
+                answers[index] = _error(index, ErrorCode.INVALID_REQUEST)
+            elif partition is None:
+                answers[index] = _error(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            else:
+                answers[index] = _find(partition, each, connection.version)
+        topics.append(ListOffsetsResponseTopic(name=asked.name, partitions=list(answers.values())))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _find(
+    partition: Partition, asked: ListOffsetsRequestPartition, version: int
+) -> ListOffsetsResponsePartition:
+    time = asked.timestamp
+    if time < 0 and version < _SINCE.get(time, version + 1):
+        return _error(partition.index, ErrorCode.UNSUPPORTED_VERSION)
+    error = partition.epoch_error(asked.current_leader_epoch)
+    if error:
+        return _error(partition.index, error)
+    log = partition.log
+    try:
+        if time == LATEST_TIMESTAMP:
+            return _found(partition, -1, log.log_end_offset)
+        if time in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+            return _found(partition, -1, log.log_start_offset)
+        if time == MAX_TIMESTAMP:
+            found = log.max_timestamp()
+        else:
+            # Nothing is tiered and nothing waits to be; other times are looked up.
+            found = (log.offset_for_timestamp(time) if time >= 0 else None) or (-1, -1)
+    except (StorageError, OSError):
+        return _error(partition.index, ErrorCode.KAFKA_STORAGE_ERROR)
+    if found[1] < 0:
+        return _error(partition.index, ErrorCode.NONE)
+    return _found(partition, *found)
+
+
+def _found(partition: Partition, timestamp: int, offset: int) -> ListOffsetsResponsePartition:
+    return ListOffsetsResponsePartition(
+        partition_index=partition.index,
+        error_code=ErrorCode.NONE,
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=partition.leader_epoch,
+    )
+
+
+def _error(index: int, error: ErrorCode) -> ListOffsetsResponsePartition:
+    """An error, or with NONE that there is no such offset."""
+    return ListOffsetsResponsePartition(partition_index=index, error_code=error)

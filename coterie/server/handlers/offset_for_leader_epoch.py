@@ -1,0 +1,53 @@
+"""OffsetForLeaderEpoch: where a leader epoch of a log ended (KIP-320)."""
+
+from typing import TYPE_CHECKING
+
+from coterie.server.partition import Partition
+from protocol.errors import ErrorCode
+from protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochRequestPartition,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderEpochResponsePartition,
+    OffsetForLeaderEpochResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+    from coterie.server.connection import Connection
+
+
+def handle(
+    broker: "Broker", request: OffsetForLeaderEpochRequest, _connection: "Connection"
+) -> OffsetForLeaderEpochResponse:
+    """Answer for each partition."""
+    topics = []
+    for asked in request.topics:
+        topic = broker.topics.by_name.get(asked.topic)
+        partitions = [
+            _find(None if topic is None else topic.partition(each.partition), each)
+            for each in asked.partitions
+        ]
+        topics.append(OffsetForLeaderEpochResponseTopic(topic=asked.topic, partitions=partitions))
+    return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def _find(
+    partition: Partition | None, asked: OffsetForLeaderEpochRequestPartition
+) -> OffsetForLeaderEpochResponsePartition:
+    if partition is None:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    else:
+        error = partition.epoch_error(asked.current_leader_epoch)
+        if not error:
+            return _end(partition, asked.leader_epoch)
+    return OffsetForLeaderEpochResponsePartition(error_code=error, partition=asked.partition)
+
+
+def _end(partition: Partition, epoch: int) -> OffsetForLeaderEpochResponsePartition:
+    end = partition.log.log_end_offset
+    if epoch != partition.leader_epoch:
+        epoch, end = partition.log.epochs.end_offset(epoch, end)
+    return OffsetForLeaderEpochResponsePartition(
+        error_code=ErrorCode.NONE, partition=partition.index, leader_epoch=epoch, end_offset=end
+    )

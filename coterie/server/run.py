@@ -1,0 +1,144 @@
+"""Running one broker as a process: from options to an exit code.
+
+Everything that can be wrong about the place a broker is started in (the port, the data directory)
+is told in one line with a remedy. SIGTERM and SIGINT end it in order, a second one at once.
+"""
+
+import asyncio
+import errno
+import gc
+import os
+import resource
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import uvloop
+
+from coterie import __version__
+from coterie.server.broker import IN_MEMORY, Address, Broker
+from coterie.server.config import Config
+from coterie.server.flusher import FlushMode
+from coterie.server.logging import make_logger
+from storage.errors import DirectoryLocked, StorageError
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+
+# File descriptors asked for: a connection takes one, and thousands of clients are normal.
+_WANTED_FILES = 65_536
+# Objects made before the collector looks for cycles among them. Requests make none that live, so
+# Python's default of 700 only finds work to do.
+_COLLECT_AFTER = 20_000
+
+
+class Options(NamedTuple):
+    """What `coterie serve` was told, checked as far as it can be without starting."""
+
+    host: str
+    port: int
+    data_dir: str
+    advertise: Address | None
+    config: Config
+    flush: FlushMode
+    log_level: str
+    log_format: str
+    # When the command began, by the monotonic clock.
+    started: float
+
+
+class CannotStart(Exception):  # noqa: N818 - it says what is the matter
+    """The broker can't start here; the text says why and what to do about it."""
+
+
+def run(options: Options) -> int:
+    """Run a broker until it is told to stop; returns the exit code."""
+    _raise_file_limit()
+    try:
+        return uvloop.run(_serve(options))
+    except CannotStart as reason:
+        print(f"coterie serve: {reason}", file=sys.stderr)
+        return EXIT_FAILED
+
+
+async def _serve(options: Options) -> int:
+    log = make_logger(options.log_level, options.log_format)
+    broker = _open(options, log)
+    try:
+        address = await broker.start(options.host, options.port, options.advertise)
+    except OSError as error:
+        await broker.stop()
+        raise CannotStart(_listening_failed(options, error)) from error
+    where = "memory" if options.data_dir == IN_MEMORY else options.data_dir
+    took = time.monotonic() - options.started
+    print(
+        f"coterie {__version__} ready on {address} (data in {where}, flush {options.flush})"
+        f" in {took:.2f} s",
+        flush=True,
+    )
+    # What exists now stays: the collector need not look at it again.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER)
+    return await _until_stopped(broker)
+
+
+async def _until_stopped(broker: Broker) -> int:
+    stopping = asyncio.Event()
+
+    def stop() -> None:
+        if stopping.is_set():
+            # The second signal: whoever sends it has waited long enough.
+            os._exit(EXIT_FAILED)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        broker.loop.add_signal_handler(number, stop)
+    broker.fatal.add_done_callback(lambda _: stopping.set())
+    await stopping.wait()
+    code = EXIT_OK
+    if broker.fatal.done():
+        broker.log.error("broker failed", reason=broker.fatal.result())
+        code = EXIT_FAILED
+    await broker.stop()
+    return code
+
+
+def _open(options: Options, log: "FilteringBoundLogger") -> Broker:
+    data_dir = options.data_dir
+    other = "use another directory with --data-dir, or --data-dir :memory:"
+    try:
+        return Broker(options.config, data_dir, log, flush=options.flush)
+    except DirectoryLocked:
+        text = f"the data directory {data_dir} is in use by another broker; stop it, or {other}"
+        raise CannotStart(text) from None
+    except StorageError as error:
+        raise CannotStart(f"the data directory can't be used: {error}; {other}") from error
+    except OSError as error:
+        text = f"the data directory {data_dir} can't be written: {error.strerror}; {other}"
+        raise CannotStart(text) from error
+
+
+def _listening_failed(options: Options, error: OSError) -> str:
+    address = Address(options.host, options.port)
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"{address} is in use by another program; stop it, or choose another port"
+            " (--port 0 picks a free one)"
+        )
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"this user may not listen on {address}; choose a port above 1023 with --port"
+    reason = error.strerror or str(error)
+    return f"can't listen on {address}: {reason}; --host must be an address of this machine"
+
+
+def _raise_file_limit() -> None:
+    """Allow as many open files as the system lets us, up to what thousands of connections need."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _WANTED_FILES if hard == resource.RLIM_INFINITY else min(hard, _WANTED_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

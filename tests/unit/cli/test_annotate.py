@@ -1,0 +1,179 @@
+"""Frames taken apart: every byte told, every field named, the first wrong byte found."""
+
+import re
+
+import pytest
+
+from coterie.cli.annotate import WALK_ERRORS, Piece, Walk
+from coterie.cli.frames import Answer, decoded, dissect, split_frames
+from protocol.api_keys import ApiKey
+from protocol.frames import encode_request
+from protocol.messages.api_versions import ApiVersionsResponse
+from protocol.messages.consumer_protocol import (
+    ConsumerProtocolSubscription,
+    encode_subscription,
+)
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.schema import untagged
+from protocol.wire import Message
+from tests.codecs import slow
+from tests.codecs.catalogue import MESSAGES, pair_id, versions_of
+from tests.codecs.instances import RandomValues, build, project
+
+HEARTBEAT = encode_request(
+    HeartbeatRequest(group_id="orders", generation_id=1, member_id="c1-1"), 4, 7, "c1"
+)
+
+
+def told(pieces: list[Piece]) -> list[str]:
+    return ["  " * piece.depth + piece.text for piece in pieces]
+
+
+def assert_without_gaps(pieces: list[Piece], end: int) -> None:
+    position = 0
+    for piece in pieces:
+        assert piece.start == position, piece
+        position = piece.end
+    assert position == end
+
+
+@pytest.mark.parametrize("unknown_tags", [False, True], ids=["plain", "unknown-tags"])
+@pytest.mark.parametrize("cls", MESSAGES, ids=pair_id)
+def test_every_byte_of_every_message_is_told(cls: type[Message], unknown_tags: bool) -> None:
+    for version in versions_of(cls):
+        message = project(build(cls, RandomValues((cls.__name__, version))), version)
+        data = slow.encode(message, version, unknown_tags=unknown_tags)
+        walk = Walk(data, 0, len(data))
+        walk.message(cls, version)
+        assert_without_gaps(walk.pieces, len(data))
+        texts = [piece.text for piece in walk.pieces if piece.depth == 0]
+        for field in untagged(cls, version):
+            value = getattr(message, field.name)
+            (text,) = (t for t in texts if t.split(" ")[0].rstrip(":") == field.name)
+            if isinstance(value, list):
+                assert text.startswith(f"{field.name}: {len(value)} element")
+            elif value is None:
+                assert text.startswith(f"{field.name} null")
+            elif isinstance(value, int) and not isinstance(value, bool):
+                assert text.startswith(f"{field.name} {value}")
+
+
+@pytest.mark.parametrize("cls", [HeartbeatRequest, JoinGroupRequest], ids=pair_id)
+def test_a_message_cut_anywhere_is_told_up_to_the_cut(cls: type[Message]) -> None:
+    for version in versions_of(cls):
+        message = project(build(cls, RandomValues("cut")), version)
+        data = slow.encode(message, version)
+        for end in range(len(data)):
+            walk = Walk(data, 0, end)
+            with pytest.raises(WALK_ERRORS):
+                walk.message(cls, version)
+            last = walk.pieces[-1].end if walk.pieces else 0
+            assert last <= end
+            assert_without_gaps(walk.pieces, last)
+
+
+def test_a_request_reads_like_this() -> None:
+    pieces, trouble = dissect(HEARTBEAT, None)
+    assert trouble == ""
+    assert told(pieces) == [
+        "size 31",
+        "api_key 12 Heartbeat",
+        "api_version 4",
+        "correlation_id 7",
+        'client_id "c1", no tags',
+        'group_id "orders"',
+        "generation_id 1",
+        'member_id "c1-1"',
+        "group_instance_id null, no tags",
+    ]
+    assert_without_gaps(pieces, len(HEARTBEAT))
+
+
+def test_the_length_prefix_may_be_missing() -> None:
+    pieces, trouble = dissect(HEARTBEAT[4:], None)
+    assert trouble == ""
+    assert told(pieces)[0] == "api_key 12 Heartbeat"
+    assert_without_gaps(pieces, len(HEARTBEAT) - 4)
+
+
+def test_errors_of_an_answer_have_names() -> None:
+    frame = HeartbeatResponse.framer(4)(HeartbeatResponse(error_code=27), 7)
+    pieces, trouble = dissect(frame, Answer(ApiKey.HEARTBEAT, 4))
+    assert trouble == ""
+    assert told(pieces)[1:] == [
+        "correlation_id 7, no tags",
+        "throttle_time_ms 0",
+        "error_code 27 REBALANCE_IN_PROGRESS, no tags",
+    ]
+
+
+def test_answers_about_versions_keep_the_old_header() -> None:
+    frame = ApiVersionsResponse.framer(4)(ApiVersionsResponse(error_code=0, api_keys=[]), 1)
+    pieces, trouble = dissect(frame, Answer(ApiKey.API_VERSIONS, 4))
+    assert trouble == ""
+    assert told(pieces)[1] == "correlation_id 1"
+
+
+def test_the_embedded_consumer_protocol_is_told_and_other_bytes_are_not() -> None:
+    subscription = encode_subscription(ConsumerProtocolSubscription(topics=["a"]), 1)
+    request = JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=1,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[
+            JoinGroupRequestProtocol(name="range", metadata=subscription + b"more"),
+            JoinGroupRequestProtocol(name="other", metadata=b"\xff\xff\xff"),
+        ],
+    )
+    frame = encode_request(request, 4, 1, None)
+    pieces, trouble = dissect(frame, None)
+    assert trouble == ""
+    assert_without_gaps(pieces, len(frame))
+    assert told(pieces)[-11:] == [
+        "protocols: 2 elements",
+        '  [0] name "range"',
+        "  metadata 21 bytes, ConsumerProtocolSubscription",
+        "    version 1",
+        "    topics: 1 element",
+        '      [0] "a"',
+        "    user_data null",
+        "    owned_partitions: 0 elements",
+        "    4 bytes of a later version",
+        '  [1] name "other"',
+        "  metadata 3 bytes",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("frame", "trouble"),
+    [
+        (b"\x03\xe7\0\1", "api key 999 is not known here"),
+        (b"\0\x0c\0\x09", "Heartbeat is known from 0 to 4, not 9"),
+        (HEARTBEAT[:-3], "5 bytes are claimed|4 bytes are claimed"),
+        (HEARTBEAT[4:] + b"\0", "1 bytes are left over"),
+    ],
+    ids=["unknown-api", "unknown-version", "cut", "too-long"],
+)
+def test_what_is_wrong_is_told_behind_what_is_right(frame: bytes, trouble: str) -> None:
+    pieces, told_trouble = dissect(frame, None)
+    assert pieces
+    assert re.search(trouble, told_trouble)
+
+
+def test_frames_behind_each_other_are_split() -> None:
+    two = HEARTBEAT + HEARTBEAT
+    assert list(split_frames(two)) == [(0, len(HEARTBEAT)), (len(HEARTBEAT), len(two))]
+    assert list(split_frames(HEARTBEAT[4:])) == [(0, len(HEARTBEAT) - 4)]
+
+
+def test_a_decoded_frame_is_what_the_codec_makes_of_it() -> None:
+    about = decoded(HEARTBEAT, None, lambda message: message.group_id)
+    assert about == {
+        "api": "Heartbeat",
+        "version": 4,
+        "correlation_id": 7,
+        "client_id": "c1",
+        "message": "orders",
+    }

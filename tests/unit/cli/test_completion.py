@@ -1,0 +1,95 @@
+"""Completion: the scripts, and names from a broker that answers quickly or not at all."""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from coterie.cli.main import main
+from protocol.api_keys import ApiKey
+from protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
+from tests.unit.cli.command import run
+from tests.unit.client.fake_broker import SILENCE, FakeBroker
+
+GROUPS = ListGroupsResponse(
+    error_code=0,
+    groups=[
+        ListGroupsResponseGroup(group_id=name, protocol_type="consumer", group_state="Stable")
+        for name in ("orders", "other", "billing")
+    ],
+)
+
+
+@pytest.fixture
+def complete(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    """Complete the last of the words, with a broker (or none) in the environment."""
+
+    def values(bootstrap: str | None, *words: str) -> list[str]:
+        monkeypatch.setenv("COTERIE_BOOTSTRAP", bootstrap or "127.0.0.1:1")
+        completer = ShellComplete(main, {}, "coterie", "_COTERIE_COMPLETE")
+        return [item.value for item in completer.get_completions(list(words[:-1]), words[-1])]
+
+    return values
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_calls_this_program_back(shell: str) -> None:
+    result = run(None, "completion", shell)
+    assert result.exit_code == 0
+    assert f"_COTERIE_COMPLETE={shell}_complete" in result.stdout
+
+
+def test_another_shell_is_a_usage_error() -> None:
+    result = run(None, "completion", "tcsh")
+    assert result.exit_code == 2
+
+
+def test_commands_are_completed(complete: Callable[..., list[str]]) -> None:
+    assert complete(None, "gr") == ["groups"]
+    assert complete(None, "groups", "de") == ["delete", "delete-offsets", "describe"]
+    assert "--to-earliest" in complete(None, "groups", "reset-offsets", "--to")
+
+
+def test_groups_are_completed_from_the_broker(complete: Callable[..., list[str]]) -> None:
+    with FakeBroker({ApiKey.LIST_GROUPS: GROUPS}) as broker:
+        bootstrap = broker.bootstrap
+        assert complete(bootstrap, "groups", "describe", "o") == ["orders", "other"]
+        assert complete(bootstrap, "groups", "describe", "orders", "o") == ["other"]
+        assert complete(bootstrap, "groups", "reset-offsets", "--group", "b") == ["billing"]
+
+
+def test_the_address_on_the_line_counts(complete: Callable[..., list[str]]) -> None:
+    with FakeBroker({ApiKey.LIST_GROUPS: GROUPS}) as broker:
+        options = ("--bootstrap-server", broker.bootstrap)
+        assert complete(None, "groups", "delete", *options, "b") == ["billing"]
+        assert complete(None, "groups", *options, "delete", "b") == ["billing"]
+
+
+def test_topics_are_completed_internal_ones_by_their_underscore(
+    complete: Callable[..., list[str]],
+) -> None:
+    with FakeBroker(topics={"orders": 1, "payments": 2}) as broker:
+        assert complete(broker.bootstrap, "topics", "describe", "p") == ["payments"]
+
+
+@pytest.mark.parametrize("silent", [ApiKey.API_VERSIONS, ApiKey.METADATA])
+def test_a_slow_broker_means_no_names_and_soon(
+    complete: Callable[..., list[str]], silent: ApiKey
+) -> None:
+    with FakeBroker({silent: SILENCE}) as broker:
+        began = time.monotonic()
+        assert complete(broker.bootstrap, "groups", "delete", "") == []
+        assert time.monotonic() - began < 3
+
+
+@pytest.mark.parametrize("bootstrap", ["127.0.0.1:1", "no port:x", "no-such-host.invalid:9092"])
+def test_no_broker_means_no_names_and_no_words(
+    complete: Callable[..., list[str]], bootstrap: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert complete(bootstrap, "groups", "delete", "") == []
+    assert capsys.readouterr() == ("", "")
+
+
+def test_apis_are_completed(complete: Callable[..., list[str]]) -> None:
+    assert complete(None, "dump", "codec", "offsetf") == ["OffsetFetch", "OffsetForLeaderEpoch"]

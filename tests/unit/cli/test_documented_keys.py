@@ -1,0 +1,65 @@
+"""docs/command-line.md promises keys: these are the ones --json prints."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from protocol.api_keys import ApiKey
+from protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
+from tests.unit.cli import test_groups, test_groups_reset, test_topics
+from tests.unit.cli.command import committed, described, group, listed_offsets, member, rows_of, run
+from tests.unit.client.fake_broker import FakeBroker
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "command-line.md"
+ARGUMENTS = {
+    "groups list": [],
+    "groups describe --offsets": ["g"],
+    "groups describe --members": ["g"],
+    "groups describe --state": ["g"],
+    "groups delete": ["g"],
+    "groups reset-offsets": ["--group", "free", "--topic", "t", "--to-latest"],
+    "groups delete-offsets": ["--group", "g", "--topic", "t"],
+    "topics list": [],
+    "topics describe": ["t"],
+    "topics create": ["t"],
+    "topics delete": ["t"],
+    "dump frame": ["000c 0000 00000001 0001 63 0001 67 00000000 0001 6d"],
+}
+
+
+def documented() -> dict[str, list[str]]:
+    """Command to keys, from the table in the document."""
+    rows = re.findall(r"^\| `(\w[^`]*)` \| (.*) \|$", DOCUMENT.read_text(), re.MULTILINE)
+    return {command: re.findall(r"`(\w+)`", re.sub(r"\(.*\)", "", keys)) for command, keys in rows}
+
+
+def broker() -> FakeBroker:
+    """One that answers all of these."""
+    listed = ListGroupsResponseGroup(group_id="g", protocol_type="consumer")
+    answers: dict[int, Any] = {
+        ApiKey.LIST_GROUPS: ListGroupsResponse(error_code=0, groups=[listed]),
+        ApiKey.DESCRIBE_GROUPS: described(group("g", "Stable", member("one", t=[0]))),
+        ApiKey.OFFSET_FETCH: committed(t={0: 15}),
+        ApiKey.LIST_OFFSETS: listed_offsets,
+        ApiKey.DELETE_GROUPS: test_groups.deleting(),
+        ApiKey.OFFSET_DELETE: test_groups.forgetting(),
+        ApiKey.OFFSET_COMMIT: test_groups_reset.committing(),
+        ApiKey.DESCRIBE_CONFIGS: test_topics.configured,
+        ApiKey.CREATE_TOPICS: test_topics.creating(),
+        ApiKey.DELETE_TOPICS: test_topics.deleting(),
+    }
+    return FakeBroker(answers, topics={"t": 1})
+
+
+def test_the_document_tells_of_every_command_with_json() -> None:
+    assert set(documented()) == set(ARGUMENTS)
+
+
+@pytest.mark.parametrize("command", ARGUMENTS)
+def test_the_keys_are_those_of_the_document(command: str) -> None:
+    with broker() as answering:
+        printed = rows_of(run(answering, *command.split(), *ARGUMENTS[command], "--json"))
+    row = printed[0] if isinstance(printed, list) else printed
+    assert list(row) == documented()[command]

@@ -1,0 +1,157 @@
+"""`coterie dump`: codecs and frames."""
+
+import json
+
+import pytest
+
+from protocol.compile import source_of
+from protocol.frames import encode_request
+from protocol.messages.fetch import FetchRequest
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.unit.cli.command import run
+
+REQUEST = encode_request(
+    HeartbeatRequest(group_id="orders", generation_id=1, member_id="c1-1"), 4, 7, "c1"
+)
+ANSWER = HeartbeatResponse.framer(4)(HeartbeatResponse(error_code=25), 7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "source"),
+    [
+        (["Heartbeat", "3"], source_of(HeartbeatRequest, "decode", 3)[0]),
+        (["heartbeat", "3"], source_of(HeartbeatRequest, "decode", 3)[0]),
+        (["HeartbeatRequest"], source_of(HeartbeatRequest, "decode", 4)[0]),
+        (["12", "4", "--direction", "encode"], source_of(HeartbeatRequest, "encode", 4)[0]),
+        (["Heartbeat", "--response"], source_of(HeartbeatResponse, "frame", 4)[0]),
+        (["HeartbeatResponse", "0"], source_of(HeartbeatResponse, "frame", 0)[0]),
+        (
+            ["Heartbeat", "0", "--response", "--direction", "decode"],
+            source_of(HeartbeatResponse, "decode", 0)[0],
+        ),
+    ],
+)
+def test_codec_prints_the_compiled_source(arguments: list[str], source: str) -> None:
+    result = run(None, "dump", "codec", *arguments)
+    assert (result.exit_code, result.stdout) == (0, source)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (["Heartbeet"], 1, "There is no API 'Heartbeet' here."),
+        (["Heartbeat", "5"], 1, "Heartbeat has versions 0 to 4, not 5."),
+        (["Heartbeat", "--direction", "frame"], 2, "add --response"),
+    ],
+)
+def test_codec_refuses_what_there_is_not(arguments: list[str], code: int, told: str) -> None:
+    result = run(None, "dump", "codec", *arguments)
+    assert result.exit_code == code
+    assert told in result.stderr
+
+
+def test_frame_prints_bytes_beside_fields() -> None:
+    lines = run(None, "dump", "frame", REQUEST.hex()).stdout.splitlines()
+    assert len(lines) == 9
+    assert lines[1].split(None, 2) == ["00", "0c", "api_key 12 Heartbeat"]
+    assert lines[5] == '07 6f 72 64 65 72 73                             group_id "orders"'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        REQUEST.hex(" "),
+        REQUEST.hex(":"),
+        "0x" + REQUEST.hex(),
+        "".join(f"\\x{byte:02x}" for byte in REQUEST),
+        REQUEST.hex().upper() + "\n",
+    ],
+    ids=["spaces", "colons", "0x", "escapes", "upper"],
+)
+def test_frame_reads_hexadecimal_as_people_paste_it(text: str) -> None:
+    expected = run(None, "dump", "frame", REQUEST.hex()).stdout
+    assert run(None, "dump", "frame", text).stdout == expected
+    assert run(None, "dump", "frame", "-", stdin=text).stdout == expected
+
+
+def test_frame_takes_the_bytes_themselves_from_a_pipe() -> None:
+    expected = run(None, "dump", "frame", REQUEST.hex()).stdout
+    assert run(None, "dump", "frame", "-", stdin=REQUEST).stdout == expected
+
+
+def test_frame_takes_several_one_behind_the_other() -> None:
+    one = run(None, "dump", "frame", REQUEST.hex()).stdout
+    assert run(None, "dump", "frame", "-", stdin=REQUEST + REQUEST).stdout == one + "\n" + one
+
+
+def test_frame_needs_to_know_what_an_answer_answers() -> None:
+    result = run(None, "dump", "frame", ANSWER.hex(), "--response-to", "Heartbeat:4")
+    assert result.exit_code == 0
+    assert "error_code 25 UNKNOWN_MEMBER_ID" in result.stdout
+
+
+@pytest.mark.parametrize("text", ["Heartbeat", "Heartbeat:5", "Heartbeat:x"])
+def test_frame_refuses_an_answer_to_nothing(text: str) -> None:
+    result = run(None, "dump", "frame", ANSWER.hex(), "--response-to", text)
+    assert result.exit_code == 2
+    assert "Heartbeat:0 to Heartbeat:4" in result.stderr
+
+
+def test_frame_shows_what_it_understood_and_where_that_ended() -> None:
+    result = run(None, "dump", "frame", REQUEST[:-4].hex())
+    assert result.exit_code == 1
+    assert 'group_id "orders"' in result.stdout
+    assert result.stdout.splitlines()[-1].endswith("not understood")
+    assert "Error: Malformed at byte 28" in result.stderr
+
+
+def test_frame_cuts_long_values_unless_told_otherwise() -> None:
+    assignment = SyncGroupRequestAssignment(member_id="m", assignment=b"\xff" * 100)
+    request = SyncGroupRequest(
+        group_id="g", generation_id=1, member_id="m", assignments=[assignment]
+    )
+    text = encode_request(request, 0, 1, None).hex()
+    short = run(None, "dump", "frame", text).stdout
+    full = run(None, "dump", "frame", text, "--full").stdout
+    assert "... 40 more bytes (--full)" in short
+    assert "more bytes" not in full
+    assert full.count("ff") == 100 + 2  # and the null client id
+
+
+def test_frame_as_json_is_the_message() -> None:
+    (decoded,) = json.loads(run(None, "dump", "frame", REQUEST.hex(), "--json").stdout)
+    assert decoded == {
+        "api": "Heartbeat",
+        "version": 4,
+        "correlation_id": 7,
+        "client_id": "c1",
+        "message": {
+            "group_id": "orders",
+            "generation_id": 1,
+            "member_id": "c1-1",
+            "group_instance_id": None,
+        },
+    }
+
+
+def test_frame_as_json_has_bytes_as_hexadecimal_and_nested_structures() -> None:
+    request = FetchRequest(
+        replica_id=-1, max_wait_ms=1, min_bytes=1, isolation_level=0, topics=[], rack_id="r"
+    )
+    frame = encode_request(request, 18, 1, None)
+    (decoded,) = json.loads(run(None, "dump", "frame", frame.hex(), "--json").stdout)
+    assert decoded["message"]["rack_id"] == "r"
+    assert decoded["message"]["topics"] == []
+
+
+def test_frame_as_json_refuses_what_the_codec_refuses() -> None:
+    result = run(None, "dump", "frame", REQUEST[:-4].hex(), "--json")
+    assert result.exit_code == 1
+    assert "Malformed frame" in result.stderr
+
+
+def test_frame_wants_hexadecimal() -> None:
+    result = run(None, "dump", "frame", "xyz")
+    assert result.exit_code == 2
+    assert "is not hexadecimal" in result.stderr

@@ -1,0 +1,149 @@
+"""The cluster, its coordinators and producer ids: answers as Kafka 4.3.1 gives them."""
+
+import pytest
+
+from protocol.api_keys import SERVED_VERSIONS, ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.describe_cluster import DescribeClusterRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from tests.unit.server.manual import Client, make_broker
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client(make_broker())
+
+
+class TestApiVersions:
+    def test_every_served_range_is_told_and_produce_from_zero(self, client: Client) -> None:
+        for version in range(5):
+            request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+            answer = client.call(request, version)
+            told = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+            assert told == {**SERVED_VERSIONS, ApiKey.PRODUCE: (0, 13)}
+
+    @pytest.mark.parametrize(
+        ("name", "version", "error"),
+        [
+            ("a", "1", ErrorCode.NONE),
+            ("a.b-c", "1.0", ErrorCode.NONE),
+            ("", "1", ErrorCode.INVALID_REQUEST),
+            ("a", "", ErrorCode.INVALID_REQUEST),
+            ("a b", "1", ErrorCode.INVALID_REQUEST),
+            ("-a", "1", ErrorCode.INVALID_REQUEST),
+            ("a-", "1", ErrorCode.INVALID_REQUEST),
+            ("é", "1", ErrorCode.INVALID_REQUEST),
+        ],
+    )
+    def test_the_software_must_have_a_name(
+        self, client: Client, name: str, version: str, error: ErrorCode
+    ) -> None:
+        request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
+        assert client.call(request, 3).error_code == error
+
+    @pytest.mark.parametrize("version", [5, 9, 32767, -1])
+    def test_an_unknown_version_is_answered_in_version_0(
+        self, client: Client, version: int
+    ) -> None:
+        head = (18).to_bytes(2) + version.to_bytes(2, signed=True) + (77).to_bytes(4) + b"\0\1x"
+        frame = head + b"whatever a newer version has here"
+        client.connection.data_received(len(frame).to_bytes(4) + frame)
+        (answer,) = client.transport.written
+        assert answer[4:8] == (77).to_bytes(4)
+        told = ApiVersionsResponse.decode(answer[8:], 0)
+        assert told.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert [(each.api_key, each.min_version, each.max_version) for each in told.api_keys] == [
+            (18, 0, 4)
+        ]
+        assert not client.transport.closed
+
+
+class TestFindCoordinator:
+    @pytest.mark.parametrize("version", range(4))
+    def test_one_group(self, client: Client, version: int) -> None:
+        answer = client.call(FindCoordinatorRequest(key="g"), version)
+        assert (answer.error_code, answer.node_id, answer.host, answer.port) == (
+            ErrorCode.NONE,
+            1,
+            "127.0.0.1",
+            9092,
+        )
+        assert answer.error_message == ("NONE" if version else None)
+
+    def test_many_groups(self, client: Client) -> None:
+        answer = client.call(FindCoordinatorRequest(coordinator_keys=["a", "", "b"]), 4)
+        assert [(each.key, each.node_id, each.error_code) for each in answer.coordinators] == [
+            ("a", 1, 0),
+            ("", 1, 0),
+            ("b", 1, 0),
+        ]
+        assert client.call(FindCoordinatorRequest(), 4).coordinators == []
+
+    @pytest.mark.parametrize(
+        ("key_type", "version", "error"),
+        [
+            (1, 6, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+            (2, 6, ErrorCode.INVALID_REQUEST),
+            (2, 5, ErrorCode.INVALID_REQUEST),
+            (9, 4, ErrorCode.INVALID_REQUEST),
+        ],
+    )
+    def test_other_coordinators_are_not_here(
+        self, client: Client, key_type: int, version: int, error: ErrorCode
+    ) -> None:
+        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["x"])
+        (each,) = client.call(request, version).coordinators
+        assert (each.error_code, each.node_id, each.host, each.port) == (error, -1, "", -1)
+        assert each.error_message
+
+    def test_a_single_refusal_says_why(self, client: Client) -> None:
+        answer = client.call(FindCoordinatorRequest(key="tx", key_type=1), 2)
+        assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert "transactional.id" in answer.error_message
+
+
+class TestDescribeCluster:
+    def test_the_one_broker(self, client: Client) -> None:
+        request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+        for version in range(3):
+            answer = client.call(request, version)
+            assert answer.cluster_id == client.broker.cluster_id
+            assert [(each.broker_id, each.port) for each in answer.brokers] == [(1, 9092)]
+            assert answer.controller_id == 1
+            assert answer.cluster_authorized_operations == 8096
+
+    @pytest.mark.parametrize(
+        ("endpoint_type", "error"),
+        [(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (7, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)],
+    )
+    def test_it_is_no_controller(
+        self, client: Client, endpoint_type: int, error: ErrorCode
+    ) -> None:
+        request = DescribeClusterRequest(
+            include_cluster_authorized_operations=False, endpoint_type=endpoint_type
+        )
+        answer = client.call(request, 2)
+        assert (answer.error_code, answer.brokers, answer.cluster_id) == (error, [], "")
+
+
+class TestInitProducerId:
+    def ask(self, client: Client, version: int = 4, **fields: object) -> tuple[int, int, int]:
+        values = {"transactional_id": None, "transaction_timeout_ms": 1000, **fields}
+        answer = client.call(InitProducerIdRequest(**values), version)  # type: ignore[arg-type]
+        return answer.error_code, answer.producer_id, answer.producer_epoch
+
+    def test_ids_are_never_given_twice(self, client: Client) -> None:
+        assert [self.ask(client)[1] for _ in range(3)] == [0, 1, 2]
+        assert self.ask(client, producer_id=1, producer_epoch=0) == (0, 3, 0)
+
+    def test_half_of_an_old_identity_is_refused(self, client: Client) -> None:
+        refused = (ErrorCode.INVALID_REQUEST, -1, -1)
+        assert self.ask(client, producer_id=5) == refused
+        assert self.ask(client, producer_epoch=5) == refused
+        assert self.ask(client, transactional_id="") == refused
+
+    def test_there_are_no_transactions(self, client: Client) -> None:
+        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert self.ask(client, transactional_id="tx") == (error, -1, -1)

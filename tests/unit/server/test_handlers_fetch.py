@@ -1,0 +1,332 @@
+"""Fetch, ListOffsets, DeleteRecords, OffsetForLeaderEpoch: answers as Kafka 4.3.1 gives them."""
+
+from typing import Any
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.messages.delete_records import (
+    DeleteRecordsRequest,
+    DeleteRecordsRequestPartition,
+    DeleteRecordsRequestTopic,
+)
+from protocol.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestPartition,
+    ListOffsetsRequestTopic,
+)
+from protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochRequestPartition,
+    OffsetForLeaderEpochRequestTopic,
+)
+from tests.unit.server.manual import Client, make_broker
+from tests.unit.server.produced import batch, fetch_request, produce, produce_request, values_of
+
+ONE = len(batch(b"v0"))
+
+
+@pytest.fixture
+def client() -> Client:
+    """Partition 0 holds v0 to v4 at times 1000 to 5000, one batch each; partition 1 holds w0."""
+    client = Client(make_broker())
+    client.broker.topics.create("t", 3, {})
+    for number in range(5):
+        produce(client, batch(b"v%d" % number, timestamp_ms=1000 * (number + 1)))
+    produce(client, batch(b"w0"), partition=1)
+    return client
+
+
+def fetch(client: Client, *partitions: tuple[int, int], version: int = 12, **fields: Any) -> Any:
+    return client.call(fetch_request(*partitions, **fields), version)
+
+
+def only(answer: Any) -> Any:
+    ((partition,),) = (topic.partitions for topic in answer.responses)
+    return partition
+
+
+class TestRead:
+    @pytest.mark.parametrize("version", range(4, 19))
+    def test_from_an_offset_to_the_end(self, client: Client, version: int) -> None:
+        topic_id = client.broker.topics.by_name["t"].topic_id
+        found = only(fetch(client, (0, 2), version=version, topic_id=topic_id))
+        assert (found.error_code, found.high_watermark, found.last_stable_offset) == (0, 5, 5)
+        assert values_of(found.records) == [b"v2", b"v3", b"v4"]
+        assert found.aborted_transactions is None
+
+    def test_at_the_end_there_is_nothing(self, client: Client) -> None:
+        assert only(fetch(client, (0, 5))).records == b""
+
+    def test_reading_committed_records_gives_a_list_of_aborted_ones(self, client: Client) -> None:
+        assert only(fetch(client, (0, 0), isolation_level=1)).aborted_transactions == []
+
+    @pytest.mark.parametrize(("limit", "count"), [(1, 1), (0, 1), (2 * ONE, 2), (3 * ONE - 1, 2)])
+    def test_a_partition_gives_as_much_as_is_asked_for_and_at_least_one_batch(
+        self, client: Client, limit: int, count: int
+    ) -> None:
+        found = only(fetch(client, (0, 0), partition_max_bytes=limit))
+        assert len(values_of(found.records)) == count
+
+    def test_only_the_first_batch_of_an_answer_may_exceed_its_limit(self, client: Client) -> None:
+        for limit in (1, ONE):
+            answer = fetch(client, (2, 0), (0, 0), (1, 0), max_bytes=limit)
+            sizes = [len(each.records) for each in answer.responses[0].partitions]
+            assert sizes == [0, ONE, 0]
+        answer = fetch(client, (0, 4), (1, 0), max_bytes=2 * ONE)
+        assert [len(each.records) for each in answer.responses[0].partitions] == [ONE, ONE]
+
+    def test_the_broker_has_a_limit_too(self) -> None:
+        client = Client(make_broker({"fetch.max.bytes": "1024"}))
+        client.broker.topics.create("t", 1, {})
+        for _ in range(4):
+            produce(client, batch(b"x" * 400))
+        assert len(values_of(only(fetch(client, (0, 0))).records)) == 2
+
+    def test_a_partition_asked_for_twice_counts_as_asked_last(self, client: Client) -> None:
+        assert values_of(only(fetch(client, (0, 0), (0, 3))).records) == [b"v3", b"v4"]
+
+    def test_the_groups_of_the_broker_can_be_read(self, client: Client) -> None:
+        answer = only(fetch(client, (0, 0), topic="__consumer_offsets"))
+        assert (answer.error_code, answer.records) == (0, b"")
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("partition", "fields", "error"),
+        [
+            ((0, 6), {}, ErrorCode.OFFSET_OUT_OF_RANGE),
+            ((0, -1), {}, ErrorCode.OFFSET_OUT_OF_RANGE),
+            ((9, 0), {}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ((-1, 0), {}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ((0, 0), {"topic": "nope"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ((0, 0), {"current_leader_epoch": 5}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+            ((0, 0), {"current_leader_epoch": -2}, ErrorCode.FENCED_LEADER_EPOCH),
+            ((0, 0), {"last_fetched_epoch": 3}, ErrorCode.OFFSET_OUT_OF_RANGE),
+            ((0, 0), {"partition_max_bytes": -1}, ErrorCode.UNKNOWN_SERVER_ERROR),
+        ],
+    )
+    def test_are_answered_at_once(
+        self, client: Client, partition: tuple[int, int], fields: Any, error: ErrorCode
+    ) -> None:
+        found = only(fetch(client, partition, max_wait_ms=1000, **fields))
+        assert (found.error_code, found.high_watermark, found.records) == (error, -1, b"")
+        assert (found.last_stable_offset, found.log_start_offset) == (-1, -1)
+
+    def test_an_unknown_topic_id(self, client: Client) -> None:
+        found = only(fetch(client, (0, 0), version=13, topic_id=b"\1" * 16))
+        assert found.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+    def test_an_unknown_isolation(self, client: Client) -> None:
+        answer = fetch(client, (0, 0), isolation_level=7)
+        assert (answer.error_code, only(answer).error_code) == (-1, -1)
+
+    def test_a_reader_whose_log_went_further_is_told_where_ours_ends(self, client: Client) -> None:
+        found = only(fetch(client, (0, 99), current_leader_epoch=0, last_fetched_epoch=0))
+        assert found.error_code == 0
+        assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (0, 5)
+
+
+class TestSessions:
+    """Every fetch is a full one, which is a legal answer to all who offer a session."""
+
+    @pytest.mark.parametrize(("session_id", "epoch"), [(0, -1), (0, 0), (12345, -1)])
+    def test_full_fetches_have_no_session(
+        self, client: Client, session_id: int, epoch: int
+    ) -> None:
+        answer = fetch(client, (0, 4), session_id=session_id, session_epoch=epoch)
+        assert (answer.error_code, answer.session_id) == (0, 0)
+        assert values_of(only(answer).records) == [b"v4"]
+
+    @pytest.mark.parametrize("session_id", [0, 12345])
+    def test_going_on_with_a_session_is_refused(self, client: Client, session_id: int) -> None:
+        answer = fetch(client, (0, 4), session_id=session_id, session_epoch=5)
+        assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        assert (answer.session_id, answer.responses) == (0, [])
+
+
+class TestLongPoll:
+    def test_it_waits_until_something_is_appended(self, client: Client) -> None:
+        reader = Client(client.broker)
+        reader.send(fetch_request((0, 5), max_wait_ms=10_000), 12)
+        reader.loop.advance(5_000)
+        assert reader.answers() == []
+        produce(client, batch(b"new"))
+        ((_, answer),) = reader.answers()
+        assert values_of(only(answer).records) == [b"new"]
+        assert not client.broker.topics.by_name["t"].partitions[0].waiters
+
+    def test_it_takes_everything_that_the_turn_brought(self, client: Client) -> None:
+        reader = Client(client.broker)
+        reader.send(fetch_request((0, 5), max_wait_ms=10_000), 12)
+        requests = [produce_request(batch(value)) for value in (b"one", b"two")]
+        client.connection.data_received(b"".join(client.frame(each, 9) for each in requests))
+        reader.loop.turn()
+        ((_, answer),) = reader.answers()
+        assert values_of(only(answer).records) == [b"one", b"two"]
+
+    def test_it_waits_for_as_much_as_it_asked_for(self, client: Client) -> None:
+        reader = Client(client.broker)
+        size = len(batch(b"n"))
+        reader.send(fetch_request((0, 5), (2, 0), min_bytes=3 * size, max_wait_ms=10_000), 12)
+        produce(client, batch(b"1"))
+        produce(client, batch(b"2"), partition=2)
+        assert reader.answers() == []
+        produce(client, batch(b"3"), partition=2)
+        ((_, answer),) = reader.answers()
+        found = [values_of(each.records) for each in answer.responses[0].partitions]
+        assert found == [[b"1"], [b"2", b"3"]]
+
+    def test_what_is_there_counts(self, client: Client) -> None:
+        size = len(batch(b"v0"))
+        assert only(fetch(client, (0, 4), min_bytes=size, max_wait_ms=1000)).records
+        client.send(fetch_request((0, 4), min_bytes=size + 1, max_wait_ms=1000), 12)
+        assert client.answers() == []
+
+    def test_after_its_time_it_answers_with_what_there_is(self, client: Client) -> None:
+        client.send(fetch_request((0, 4), min_bytes=100_000, max_wait_ms=700), 12)
+        client.loop.advance(699)
+        assert client.answers() == []
+        client.loop.advance(2)
+        ((_, answer),) = client.answers()
+        assert values_of(only(answer).records) == [b"v4"]
+
+    @pytest.mark.parametrize("fields", [{"min_bytes": 0}, {"max_wait_ms": 0}])
+    def test_it_may_ask_not_to_wait(self, client: Client, fields: dict[str, int]) -> None:
+        values = {"max_wait_ms": 1000, **fields}
+        assert only(fetch(client, (0, 5), **values)).records == b""
+
+    def test_asking_for_nothing_is_answered_at_once(self, client: Client) -> None:
+        request = fetch_request(max_wait_ms=1000)
+        request.topics = []
+        assert client.call(request, 12).responses == []
+
+    def test_a_connection_that_goes_leaves_nothing_behind(self, client: Client) -> None:
+        before = client.loop.timers
+        reader = Client(client.broker)
+        reader.send(fetch_request((0, 5), max_wait_ms=1_000_000), 12)
+        reader.connection.connection_lost(None)
+        assert not client.broker.topics.by_name["t"].partitions[0].waiters
+        assert client.loop.timers == before
+
+    def test_deleting_the_topic_ends_it(self, client: Client) -> None:
+        reader = Client(client.broker)
+        reader.send(fetch_request((0, 5), max_wait_ms=1_000_000), 12)
+        client.broker.topics.delete(client.broker.topics.by_name["t"])
+        reader.loop.turn()
+        assert len(reader.answers()) == 1
+
+
+class TestListOffsets:
+    def ask(
+        self, client: Client, time: int, version: int = 11, partition: int = 0, epoch: int = -1
+    ) -> tuple[int, int, int, int]:
+        asked = ListOffsetsRequestPartition(
+            partition_index=partition, timestamp=time, current_leader_epoch=epoch
+        )
+        topic = ListOffsetsRequestTopic(name="t", partitions=[asked])
+        answer = client.call(ListOffsetsRequest(replica_id=-1, topics=[topic]), version)
+        (found,) = answer.topics[0].partitions
+        return found.error_code, found.timestamp, found.offset, found.leader_epoch
+
+    @pytest.mark.parametrize(
+        ("time", "found"),
+        [
+            (-1, (-1, 5)),
+            (-2, (-1, 0)),
+            (-3, (5000, 4)),
+            (-4, (-1, 0)),
+            (0, (1000, 0)),
+            (1000, (1000, 0)),
+            (2500, (3000, 2)),
+            (5000, (5000, 4)),
+        ],
+    )
+    def test_found(self, client: Client, time: int, found: tuple[int, int]) -> None:
+        assert self.ask(client, time) == (0, *found, 0)
+
+    @pytest.mark.parametrize("time", [-5, -6, 5001])
+    def test_not_found(self, client: Client, time: int) -> None:
+        assert self.ask(client, time) == (0, -1, -1, -1)
+
+    @pytest.mark.parametrize(
+        ("time", "since"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11), (-7, 99), (-1, 0), (5, 0)]
+    )
+    def test_special_times_have_a_first_version(
+        self, client: Client, time: int, since: int
+    ) -> None:
+        for version in range(1, 12):
+            error = self.ask(client, time, version)[0]
+            expected = ErrorCode.UNSUPPORTED_VERSION if version < since else ErrorCode.NONE
+            assert error == expected, version
+
+    def test_errors(self, client: Client) -> None:
+        assert self.ask(client, -1, partition=9)[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert self.ask(client, -1, epoch=3)[0] == ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert self.ask(client, -1, epoch=0)[0] == ErrorCode.NONE
+
+    def test_of_an_empty_log(self, client: Client) -> None:
+        for time in (-1, -2):
+            assert self.ask(client, time, partition=2)[:3] == (0, -1, 0)
+        for time in (-3, 0):
+            assert self.ask(client, time, partition=2)[:3] == (0, -1, -1)
+
+    def test_a_partition_named_twice_is_refused(self, client: Client) -> None:
+        asked = ListOffsetsRequestPartition(partition_index=0, timestamp=-1)
+        topic = ListOffsetsRequestTopic(name="t", partitions=[asked, asked])
+        answer = client.call(ListOffsetsRequest(replica_id=-1, topics=[topic]), 5)
+        assert [each.error_code for each in answer.topics[0].partitions] == [42]
+
+
+class TestDeleteRecords:
+    def delete(
+        self, client: Client, offset: int, partition: int = 0, topic: str = "t"
+    ) -> tuple[int, int]:
+        asked = DeleteRecordsRequestPartition(partition_index=partition, offset=offset)
+        topics = [DeleteRecordsRequestTopic(name=topic, partitions=[asked])]
+        answer = client.call(DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2)
+        (found,) = answer.topics[0].partitions
+        return found.error_code, found.low_watermark
+
+    def test_the_log_begins_later(self, client: Client) -> None:
+        assert self.delete(client, 3) == (0, 3)
+        assert self.delete(client, 1) == (0, 3)
+        assert only(fetch(client, (0, 2))).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+        found = only(fetch(client, (0, 3)))
+        assert (found.log_start_offset, values_of(found.records)) == (3, [b"v3", b"v4"])
+        assert self.delete(client, -1) == (0, 5)
+
+    def test_refused(self, client: Client) -> None:
+        assert self.delete(client, 6) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+        assert self.delete(client, -2) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+        assert self.delete(client, 0, 9) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+        internal = self.delete(client, 0, 0, "__consumer_offsets")
+        assert internal == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
+
+
+class TestOffsetForLeaderEpoch:
+    def ask(
+        self, client: Client, epoch: int, current: int = -1, partition: int = 0
+    ) -> tuple[int, int, int]:
+        asked = OffsetForLeaderEpochRequestPartition(
+            partition=partition, current_leader_epoch=current, leader_epoch=epoch
+        )
+        topics = [OffsetForLeaderEpochRequestTopic(topic="t", partitions=[asked])]
+        answer = client.call(OffsetForLeaderEpochRequest(replica_id=-1, topics=topics), 4)
+        (found,) = answer.topics[0].partitions
+        return found.error_code, found.leader_epoch, found.end_offset
+
+    def test_where_an_epoch_ends(self, client: Client) -> None:
+        assert self.ask(client, 0) == (0, 0, 5)
+        assert self.ask(client, 1) == (0, -1, -1)
+        assert self.ask(client, -1) == (0, -1, -1)
+        client.broker.topics.by_name["t"].partitions[0].log.leader_epoch = 2
+        produce(client, batch(b"later"))
+        assert self.ask(client, 0) == (0, 0, 5)
+        assert self.ask(client, 1) == (0, 0, 5)
+        assert self.ask(client, 2) == (0, 2, 6)
+
+    def test_errors(self, client: Client) -> None:
+        assert self.ask(client, 0, 5)[0] == ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert self.ask(client, 0, -2)[0] == ErrorCode.FENCED_LEADER_EPOCH
+        assert self.ask(client, 0, partition=9)[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

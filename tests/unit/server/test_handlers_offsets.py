@@ -1,0 +1,171 @@
+"""Topics in OffsetCommit, OffsetFetch, OffsetDelete: by name, by id, missing (asked of Kafka)."""
+
+from typing import Any
+
+import pytest
+
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+)
+from tests.unit.server.manual import COMMIT, Client, make_broker
+from tests.unit.server.test_handlers_produce import wait_for_disk
+
+UNKNOWN_ID = b"\1" * 16
+ZERO = bytes(16)
+
+
+@pytest.fixture
+def client() -> Client:
+    client = Client(make_broker())
+    client.broker.topics.create("t", 2, {})
+    return client
+
+
+def topic_id(client: Client) -> bytes:
+    return client.broker.topics.by_name["t"].topic_id
+
+
+def commit_request(*topics: tuple[str | bytes, list[int]], **fields: Any) -> OffsetCommitRequest:
+    return OffsetCommitRequest(
+        **{"group_id": "g", "member_id": "", **fields},
+        topics=[
+            OffsetCommitRequestTopic(
+                **({"name": topic} if isinstance(topic, str) else {"topic_id": topic}),
+                partitions=[
+                    OffsetCommitRequestPartition(
+                        partition_index=index, committed_offset=5, committed_metadata=""
+                    )
+                    for index in indexes
+                ],
+            )
+            for topic, indexes in topics
+        ],
+    )
+
+
+def codes(answer: Any, *, by_id: bool = False) -> list[tuple[Any, list[tuple[int, int]]]]:
+    return [
+        (
+            topic.topic_id if by_id else topic.name,
+            [(each.partition_index, each.error_code) for each in topic.partitions],
+        )
+        for topic in answer.topics
+    ]
+
+
+class TestCommit:
+    def test_partitions_that_do_not_exist(self, client: Client) -> None:
+        request = commit_request(("t", [0, 7, 1]), ("nope", [0]))
+        assert codes(client.call(request, 8)) == [
+            ("t", [(7, 3), (0, 0), (1, 0)]),
+            ("nope", [(0, 3)]),
+        ]
+        assert codes(client.call(commit_request(("t", [-1])), 8)) == [("t", [(-1, 3)])]
+
+    def test_by_id(self, client: Client) -> None:
+        mine = topic_id(client)
+        request = commit_request((mine, [0, 9]), (UNKNOWN_ID, [0]), (ZERO, [0]))
+        assert codes(client.call(request, 10), by_id=True) == [
+            (mine, [(9, 3), (0, 0)]),
+            (UNKNOWN_ID, [(0, 100)]),
+            (ZERO, [(0, 100)]),
+        ]
+
+    def test_with_nothing_that_exists_the_group_is_not_asked(self, client: Client) -> None:
+        request = commit_request(("nope", [0]), generation_id_or_member_epoch=5)
+        assert codes(client.call(request, 8)) == [("nope", [(0, 3)])]
+        assert client.broker.coordinator.group("g") is None
+
+    def test_an_empty_commit(self, client: Client) -> None:
+        assert client.call(commit_request(), 8).topics == []
+
+    def test_a_topic_given_twice(self, client: Client) -> None:
+        request = commit_request(("t", [0, 0]), ("t", [0]))
+        assert codes(client.call(request, 8)) == [("t", [(0, 0), (0, 0)]), ("t", [(0, 0)])]
+
+    def test_answers_that_wait_for_the_disk_are_merged_too(self) -> None:
+        client = Client(make_broker(flush=COMMIT))
+        client.broker.topics.create("t", 1, {})
+        client.send(commit_request(("t", [0, 7])), 8)
+        wait_for_disk(client)
+        ((_, answer),) = client.answers()
+        assert codes(answer) == [("t", [(7, 3), (0, 0)])]
+        client.broker.flusher.stop()
+
+
+class TestFetch:
+    def fetch(self, client: Client, version: int, topics: list[Any] | None) -> Any:
+        asked = None
+        if topics is not None:
+            asked = [
+                OffsetFetchRequestTopic(
+                    **({"name": topic} if isinstance(topic, str) else {"topic_id": topic}),
+                    partition_indexes=indexes,
+                )
+                for topic, indexes in topics
+            ]
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=asked)])
+        (group,) = client.call(request, version).groups
+        return [
+            (
+                topic.name or topic.topic_id,
+                [(e.partition_index, e.committed_offset, e.error_code) for e in topic.partitions],
+            )
+            for topic in group.topics
+        ]
+
+    def test_by_name(self, client: Client) -> None:
+        client.call(commit_request(("t", [0])), 8)
+        found = self.fetch(client, 8, [("t", [0, 7]), ("nope", [0])])
+        assert found == [("t", [(0, 5, 0), (7, -1, 0)]), ("nope", [(0, -1, 0)])]
+        assert self.fetch(client, 8, None) == [("t", [(0, 5, 0)])]
+
+    def test_by_id(self, client: Client) -> None:
+        mine = topic_id(client)
+        client.call(commit_request(("t", [0])), 8)
+        found = self.fetch(client, 10, [(mine, [0, 7]), (UNKNOWN_ID, [0]), (ZERO, [3])])
+        assert found == [
+            (mine, [(0, 5, 0), (7, -1, 0)]),
+            (UNKNOWN_ID, [(0, -1, 100)]),
+            (ZERO, [(3, -1, 100)]),
+        ]
+        assert self.fetch(client, 10, None) == [(mine, [(0, 5, 0)])]
+
+    def test_nothing_and_nobody(self, client: Client) -> None:
+        assert client.call(OffsetFetchRequest(), 8).groups == []
+        assert self.fetch(client, 10, None) == []
+
+
+class TestDelete:
+    def delete(self, client: Client, *topics: tuple[str, list[int]], group: str = "g") -> Any:
+        asked = [
+            OffsetDeleteRequestTopic(
+                name=name,
+                partitions=[OffsetDeleteRequestPartition(partition_index=i) for i in indexes],
+            )
+            for name, indexes in topics
+        ]
+        return client.call(OffsetDeleteRequest(group_id=group, topics=asked), 0)
+
+    def test_partitions_that_do_not_exist(self, client: Client) -> None:
+        client.call(commit_request(("t", [0, 1])), 8)
+        answer = self.delete(client, ("nope", [0]), ("t", [0, 7]))
+        assert answer.error_code == 0
+        assert codes(answer) == [("nope", [(0, 3)]), ("t", [(7, 3), (0, 0)])]
+
+    def test_an_unknown_group_is_told_in_any_case(self, client: Client) -> None:
+        for topics in ([], [("nope", [0])], [("t", [0])]):
+            answer = self.delete(client, *topics, group="nobody")
+            assert (answer.error_code, answer.topics) == (69, [])

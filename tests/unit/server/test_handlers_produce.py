@@ -1,0 +1,243 @@
+"""Produce: what is stored, what is refused and how (asked of Kafka 4.3.1), duplicates, acks."""
+
+from typing import Any
+
+import pytest
+
+from protocol.errors import ErrorCode
+from protocol.records import Compression, iterate_batches
+from storage.memory_filesystem import MemoryFile
+from tests.unit.server.manual import COMMIT, START_MS, Client, make_broker
+from tests.unit.server.produced import batch, damaged, produce, produce_request
+
+ATTRIBUTES, LAST_DELTA, COUNT = 21, 23, 57
+
+
+@pytest.fixture
+def client() -> Client:
+    client = Client(make_broker())
+    client.broker.topics.create("t", 2, {})
+    return client
+
+
+def log_of(client: Client, topic: str = "t", partition: int = 0) -> Any:
+    return client.broker.topics.by_name[topic].partitions[partition].log
+
+
+class TestStored:
+    @pytest.mark.parametrize("version", range(3, 13))
+    def test_batches_get_the_next_offsets(self, client: Client, version: int) -> None:
+        first = produce(client, batch(b"a", b"b"), version)
+        second = produce(client, batch(b"c"), version)
+        assert [(each.error_code, each.base_offset) for each in (first, second)] == [(0, 0), (0, 2)]
+        assert (first.log_append_time_ms, log_of(client).log_end_offset) == (-1, 3)
+        if version >= 5:
+            assert first.log_start_offset == 0
+
+    def test_by_topic_id(self, client: Client) -> None:
+        topic_id = client.broker.topics.by_name["t"].topic_id
+        assert produce(client, batch(b"a"), 13, topic_id=topic_id).error_code == 0
+        answer = produce(client, batch(b"a"), 13, topic_id=b"\1" * 16)
+        assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+    @pytest.mark.parametrize("compression", list(Compression))
+    def test_compressed_batches_are_stored_as_they_came(
+        self, client: Client, compression: Compression
+    ) -> None:
+        data = batch(b"a" * 100, b"b" * 100, compression=compression)
+        assert produce(client, data).error_code == 0
+        assert log_of(client).read(0, 1 << 20)[61:] == data[61:]
+
+    def test_a_topic_may_have_its_own_compression(self, client: Client) -> None:
+        client.broker.topics.create("z", 1, {"compression.type": "zstd"})
+        produce(client, batch(b"a" * 1000, compression=Compression.GZIP), topic="z")
+        stored = log_of(client, "z").read(0, 1 << 20)
+        ((_, header),) = iterate_batches(stored)
+        assert header.compression == Compression.ZSTD
+
+    def test_append_time(self, client: Client) -> None:
+        client.broker.topics.create("l", 1, {"message.timestamp.type": "LogAppendTime"})
+        client.loop.advance(777)
+        answer = produce(client, batch(b"a", timestamp_ms=5), topic="l")
+        assert answer.log_append_time_ms == START_MS + 777
+        assert log_of(client, "l").max_timestamp() == (START_MS + 777, 0)
+
+    def test_bytes_behind_the_batch_are_not_stored(self, client: Client) -> None:
+        assert produce(client, batch(b"a") + b"xyz").error_code == 0
+        assert len(log_of(client).read(0, 1 << 20)) == len(batch(b"a"))
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("fields", "error"),
+        [
+            ({"topic": "nope"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ({"partition": 2}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ({"partition": -1}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            ({"topic": "__consumer_offsets"}, ErrorCode.INVALID_TOPIC_EXCEPTION),
+            ({"acks": 2}, ErrorCode.INVALID_REQUIRED_ACKS),
+        ],
+    )
+    def test_addresses(self, client: Client, fields: dict[str, Any], error: ErrorCode) -> None:
+        answer = produce(client, batch(b"a"), **fields)
+        assert (answer.error_code, answer.base_offset, answer.log_start_offset) == (error, -1, -1)
+
+    @pytest.mark.parametrize(
+        ("records", "error", "start"),
+        [
+            (None, ErrorCode.INVALID_RECORD, -1),
+            (b"", ErrorCode.INVALID_RECORD, -1),
+            (batch(b"a") * 2, ErrorCode.INVALID_RECORD, -1),
+            (batch(b"a")[:-3], ErrorCode.INVALID_RECORD, -1),
+            (b"\xff" * 16, ErrorCode.INVALID_RECORD, -1),
+            (b"x" * 50, ErrorCode.CORRUPT_MESSAGE, -1),
+            (batch(b"a")[:16] + b"\1" + batch(b"a")[17:], ErrorCode.INVALID_RECORD, -1),
+            (batch(b"a")[:17] + b"\0\0\0\0" + batch(b"a")[21:], ErrorCode.CORRUPT_MESSAGE, -1),
+            (batch(b"a")[:7] + b"\7" + batch(b"a")[8:], ErrorCode.INVALID_RECORD, 0),
+            (damaged(batch(b"a"), COUNT, ">i", 2), ErrorCode.INVALID_RECORD, 0),
+            (damaged(batch(b"a"), COUNT, ">i", 0), ErrorCode.INVALID_RECORD, 0),
+            (damaged(batch(b"a"), LAST_DELTA, ">i", 5), ErrorCode.INVALID_RECORD, 0),
+            (damaged(batch(b"a"), ATTRIBUTES, ">h", 0x20), ErrorCode.INVALID_RECORD, 0),
+            (damaged(batch(b"a"), ATTRIBUTES, ">h", 5), ErrorCode.UNKNOWN_SERVER_ERROR, 0),
+            (damaged(batch(b"a"), ATTRIBUTES, ">h", 1), ErrorCode.UNKNOWN_SERVER_ERROR, 0),
+            (batch(b"a", producer=(5, 0, -1)), ErrorCode.INVALID_RECORD, 0),
+            (batch(b"a", producer=(5, -1, 0)), ErrorCode.INVALID_PRODUCER_EPOCH, 0),
+            (
+                batch(b"a", producer=(5, 0, 0), transactional=True),
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                -1,
+            ),
+            (batch(b"v" * 1_048_600), ErrorCode.MESSAGE_TOO_LARGE, -1),
+        ],
+    )
+    def test_batches(
+        self, client: Client, records: bytes | None, error: ErrorCode, start: int
+    ) -> None:
+        answer = produce(client, records)
+        assert (answer.error_code, answer.base_offset) == (error, -1)
+        assert answer.log_start_offset == start
+        assert log_of(client).log_end_offset == 0
+
+    def test_zstd_before_version_7(self, client: Client) -> None:
+        data = batch(b"a", compression=Compression.ZSTD)
+        assert produce(client, data, 6).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        assert produce(client, data, 7).error_code == 0
+
+    def test_an_unknown_magic_is_named(self, client: Client) -> None:
+        answer = produce(client, batch(b"a")[:16] + b"\3" + batch(b"a")[17:])
+        assert answer.error_code == ErrorCode.CORRUPT_MESSAGE
+        assert answer.error_message == "Invalid magic found in record: 3"
+
+    def test_timestamps_far_in_the_future(self, client: Client) -> None:
+        late = START_MS + 3_600_001
+        answer = produce(client, batch(b"a", timestamp_ms=late))
+        assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
+        (record,) = answer.record_errors
+        assert record.batch_index == 0
+        assert record.batch_index_error_message == (
+            f"Timestamp {late} of message with offset 0 is out of range. The timestamp should be"
+            f" within [{START_MS - (2**63 - 1)}, {START_MS + 3_600_000}]"
+        )
+        assert "invalid timestamp" in answer.error_message
+        assert produce(client, batch(b"a", timestamp_ms=late - 1)).error_code == 0
+        assert produce(client, batch(b"a", timestamp_ms=-1)).error_code == 0
+
+    def test_timestamps_far_in_the_past_where_the_topic_minds(self, client: Client) -> None:
+        client.broker.topics.create("p", 1, {"message.timestamp.before.max.ms": "1000"})
+        old = batch(b"a", timestamp_ms=START_MS - 1001)
+        assert produce(client, old, topic="p").error_code == ErrorCode.INVALID_TIMESTAMP
+        new = batch(b"a", timestamp_ms=START_MS - 1000)
+        assert produce(client, new, topic="p").error_code == 0
+
+    def test_a_compacted_topic_needs_keys(self, client: Client) -> None:
+        client.broker.topics.create("c", 1, {"cleanup.policy": "compact"})
+        answer = produce(client, batch(b"a", b"b", key=None), topic="c")
+        assert answer.error_code == ErrorCode.INVALID_RECORD
+        assert [each.batch_index for each in answer.record_errors] == [0, 1]
+        assert "2 record errors in total" in answer.error_message
+        assert produce(client, batch(b"a"), topic="c").error_code == 0
+
+    def test_the_limit_of_the_topic(self, client: Client) -> None:
+        client.broker.topics.create("s", 1, {"max.message.bytes": "50"})
+        assert produce(client, batch(b"a"), topic="s").error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+class TestIdempotent:
+    def test_a_retry_is_stored_once_and_gets_its_first_offset(self, client: Client) -> None:
+        data = batch(b"a", b"b", producer=(7, 0, 0))
+        assert [produce(client, data).base_offset for _ in range(3)] == [0, 0, 0]
+        assert produce(client, batch(b"c", producer=(7, 0, 2))).base_offset == 2
+        assert produce(client, data).log_append_time_ms == START_MS
+        assert log_of(client).log_end_offset == 3
+
+    def test_errors(self, client: Client) -> None:
+        produce(client, batch(b"a", producer=(7, 1, 0)))
+        gap = produce(client, batch(b"a", producer=(7, 1, 2)))
+        assert (gap.error_code, gap.log_start_offset) == (45, 0)
+        assert produce(client, batch(b"a", producer=(7, 0, 1))).error_code == 47
+
+    def test_the_state_survives_a_restart(self, client: Client) -> None:
+        data = batch(b"a", producer=(7, 0, 0))
+        produce(client, data)
+        filesystem = client.broker._data.files.filesystem
+        client.broker._data.close()
+        again = Client(make_broker(filesystem=filesystem))
+        assert produce(again, data).base_offset == 0
+        assert produce(again, batch(b"b", producer=(7, 0, 1))).base_offset == 1
+        assert produce(again, batch(b"b", producer=(7, 0, 9))).error_code == 45
+
+
+class TestAcks:
+    def test_none(self, client: Client) -> None:
+        client.send(produce_request(batch(b"a"), acks=0), 9)
+        assert client.answers() == []
+        assert log_of(client).log_end_offset == 1
+        assert produce(client, batch(b"b")).base_offset == 1
+
+    def test_none_and_an_error_closes_the_connection(self, client: Client) -> None:
+        client.send(produce_request(batch(b"a"), topic="nope", acks=0), 9)
+        assert client.transport.closed
+        (line,) = client.broker.log.named("connection closed")  # type: ignore[attr-defined]
+        assert line["error"] == "UNKNOWN_TOPIC_OR_PARTITION"
+
+    @pytest.mark.parametrize("acks", [1, -1])
+    def test_with_flush_commit_the_answer_waits_for_the_disk(self, acks: int) -> None:
+        client = Client(make_broker(flush=COMMIT))
+        client.broker.topics.create("t", 1, {})
+        client.send(produce_request(batch(b"a"), acks=acks), 9)
+        assert client.answers() == []
+        wait_for_disk(client)
+        ((_, answer),) = client.answers()
+        assert answer.responses[0].partition_responses[0].base_offset == 0
+        client.broker.flusher.stop()
+
+    def test_a_disk_that_fails_acknowledges_nothing_more(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        client = Client(make_broker(flush=COMMIT))
+        client.broker.topics.create("t", 1, {})
+        log_of(client)
+
+        def fail(_file: MemoryFile) -> None:
+            raise OSError(5, "Input/output error")
+
+        monkeypatch.setattr(MemoryFile, "sync", fail)
+        client.send(produce_request(batch(b"a")), 9)
+        wait_for_disk(client)
+        ((_, answer),) = client.answers()
+        refused = answer.responses[0].partition_responses[0]
+        assert (refused.error_code, refused.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+        monkeypatch.undo()
+        again = produce(client, batch(b"a"))
+        assert again.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        (line,) = client.broker.log.named("log failed")  # type: ignore[attr-defined]
+        assert "t-0" in line["directory"]
+        client.broker.flusher.stop()
+
+
+def wait_for_disk(client: Client) -> None:
+    """Turn the loop until the flusher's thread has reported."""
+    client.loop.turn()
+    while not client.broker.flusher.idle:
+        client.loop.turn()
+    client.loop.turn()

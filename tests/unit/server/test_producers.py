@@ -1,0 +1,107 @@
+"""Idempotent producers: what is new, what is a retry, what is out of order (as asked of Kafka
+4.3.1).
+"""
+
+from coterie.server.producers import BATCHES_KEPT, MAX_PRODUCERS, Producers
+from protocol.errors import ErrorCode
+from protocol.records import BatchHeader, Record, encode_records, read_header
+
+PRODUCER = 7
+DAY_MS = 86_400_000
+
+
+def header(
+    sequence: int, count: int = 1, *, epoch: int = 0, producer: int = PRODUCER
+) -> BatchHeader:
+    records = [Record(offset, 1000, b"k", b"v") for offset in range(count)]
+    return read_header(
+        encode_records(records, producer_id=producer, producer_epoch=epoch, base_sequence=sequence)
+    )
+
+
+class Log:
+    """A partition's producers, and the next offset."""
+
+    def __init__(self) -> None:
+        self.producers = Producers(DAY_MS)
+        self.end = 0
+
+    def produce(self, *args: int, now_ms: int = 0, **kwargs: int) -> int | ErrorCode:
+        """The base offset the producer is told, or the error."""
+        batch = header(*args, **kwargs)
+        error, repeated = self.producers.check(batch, now_ms)
+        if error:
+            return error
+        if repeated is not None:
+            return repeated.base_offset
+        base = self.end
+        self.producers.record(batch, base, now_ms)
+        self.end += batch.record_count
+        return base
+
+
+def test_a_sequence_goes_on_and_retries_have_their_first_offset() -> None:
+    log = Log()
+    assert [log.produce(0), log.produce(1, 3), log.produce(4)] == [0, 1, 4]
+    assert [log.produce(0), log.produce(1, 3), log.produce(4)] == [0, 1, 4]
+    assert log.end == 5
+
+
+def test_a_gap_or_a_part_of_a_batch_is_out_of_order() -> None:
+    log = Log()
+    log.produce(0, 2)
+    assert log.produce(3) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert log.produce(0, 1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert log.produce(2) == 2
+
+
+def test_only_the_last_batches_are_recognized() -> None:
+    log = Log()
+    for sequence in range(BATCHES_KEPT + 1):
+        log.produce(sequence)
+    assert log.produce(1) == 1
+    assert log.produce(0) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_new_epoch_begins_at_zero_and_fences_the_old() -> None:
+    log = Log()
+    log.produce(0)
+    assert log.produce(1, epoch=1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert log.produce(0, epoch=1) == 1
+    assert log.produce(1) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert log.produce(1, epoch=1) == 2
+
+
+def test_a_producer_that_is_not_known_may_begin_anywhere() -> None:
+    log = Log()
+    assert log.produce(17) == 0
+    assert log.produce(18) == 1
+
+
+def test_sequences_wrap() -> None:
+    log = Log()
+    last = 2**31 - 1
+    assert log.produce(last - 1, 2) == 0
+    assert log.produce(0) == 2
+    log = Log()
+    assert log.produce(last, 2) == 0
+    assert log.produce(1) == 2
+
+
+def test_a_silent_producer_is_forgotten() -> None:
+    log = Log()
+    log.produce(0)
+    assert log.produce(9, now_ms=DAY_MS) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert log.produce(9, now_ms=DAY_MS + 1) == 1
+
+
+def test_the_number_of_producers_is_bounded_and_the_silent_go_first() -> None:
+    producers = Producers(DAY_MS)
+    batch = header(0)
+    for producer in range(MAX_PRODUCERS):
+        producers.record(batch._replace(producer_id=producer), producer, 0)
+    producers.record(header(1, producer=0), 5, 0)
+    producers.record(batch._replace(producer_id=MAX_PRODUCERS), 6, 0)
+    assert len(producers) == MAX_PRODUCERS
+    assert producers.check(header(1, producer=0), 0)[1] is not None
+    assert producers.check(batch._replace(producer_id=1), 0) == (ErrorCode.NONE, None)

@@ -1,0 +1,130 @@
+"""Topics on disk: what a restart finds, settings, producer ids, damage and a full disk."""
+
+import pytest
+
+from coterie.server.broker import IN_MEMORY, Broker
+from coterie.server.topics import SETTINGS_FILE, TopicRefused
+from protocol.errors import ErrorCode
+from storage.errors import CorruptLog
+from storage.memory_filesystem import MemoryFileSystem
+from tests.unit.server.manual import Client, RecordingLog, make_broker
+from tests.unit.server.produced import batch, fetch_request, produce, values_of
+
+
+def restarted(broker: Broker) -> Broker:
+    """The same data directory, another broker."""
+    filesystem = broker._data.files.filesystem
+    broker._data.close()
+    return make_broker(filesystem=filesystem)
+
+
+def test_topics_their_settings_and_records_survive_a_restart() -> None:
+    broker = make_broker()
+    topic = broker.topics.create("orders", 3, {"retention.ms": "5"})
+    produce(Client(broker), batch(b"a"), topic="orders", partition=2)
+    again = restarted(broker)
+    found = again.topics.by_name["orders"]
+    assert (found.topic_id, len(found.partitions)) == (topic.topic_id, 3)
+    assert found.config.overrides == {"retention.ms": "5"}
+    assert again.cluster_id == broker.cluster_id
+    answer = Client(again).call(fetch_request((2, 0), topic="orders"), 12)
+    assert values_of(answer.responses[0].partitions[0].records) == [b"a"]
+    assert len(again.topics.by_name["__consumer_offsets"].partitions) == 4
+
+
+def test_deleted_topics_stay_deleted() -> None:
+    broker = make_broker()
+    broker.topics.delete(broker.topics.create("orders", 1, {"retention.ms": "5"}))
+    again = restarted(broker)
+    assert "orders" not in again.topics.by_name
+    assert again.topics.create("orders", 1, {}).config.overrides == {}
+
+
+def test_the_number_of_group_partitions_is_that_of_the_directory() -> None:
+    """Another number would look for every group in another partition."""
+    broker = make_broker({"offsets.topic.num.partitions": "7"})
+    again = restarted(broker)
+    assert len(again.topics.by_name["__consumer_offsets"].partitions) == 7
+    assert again.coordinator.config.offsets_topic_num_partitions == 7
+
+
+def test_altered_settings_of_the_broker_survive() -> None:
+    broker = make_broker()
+    broker.topics.set_broker_settings({"message.max.bytes": "99"})
+    assert restarted(broker).config.get_int("message.max.bytes") == 99
+
+
+def test_producer_ids_are_not_given_again_after_a_restart() -> None:
+    broker = make_broker()
+    given = [broker.topics.new_producer_id() for _ in range(3)]
+    assert restarted(broker).topics.new_producer_id() > max(given)
+
+
+def test_logs_are_opened_when_they_are_used() -> None:
+    broker = make_broker()
+    topic = broker.topics.create("orders", 3, {})
+    produce(Client(broker), batch(b"a"), topic="orders", partition=1)
+    assert [each.opened_log is not None for each in topic.partitions] == [False, True, False]
+
+
+def test_a_creation_that_was_interrupted_is_completed() -> None:
+    filesystem = MemoryFileSystem()
+    broker = make_broker(filesystem=filesystem)
+    broker.topics.create("orders", 3, {})
+    broker._data.close()
+    filesystem.remove("memory/orders-1/partition.metadata")
+    filesystem.remove_directory("memory/orders-1")
+    again = make_broker(filesystem=filesystem)
+    assert len(again.topics.by_name["orders"].partitions) == 3
+    assert produce(Client(again), batch(b"a"), topic="orders", partition=1).error_code == 0
+
+
+def test_settings_that_can_not_be_read_stop_the_start() -> None:
+    filesystem = MemoryFileSystem()
+    make_broker(filesystem=filesystem)._data.close()
+    filesystem.create(f"memory/{SETTINGS_FILE}").write(0, b"{ not json")
+    with pytest.raises(CorruptLog, match=SETTINGS_FILE):
+        make_broker(filesystem=filesystem)
+    # The directory was given back: somebody who repaired it may try again.
+    filesystem.create(f"memory/{SETTINGS_FILE}").write(0, b'{"version": 1}')
+    make_broker(filesystem=filesystem)
+
+
+def test_a_damaged_partition_is_out_of_service_and_the_others_are_not() -> None:
+    filesystem = MemoryFileSystem()
+    broker = make_broker(filesystem=filesystem)
+    broker.topics.create("orders", 2, {})
+    client = Client(broker)
+    for partition in (0, 1):
+        produce(client, batch(b"a"), topic="orders", partition=partition)
+    broker._data.close()
+    filesystem.create("memory/orders-0/leader-epoch-checkpoint").write(0, b"nonsense")
+    again = Client(make_broker(filesystem=filesystem))
+    refused = produce(again, batch(b"b"), topic="orders", partition=0)
+    assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert produce(again, batch(b"b"), topic="orders", partition=1).error_code == 0
+    answer = again.call(fetch_request((0, 0), topic="orders"), 12)
+    assert answer.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    log: RecordingLog = again.broker.log  # type: ignore[assignment]
+    (line,) = log.named("partition failed")
+    assert "orders-0/leader-epoch-checkpoint" in line["error"]
+
+
+def test_a_disk_that_is_full_refuses_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = make_broker()
+
+    def full(_filesystem: MemoryFileSystem, _path: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(MemoryFileSystem, "make_directory", full)
+    with pytest.raises(TopicRefused) as caught:
+        broker.topics.create("orders", 1, {})
+    assert caught.value.error == ErrorCode.KAFKA_STORAGE_ERROR
+    monkeypatch.undo()
+    assert "orders" not in broker.topics.by_name
+    broker.topics.create("orders", 1, {})
+
+
+def test_memory_is_no_directory() -> None:
+    assert make_broker()._data.path == "memory"
+    assert IN_MEMORY == ":memory:"

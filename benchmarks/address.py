@@ -1,0 +1,73 @@
+"""Addresses a benchmark may load: loopback ones, and no other.
+
+A load generator that can be pointed at any host is a weapon by accident. Both the driver and the
+generator process go through `Address.parse` or `require_loopback`, so neither can be talked into
+sending anywhere else, not by a peer's FindCoordinator answer either.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from dataclasses import dataclass
+
+
+class NotLoopback(Exception):  # noqa: N818 - the name says what is wrong
+    """An address is not, or not only, on this machine's loopback interface."""
+
+
+def require_loopback(host: str) -> str:
+    """Return the IP address of a host, if all it resolves to is loopback.
+
+    Raises:
+        NotLoopback: it is not, or it does not resolve.
+    """
+    try:
+        found = {info[4][0] for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
+    except OSError as error:
+        raise NotLoopback(f"{host!r} does not resolve: {error}") from error
+    addresses = sorted(str(address).partition("%")[0] for address in found)
+    outside = [address for address in addresses if not ipaddress.ip_address(address).is_loopback]
+    if outside:
+        raise NotLoopback(
+            f"{host!r} is {outside[0]}: the benchmark sends to loopback addresses only "
+            "(127.0.0.0/8, ::1). Run it on the machine of the broker."
+        )
+    # A name such as localhost may have both families; brokers that listen on 127.0.0.1 are the
+    # usual ones, and "127..." sorts before "::1".
+    return addresses[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a broker listens, and its process where that is known."""
+
+    host: str
+    port: int
+    pid: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Read "host:port" or "host:port:pid" (an IPv6 host in brackets).
+
+        Raises:
+            NotLoopback: the host is not on this machine.
+            ValueError: the text has another form.
+        """
+        if text.startswith("["):
+            host, _, rest = text[1:].partition("]")
+            parts = rest.removeprefix(":").split(":")
+        else:
+            host, *parts = text.split(":")
+        if not host or len(parts) not in (1, 2) or not all(part.isdigit() for part in parts):
+            raise ValueError(f"{text!r} is not host:port or host:port:pid")
+        port = int(parts[0])
+        if not 0 < port < 65536:
+            raise ValueError(f"{port} is not a port")
+        return cls(require_loopback(host), port, int(parts[1]) if len(parts) == 2 else None)
+
+
+def free_port() -> int:
+    """Return a loopback port nobody listens on at this moment."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])

@@ -1,0 +1,207 @@
+"""The brokers that are compared: those the harness starts itself, and peers that run already.
+
+A broker of ours is started fresh for every measurement, with an empty data directory, and stopped
+after it; its start is timed on the way (`start` returns when the first request was answered). A
+peer is left as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks import frames
+from benchmarks.address import Address, free_port
+from benchmarks.frames import HEARTBEAT, Spoken
+from benchmarks.processes import command_name, listening_pid
+
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 10.0
+PROBE_EVERY_S = 0.001
+_ROOT = Path(__file__).parent.parent
+# What a broker that would not start has said last, for the report.
+_LAST_WORDS_CHARACTERS = 300
+
+
+class StartFailed(Exception):  # noqa: N818 - the name says what happened
+    """A broker did not start; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A broker that answers. `start_s` is None for a peer."""
+
+    address: Address
+    start_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A broker that somebody else started."""
+
+    name: str
+    address: Address
+    ours = False
+    inflexible = False
+    bare = False
+
+    @classmethod
+    def parse(cls, text: str) -> Peer:
+        """Read "name=host:port" or "name=host:port:pid"; the pid is looked up if not given.
+
+        Raises:
+            NotLoopback, ValueError: see `Address.parse`.
+        """
+        name, equals, rest = text.partition("=")
+        if not name or not equals:
+            raise ValueError(f"{text!r} is not name=host:port or name=host:port:pid")
+        address = Address.parse(rest)
+        if address.pid is None:
+            address = Address(address.host, address.port, listening_pid(address.port))
+        return cls(name, address)
+
+    def start(self) -> Running:
+        return Running(self.address)
+
+    def stop(self) -> None:
+        """Leave the peer running."""
+
+    @property
+    def needs_warming(self) -> bool:
+        """Whether it is a JVM, which compiles its code while it runs."""
+        return self.address.pid is not None and command_name(self.address.pid) == "java"
+
+
+@dataclass(slots=True)
+class Child:
+    """A broker that the harness starts as a process of its own.
+
+    Args:
+        command: given a port and a scratch directory, the command line.
+        announces: it chooses its own port and prints "host:port".
+        inflexible: it claims flexible versions, but misreads them.
+        bare: it is the floor: it answers heartbeats only.
+    """
+
+    name: str
+    command: Callable[[int, str], list[str]]
+    announces: bool = False
+    inflexible: bool = False
+    bare: bool = False
+    ours = True
+    needs_warming = False
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+    _scratch: tempfile.TemporaryDirectory[str] | None = field(default=None, init=False)
+
+    def start(self) -> Running:
+        """Start the process and wait until it has answered a request.
+
+        Raises:
+            StartFailed: it ended, or did not answer in time.
+        """
+        assert self._process is None, "one process at a time"
+        self._scratch = tempfile.TemporaryDirectory(prefix="coterie-bench-")
+        port = free_port()
+        command = self.command(port, os.path.join(self._scratch.name, "data"))
+        began = time.perf_counter()
+        deadline = began + START_TIMEOUT_S
+        try:
+            with open(os.path.join(self._scratch.name, "log"), "wb") as log:
+                self._process = subprocess.Popen(
+                    command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=log
+                )
+        except OSError as error:
+            self.stop()
+            raise StartFailed(f"{command[0]} cannot be started: {error}") from error
+        try:
+            if self.announces:
+                port = self._announced_port(deadline)
+            self._first_answer(port, deadline)
+        except StartFailed:
+            self.stop()
+            raise
+        seconds = time.perf_counter() - began
+        return Running(Address("127.0.0.1", port, self._process.pid), seconds)
+
+    def _announced_port(self, deadline: float) -> int:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        ready, _, _ = select.select([self._process.stdout], [], [], deadline - time.perf_counter())
+        line = self._process.stdout.readline().decode() if ready else ""
+        if not line.strip():
+            raise StartFailed(f"it did not tell its address; {self._last_words()}")
+        return Address.parse(line.strip()).port
+
+    def _first_answer(self, port: int, deadline: float) -> None:
+        assert self._process is not None
+        probe = frames.api_versions()
+        if self.bare:
+            probe = frames.heartbeat(Spoken(HEARTBEAT, HEARTBEAT.wanted[0]), "probe", 1, "probe")
+        while time.perf_counter() < deadline:
+            if self._process.poll() is not None:
+                raise StartFailed(f"it ended with {self._process.returncode}; {self._last_words()}")
+            try:
+                with socket.create_connection(("127.0.0.1", port), timeout=START_TIMEOUT_S) as sock:
+                    sock.sendall(probe)
+                    if sock.recv(4):
+                        return
+            except OSError:
+                pass  # it does not listen yet
+            time.sleep(PROBE_EVERY_S)
+        raise StartFailed(f"no answer after {START_TIMEOUT_S:.0f} s; {self._last_words()}")
+
+    def _last_words(self) -> str:
+        assert self._scratch is not None
+        log = Path(self._scratch.name, "log").read_text(errors="replace").strip()
+        return f"it said: {log[-_LAST_WORDS_CHARACTERS:]}" if log else "it said nothing"
+
+    def stop(self) -> None:
+        """End the process and remove its data."""
+        if self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(STOP_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            if self._process.stdout is not None:
+                self._process.stdout.close()
+            self._process = None
+        if self._scratch is not None:
+            self._scratch.cleanup()
+            self._scratch = None
+
+
+Broker = Peer | Child
+
+
+def coterie() -> Child:
+    """Return our server, as `make serve` starts it but for what all brokers here have in common."""
+    program = str(Path(sys.executable).with_name("coterie"))
+    return Child(
+        "coterie",
+        lambda port, data: [
+            *(program, "serve", "--host", "127.0.0.1", "--port", str(port), "--data-dir", data),
+            *("--config", "group.initial.rebalance.delay.ms=0", "--flush", "never"),
+        ],
+    )
+
+
+def mock() -> Child:
+    """Return librdkafka's mock cluster."""
+    command = [sys.executable, "-m", "benchmarks.mock_cluster"]
+    return Child("mock", lambda port, data: command, announces=True, inflexible=True)
+
+
+def floor() -> Child:
+    """Return the floor: heartbeats picked apart by hand, and nothing else."""
+    command = [sys.executable, "-m", "benchmarks.floor"]
+    return Child("floor", lambda port, data: [*command, str(port)], bare=True)

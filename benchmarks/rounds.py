@@ -1,0 +1,178 @@
+"""Who is measured when: rounds alternate between brokers, so that drift hits all of them alike.
+
+For every row: an unmeasured warm-up of each JVM, then A B C, A B C, ... Every measurement is a
+generator process of its own. A broker that cannot do a row is asked no second time; its reason is
+kept instead of numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from benchmarks.brokers import Broker, Child, StartFailed
+from benchmarks.measures import Outcome, Row, Scenario
+from benchmarks.scenarios import startup
+from benchmarks.session import Job
+
+# A scenario has time limits of its own; this one is for a generator that hangs.
+GENERATOR_TIMEOUT_S = 300.0
+# Steady scenarios do not heartbeat for their members, whose session timeout is a minute.
+LONGEST_DURATION_S = 40.0
+
+# Group names of two runs against one peer must differ, whatever the first has left behind.
+_tags = (f"{os.getpid():x}-{number:04d}" for number in itertools.count())
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How long and how often."""
+
+    rounds: int = 3
+    duration_s: float = 3.0
+    settle_s: float = 0.3
+    warmup_s: float = 10.0
+    quick: bool = False
+
+
+@dataclass(slots=True)
+class Results:
+    """What one broker gave in one row: an outcome a round, or why there is none."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    not_available: str | None = None
+    generator_failed: bool = False
+
+    def values(self, metric: str) -> list[float]:
+        """Return a metric's value of every round that has it."""
+        return [o.numbers[metric] for o in self.outcomes if metric in o.numbers]
+
+
+# (scenario key, row key) -> broker name -> results
+Table = dict[tuple[str, str], dict[str, Results]]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One measurement to come, or a warm-up (round 0)."""
+
+    scenario: Scenario
+    row: Row
+    broker: Broker
+    round_number: int
+
+    @property
+    def title(self) -> str:
+        """What the progress bar says."""
+        turn = f"round {self.round_number}" if self.round_number else "warm-up"
+        return f"{self.scenario.key}/{self.row.key} · {self.broker.name} · {turn}"
+
+
+def takes_part(broker: Broker, scenario: Scenario) -> bool:
+    """Tell whether a scenario is for this broker: the floor has heartbeats, a peer no start."""
+    if broker.bare and not scenario.floor:
+        return False
+    return broker.ours or scenario.run is not None
+
+
+def steps(scenarios: list[tuple[Scenario, Row]], brokers: list[Broker], plan: Plan) -> list[Step]:
+    """List all measurements in the order in which they are made."""
+    return [step for scenario, row in scenarios for step in _steps(scenario, row, brokers, plan)]
+
+
+def _steps(scenario: Scenario, row: Row, brokers: list[Broker], plan: Plan) -> Iterator[Step]:
+    taking_part = [broker for broker in brokers if takes_part(broker, scenario)]
+    for broker in taking_part:
+        if broker.needs_warming:
+            yield Step(scenario, row, broker, 0)
+    for round_number in range(1, plan.rounds + 1):
+        for broker in taking_part:
+            yield Step(scenario, row, broker, round_number)
+
+
+def measure(
+    todo: list[Step], plan: Plan, before: Callable[[Step], None], after: Callable[[Step], None]
+) -> Table:
+    """Make all measurements.
+
+    Args:
+        todo: from `steps`.
+        plan: how long each.
+        before, after: called around each measurement, for the progress bar and the tables.
+    """
+    table: Table = {}
+    # In the order of the first round, not of the warm-ups, which only JVMs have.
+    for step in todo:
+        if step.round_number:
+            row = table.setdefault((step.scenario.key, step.row.key), {})
+            row.setdefault(step.broker.name, Results())
+    for step in todo:
+        result = table[step.scenario.key, step.row.key][step.broker.name]
+        before(step)
+        if result.not_available is None:
+            outcome = _measure(step, plan, result)
+            if outcome is not None and step.round_number:
+                result.outcomes.append(outcome)
+        after(step)
+    return table
+
+
+def _measure(step: Step, plan: Plan, result: Results) -> Outcome | None:
+    """Make one measurement; on failure note the reason in `result` and return None."""
+    broker = step.broker
+    try:
+        if isinstance(broker, Child) and step.scenario.run is None:
+            return startup.measure(broker)
+        running = broker.start()
+    except StartFailed as error:
+        result.not_available = str(error)
+        return None
+    try:
+        job = Job(
+            scenario=step.scenario.key,
+            row=step.row.key,
+            host=running.address.host,
+            port=running.address.port,
+            pid=running.address.pid,
+            duration_s=plan.duration_s if step.round_number else plan.warmup_s,
+            settle_s=plan.settle_s,
+            tag=next(_tags),
+            inflexible=broker.inflexible,
+            bare=broker.bare,
+            clean_up=not broker.ours,
+            quick=plan.quick,
+        )
+        return _generate(job, result)
+    finally:
+        broker.stop()
+
+
+def _generate(job: Job, result: Results) -> Outcome | None:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.generator"],
+            input=json.dumps(job.as_dict()),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=GENERATOR_TIMEOUT_S,
+        )
+    except subprocess.TimeoutExpired:
+        result.not_available = f"the generator hung for {GENERATOR_TIMEOUT_S:.0f} s"
+        result.generator_failed = True
+        return None
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        result.not_available = f"the generator failed: {said[-1] if said else done.returncode}"
+        result.generator_failed = True
+        return None
+    answer = json.loads(done.stdout)
+    if "not_available" in answer:
+        result.not_available = answer["not_available"]
+        return None
+    return Outcome(**answer)

@@ -1,0 +1,25 @@
+"""The measurements, one a file, in the order in which they are run and printed."""
+
+from benchmarks.measures import Scenario
+from benchmarks.scenarios import (
+    churn,
+    group_creation,
+    heartbeat,
+    large_groups,
+    offset_commit,
+    offset_fetch,
+    startup,
+)
+
+SCENARIOS: dict[str, Scenario] = {
+    scenario.key: scenario
+    for scenario in (
+        startup.SCENARIO,
+        heartbeat.SCENARIO,
+        offset_commit.SCENARIO,
+        offset_fetch.SCENARIO,
+        group_creation.SCENARIO,
+        churn.SCENARIO,
+        large_groups.SCENARIO,
+    )
+}

@@ -1,0 +1,41 @@
+"""Offset commits of stable members: one offset of one partition each, a new offset every time.
+
+Unlike a heartbeat a commit is appended to the group log, so this shows what the log costs. Our
+server and Kafka acknowledge without an fsync here (`--flush never`; Kafka's default); the stand-ins
+keep offsets in memory only.
+"""
+
+from __future__ import annotations
+
+from benchmarks import stable_members
+from benchmarks.answers import commit_error_places
+from benchmarks.frames import OFFSET_COMMIT
+from benchmarks.measures import CPU_US, Outcome, Row, Scenario
+from benchmarks.session import TOPIC, Conversation, Job, Membership, Session
+from benchmarks.steady import RING_SIZE, Ring
+
+
+async def run(job: Job, row: Row) -> Outcome:
+    """Measure commits in one shape."""
+    return await stable_members.measure(job, row, _prepare)
+
+
+async def _prepare(session: Session, conversation: Conversation, member: Membership) -> Ring:
+    commits = [
+        session.frames.offset_commit(
+            member.group, member.generation, member.member_id, TOPIC, offset
+        )
+        for offset in range(RING_SIZE)
+    ]
+    places = commit_error_places(session.frames.spoken(OFFSET_COMMIT))
+    return Ring(commits, await conversation.ask(commits[0]), OFFSET_COMMIT.name, places)
+
+
+SCENARIO = Scenario(
+    key="offset_commit",
+    title="OffsetCommit",
+    rows=stable_members.rows(closed_cpu_us=12.0, pipelined_cpu_us=6.0),
+    metrics=stable_members.METRICS,
+    primary=CPU_US,
+    run=run,
+)

@@ -1,0 +1,47 @@
+"""Start-up: from the start of the command to the first answer, and resident memory then.
+
+The only scenario without a generator: the driver starts the broker, connects every millisecond
+until it is let in, and sends ApiVersions (to the floor, a heartbeat). Only brokers that the harness
+starts itself take part.
+"""
+
+from __future__ import annotations
+
+from benchmarks.brokers import Child
+from benchmarks.measures import MILLISECONDS, RSS_MIB, Metric, Outcome, Row, Scenario, told
+from benchmarks.processes import cpu_s, rss_mib
+
+START_MS = Metric("start_ms", "first answer\nafter ms", 0)
+# On a busy machine the time is mostly waiting; this is what the start itself takes.
+START_CPU_MS = Metric("start_cpu_ms", "CPU\nms", 0)
+
+
+def measure(broker: Child) -> Outcome:
+    """Start the broker once, and stop it.
+
+    Raises:
+        StartFailed: it did not start.
+    """
+    running = broker.start()
+    try:
+        assert running.start_s is not None
+        assert running.address.pid is not None
+        numbers = told(
+            start_ms=running.start_s * MILLISECONDS,
+            start_cpu_ms=(cpu_s(running.address.pid) or 0.0) * MILLISECONDS,
+            rss_mib=rss_mib(running.address.pid),
+        )
+        return Outcome(numbers)
+    finally:
+        broker.stop()
+
+
+SCENARIO = Scenario(
+    key="startup",
+    title="Start-up",
+    rows=(Row("cold", "command to first answer", {START_MS.key: 300.0, RSS_MIB.key: 45.0}),),
+    metrics=(START_MS, START_CPU_MS, RSS_MIB),
+    primary=START_MS,
+    run=None,
+    floor=True,
+)

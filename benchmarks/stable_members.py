@@ -1,0 +1,91 @@
+"""Steady load by stable members: what heartbeat, commit and fetch scenarios have in common.
+
+Each connection is the only member of a group of its own, formed before the load begins, and then
+sends one kind of request for as long as the job lasts, closed loop or pipelined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from benchmarks.measures import (
+    CPU_US,
+    GENERATOR_BUSY,
+    MICROSECONDS,
+    P50_US,
+    P99_US,
+    PEAK_RSS_MIB,
+    REQUESTS_PER_S,
+    Outcome,
+    Row,
+    per_unit_of_cpu,
+    percentile,
+    told,
+)
+from benchmarks.processes import peak_rss_mib, reset_peak_rss
+from benchmarks.session import Conversation, Job, Membership, Session
+from benchmarks.steady import CLOSED, PIPELINED, Ring, Steady, load
+
+METRICS = (CPU_US, REQUESTS_PER_S, P50_US, P99_US, PEAK_RSS_MIB, GENERATOR_BUSY)
+SHAPES = {"closed": CLOSED, "pipelined": PIPELINED}
+
+# A few errors are told beside the figures; with more of them the figures are about errors.
+MAX_ERROR_SHARE = 0.01
+
+# Asks for one answer, checks it, and returns what the member's connection will send from then on.
+Prepare = Callable[[Session, Conversation, Membership], Awaitable[Ring]]
+
+
+def rows(closed_cpu_us: float, pipelined_cpu_us: float) -> tuple[Row, Row]:
+    """Return both rows of a steady scenario with their goals in µs of server CPU per request."""
+    return (
+        Row("closed", "closed loop, 32 connections", {CPU_US.key: closed_cpu_us}),
+        Row("pipelined", "pipelined, 8 connections x 32", {CPU_US.key: pipelined_cpu_us}),
+    )
+
+
+async def measure(job: Job, row: Row, prepare: Prepare) -> Outcome:
+    """Form one group a connection, load the broker in the row's shape, and tidy up.
+
+    Raises:
+        NotServed, Refused, ConnectionError: why the row cannot be measured.
+    """
+    session = await Session.open(job)
+    members: list[tuple[str, str]] = []
+
+    async def ring_for(number: int, conversation: Conversation) -> Ring:
+        member = await session.form_group(conversation, session.group_name(number))
+        members.append((member.group, member.member_id))
+        return await prepare(session, conversation, member)
+
+    reset_peak_rss(job.pid)
+    steady = await load(job, SHAPES[row.key], ring_for)
+    outcome = outcome_of(job, steady, session.frames.agreed())
+    await session.dissolve(members)
+    session.close()
+    return outcome
+
+
+def outcome_of(job: Job, steady: Steady, versions: dict[str, int]) -> Outcome:
+    """Turn a steady load into the numbers of its row.
+
+    Raises:
+        ConnectionError: there were no answers, or too many of them were errors.
+    """
+    ordered = sorted(steady.latencies_s)
+    requests, usage = len(ordered), steady.usage
+    if not requests:
+        raise ConnectionError("no request was answered in the measured time")
+    errors = sum(steady.errors.values())
+    if errors > MAX_ERROR_SHARE * steady.answered_in_all:
+        most = steady.errors.most_common(1)[0][0]
+        raise ConnectionError(f"{errors} of {steady.answered_in_all} answers were errors: {most}")
+    numbers = told(
+        requests_per_s=requests / usage.seconds,
+        p50_us=percentile(ordered, 0.50) * MICROSECONDS,
+        p99_us=percentile(ordered, 0.99) * MICROSECONDS,
+        cpu_us_per_request=per_unit_of_cpu(usage, requests, MICROSECONDS),
+        peak_rss_mib=peak_rss_mib(job.pid),
+        generator_busy_percent=100 * usage.generator_cpu_s / usage.seconds,
+    )
+    return Outcome(numbers, dict(steady.errors), usage.others_share, versions)

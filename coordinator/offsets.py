@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 # From this version on a generation of an unknown group is GROUP_ID_NOT_FOUND, before it is
 # ILLEGAL_GENERATION.
 _MEMBER_EPOCH_SINCE = 9
+_LAST_MS = 2**63 - 1
 
 
 def commit(shard: "Shard", now_ms: int, request: OffsetCommitRequest, version: int) -> Effects:
@@ -50,7 +51,8 @@ def commit(shard: "Shard", now_ms: int, request: OffsetCommitRequest, version: i
     # A character has two UTF-16 units at the most, so shorter texts need no counting.
     largest_sure = largest // 2
     retention_ms = request.retention_time_ms
-    expire_ms = now_ms + retention_ms if retention_ms != -1 else NO_EXPIRY
+    # A client may ask for more time than a timestamp can hold.
+    expire_ms = min(now_ms + retention_ms, _LAST_MS) if retention_ms != -1 else NO_EXPIRY
     topics = []
     records = effects.records
     group_id = request.group_id

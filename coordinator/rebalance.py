@@ -61,8 +61,9 @@ def prepare_rebalance(
     """
     if group.state is GroupState.COMPLETING_REBALANCE:
         fail_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, now_ms, effects)
-    group.pending_syncs.clear()
-    effects.cancel(TimerKind.SYNC, group.group_id)
+    if group.state is not GroupState.EMPTY:
+        group.pending_syncs.clear()
+        effects.cancel(TimerKind.SYNC, group.group_id)
     group.rebalance_began_ms = now_ms
     began_from = group.state
     group.transition(GroupState.PREPARING_REBALANCE, now_ms)

@@ -248,7 +248,7 @@ def message(
     api_key: ApiKey | None = None,
     versions: tuple[int, int] | None = None,
     element_budget: int | None = None,
-    open_ended: bool = False,
+    open_ended: bool | None = None,
 ) -> Callable[[_S], _S]:
     """Declare a message.
 
@@ -258,7 +258,8 @@ def message(
         versions: first and last version of a message that belongs to no API.
         element_budget: array elements one such message may hold; by default a request's or a
             response's.
-        open_ended: bytes behind the last field belong to a newer version and are skipped.
+        open_ended: bytes behind the last field are skipped. By default so for requests, because
+            Kafka skips them and librdkafka sends some (three behind a Metadata v13).
     """
     if versions is None:
         assert api_key is not None, "a message belongs to an API or names its versions"
@@ -272,7 +273,8 @@ def message(
         is_response = cls.__name__.endswith("Response")
         default_budget = RESPONSE_ELEMENT_BUDGET if is_response else REQUEST_ELEMENT_BUDGET
         made.element_budget = element_budget or default_budget  # type: ignore[attr-defined]
-        made.open_ended = open_ended  # type: ignore[attr-defined]
+        is_request = api_key is not None and not is_response
+        made.open_ended = is_request if open_ended is None else open_ended  # type: ignore[attr-defined]
         made.functions_ = {}  # type: ignore[attr-defined]
         return made
 

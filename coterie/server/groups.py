@@ -83,7 +83,8 @@ class Groups:
         """
         place = PendingReply(connection)
         to = place if reply is None else reply.around(place)
-        caller = Caller(connection.client_id, connection.client_host, connection.version, to)
+        version = connection.route.version
+        caller = Caller(connection.client_id, connection.client_host, version, to)
         effects = verb(connection.now_ms, request, caller)
         answer = effects.answer
         if answer is None:
@@ -118,9 +119,16 @@ class Groups:
         """Write what this turn of the event loop has queued."""
         self._writing = False
         queued, self._queued = self._queued, {}
-        now_ms = self._broker.now_ms()
         outbox = self._broker.outbox
         outbox.gathering = True
+        try:
+            self._write(queued)
+        finally:
+            outbox.gathering = False
+            outbox.flush()
+
+    def _write(self, queued: dict[int, list[list[LogRecord]]]) -> None:
+        now_ms = self._broker.now_ms()
         for index, operations in queued.items():
             if index in self._refusing:
                 # Behind an operation that will be refused, and with it.
@@ -131,12 +139,14 @@ class Groups:
             except (StorageError, OSError) as error:
                 self._fail(index, error)
                 continue
+            except Exception as error:  # noqa: BLE001 - our mistake: it stops this partition only
+                self._broker.log.error("group append failed", partition=index, exc_info=error)
+                self._fail(index, error)
+                continue
             if written:
                 self._acknowledge(index, written, now_ms)
             if written < len(operations):
                 self._refuse_rest(index)
-        outbox.gathering = False
-        outbox.flush()
 
     def _write_operations(self, index: int, operations: list[list[LogRecord]], now_ms: int) -> int:
         """Write as many operations as fit into legal batches; returns how many were written."""

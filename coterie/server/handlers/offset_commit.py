@@ -47,7 +47,10 @@ def _resolve(topics: Topics, request: OffsetCommitRequest, *, by_id: bool) -> "_
         if topic is not None:
             asked.name, asked.topic_id = topic.name, topic.topic_id
             there = len(topic.partitions)
-            if all(0 <= each.partition_index < there for each in asked.partitions):
+            for each in asked.partitions:
+                if not 0 <= each.partition_index < there:
+                    break
+            else:
                 continue
         else:
             there = 0

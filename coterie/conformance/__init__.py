@@ -1,0 +1,1 @@
+"""Behaviours as transcripts, and what runs them: see README.md beside this file."""

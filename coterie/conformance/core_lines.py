@@ -1,0 +1,163 @@
+"""What only the core can show, as lines that a driver for a broker leaves out: transitions with
+their time, records with `log+`, timers with `timer`.
+"""
+
+import re
+from typing import Any
+
+from coordinator.effects import Event, TimerKind
+from coordinator.group import Group
+from coordinator.purgatory import Purgatory
+from coterie.conformance.payloads import assignment_text
+from coterie.conformance.words import clock, listed, quoted
+from protocol.messages.log_records import (
+    NO_EXPIRY,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    UnknownKey,
+    decode_key,
+    decode_value,
+)
+
+_CORE_LINE = re.compile(r"\d+(:\d\d)+\.\d{3} |log\+ |log +\d|timer |state ")
+
+
+def is_core_line(line: str) -> bool:
+    """Whether a client could not have seen what the line tells."""
+    return _CORE_LINE.match(line) is not None
+
+
+def record_text(key_bytes: bytes, value_bytes: bytes | None, start_ms: int) -> str:
+    """One record of the log, from its bytes.
+
+    Args:
+        key_bytes: as they stand in the log.
+        value_bytes: as they stand in the log; None for a tombstone.
+        start_ms: where virtual time began.
+    """
+    key = decode_key(key_bytes)
+    if isinstance(key, UnknownKey):
+        return f"record of type {key.record_type}"
+    if isinstance(key, OffsetCommitKey):
+        what = f"offset {quoted(key.group)} {key.topic}-{key.partition}"
+        offset = decode_value(key, value_bytes)
+        return f"{what} {'tombstone' if offset is None else _offset_text(offset, start_ms)}"
+    group = decode_value(key, value_bytes)
+    what = f"group {quoted(key.group)}"
+    return f"{what} {'tombstone' if group is None else _group_text(group)}"
+
+
+def _offset_text(value: OffsetCommitValue, start_ms: int) -> str:
+    text = str(value.offset)
+    if value.leader_epoch != -1:
+        text += f" epoch {value.leader_epoch}"
+    if value.metadata:
+        text += f' "{value.metadata}"' if len(value.metadata) <= 40 else " with long metadata"
+    if value.expire_timestamp != NO_EXPIRY:
+        text += f" expires {clock(value.expire_timestamp - start_ms)}"
+    return text
+
+
+def _group_text(value: GroupMetadataValue) -> str:
+    parts = [f"generation={value.generation}"]
+    if value.protocol_type:
+        protocol = "null" if value.protocol is None else value.protocol
+        parts.append(f"protocol={value.protocol_type}/{protocol}")
+    if value.leader is not None:
+        parts.append(f"leader={value.leader}")
+    members = [f"{each.member_id}: {assignment_text(each.assignment)}" for each in value.members]
+    parts.append(f"members={listed(members)}")
+    return " ".join(parts)
+
+
+def event_text(event: Event, start_ms: int) -> str | None:
+    """A transition of a group, or a change of its membership; None for what answers show anyway."""
+    tell = _EVENTS[event.name]
+    text = tell(event.fields)
+    if text is None:
+        return None
+    return f"{clock(event.at_ms - start_ms)} {quoted(event.group_id)} {text}"
+
+
+def _began(fields: dict[str, Any]) -> str:
+    who = fields["member_id"]
+    by = f" by={who}" if who else ""
+    reason = f' reason="{fields["reason"]}"' if fields["reason"] else ""
+    return f'{fields["previous_state"]} -> PreparingRebalance cause="{fields["cause"]}"{by}{reason}'
+
+
+def _removed(fields: dict[str, Any]) -> str:
+    return f"removed {fields['member_id']}: {fields['reason']}"
+
+
+_EVENTS: dict[str, Any] = {
+    "member_joined": lambda _: None,
+    "member_removed": _removed,
+    "pending_member_expired": lambda fields: f"forgot pending {fields['member_id']}",
+    "static_member_replaced": lambda fields: (
+        f"{fields['group_instance_id']} is {fields['member_id']}, was {fields['old_member_id']}"
+    ),
+    "rebalance_began": _began,
+    "join_phase_extended": lambda fields: f"waits on: none of {fields['members']} members rejoined",
+    "join_completed": lambda fields: (
+        f"PreparingRebalance -> CompletingRebalance generation={fields['generation_id']} "
+        f"leader={fields['leader']}"
+    ),
+    "generation_completed": lambda fields: (
+        f"CompletingRebalance -> Stable generation={fields['generation_id']}"
+    ),
+    "group_emptied": lambda fields: (
+        f"PreparingRebalance -> Empty generation={fields['generation_id']}"
+    ),
+    "offsets_expired": lambda fields: f"expired {fields['offsets']} offsets",
+    "group_expired": lambda _: "expired",
+    "group_deleted": lambda _: "deleted",
+    "partition_loaded": lambda _: None,
+    "partition_unloaded": lambda _: None,
+}
+
+
+def state_text(group_id: str, group: Group | None) -> str:
+    """One line about a group as the core holds it."""
+    if group is None:
+        return f"state {quoted(group_id)} unknown"
+    parts = [f"state {quoted(group_id)} {group.state.value} generation={group.generation_id}"]
+    if group.protocol_type is not None:
+        parts.append(f"protocol={group.protocol_type}/{group.protocol_name or 'null'}")
+    if group.leader is not None:
+        parts.append(f"leader={group.leader}")
+    members = [
+        member.member_id if member.parked_join is None else f"{member.member_id} joining"
+        for member in group.members.values()
+    ]
+    parts.append(f"members={listed(members)}")
+    if group.pending_joins:
+        parts.append(f"pending={listed(sorted(group.pending_joins))}")
+    if group.pending_syncs:
+        parts.append(f"syncs_awaited={listed(sorted(group.pending_syncs))}")
+    return " ".join(parts)
+
+
+def timer_texts(
+    group_id: str, group: Group | None, purgatory: Purgatory, start_ms: int
+) -> list[str]:
+    """The timers of a group that run, each with the moment at which it acts.
+
+    A session's is its true deadline, which heartbeats move; its entry in the wheel may be earlier.
+    """
+    if group is None:
+        return []
+    lines = []
+    for kind in (TimerKind.JOIN, TimerKind.SYNC):
+        deadline_ms = purgatory.deadline_ms((kind, group_id, ""))
+        if deadline_ms is not None:
+            lines.append(f"timer {kind.value} {clock(deadline_ms - start_ms)}")
+    for member_id, member in group.members.items():
+        if purgatory.deadline_ms((TimerKind.SESSION, group_id, member_id)) is not None:
+            lines.append(f"timer session {member_id} {clock(member.deadline_ms - start_ms)}")
+    for member_id in sorted(group.pending_joins):
+        deadline_ms = purgatory.deadline_ms((TimerKind.PENDING, group_id, member_id))
+        if deadline_ms is not None:
+            lines.append(f"timer pending {member_id} {clock(deadline_ms - start_ms)}")
+    return lines

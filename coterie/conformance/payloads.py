@@ -1,0 +1,121 @@
+"""The opaque bytes of consumers as text: subscriptions in JoinGroup, assignments in SyncGroup.
+
+    subscription   sales clicks   |   sales owned sales-0 sales-1 generation 9   |   0x00ff
+    assignment     sales-0 sales-1   |   none   |   ""   |   0x00ff
+
+A subscription has the version that its last part needs: 0 for topics alone, 1 for owned partitions,
+2 for the generation, 3 for the rack. `none` is an assignment of no partition, `""` one of no bytes,
+which is what a member gets whom the leader does not mention.
+"""
+
+from coterie.conformance.transcript import TranscriptError
+from coterie.conformance.words import by_topic, partition_of
+from protocol.errors import MalformedFrame
+from protocol.messages.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+
+# What a client of a transcript subscribes to unless it says so: left out of answers, too.
+DEFAULT_SUBSCRIPTION = "sales"
+
+_PARTS = ("owned", "generation", "rack")
+
+
+def subscription_bytes(text: str) -> bytes:
+    """The metadata of one protocol in a JoinGroup."""
+    raw = _raw(text)
+    if raw is not None:
+        return raw
+    parts: dict[str, list[str]] = {"topics": []}
+    current = parts["topics"]
+    for word in text.split():
+        if word in _PARTS:
+            current = parts[word] = []
+        else:
+            current.append(word)
+    version = max((_PARTS.index(part) + 1 for part in parts if part != "topics"), default=0)
+    subscription = ConsumerProtocolSubscription(
+        topics=_unless_none(parts["topics"]),
+        owned_partitions=_partitions(_unless_none(parts.get("owned", []))),
+        generation_id=int(parts.get("generation", ["-1"])[0]),
+        rack_id=parts.get("rack", [None])[0],
+    )
+    return encode_subscription(subscription, version)
+
+
+def subscription_text(metadata: bytes) -> str:
+    """What stands in a member's metadata; hexadecimal if it is no subscription."""
+    try:
+        subscription = decode_subscription(metadata)
+    except MalformedFrame:
+        return _hexadecimal(metadata)
+    parts = subscription.topics or ["none"]
+    version = int.from_bytes(metadata[:2], "big")
+    if version >= 1:
+        parts = [*parts, "owned", *(_texts(subscription.owned_partitions) or ["none"])]
+    if version >= 2:
+        parts = [*parts, "generation", str(subscription.generation_id)]
+    if version >= 3 and subscription.rack_id is not None:
+        parts = [*parts, "rack", subscription.rack_id]
+    text = " ".join(parts)
+    return text if subscription_bytes(text) == metadata else _hexadecimal(metadata)
+
+
+def assignment_bytes(text: str) -> bytes:
+    """What the leader gives one member."""
+    raw = _raw(text)
+    if raw is not None:
+        return raw
+    partitions = _partitions(_unless_none(text.split()))
+    return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=partitions), 0)
+
+
+def assignment_text(assignment: bytes) -> str:
+    """What a member was given; hexadecimal if it is no assignment."""
+    if not assignment:
+        return '""'
+    try:
+        decoded = decode_assignment(assignment)
+    except MalformedFrame:
+        return _hexadecimal(assignment)
+    text = " ".join(_texts(decoded.assigned_partitions)) or "none"
+    return text if assignment_bytes(text) == assignment else _hexadecimal(assignment)
+
+
+def _raw(text: str) -> bytes | None:
+    if text == '""':
+        return b""
+    if not text.startswith("0x"):
+        return None
+    try:
+        return bytes.fromhex(text[2:])
+    except ValueError as error:
+        raise TranscriptError(f"{text!r}: {error}") from error
+
+
+def _hexadecimal(data: bytes) -> str:
+    return f"0x{data.hex()}" if data else '""'
+
+
+def _unless_none(words: list[str]) -> list[str]:
+    return [] if words == ["none"] else words
+
+
+def _partitions(texts: list[str]) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic=topic, partitions=indexes)
+        for topic, indexes in by_topic(texts).items()
+    ]
+
+
+def _texts(partitions: list[TopicPartition]) -> list[str]:
+    texts = [f"{each.topic}-{index}" for each in partitions for index in each.partitions]
+    for text in texts:
+        partition_of(text)
+    return texts

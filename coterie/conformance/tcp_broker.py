@@ -1,0 +1,138 @@
+"""What a run over TCP asks of a broker besides its transcripts: topics to commit to, settings.
+
+Used by many runs at once, so every request to the cluster is made under one lock.
+"""
+
+import threading
+import time
+
+from coterie.client.cluster import Cluster
+from coterie.client.connection import Address, Deadline
+from coterie.client.errors import VersionUnsupported
+from coterie.conformance.transcript import TranscriptError
+from protocol.errors import ErrorCode
+from protocol.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestTopic,
+    CreateTopicsResponse,
+)
+from protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsRequestTopic,
+    DeleteTopicsResponse,
+)
+from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestResource,
+    DescribeConfigsResponse,
+)
+from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from protocol.wire import Message
+
+# As many as transcripts commit to.
+_PARTITIONS = 4
+_BROKER_RESOURCE = 4
+_TIMEOUT_MS = 10_000
+_UNTIL_KNOWN_S = 5.0
+_GROUPS_TO_WAIT_FOR = 500
+# Up to this version an unknown group is no error.
+_DESCRIBE_WITHOUT_NOT_FOUND = 5
+
+
+class TcpBroker:
+    """One broker, at one address."""
+
+    def __init__(self, address: str) -> None:
+        """Connect; the broker may have to make `__consumer_offsets` first, so that is waited for.
+
+        Args:
+            address: host:port.
+        """
+        self.address: Address = Address.parse(address)
+        self._cluster = Cluster(address)
+        self._lock = threading.Lock()
+        self._topic_ids: dict[str, bytes] = {}
+        self._settings: dict[str, str | None] = {}
+        self._wait_for_partitions()
+
+    def _wait_for_partitions(self) -> None:
+        """Ask for so many groups that every partition of `__consumer_offsets` has answered once."""
+        self._cluster.ask_coordinators(
+            [f"coterie-conformance-{number}" for number in range(_GROUPS_TO_WAIT_FOR)],
+            lambda groups: DescribeGroupsRequest(groups=groups),
+            DescribeGroupsResponse,
+            lambda answer: {group.group_id: (group.error_code, None) for group in answer.groups},
+            highest=_DESCRIBE_WITHOUT_NOT_FOUND,
+        )
+
+    def topic_id(self, topic: str) -> bytes:
+        """The id of a topic, which is made if it is not there."""
+        with self._lock:
+            if topic not in self._topic_ids:
+                self._topic_ids[topic] = self._made(topic)
+            return self._topic_ids[topic]
+
+    def _made(self, topic: str) -> bytes:
+        wanted = CreateTopicsRequestTopic(
+            name=topic, num_partitions=_PARTITIONS, replication_factor=1
+        )
+        request = CreateTopicsRequest(topics=[wanted], timeout_ms=_TIMEOUT_MS, validate_only=False)
+        answer = self._cluster.ask_any(request, CreateTopicsResponse)
+        error = answer.topics[0].error_code
+        if error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            raise TranscriptError(f"topic {topic} cannot be made: {ErrorCode(error).name}")
+        end_s = time.monotonic() + _UNTIL_KNOWN_S
+        while time.monotonic() < end_s:
+            described = self._cluster.metadata([topic]).topics[0]
+            if not described.error_code and len(described.partitions) == _PARTITIONS:
+                return described.topic_id
+            time.sleep(0.05)
+        raise TranscriptError(f"topic {topic} was made but does not appear")
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic, and wait until it is gone."""
+        with self._lock:
+            self._topic_ids.pop(topic, None)
+            request = DeleteTopicsRequest(
+                topics=[DeleteTopicsRequestTopic(name=topic)],
+                topic_names=[topic],
+                timeout_ms=_TIMEOUT_MS,
+            )
+            self._cluster.ask_any(request, DeleteTopicsResponse)
+            end_s = time.monotonic() + _UNTIL_KNOWN_S
+            while time.monotonic() < end_s:
+                if self._cluster.metadata([topic]).topics[0].error_code:
+                    return
+                time.sleep(0.05)
+
+    def serves(self, request_type: type[Message], version: int) -> bool:
+        """Whether the broker knows this version of a request."""
+        with self._lock:
+            connection = self._cluster.any_broker(Deadline(_UNTIL_KNOWN_S))
+        try:
+            return connection.version_for(request_type, version) == version
+        except VersionUnsupported:
+            return False
+
+    def setting(self, name: str) -> str | None:
+        """A setting the broker runs with; None if it does not tell."""
+        with self._lock:
+            if name not in self._settings:
+                self._settings[name] = self._described(name)
+            return self._settings[name]
+
+    def _described(self, name: str) -> str | None:
+        node = self._cluster.brokers()[0]
+        resource = DescribeConfigsRequestResource(
+            resource_type=_BROKER_RESOURCE,
+            resource_name=str(node.node_id),
+            configuration_keys=[name],
+        )
+        request = DescribeConfigsRequest(resources=[resource])
+        answer = self._cluster.ask_node(node, request, DescribeConfigsResponse)
+        configs = answer.results[0].configs
+        return configs[0].value if configs else None
+
+    def close(self) -> None:
+        """Close the connections of this."""
+        self._cluster.close()

@@ -1,0 +1,109 @@
+"""Golden frames: whole requests of every API and version, from which fuzzing starts.
+
+Two kinds: requests that mean something to a broker with a topic `t` and a group `g`, so that
+handlers and coordinator are reached, and requests with arbitrary values in every field.
+"""
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+from coterie.server.routes import class_stem
+from protocol.api_keys import SERVED_VERSIONS, ApiKey
+from protocol.frames import encode_request
+from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsRequestPartition,
+    ListOffsetsRequestTopic,
+)
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.codecs.instances import RandomValues, build, project
+from tests.unit.server.produced import batch, fetch_request, produce_request
+
+# Arbitrary requests a version: enough that most arrays and nullable fields have been both ways.
+_ARBITRARY = 3
+# Larger frames mutate no better and take longer.
+_LONGEST_BYTES = 2_000
+
+_MEANINGFUL: list[Any] = [
+    produce_request(batch(b"one", b"two")),
+    produce_request(batch(b"one", producer=(1, 0, 0))),
+    fetch_request((0, 0), max_wait_ms=10),
+    fetch_request((0, 0), (1, 5), topic="__consumer_offsets"),
+    ListOffsetsRequest(
+        replica_id=-1,
+        topics=[
+            ListOffsetsRequestTopic(
+                name="t", partitions=[ListOffsetsRequestPartition(partition_index=0, timestamp=-1)]
+            )
+        ],
+    ),
+    MetadataRequest(topics=[MetadataRequestTopic(name="t")]),
+    JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"\0\0\0\0\0\1\0\1t\0\0\0\0")],
+    ),
+    SyncGroupRequest(
+        group_id="g",
+        generation_id=1,
+        member_id="m",
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=[SyncGroupRequestAssignment(member_id="m", assignment=b"a")],
+    ),
+    HeartbeatRequest(group_id="g", generation_id=1, member_id="m"),
+    OffsetCommitRequest(
+        group_id="g",
+        member_id="",
+        topics=[
+            OffsetCommitRequestTopic(
+                name="t",
+                partitions=[
+                    OffsetCommitRequestPartition(
+                        partition_index=0, committed_offset=5, committed_metadata="x"
+                    )
+                ],
+            )
+        ],
+    ),
+    CreateTopicsRequest(
+        topics=[CreateTopicsRequestTopic(name="n", num_partitions=2, replication_factor=1)]
+    ),
+]
+
+
+def frames() -> list[bytes]:
+    """The corpus, the same in every run."""
+    return [*_meaningful(), *_arbitrary()]
+
+
+def _meaningful() -> Iterator[bytes]:
+    for request in _MEANINGFUL:
+        first, last = SERVED_VERSIONS[ApiKey(type(request).api_key)]
+        for version in range(first, last + 1):
+            yield encode_request(request, version, 7, "fuzz")
+
+
+def _arbitrary() -> Iterator[bytes]:
+    for api, (first, last) in SERVED_VERSIONS.items():
+        module = import_module(f"protocol.messages.{api.name.lower()}")
+        cls = getattr(module, f"{class_stem(api)}Request")
+        for version in range(first, last + 1):
+            for number in range(_ARBITRARY):
+                values = RandomValues(("fuzz", cls.__name__, version, number))
+                frame = encode_request(project(build(cls, values), version), version, 7, "fuzz")
+                if len(frame) <= _LONGEST_BYTES:
+                    yield frame

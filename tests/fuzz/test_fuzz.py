@@ -1,0 +1,116 @@
+"""Fuzzing for seconds, in every run of the tests; `make fuzz` does it for minutes."""
+
+import os
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from coterie.server import topics
+from tests.fuzz.canary import find_canary
+from tests.fuzz.corpus import frames
+from tests.fuzz.live import LiveTarget
+from tests.fuzz.mutation import Mutator
+from tests.fuzz.target import Target
+
+SECONDS = float(os.environ.get("COTERIE_TEST_FUZZ_SECONDS", "3"))
+CORPUS = frames()
+
+
+@pytest.fixture(autouse=True)
+def _limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Targets lower it for themselves; other tests want it back.
+    monkeypatch.setattr(topics, "MAX_PARTITIONS", topics.MAX_PARTITIONS)
+
+
+@pytest.fixture(scope="module")
+def target() -> Target:
+    return Target()
+
+
+def test_the_planted_mistake_is_found() -> None:
+    find_canary(seed=1)
+
+
+def test_the_corpus_is_served_as_it_is() -> None:
+    """No golden frame is refused: mutation starts from what a broker understands."""
+    target = Target()
+    for frame in CORPUS:
+        target.feed(frame)
+    # Produce with acks=0 and an error closes too: it has no other way to tell.
+    assert target.refusals["MalformedFrame"] == 0
+    assert target.answered > 0.9 * len(CORPUS)
+
+
+def test_mutated_frames() -> None:
+    target, mutator = Target(), Mutator(CORPUS, seed=20_261_121)
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
+        for _ in range(200):
+            target.feed(mutator.next())
+        target.pass_time()
+    assert min(target.answered, target.refused) > 0.1 * target.frames
+
+
+def test_mutated_frames_over_sockets() -> None:
+    mutator = Mutator(CORPUS, seed=7)
+    deadline = time.monotonic() + SECONDS
+    with LiveTarget() as live:
+        while time.monotonic() < deadline:
+            for _ in range(50):
+                live.feed(mutator)
+            live.honest_request()
+        assert live.connections > 100
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.binary(max_size=300))
+def test_any_bytes(target: Target, data: bytes) -> None:
+    target.feed(data)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.sampled_from(CORPUS),
+    st.integers(0, 300),
+    st.binary(max_size=8),
+    st.integers(0, 8),
+    st.booleans(),
+)
+def test_a_frame_with_other_bytes_somewhere(
+    target: Target, frame: bytes, position: int, data: bytes, removed: int, right_length: bool
+) -> None:
+    position = min(position + 4, len(frame))
+    body = frame[4:position] + data + frame[position + removed :]
+    length = len(body) if right_length else len(frame) - 4
+    target.feed(length.to_bytes(4) + body)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.sampled_from(CORPUS), min_size=1, max_size=5), st.lists(st.integers(0, 2000)))
+def test_cuts_do_not_change_answers(sent: list[bytes], cuts: list[int]) -> None:
+    """However a stream is cut into reads, the same bytes are answered with the same bytes."""
+    stream = b"".join(sent)
+    places = sorted({0, len(stream), *(cut % (len(stream) + 1) for cut in cuts)})
+    reads = [stream[a:b] for a, b in pairwise(places)]
+    assert _answers([stream]) == _answers(reads)
+
+
+def _answers(reads: list[bytes]) -> list[int]:
+    """The sizes of the answers to a stream; contents hold random ids."""
+    from tests.unit.server.manual import Client, make_broker
+
+    broker = make_broker()
+    broker.topics.create("t", 2, {})
+    client = Client(broker)
+    for data in reads:
+        client.connection.data_received(data)
+    client.loop.advance(100)
+    received, sizes = b"".join(client.transport.written), []
+    while received:
+        size = int.from_bytes(received[:4]) + 4
+        sizes.append(size)
+        received = received[size:]
+    return sizes

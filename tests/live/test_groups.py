@@ -1,0 +1,187 @@
+"""Members of different libraries in one group: joining, leaving, dying. Scenarios S174, S175."""
+
+import time
+from collections.abc import Callable
+
+from tests.live import libraries
+from tests.live.broker_process import Broker
+from tests.live.deadlines import eventually
+from tests.live.groups import GroupView, produce_rows
+from tests.live.members import Members, stories, wait_all_read, wait_shared
+from tests.live.steady_producer import producing
+
+PARTITIONS = 6
+
+
+def others(library: libraries.Library) -> list[str]:
+    """The libraries but this one."""
+    return [name for name in libraries.NAMES if name != library.name]
+
+
+def test_mixed_consumers_join(
+    broker: Broker, make_topic: Callable[..., str], members: Members
+) -> None:
+    """S174: three members of three libraries share a topic with the range assignor.
+
+    Every partition has exactly one owner, every record is read exactly once and by its owner, the
+    coordinator tells the same story, and what is committed in the end is all there is.
+    """
+    topic = make_topic(partitions=PARTITIONS)
+    group = GroupView(broker.bootstrap, topic)
+    three = [members.start(each, group=topic, topic=topic) for each in libraries.NAMES]
+    owned = wait_shared(three, topic, PARTITIONS)
+    assert [len(each) for each in owned] == [2, 2, 2]
+
+    stored = produce_rows(broker.bootstrap, topic, PARTITIONS, 600)
+    counts = wait_all_read(three, stored)
+    assert set(counts.values()) == {1}
+    for member, partitions in zip(three, owned, strict=True):
+        assert {(name, partition) for name, partition, _ in member.records()} == partitions
+
+    group.wait_state("STABLE", members=3)
+    assert group.describe().partition_assignor == "range"
+    assert group.owned() == {member.member_id: member.partitions for member in three}
+    for member in three:
+        assert member.leave() == 0
+    group.wait_state("EMPTY", members=0)
+    assert group.offsets() == {(topic, partition): 100 for partition in range(PARTITIONS)}
+
+
+def test_join_and_leave_under_load(
+    broker: Broker,
+    make_topic: Callable[..., str],
+    members: Members,
+    library: libraries.Library,
+) -> None:
+    """S175: while records flow, a member joins and leaves again; each record is read exactly once.
+
+    Nobody crashes and everybody commits before giving partitions away, so nothing may come twice.
+    """
+    topic = make_topic(partitions=PARTITIONS)
+    with producing(broker.bootstrap, topic, PARTITIONS) as producer:
+        stay = [members.start(each, group=topic, topic=topic) for each in others(library)]
+        wait_shared(stay, topic, PARTITIONS)
+        guest = members.start(library.name, group=topic, topic=topic)
+        wait_shared([*stay, guest], topic, PARTITIONS)
+        guest.wait_for("record")
+        assert guest.leave() == 0
+        wait_shared(stay, topic, PARTITIONS)
+        stored = producer.stop()
+    everybody = [*stay, guest]
+    counts = wait_all_read(everybody, stored)
+    twice = sorted(record for record, times in counts.items() if times > 1)
+    assert not twice, f"{twice[:5]}\n{stories(everybody)}"
+
+
+def test_consumer_rejoin(
+    broker: Broker,
+    make_topic: Callable[..., str],
+    members: Members,
+    library: libraries.Library,
+) -> None:
+    """S174: a member that left comes back under a new id and goes on where it had committed."""
+    topic = make_topic(partitions=2)
+    first_half = produce_rows(broker.bootstrap, topic, 2, 100)
+    first = members.start(library.name, group=topic, topic=topic)
+    wait_all_read([first], first_half)
+    assert first.leave() == 0
+    second_half = produce_rows(broker.bootstrap, topic, 2, 100)
+    again = members.start(library.name, group=topic, topic=topic)
+    counts = wait_all_read([again], second_half)
+    assert set(counts) == second_half
+    assert again.member_id != first.member_id
+    assert again.generation > first.generation
+
+
+def test_consumer_is_removed_when_timed_out(
+    broker: Broker,
+    make_topic: Callable[..., str],
+    members: Members,
+    library: libraries.Library,
+) -> None:
+    """S174: kill -9 a member; after its session timeout, not before, the others take over.
+
+    Records keep flowing; every one of them is read at least once, also those the dead member had
+    read but not committed.
+    """
+    topic = make_topic(partitions=PARTITIONS)
+    session_s = broker.short_session_ms / 1000
+    with producing(broker.bootstrap, topic, PARTITIONS) as producer:
+        # Only the victim has a short session: a busy machine must not expel the survivors.
+        victim = members.start(
+            library.name, group=topic, topic=topic, session_timeout_ms=broker.short_session_ms
+        )
+        survivors = [members.start(each, group=topic, topic=topic) for each in others(library)]
+        wait_shared([victim, *survivors], topic, PARTITIONS)
+        victim.wait_for("committed")
+        generation = survivors[0].generation
+        victim.kill()
+        killed_at = time.monotonic()
+        wait_shared(survivors, topic, PARTITIONS)
+        stored = producer.stop()
+    first_seen = min(
+        event["at"]
+        for member in survivors
+        for event in member.of("revoked", "assigned", "lost")
+        if event["at"] > killed_at
+    )
+    # The last heartbeat may be an interval (300 ms) older than the kill.
+    assert first_seen - killed_at > session_s - 1, "expelled before its session was over"
+    assert min(member.generation for member in survivors) > generation
+    wait_all_read([victim, *survivors], stored)
+    assert victim.member_id not in GroupView(broker.bootstrap, topic).member_ids()
+
+
+def test_killed_while_alone(
+    broker: Broker, make_topic: Callable[..., str], members: Members
+) -> None:
+    """A group whose only member was killed becomes Empty and keeps its committed offsets."""
+    topic = make_topic()
+    stored = produce_rows(broker.bootstrap, topic, 1, 50)
+    victim = members.start(
+        "confluent", group=topic, topic=topic, session_timeout_ms=broker.short_session_ms
+    )
+    wait_all_read([victim], stored)
+    victim.wait_for("committed", offsets=[[topic, 0, 50]])
+    victim.kill()
+    group = GroupView(broker.bootstrap, topic)
+    group.wait_state("EMPTY", members=0)
+    assert group.offsets() == {(topic, 0): 50}
+
+
+def test_member_without_a_common_assignor_is_refused(
+    broker: Broker, make_topic: Callable[..., str], members: Members
+) -> None:
+    """A client that shares no assignor with the group gets INCONSISTENT_GROUP_PROTOCOL.
+
+    The group goes on as if nobody had knocked.
+    """
+    topic = make_topic(partitions=2)
+    member = members.start("aiokafka", group=topic, topic=topic)
+    wait_shared([member], topic, 2)
+    generation = member.generation
+    stranger = members.start("confluent", group=topic, topic=topic, assignor="roundrobin")
+    stranger.wait_for("error", code="INCONSISTENT_GROUP_PROTOCOL")
+    assert GroupView(broker.bootstrap, topic).member_ids() == {member.member_id}
+    stored = produce_rows(broker.bootstrap, topic, 2, 20)
+    wait_all_read([member], stored)
+    assert member.generation == generation
+
+
+def test_more_members_than_partitions(
+    broker: Broker, make_topic: Callable[..., str], members: Members
+) -> None:
+    """Three members, two partitions: one waits with nothing, and inherits when an owner leaves."""
+    topic = make_topic(partitions=2)
+    group = GroupView(broker.bootstrap, topic)
+    three = [members.start(each, group=topic, topic=topic) for each in libraries.NAMES]
+
+    def settled() -> bool:
+        owned = {member.member_id: member.partitions for member in three}
+        return len(owned) == 3 and group.owned() == owned
+
+    eventually(settled, "three members, told alike by all", told=lambda: stories(three))
+    assert sorted(len(member.partitions) for member in three) == [0, 1, 1]
+    leaver = next(member for member in three if member.partitions)
+    assert leaver.leave() == 0
+    wait_shared([member for member in three if member is not leaver], topic, 2)

@@ -1,0 +1,79 @@
+"""`__consumer_offsets` is a topic like any other for those who read it."""
+
+from collections.abc import Callable
+
+import kafka
+
+from tests.live import libraries
+from tests.live.broker_process import Broker
+from tests.live.group_log import OFFSETS_TOPIC, GroupLog, OffsetRecord
+from tests.live.groups import GroupView, produce_rows
+from tests.live.members import Members, wait_all_read, wait_shared
+
+
+def test_the_log_tells_the_story_of_a_group(
+    broker: Broker, make_topic: Callable[..., str], members: Members
+) -> None:
+    """A consumer reads a group's life from the log, in Kafka's own record format.
+
+    A generation with its leader, protocol and assignment; the commits; the Empty generation after
+    the member left; and tombstones once the group was deleted.
+    """
+    topic = make_topic(partitions=2)
+    log = GroupLog(broker.bootstrap, topic)
+    stored = produce_rows(broker.bootstrap, topic, 2, 20)
+    member = members.start("confluent", group=topic, topic=topic, instance="the-one")
+    wait_shared([member], topic, 2)
+    wait_all_read([member], stored)
+    member.wait_for("committed")
+    record = log.groups()[-1]
+    assert record is not None
+    assert (record.generation, record.protocol) == (member.generation, "range")
+    assert record.leader == member.member_id
+    assert record.members == {member.member_id: "the-one"}
+    assert record.assignments == {member.member_id: {(topic, 0), (topic, 1)}}
+    member.leave()
+
+    commits = log.offsets()
+    assert {each.topic for each in commits} == {topic}
+    assert {each.partition: each.offset for each in commits} == {0: 10, 1: 10}
+
+    admin = kafka.KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    try:
+        removed = [kafka.admin.MemberToRemove(group_instance_id="the-one")]
+        admin.remove_group_members(topic, removed)
+        GroupView(broker.bootstrap, topic).wait_state("EMPTY", members=0)
+        empty = log.groups()[-1]
+        assert empty is not None
+        assert (empty.generation, empty.members) == (record.generation + 1, {})
+        assert (empty.protocol, empty.leader) == (None, None)
+        assert admin.delete_groups([topic]) == {topic: "OK"}
+    finally:
+        admin.close()
+    assert log.groups()[-1] is None
+    assert OffsetRecord(topic, 0, None) in log.offsets()
+    assert OffsetRecord(topic, 1, None) in log.offsets()
+
+
+def test_every_library_reads_it(
+    broker: Broker, living_group: tuple[str, libraries.Reader], library: libraries.Library
+) -> None:
+    """Each library finds the commits of a group among the records of the offsets topic."""
+    group, _member = living_group
+    log = GroupLog(broker.bootstrap, group)
+    place, _start, end = log.place()
+    read = library.reader(
+        broker.bootstrap,
+        libraries.Reading(f"{group}-spy", OFFSETS_TOPIC, fixed_partitions=(place,)),
+    )
+    try:
+        keys: set[bytes] = set()
+        while read.position(place) < end:
+            keys |= {record.key or b"" for record in read.poll(500, 0.2)}
+    finally:
+        read.close()
+    of_the_group = {
+        key for key in keys if key[2:].startswith(len(group).to_bytes(2) + group.encode())
+    }
+    # One record type is the group itself (2), the other its two committed partitions (1).
+    assert sorted(key[:2] for key in of_the_group) == [b"\0\1", b"\0\1", b"\0\2"]

@@ -1,0 +1,146 @@
+"""The server goes away and comes back while consumers run: nothing acknowledged is lost.
+
+Promise P1: kill -9 at any instruction costs no acknowledged record, offset or group.
+"""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.live import libraries
+from tests.live.broker_process import FAST_GROUPS, BrokerProcess
+from tests.live.conftest import create_topic
+from tests.live.deadlines import eventually
+from tests.live.group_log import GroupLog
+from tests.live.groups import GroupView, produce_rows
+from tests.live.members import Member, Members, Partition, wait_all_read, wait_shared
+from tests.live.steady_producer import producing
+
+PARTITIONS = 6
+# Clients back off for up to a second or two before they find a restarted broker.
+RECOVER_S = 60.0
+
+
+@pytest.fixture
+def server(start_broker: Callable[..., BrokerProcess]) -> BrokerProcess:
+    """A server of one's own, with the settings of the shared one."""
+    return start_broker(FAST_GROUPS)
+
+
+@pytest.fixture
+def members(server: BrokerProcess) -> Iterator[Members]:
+    """Members of that server, put away with the test."""
+    started = Members(server.bootstrap)
+    yield started
+    started.put_away()
+
+
+def acknowledged(members: list[Member]) -> dict[Partition, int]:
+    """The highest committed offset that the broker acknowledged to anybody, by partition."""
+    highest: dict[Partition, int] = {}
+    for member in members:
+        for partition, offset in member.acknowledged().items():
+            highest[partition] = max(offset, highest.get(partition, 0))
+    return highest
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("ending", ["SIGTERM", "SIGKILL"])
+def test_restart_under_running_consumers(
+    server: BrokerProcess, members: Members, name: str, ending: str
+) -> None:
+    """Three libraries read and commit while the server is restarted in place, twice.
+
+    After each restart the group is there, no committed offset is below what had been
+    acknowledged, and in the end every acknowledged record was read at least once.
+    """
+    create_topic(server.bootstrap, name, PARTITIONS)
+    with producing(server.bootstrap, name, PARTITIONS, per_second=100) as producer:
+        three = [
+            members.start(library, group=name, topic=name, session_timeout_ms=60_000)
+            for library in libraries.NAMES
+        ]
+        wait_shared(three, name, PARTITIONS)
+        for _ in range(2):
+            marks = [len(member.events) for member in three]
+            for member, mark in zip(three, marks, strict=True):
+                member.wait_for("committed", after=mark)
+            if ending == "SIGTERM":
+                assert server.stop() in (0, 143), "128 + SIGTERM is how a JVM ends politely"
+            else:
+                server.kill()
+            before = acknowledged(three)
+            marks = [len(member.events) for member in three]
+            server.start()
+            # A client of its own: one that saw the server go may be slow to come back to it.
+            after = GroupView(server.bootstrap, name).offsets()
+            lost = {each: before[each] for each in before if after.get(each, -1) < before[each]}
+            assert not lost, f"acknowledged {lost}, found {after}"
+            for member, mark in zip(three, marks, strict=True):
+                member.wait_for("committed", after=mark, within_s=RECOVER_S)
+        stored = producer.stop()
+    wait_all_read(three, stored, RECOVER_S)
+    wait_shared(three, name, PARTITIONS)
+    ends = {
+        (name, index): max(offset for _, place, offset in stored if place == index) + 1
+        for index in range(PARTITIONS)
+    }
+    group = GroupView(server.bootstrap, name)
+    eventually(lambda: group.offsets() == ends, "all committed", told=group.offsets)
+
+
+@pytest.mark.parametrize("ending", ["SIGTERM", "SIGKILL"])
+def test_group_survives_with_its_generation(
+    server: BrokerProcess, members: Members, name: str, ending: str, library: libraries.Library
+) -> None:
+    """A Stable group is Stable after the restart, in the same generation, with the same members.
+
+    Nobody rejoins: the members find the coordinator again and go on with their heartbeats.
+    """
+    create_topic(server.bootstrap, name, 2)
+    pair = [
+        members.start(library.name, group=name, topic=name, session_timeout_ms=60_000)
+        for _ in range(2)
+    ]
+    owned = wait_shared(pair, name, 2)
+    generation = pair[0].generation
+    ids = {member.member_id for member in pair}
+    server.stop() if ending == "SIGTERM" else server.kill()
+    server.start()
+    group = GroupView(server.bootstrap, name)
+    assert (group.state(), group.member_ids()) == ("STABLE", ids)
+    stored = produce_rows(server.bootstrap, name, 2, 20)
+    wait_all_read(pair, stored, RECOVER_S)
+    assert [member.partitions for member in pair] == owned
+    assert {member.generation for member in pair} == {generation}
+    assert GroupLog(server.bootstrap, name).generations()[-1] == generation
+
+
+def test_everything_else_survives_too(server: BrokerProcess, name: str) -> None:
+    """Topics with their settings, records and the start they were deleted to, and Empty groups."""
+    create_topic(server.bootstrap, name, 3, {"retention.ms": "111000"})
+    sent = [libraries.Message(b"%d" % row, partition=row % 3) for row in range(30)]
+    library = libraries.BY_NAME["confluent"]
+    library.produce(server.bootstrap, name, sent)
+    reader = library.reader(
+        server.bootstrap, libraries.Reading(f"{name}-simple", name, fixed_partitions=(0,))
+    )
+    reader.read(3)
+    reader.commit(0, 3, "kept")
+    reader.close()
+    before = libraries.BY_NAME["aiokafka"].consume(server.bootstrap, name, 3, 30)
+    server.kill()
+    server.start()
+    after = libraries.BY_NAME["aiokafka"].consume(server.bootstrap, name, 3, 30)
+    assert sorted(after, key=repr) == sorted(before, key=repr)
+    group = GroupView(server.bootstrap, f"{name}-simple")
+    assert (group.state(), group.offsets()) == ("EMPTY", {(name, 0): 3})
+    library.produce(server.bootstrap, name, [libraries.Message(b"next", partition=0)])
+    again = library.reader(
+        server.bootstrap, libraries.Reading(f"{name}-simple", name, fixed_partitions=(0,))
+    )
+    try:
+        assert again.committed(0) == (3, "kept")
+        assert [record.offset for record in again.read(8)] == list(range(3, 11))
+    finally:
+        again.close()

@@ -1,0 +1,113 @@
+"""Settings that clients notice; each test has a server of its own."""
+
+import time
+from collections.abc import Callable
+
+import confluent_kafka
+import pytest
+
+from tests.live import libraries
+from tests.live.broker_process import OUR_MIN_SESSION_MS, BrokerProcess
+from tests.live.conftest import create_topic
+from tests.live.group_log import GroupLog
+from tests.live.groups import GroupView
+from tests.live.members import Members, wait_shared
+
+DELAY_S = 2.0
+
+
+@pytest.fixture
+def start_members(request: pytest.FixtureRequest) -> Callable[[BrokerProcess], Members]:
+    """Members of a server of one's own, put away with the test."""
+
+    def start(server: BrokerProcess) -> Members:
+        members = Members(server.bootstrap)
+        request.addfinalizer(members.put_away)
+        return members
+
+    return start
+
+
+def test_initial_rebalance_delay_gathers_the_members(
+    start_broker: Callable[..., BrokerProcess],
+    start_members: Callable[[BrokerProcess], Members],
+    name: str,
+) -> None:
+    """With an initial delay, members that start together meet in one generation.
+
+    The first generation comes no earlier than the delay and holds all three; without the delay
+    there would be a generation for each that came. (kafka-python joins twice at its start, so the
+    members here are of the other two libraries.)
+    """
+    delay = {"group.initial.rebalance.delay.ms": str(int(DELAY_S * 1000))}
+    server = start_broker(delay)
+    create_topic(server.bootstrap, name, 3)
+    began = time.monotonic()
+    members = start_members(server)
+    three = [
+        members.start(library, group=name, topic=name)
+        for library in ("confluent", "aiokafka", "confluent")
+    ]
+    wait_shared(three, name, 3)
+    assert time.monotonic() - began > DELAY_S
+    records = [record for record in GroupLog(server.bootstrap, name).groups() if record]
+    with_members = [record for record in records if record.members]
+    assert [record.generation for record in with_members] == [1]
+    assert with_members[0].members.keys() == {member.member_id for member in three}
+
+
+def test_group_max_size(
+    start_broker: Callable[..., BrokerProcess],
+    start_members: Callable[[BrokerProcess], Members],
+    name: str,
+) -> None:
+    """group.max.size=2: the third member is told GROUP_MAX_SIZE_REACHED, the two go on."""
+    server = start_broker({"group.max.size": "2"})
+    create_topic(server.bootstrap, name, 4)
+    members = start_members(server)
+    pair = [members.start(library, group=name, topic=name) for library in ("confluent", "aiokafka")]
+    wait_shared(pair, name, 4)
+    generation = pair[0].generation
+    third = members.start("kafka-python", group=name, topic=name)
+    third.wait_for("error", code="GROUP_MAX_SIZE_REACHED")
+    group = GroupView(server.bootstrap, name)
+    assert group.member_ids() == {member.member_id for member in pair}
+    assert pair[0].generation == generation
+
+
+def test_session_timeout_out_of_bounds(
+    start_broker: Callable[..., BrokerProcess],
+    start_members: Callable[[BrokerProcess], Members],
+    name: str,
+) -> None:
+    """A session timeout under group.min.session.timeout.ms, or over the maximum, is refused."""
+    server = start_broker({"group.max.session.timeout.ms": "20000"})
+    create_topic(server.bootstrap, name, 1)
+    members = start_members(server)
+    for session_timeout_ms in (OUR_MIN_SESSION_MS - 1, 20_001):
+        member = members.start(
+            "kafka-python",
+            group=name,
+            topic=name,
+            session_timeout_ms=session_timeout_ms,
+            heartbeat_interval_ms=100,
+        )
+        member.wait_for("error", code="INVALID_SESSION_TIMEOUT")
+    fits = members.start("aiokafka", group=name, topic=name, session_timeout_ms=20_000)
+    wait_shared([fits], name, 1)
+
+
+def test_no_automatic_topics(start_broker: Callable[..., BrokerProcess], name: str) -> None:
+    """auto.create.topics.enable=false: an unknown topic stays unknown, whoever asks for it."""
+    server = start_broker({"auto.create.topics.enable": "false"})
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": server.bootstrap, "topic.metadata.propagation.max.ms": 500}
+    )
+    told: list[str] = []
+    producer.produce(name, b"lost", on_delivery=lambda error, _: told.append(error.name()))
+    producer.flush(30)
+    assert told in (["UNKNOWN_TOPIC_OR_PART"], ["_UNKNOWN_TOPIC"])
+    create_topic(server.bootstrap, f"{name}-made", 1)
+    library = libraries.BY_NAME["aiokafka"]
+    sent = library.produce(server.bootstrap, f"{name}-made", [libraries.Message(b"kept")])
+    assert sent == [0]

@@ -1,0 +1,149 @@
+"""Bugs planted into the core on purpose: a transcript that is about the rule must fail for each.
+
+A set of transcripts that passes whatever the core does would look just like one that guards it.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import coordinator.heartbeat
+import coordinator.join
+import coordinator.leave
+import coordinator.offsets
+import coordinator.rebalance
+import coordinator.refusals
+import coordinator.replay
+import coordinator.session
+import coordinator.shard
+import coordinator.static_member
+import coordinator.sync
+from coordinator.group import Group, GroupState
+from protocol.errors import ErrorCode
+from tests.transcripts.test_transcripts import ROOT, seen_differences
+
+Bug = tuple[str, Any, str, Callable[..., Any]]
+
+real_start_session = coordinator.rebalance.start_session
+real_replay = coordinator.replay.replay
+
+
+def last_member_leads(group: Group) -> bool:
+    joined = [each.member_id for each in group.members.values() if each.parked_join is not None]
+    group.leader = joined[-1] if joined else group.leader
+    return bool(joined)
+
+
+def half_a_session(group: Any, member: Any, timeout_ms: int, now_ms: int, effects: Any) -> None:
+    real_start_session(group, member, timeout_ms // 2, now_ms, effects)
+
+
+def drop_tombstones(state: Any, record: Any, undo: Any = None) -> None:
+    if record[1] is not None:
+        real_replay(state, record, undo)
+
+
+BUGS: list[Bug] = [
+    (
+        "heartbeat/session_ends_exactly",
+        coordinator.sync,
+        "start_session",
+        half_a_session,
+    ),
+    (
+        "static/old_process_is_fenced_everywhere",
+        coordinator.heartbeat,
+        "identity_error",
+        lambda group, member_id, _: (
+            ErrorCode.NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
+        ),
+    ),
+    (
+        "join_phase/waits_for_a_handed_out_id",
+        Group,
+        "all_joined",
+        lambda group: len(group.members) == group.awaiting_joins,
+    ),
+    (
+        "rejoin/absent_leader_is_replaced",
+        Group,
+        "elect_joined_leader",
+        last_member_leads,
+    ),
+    (
+        "sync/leader_leaves_before_it_syncs",
+        coordinator.rebalance,
+        "fail_syncs",
+        lambda *_: None,
+    ),
+    (
+        "rejoin/most_members_choose_the_protocol",
+        Group,
+        "select_protocol",
+        lambda group: min(group.supported_protocols),
+    ),
+    (
+        "size_limit/full_group_refuses_newcomers",
+        coordinator.join,
+        "_has_room",
+        lambda *_: True,
+    ),
+    (
+        "sync/log_errors_are_translated",
+        coordinator.shard,
+        "translate",
+        lambda error: error,
+    ),
+    (
+        "offsets/failed_commit_is_taken_back",
+        coordinator.shard,
+        "take_back",
+        lambda undo: None,
+    ),
+    (
+        "log/tombstones_in_the_log",
+        coordinator.shard,
+        "replay",
+        drop_tombstones,
+    ),
+    (
+        "initial_delay/an_arrival_buys_one_more_slice",
+        coordinator.shard,
+        "join_timer_fired",
+        lambda shard, group, now_ms, effects: coordinator.rebalance.complete_join(
+            group, now_ms, effects
+        ),
+    ),
+    (
+        "offsets/metadata_too_large",
+        coordinator.offsets,
+        "len",
+        lambda value: 0 if isinstance(value, str) else len(value),
+    ),
+    (
+        "leave/last_one_out",
+        coordinator.rebalance,
+        "_become_empty",
+        lambda group, now_ms, effects: group.transition(GroupState.EMPTY, now_ms),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "where", "what", "bug"), BUGS, ids=lambda part: str(part)[:60])
+def test_a_planted_bug_is_found(
+    monkeypatch: pytest.MonkeyPatch, name: str, where: Any, what: str, bug: Callable[..., Any]
+) -> None:
+    path = ROOT / f"{name}.txt"
+    assert not noticed(path)
+    monkeypatch.setattr(where, what, bug, raising=what != "len")
+    assert noticed(path)
+
+
+def noticed(path: Path) -> bool:
+    """Whether running a transcript shows that something is wrong."""
+    try:
+        return bool(seen_differences(path))
+    except AssertionError:
+        return True  # one of the core's or the driver's own checks was quicker

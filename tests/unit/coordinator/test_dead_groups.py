@@ -1,0 +1,154 @@
+"""Answers of a Dead group, and of a group that contradicts itself.
+
+Neither can be met over the wire: a group is Dead when its partition is given up, and then the
+partition answers first. Kafka's unit tests pin them all the same (scenarios S7, S71, S72, S86, S92
+of the conformance table), for they stand between a race and a wrong answer.
+"""
+
+import itertools
+from typing import Any
+
+import pytest
+
+from coordinator.config import GroupConfig
+from coordinator.effects import Caller
+from coordinator.group import GroupState
+from coordinator.service import GroupCoordinator
+from protocol.errors import ErrorCode
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.offset_delete import OffsetDeleteRequest
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from protocol.messages.sync_group import SyncGroupRequest
+
+NOW_MS = 1_000_000
+CALLER = Caller("c1", "/127.0.0.1", 5, "address")
+
+
+def join(member_id: str = "", instance: str | None = None) -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id=member_id,
+        group_instance_id=instance,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+    )
+
+
+@pytest.fixture
+def coordinator() -> GroupCoordinator:
+    """With a group "g" that one static and one dynamic member are joining."""
+    numbers = itertools.count(1)
+    made = GroupCoordinator(
+        GroupConfig(offsets_topic_num_partitions=1), lambda: str(next(numbers)), NOW_MS
+    )
+    assert made.begin_load(0, 0)
+    made.finish_load(0, NOW_MS)
+    effects = made.join_group(NOW_MS, join(instance="i1"), CALLER._replace(to="one"))
+    made.appended(0, len(effects.appends), NOW_MS)
+    made.join_group(NOW_MS, join(), CALLER._replace(version=3, to="two"))
+    return made
+
+
+@pytest.fixture
+def dead(coordinator: GroupCoordinator) -> GroupCoordinator:
+    group = coordinator.group("g")
+    assert group is not None
+    group.transition(GroupState.DEAD, NOW_MS)
+    return coordinator
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        join(),
+        join(instance="i1"),
+        join(instance="new"),
+        join("c1-2"),
+        join("i1-1", "i1"),
+        join("stranger"),
+    ],
+    ids=lambda request: f"{request.member_id or 'blank'}-{request.group_instance_id}",
+)
+def test_join(dead: GroupCoordinator, request_: JoinGroupRequest) -> None:
+    answer = dead.join_group(NOW_MS, request_, CALLER).answer
+    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert answer.member_id == request_.member_id
+
+
+@pytest.mark.parametrize("member_id", ["c1-2", "stranger"])
+def test_sync_and_heartbeat(dead: GroupCoordinator, member_id: str) -> None:
+    sync = SyncGroupRequest(
+        group_id="g",
+        generation_id=0,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=[],
+    )
+    beat = HeartbeatRequest(group_id="g", generation_id=0, member_id=member_id)
+    for effects in (dead.sync_group(NOW_MS, sync, CALLER), dead.heartbeat(NOW_MS, beat)):
+        assert effects.answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_leave(dead: GroupCoordinator) -> None:
+    request = LeaveGroupRequest(group_id="g", members=[LeaveGroupRequestMember(member_id="c1-2")])
+    answer = dead.leave_group(NOW_MS, request, CALLER).answer
+    assert (answer.error_code, answer.members) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, [])
+
+
+@pytest.mark.parametrize("generation_id", [-1, 0])
+def test_commit(dead: GroupCoordinator, generation_id: int) -> None:
+    partition = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=1, committed_metadata=None
+    )
+    request = OffsetCommitRequest(
+        group_id="g",
+        generation_id_or_member_epoch=generation_id,
+        member_id="",
+        topics=[OffsetCommitRequestTopic(name="sales", partitions=[partition])],
+    )
+    answer = dead.offset_commit(NOW_MS, request, CALLER).answer
+    code = answer.topics[0].partitions[0].error_code
+    assert code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_fetch_and_administration(dead: GroupCoordinator) -> None:
+    fetch = OffsetFetchRequest(
+        group_id="g", topics=[OffsetFetchRequestTopic(name="sales", partition_indexes=[0])]
+    )
+    (topic,) = dead.offset_fetch(NOW_MS, fetch, CALLER).answer.topics
+    assert (topic.partitions[0].committed_offset, topic.partitions[0].error_code) == (-1, 0)
+    delete = OffsetDeleteRequest(group_id="g", topics=[])
+    assert dead.offset_delete(NOW_MS, delete, CALLER).answer.error_code == (
+        ErrorCode.GROUP_ID_NOT_FOUND
+    )
+    describe = DescribeGroupsRequest(groups=["g"])
+    (described,) = dead.describe_groups(NOW_MS, describe, CALLER).answer.groups
+    assert (described.group_state, described.error_code) == ("Dead", ErrorCode.NONE)
+    groups = DeleteGroupsRequest(groups_names=["g"])
+    (result,) = dead.delete_groups(NOW_MS, groups, CALLER).answer.results
+    assert result.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_timers_of_a_dead_group_do_nothing(dead: GroupCoordinator) -> None:
+    later_ms = NOW_MS + 400_000
+    effects = dead.advance(later_ms)
+    assert (effects.replies, effects.appends) == ([], [])
+
+
+def test_an_empty_group_that_still_knows_an_instance(coordinator: GroupCoordinator) -> None:
+    group: Any = coordinator.group("g")
+    group.state = GroupState.EMPTY
+    answer = coordinator.join_group(NOW_MS, join(instance="i1"), CALLER).answer
+    assert (answer.error_code, answer.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")

@@ -1,0 +1,179 @@
+"""A real broker in this process, on a thread of its own, and a blocking client for it."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable
+from importlib import import_module
+from types import TracebackType
+from typing import Any, Self
+
+import uvloop
+
+from coterie.server.broker import IN_MEMORY, Address, Broker
+from coterie.server.config import Config
+from coterie.server.flusher import FlushMode
+from coterie.server.routes import class_stem
+from protocol.api_keys import ApiKey
+from protocol.frames import decode_response, encode_request
+from protocol.messages.api_versions import ApiVersionsRequest
+from tests.unit.server.manual import NEVER, RecordingLog
+
+# Far above what anything here takes, far below a hang.
+PATIENCE_S = 20.0
+
+
+class RunningBroker:
+    """A broker between `with` and its end."""
+
+    def __init__(
+        self,
+        settings: dict[str, str] | None = None,
+        *,
+        data_dir: str = IN_MEMORY,
+        flush: FlushMode = NEVER,
+        prepare: Callable[[Broker], None] | None = None,
+    ) -> None:
+        self.log = RecordingLog()
+        self.address = Address("", 0)
+        self._settings = settings or {}
+        self._data_dir = data_dir
+        self._flush = flush
+        self._prepare = prepare
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="broker under test")
+        self._failure: BaseException | None = None
+        self.broker: Broker
+        self._stopping: asyncio.Event
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(PATIENCE_S)
+        if self._failure is not None:
+            self._thread.join()
+            raise self._failure
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the broker in order, if it has not ended."""
+        if self._thread.is_alive():
+            self.broker.loop.call_soon_threadsafe(self._stopping.set)
+        self._thread.join(PATIENCE_S)
+        assert not self._thread.is_alive(), "the broker did not stop"
+
+    def _run(self) -> None:
+        try:
+            uvloop.run(self._serve())
+        except BaseException as error:  # handed to the test
+            self._failure = error
+        self._ready.set()
+
+    async def _serve(self) -> None:
+        values = {"offsets.topic.num.partitions": "4", "group.initial.rebalance.delay.ms": "0"}
+        self._stopping = asyncio.Event()
+        self.broker = Broker(
+            Config({**values, **self._settings}),
+            self._data_dir,
+            self.log,  # type: ignore[arg-type]
+            flush=self._flush,
+        )
+        if self._prepare is not None:
+            self._prepare(self.broker)
+        self.address = await self.broker.start("127.0.0.1", 0)
+        self._ready.set()
+        await self._stopping.wait()
+        await self.broker.stop()
+
+    def connect(self) -> socket.socket:
+        """A bare connection."""
+        return socket.create_connection(self.address, timeout=PATIENCE_S)
+
+    def client(self) -> "SocketClient":
+        """A connection that speaks."""
+        return SocketClient(self.connect())
+
+    def call(self, function: Callable[[], Any]) -> Any:
+        """Run something in the broker's loop and return its result."""
+
+        async def run() -> Any:
+            return function()
+
+        return asyncio.run_coroutine_threadsafe(run(), self.broker.loop).result(PATIENCE_S)
+
+    def closings(self) -> list[str]:
+        """The errors of every connection closed with a line."""
+        return [line["error"] for line in self.log.named("connection closed")]
+
+    def wait_for(self, condition: Callable[[], bool]) -> None:
+        """Wait until something holds."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            assert time.monotonic() < deadline, "it never came to hold"
+            time.sleep(0.005)
+
+    def assert_unharmed(self) -> None:
+        """Somebody else is served as ever, and no request failed by our fault."""
+        with self.client() as client:
+            request = ApiVersionsRequest(client_software_name="t", client_software_version="1")
+            assert client.call(request, 3).error_code == 0
+        assert self.log.named("request failed") == []
+
+
+class SocketClient:
+    """Sends requests and waits for their answers."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket = connection
+        self._correlation_id = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, request: Any, version: int) -> None:
+        """Send and do not wait."""
+        self._correlation_id += 1
+        self.socket.sendall(encode_request(request, version, self._correlation_id, "test"))
+
+    def receive(self, request: Any, version: int) -> Any:
+        """The next answer, which is to `request`."""
+        frame = read_exactly(self.socket, int.from_bytes(read_exactly(self.socket, 4)))
+        api = ApiKey(type(request).api_key)
+        module = import_module(f"protocol.messages.{api.name.lower()}")
+        return decode_response(getattr(module, f"{class_stem(api)}Response"), frame, version)[1]
+
+    def call(self, request: Any, version: int) -> Any:
+        """Send, and wait for the answer."""
+        self.send(request, version)
+        return self.receive(request, version)
+
+
+def read_exactly(connection: socket.socket, size: int) -> bytes:
+    """So many bytes; EOFError where the connection ends before."""
+    parts = []
+    while size:
+        data = connection.recv(size)
+        if not data:
+            raise EOFError
+        parts.append(data)
+        size -= len(data)
+    return b"".join(parts)
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the other side has closed it, waiting for that."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True

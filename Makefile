@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: help setup serve demo lint format test fuzz bench clean
+.PHONY: help setup serve demo lint format test fuzz sim bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -22,7 +22,7 @@ serve: setup  ## start the server on 127.0.0.1:9092, data in ./coterie-data
 	@$(BIN)/coterie serve --host 127.0.0.1 --port 9092 --data-dir ./coterie-data
 
 demo: setup  ## one group, three client libraries, a live view: join, leave, kill (30 s)
-	@$(BIN)/python -m benchmarks.demo
+	@$(BIN)/python -m demo
 
 lint: setup  ## ruff, mypy --strict, layers, our own tidy rules
 	@$(BIN)/ruff check .
@@ -41,8 +41,11 @@ test: setup  ## every test, the live ones with real clients included
 fuzz: setup  ## minutes of mutated frames against the decoder and a live server
 	@$(BIN)/python -m tests.fuzz --seconds $${SECONDS_TO_RUN:-180}
 
-bench: setup  ## the figures, as a table; PEER=name=host:port adds a peer
-	@$(BIN)/python -m benchmarks $(if $(PEER),--peer $(PEER))
+sim: setup  ## the coordinator under simulated clients, faults and time; planted bugs to be found
+	@$(BIN)/python -m tests.simulation --seconds $${SECONDS_TO_RUN:-120}
+
+bench: setup  ## the figures, as a table; PEER="name=host:port ..." adds peers, ARGS=--quick is short
+	@$(BIN)/python -m benchmarks $(foreach peer,$(PEER),--peer $(peer)) $(ARGS)
 
 clean:  ## remove what the verbs made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -109,7 +109,9 @@ def delete_group(shard: "Shard", group_id: str, now_ms: int) -> Effects:
                 key = OffsetCommitKey(group=group_id, topic=topic, partition=index)
                 effects.records.append((key, None))
         remove_group(shard, group, effects)
-        effects.tell(now_ms, "group_deleted", group_id, generation_id=group.generation_id)
+        effects.tell_when_stored(
+            now_ms, "group_deleted", group_id, generation_id=group.generation_id
+        )
     effects.answer = DeleteGroupsResponseResult(
         group_id=group_id, error_code=error, error_message=message
     )

@@ -9,7 +9,7 @@ Invariant: an answer that depends on records is not in the effects that carry th
     shard holds it and gives it back from `appended` or `append_failed` (spec section 14.2).
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -106,6 +106,7 @@ class Effects:
         records: of this operation, as the verb made them.
         completion: what the shard does when those records are durable, or have failed.
         undo: what to restore if they fail, newest last.
+        stored_events: what will have happened once they are durable, and not before.
         held, to: the answer that waits for the records, and where it goes.
         request, version: what was asked, for the answer should they fail.
     """
@@ -119,6 +120,7 @@ class Effects:
         "records",
         "replies",
         "request",
+        "stored_events",
         "timers",
         "to",
         "undo",
@@ -138,6 +140,7 @@ class Effects:
         self.events: list[Event] = []
         self.records: list[LogRecord] = []
         self.undo: list[Undo] = []
+        self.stored_events: Sequence[Event] = ()
         self.completion: Any = None
 
     @property
@@ -156,6 +159,10 @@ class Effects:
     def tell(self, at_ms: int, name: str, group_id: str, **fields: Any) -> None:
         """Note an event."""
         self.events.append(Event(at_ms, name, group_id, fields))
+
+    def tell_when_stored(self, at_ms: int, name: str, group_id: str, **fields: Any) -> None:
+        """Note an event that only happens if the records become durable."""
+        self.stored_events = [*self.stored_events, Event(at_ms, name, group_id, fields)]
 
     def absorb(self, other: "Effects") -> None:
         """Take over what another operation wants done; what it keeps to itself stays with it."""

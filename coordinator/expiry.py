@@ -34,10 +34,12 @@ def expire_group(shard: "Shard", group: Group, now_ms: int) -> Effects:
             else:
                 remaining += 1
     if effects.records:
-        effects.tell(now_ms, "offsets_expired", group_id, offsets=len(effects.records))
+        effects.tell_when_stored(now_ms, "offsets_expired", group_id, offsets=len(effects.records))
     if not remaining and group.state is GroupState.EMPTY:
         remove_group(shard, group, effects)
-        effects.tell(now_ms, "group_expired", group_id, generation_id=group.generation_id)
+        effects.tell_when_stored(
+            now_ms, "group_expired", group_id, generation_id=group.generation_id
+        )
     return effects
 
 

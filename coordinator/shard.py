@@ -133,6 +133,8 @@ class Shard:
                     return
                 operations -= 1
             waiting.popleft()
+            if operation.stored_events:
+                effects.events += operation.stored_events
             if operation.held is not None:
                 _release(operation.to, operation.held, effects)
             if operation.completion is not None:

@@ -44,11 +44,16 @@ class InvalidValue(ValueError):  # noqa: N818 - it names the value, not our erro
 class ConfigKey(NamedTuple):
     """One setting.
 
-    Attributes: name: Kafka's. type: see `ConfigType`. default: as text; None where Kafka has none.
-        documentation: what it does, one or two sentences. minimum, maximum: of numbers, where the
-        type alone does not say. choices: of strings and of list elements. dynamic: whether it may
-        be altered while the server runs. synonyms: for a topic's setting, the broker's settings its
-        default comes from: (name, factor), first one set wins.
+    Attributes:
+        name: Kafka's.
+        type: see `ConfigType`.
+        default: as text; None where Kafka has none.
+        documentation: what it does, one or two sentences.
+        minimum, maximum: of numbers, where the type alone does not say.
+        choices: of strings and of list elements.
+        dynamic: whether it may be altered while the server runs.
+        synonyms: for a topic's setting, the broker's settings its default comes from: (name,
+            factor), first one set wins.
     """
 
     name: str

@@ -28,9 +28,12 @@ READ_COMMITTED = 1
 class Wanted(NamedTuple):
     """One partition of a fetch: where it stands, or why it can't be read.
 
-    Attributes: index: the partition's number. partition: None where there is none, with `error`
-        saying why. offset, max_bytes: from where, and how much. current_leader_epoch,
-        last_fetched_epoch: what the client believes, -1 where it does not say.
+    Attributes:
+        index: the partition's number.
+        partition: None where there is none, with `error` saying why.
+        offset, max_bytes: from where, and how much.
+        current_leader_epoch, last_fetched_epoch: what the client believes, -1 where it does not
+            say.
     """
 
     number: int

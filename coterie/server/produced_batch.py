@@ -38,9 +38,12 @@ _CODECS = {
 class Refused(Exception):  # noqa: N818 - it says what became of the batch
     """A batch that is not stored.
 
-    Attributes: error: the partition's error. text: for the client's log, or None. record_errors:
-        the records because of which it is refused. in_log: whether the log had a look at it, in
-        which case Kafka answers the log's start offset.
+    Attributes:
+        error: the partition's error.
+        text: for the client's log, or None.
+        record_errors: the records because of which it is refused.
+        in_log: whether the log had a look at it, in which case Kafka answers the log's start
+            offset.
     """
 
     def __init__(

@@ -30,11 +30,14 @@ class Route:
     ) -> None:
         """Join the parts.
 
-        Args: api: which API. version: of the request and its response. handle: `handle(broker,
-            request, connection) -> response`, or None when it is answered later or never. decoder:
-            `decoder(buffer, start, end) -> request`. framer: `framer(response, correlation_id) ->
-            bytes`, the whole frame. flexible: whether the request header ends with tagged fields
-            (KIP-482).
+        Args:
+            api: which API.
+            version: of the request and its response.
+            handle: `handle(broker, request, connection) -> response`, or None when it is answered
+                later or never.
+            decoder: `decoder(buffer, start, end) -> request`.
+            framer: `framer(response, correlation_id) -> bytes`, the whole frame.
+            flexible: whether the request header ends with tagged fields (KIP-482).
         """
         self.api = api
         self.version = version
@@ -55,8 +58,9 @@ class Routes(dict[int, Route]):
     def load(self, route_key: int) -> Route:
         """Load the route of a request nobody sent before.
 
-        Raises: MalformedFrame: no such API or version is served; Kafka closes the connection then
-            too (spec section 1).
+        Raises:
+            MalformedFrame: no such API or version is served; Kafka closes the connection then too
+                (spec section 1).
         """
         api_key, version = route_key >> 16, route_key & 0xFFFF
         try:

@@ -143,10 +143,8 @@ class GroupCoordinator:
 
     def leave_group(self, now_ms: int, request: LeaveGroupRequest, caller: Caller) -> Effects:
         """LeaveGroup (spec section 7)."""
-        if not request.group_id:
-            return Effects(refuse(request, ErrorCode.INVALID_GROUP_ID, caller.version))
         shard = self._shard(request.group_id)
-        error = _unavailable(shard)
+        error = _unavailable(shard) if request.group_id else ErrorCode.INVALID_GROUP_ID
         if error:
             return Effects(refuse(request, error, caller.version))
         effects = leave(shard, now_ms, request, caller.version)
@@ -209,10 +207,8 @@ class GroupCoordinator:
 
     def offset_delete(self, _now_ms: int, request: OffsetDeleteRequest, caller: Caller) -> Effects:
         """OffsetDelete (spec section 11)."""
-        if not request.group_id:
-            return Effects(refuse(request, ErrorCode.INVALID_GROUP_ID, caller.version))
         shard = self._shard(request.group_id)
-        error = _unavailable(shard)
+        error = _unavailable(shard) if request.group_id else ErrorCode.INVALID_GROUP_ID
         if error:
             return Effects(refuse(request, error, caller.version))
         effects = delete_offsets(shard, request)

@@ -3,6 +3,7 @@
 Checks and words are those of Kafka. A change is worked out completely before any of it is made.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,6 +40,45 @@ class Change(NamedTuple):
     name: str
     operation: int
     value: str | None
+
+
+class Resource(NamedTuple):
+    """A resource of a request, and what is to be changed of it."""
+
+    resource_type: int
+    resource_name: str
+    changes: list[Change]
+
+
+# What became of a resource: its error and the text for the client.
+Outcome = tuple[ErrorCode, str | None]
+
+
+def alter_each(
+    broker: "Broker", resources: list[Resource], *, replace: bool, only_check: bool
+) -> list[Outcome]:
+    """Change every resource of a request, or only check whether it could be changed.
+
+    Args:
+        broker: whose settings.
+        resources: in the order of the request; one that is named twice is changed by neither.
+        replace: whether settings that are not named go back to their default.
+        only_check: change nothing.
+    """
+    times = Counter((each.resource_type, each.resource_name) for each in resources)
+    outcomes: list[Outcome] = []
+    for each in resources:
+        if times[each.resource_type, each.resource_name] > 1:
+            text = "Each resource must appear at most once."
+            outcomes.append((ErrorCode.INVALID_REQUEST, text))
+            continue
+        try:
+            alter(broker, *each, replace=replace, only_check=only_check)
+        except ChangeRefused as refused:
+            outcomes.append((refused.error, refused.text))
+        else:
+            outcomes.append((ErrorCode.NONE, None))
+    return outcomes
 
 
 def alter(

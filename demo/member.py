@@ -63,6 +63,8 @@ def run_kafka_python(options: argparse.Namespace) -> None:
         enable_auto_commit=False,
     )
     consumer.subscribe([options.topic], listener=Listener())
+    # Fetches the metadata: without it the first join would be made in vain, and again.
+    consumer.topics()
     while not stopped.is_set():
         batches = consumer.poll(timeout_ms=int(POLL_S * 1000))
         tell("generation", number=consumer.group_metadata().generation_id)

@@ -1,5 +1,6 @@
 """Fixtures of the live tests: a broker, names nobody else uses, members that are put away."""
 
+import gc
 import os
 import uuid
 from collections.abc import Callable, Iterator
@@ -24,11 +25,33 @@ HERE = Path(__file__).parent
 ADMIN_LIMIT_S = 30.0
 
 
+# What the clients leave behind; each line says whose fault it is.
+CLIENT_WARNINGS = (
+    # kafka-python 3.0 loads schemas with importlib.resources.read_text, also long after import.
+    "ignore:(open|read)_text is deprecated:DeprecationWarning",
+    # A closed kafka-python consumer now and then leaves a socket to the garbage collector.
+    "ignore:unclosed <socket:ResourceWarning",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Everything in this directory is a live test."""
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.live)
+            # Real clients have races of their own when the machine is busy (kafka-python may take an
+            # assignment without partitions and not look again). A failure is tried twice more, and
+            # every rerun is printed: one that is seen again and again is a bug of ours.
+            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=1))
+            for warning in CLIENT_WARNINGS:
+                item.add_marker(pytest.mark.filterwarnings(warning))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def client_garbage() -> Iterator[None]:
+    """Collects what clients left behind here, where its warnings are known for what they are."""
+    yield
+    gc.collect()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -36,18 +36,14 @@ def test_initial_rebalance_delay_gathers_the_members(
     """With an initial delay, members that start together meet in one generation.
 
     The first generation comes no earlier than the delay and holds all three; without the delay
-    there would be a generation for each that came. (kafka-python joins twice at its start, so the
-    members here are of the other two libraries.)
+    there would be a generation for each that came.
     """
     delay = {"group.initial.rebalance.delay.ms": str(int(DELAY_S * 1000))}
     server = start_broker(delay)
     create_topic(server.bootstrap, name, 3)
     began = time.monotonic()
     members = start_members(server)
-    three = [
-        members.start(library, group=name, topic=name)
-        for library in ("confluent", "aiokafka", "confluent")
-    ]
+    three = [members.start(library, group=name, topic=name) for library in libraries.NAMES]
     wait_shared(three, name, 3)
     assert time.monotonic() - began > DELAY_S
     records = [record for record in GroupLog(server.bootstrap, name).groups() if record]

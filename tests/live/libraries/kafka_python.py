@@ -117,6 +117,9 @@ class KafkaPythonReader(Reader):
         else:
             topics = [reading.topic] if reading.pattern is None else ()
             self._consumer.subscribe(topics=topics, pattern=reading.pattern)
+            # Fetches the metadata before the first join, which would else be made twice, and
+            # might get stuck: see tests/live/member/kafka_python.py.
+            self._consumer.topics()
 
     def _partition(self, partition: int) -> kafka.TopicPartition:
         return kafka.TopicPartition(self._topic, partition)

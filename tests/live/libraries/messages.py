@@ -112,7 +112,7 @@ class Reader(ABC):
         deadline = time.monotonic() + READ_LIMIT_S
         while len(received) < count:
             assert time.monotonic() < deadline, f"{len(received)} of {count}: {received[-3:]}"
-            received += self.poll(count - len(received), 0.2)
+            received += self.poll(count - len(received), 1.0)
         return received
 
     def read_whatever(self, seconds: float) -> list[Received]:

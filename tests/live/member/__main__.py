@@ -28,7 +28,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--session-timeout-ms", type=int, default=30_000)
     parser.add_argument("--heartbeat-interval-ms", type=int, default=300)
     parser.add_argument("--max-poll-interval-ms", type=int, default=60_000)
-    parser.add_argument("--metadata-max-age-ms", type=int, default=60_000)
+    # So that a member whose first look at the metadata failed does not wait for minutes.
+    parser.add_argument("--metadata-max-age-ms", type=int, default=2_000)
     return parser.parse_args()
 
 

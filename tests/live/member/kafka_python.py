@@ -38,6 +38,10 @@ def run(options: argparse.Namespace, events: Events, orders: Orders) -> int:
     consumer = open_consumer(options)
     listener = Listener(events)
     consumer.subscribe(topics=options.topic, pattern=options.pattern, listener=listener)
+    # Fetches the metadata first. Otherwise the leader joins twice, the first time without knowing
+    # any partition, and kafka-python 3.0.12 can get stuck in the second round for ever: when a
+    # poll runs out of time while the SyncGroup is under way, nobody looks at its answer any more.
+    consumer.topics()
     try:
         while not orders.stopped.is_set():
             topics = orders.subscription()

@@ -1,0 +1,147 @@
+"""Every request type and version is refused in a form that its version can carry, with the error
+where its clients look for it.
+"""
+
+from typing import Any
+
+import pytest
+
+from coordinator.refusals import DeleteOne, DescribeOne, refuse
+from protocol.api_keys import SERVED_VERSIONS, ApiKey
+from protocol.errors import ErrorCode
+from protocol.messages.delete_groups import DeleteGroupsResponse
+from protocol.messages.describe_groups import DescribeGroupsResponse
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
+from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.offset_delete import OffsetDeleteRequest
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+)
+from protocol.messages.sync_group import SyncGroupRequest
+from protocol.wire import Message
+
+TOPIC_ID = b"sixteen bytes id"
+
+REQUESTS: dict[ApiKey, Any] = {
+    ApiKey.JOIN_GROUP: JoinGroupRequest(
+        group_id="g",
+        session_timeout_ms=1,
+        member_id="m",
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+    ),
+    ApiKey.SYNC_GROUP: SyncGroupRequest(
+        group_id="g", generation_id=1, member_id="m", assignments=[]
+    ),
+    ApiKey.HEARTBEAT: HeartbeatRequest(group_id="g", generation_id=1, member_id="m"),
+    ApiKey.LEAVE_GROUP: LeaveGroupRequest(
+        group_id="g", member_id="m", members=[LeaveGroupRequestMember(member_id="m")]
+    ),
+    ApiKey.OFFSET_COMMIT: OffsetCommitRequest(
+        group_id="g",
+        member_id="m",
+        topics=[
+            OffsetCommitRequestTopic(
+                name="t",
+                topic_id=TOPIC_ID,
+                partitions=[
+                    OffsetCommitRequestPartition(
+                        partition_index=index, committed_offset=1, committed_metadata=None
+                    )
+                    for index in (3, 1)
+                ],
+            )
+        ],
+    ),
+    ApiKey.OFFSET_FETCH: OffsetFetchRequest(
+        group_id="g",
+        topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[3, 1])],
+        groups=[OffsetFetchRequestGroup(group_id="g", topics=None)],
+    ),
+    ApiKey.OFFSET_DELETE: OffsetDeleteRequest(group_id="g", topics=[]),
+    ApiKey.LIST_GROUPS: ListGroupsRequest(),
+}
+
+CASES = [
+    (api_key, version)
+    for api_key in REQUESTS
+    for version in range(SERVED_VERSIONS[api_key][0], SERVED_VERSIONS[api_key][1] + 1)
+]
+
+
+def errors_of(api_key: ApiKey, version: int, message: Any) -> list[int]:
+    """The errors where a client of this version looks for them."""
+    if api_key is ApiKey.OFFSET_COMMIT:
+        return [each.error_code for topic in message.topics for each in topic.partitions]
+    if api_key is ApiKey.OFFSET_FETCH and version >= 8:
+        return [group.error_code for group in message.groups]
+    if api_key is ApiKey.OFFSET_FETCH and version == 1:
+        return [each.error_code for topic in message.topics for each in topic.partitions]
+    return [message.error_code]
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version"), CASES, ids=[f"{key.name.lower()}-v{version}" for key, version in CASES]
+)
+def test_every_request_and_version(api_key: ApiKey, version: int) -> None:
+    error = ErrorCode.NOT_COORDINATOR
+    refused = refuse(REQUESTS[api_key], error, version)
+    assert isinstance(refused, Message)
+    over_the_wire = type(refused).decode(refused.encode(version), version)
+    errors = errors_of(api_key, version, over_the_wire)
+    assert errors
+    assert set(errors) == {error}
+
+
+def test_a_join_hears_its_own_id_again() -> None:
+    refused = refuse(REQUESTS[ApiKey.JOIN_GROUP], ErrorCode.INVALID_SESSION_TIMEOUT, 9)
+    assert (refused.member_id, refused.generation_id, refused.leader) == ("m", -1, "")
+    assert (refused.protocol_type, refused.protocol_name, refused.members) == (None, None, [])
+
+
+@pytest.mark.parametrize("version", [9, 10])
+def test_a_commit_is_refused_partition_by_partition_in_its_order(version: int) -> None:
+    (topic,) = refuse(REQUESTS[ApiKey.OFFSET_COMMIT], ErrorCode.NOT_COORDINATOR, version).topics
+    assert (topic.name, topic.topic_id) == ("t", TOPIC_ID)
+    assert [each.partition_index for each in topic.partitions] == [3, 1]
+
+
+def test_a_fetch_of_version_1_says_it_on_each_partition() -> None:
+    refused = refuse(REQUESTS[ApiKey.OFFSET_FETCH], ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 1)
+    found = [
+        (each.partition_index, each.committed_offset, each.committed_leader_epoch, each.metadata)
+        for each in refused.topics[0].partitions
+    ]
+    assert found == [(3, -1, -1, ""), (1, -1, -1, "")]
+
+
+@pytest.mark.parametrize("version", [1, 2, 7, 8, 10])
+def test_a_fetch_is_never_told_that_no_coordinator_is_available(version: int) -> None:
+    refused = refuse(REQUESTS[ApiKey.OFFSET_FETCH], ErrorCode.COORDINATOR_NOT_AVAILABLE, version)
+    errors = errors_of(ApiKey.OFFSET_FETCH, version, refused)
+    assert set(errors) == {ErrorCode.NOT_COORDINATOR}
+
+
+def test_the_parts_of_requests_about_several_groups() -> None:
+    described = refuse(DescribeOne("g"), ErrorCode.NOT_COORDINATOR, 0)
+    deleted = refuse(DeleteOne("g"), ErrorCode.NOT_COORDINATOR, 0)
+    fetched = refuse(REQUESTS[ApiKey.OFFSET_FETCH].groups[0], ErrorCode.NOT_COORDINATOR, 0)
+    for version in range(SERVED_VERSIONS[ApiKey.DESCRIBE_GROUPS][1] + 1):
+        answer: Message = DescribeGroupsResponse(groups=[described])
+        assert DescribeGroupsResponse.decode(answer.encode(version), version)
+    for version in range(SERVED_VERSIONS[ApiKey.DELETE_GROUPS][1] + 1):
+        answer = DeleteGroupsResponse(results=[deleted])
+        assert DeleteGroupsResponse.decode(answer.encode(version), version)
+    assert {each.error_code for each in (described, deleted, fetched)} == {
+        ErrorCode.NOT_COORDINATOR
+    }
+    assert {each.group_id for each in (described, deleted, fetched)} == {"g"}

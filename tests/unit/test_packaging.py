@@ -1,0 +1,62 @@
+"""What surrounds the code agrees with it: container files, Makefile, README."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from coterie.cli.main import main
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_compose_file_serves_on_loopback_and_keeps_its_data() -> None:
+    services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    coterie = services["coterie"]
+    assert coterie["ports"] == ["127.0.0.1:9092:9092"]
+    assert [volume.split(":")[1] for volume in coterie["volumes"]] == ["/data"]
+    assert all(
+        port.startswith("127.0.0.1:") for each in services.values() for port in each["ports"]
+    )
+
+
+def test_image_has_every_package_of_the_distribution() -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    assert packages == ["protocol", "storage", "coordinator", "coterie"]
+    for package in packages:
+        assert f"COPY {package} {package}" in dockerfile
+
+
+@pytest.mark.parametrize("name", ["Dockerfile", "docker-compose.yml", "Makefile", "README.md"])
+def test_options_that_are_written_down_exist(name: str) -> None:
+    """Every `coterie ... --option` that a file shows is known to the command line."""
+    text = (ROOT / name).read_text().replace("\\\n", " ")
+    shown = re.findall(r"coterie (serve|groups|topics|dump)((?: +[\w./:=$@\"-]+)*)", text)
+    assert shown or name == "docker-compose.yml"
+    for command, rest in shown:
+        sub = [word for word in rest.split() if re.fullmatch(r"[a-z][a-z-]+", word)][:1]
+        words = [command, *(sub if command != "serve" else [])]
+        told = CliRunner().invoke(main, [*words, "--help"], prog_name="coterie")
+        assert told.exit_code == 0, (words, told.output)
+        for option in re.findall(r"--[a-z-]+", rest):
+            assert option in told.output, (
+                f"{name} shows {option}, `coterie {' '.join(words)}` has none"
+            )
+
+
+def test_makefile_describes_every_verb() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    assert phony is not None
+    for verb in phony.group(1).split():
+        assert re.search(rf"^{verb}:.*## ", makefile, re.MULTILINE), verb
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", (ROOT / "README.md").read_text()):
+        assert (ROOT / target).exists(), target

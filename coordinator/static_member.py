@@ -115,10 +115,13 @@ def replacement_stored(
 
     Before version 9 the leader is named by its old id, so that a restarted leader takes itself for
     a follower and does not assign anew; from version 9 on it leads again and is told to skip the
-    assignment. Nothing, if the group is in its next generation by now: that has answered.
+    assignment. Where the group has begun to rebalance meanwhile, the join waits on as a part of
+    that: its members are no longer those of the generation.
     """
     member = group.members.get(done.member_id)
     if member is None or group.generation_id != done.generation_id:
+        return
+    if group.state is not GroupState.STABLE:
         return
     is_leader = group.leader == done.member_id
     skip = done.skips_assignment and is_leader

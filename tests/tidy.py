@@ -1,7 +1,7 @@
 """The rules of this code base that no linter knows: `python -m tests.tidy`, part of `make lint`.
 
-File and function sizes, module docstrings, names we do not use, what is left undone, and what the pure packages may not call.
-Each finding is one line: file, line, rule and remedy.
+File and function sizes, module docstrings, names we do not use, what is left undone, and what the
+pure packages may not call. Each finding is one line: file, line, rule and remedy.
 """
 
 import ast
@@ -48,7 +48,8 @@ def _functions(tree: ast.Module, name: str) -> Iterator[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > MAX_FUNCTION_LINES:
-                yield f"{name}:{node.lineno}: {node.name} has {length} lines, at most {MAX_FUNCTION_LINES}"
+                limit = f"at most {MAX_FUNCTION_LINES}"
+                yield f"{name}:{node.lineno}: {node.name} has {length} lines, {limit}"
 
 
 def _impure(tree: ast.Module, name: str) -> Iterator[str]:

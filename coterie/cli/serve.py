@@ -86,13 +86,14 @@ def serve(
             " Add --allow-remote if that is what you want."
         )
     # Imported behind the checks above: a wrong option needs no server.
-    from coterie.server.broker import parse_address
+    from coterie.server.broker import IN_MEMORY, parse_address
     from coterie.server.config import Config, ConfigError
     from coterie.server.flusher import parse_flush_mode
     from coterie.server.run import Options, run
 
     text = None
     try:
+        parse_flush_mode(flush)
         if properties is not None:
             with open(properties, encoding="utf-8") as file:
                 text = file.read()
@@ -102,7 +103,8 @@ def serve(
             data_dir=data_dir,
             advertise=None if advertise is None else parse_address(advertise),
             config=Config.load(settings, os.environ, text, properties or ""),
-            flush=parse_flush_mode(flush),
+            # Memory has no power to lose: waiting for a sync there would only be slow.
+            flush=parse_flush_mode("never" if data_dir == IN_MEMORY else flush),
             log_level=log_level,
             log_format=log_format,
             started=started,

@@ -16,11 +16,11 @@ Invariants:
 """
 
 import asyncio
-from collections import deque
 from struct import Struct
 from typing import TYPE_CHECKING, cast
 
 from coterie.server import limits
+from coterie.server.answering import Answering
 from coterie.server.backlog import LENGTH_BYTES, Backlog, bad_length, frame_bytes
 from coterie.server.listener import Stage, java_address
 from coterie.server.replies import PendingReply
@@ -38,40 +38,28 @@ _TURN = range(limits.REQUESTS_PER_TURN)
 _join = b"".join
 
 
-class Connection(asyncio.Protocol):
+class Connection(Answering):
     """The server's end of one client connection.
 
     Attributes:
         client_id, correlation_id, route: of the request at hand, for its handler.
         client_host: the peer's address as Java prints it.
         now_ms: the time of the read that brought the request at hand.
-        peer: address and port, for log lines.
-        closed: nothing is read or written any more.
         active, stage, deadline_ms, unread_bytes: notes of the sweep (listener.py).
     """
 
     __slots__ = (
         "_backlog",
-        "_broker",
         "_client_id_bytes",
-        "_handling",
         "_largest",
-        "_line",
-        "_out",
-        "_parked",
         "_reading_paused",
-        "_transport",
-        "_waiting",
-        "_writing_paused",
         "_yielded",
         "active",
         "client_host",
         "client_id",
-        "closed",
         "correlation_id",
         "deadline_ms",
         "now_ms",
-        "peer",
         "route",
         "stage",
         "unread_bytes",
@@ -81,26 +69,16 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, broker: "Broker") -> None:
         """Serve requests for `broker`."""
-        self._broker = broker
-        self._transport: asyncio.Transport = cast("asyncio.Transport", None)
+        super().__init__(broker)
         self._largest = broker.listener.max_request_bytes
         self._client_id_bytes = b""
-        self._line: deque[PendingReply] = deque()
-        self._parked: PendingReply | None = None
-        self._out: list[bytes] = []
-        self._handling = False
-        # True when a read can't be handled right away: bytes wait, or something holds us back.
-        self._waiting = False
         self._backlog = Backlog()
         self._yielded = False
         self._reading_paused = False
-        self._writing_paused = False
         self.client_id = ""
         self.client_host = ""
         self.correlation_id = 0
         self.now_ms = 0
-        self.peer = ""
-        self.closed = False
         self.active = True
         self.stage = Stage.IDLE
         self.deadline_ms = 0
@@ -305,8 +283,12 @@ class Connection(asyncio.Protocol):
 
     def _go_on_soon(self) -> None:
         """Go on in a turn of its own: no answer handles another connection's requests inside it."""
-        if self._waiting and not self.closed:
+        if not self._waiting or self.closed:
+            return
+        if self._backlog or self._reading_paused:
             self._broker.loop.call_soon(self._go_on)
+        elif not self._held_back():
+            self._waiting = False
 
     def _go_on(self) -> None:
         """Something that held this connection back is over."""
@@ -319,79 +301,6 @@ class Connection(asyncio.Protocol):
         if self._reading_paused and not self._held_back() and not self.closed:
             self._reading_paused = False
             self._transport.resume_reading()
-
-    # --- answers ----------------------------------------------------------------------------------
-
-    def park(self, reply: PendingReply) -> None:
-        """The request at hand is answered later, and holds this connection until then."""
-        self._parked = reply
-        self._waiting = True
-        self.hold(reply)
-
-    def hold(self, reply: PendingReply) -> None:
-        """The request at hand is answered later; the answers of following ones queue behind."""
-        self._line.append(reply)
-        if reply.frame is not None:
-            self.answered(reply)
-
-    def answered(self, reply: PendingReply) -> None:
-        """A reply of this connection got its answer: release what is now first in line."""
-        line, out = self._line, self._out
-        idle = not out
-        was_held = reply is self._parked or len(line) >= limits.HELD_ANSWERS
-        while line and line[0].frame is not None:
-            out.append(cast("bytes", line.popleft().frame))
-        if reply is self._parked:
-            self._parked = None
-        if self._handling:
-            self._waiting = self.closed or self._held_back()
-            return
-        if idle and out:
-            self._broker.outbox.add(self)
-        if was_held and not self._held_back():
-            self._go_on_soon()
-
-    def flush(self) -> None:
-        """Write the collected answers in one go."""
-        out = self._out
-        if not out:
-            return
-        if not self.closed:
-            self._transport.write(out[0] if len(out) == 1 else _join(out))
-        out.clear()
-        if self._writing_paused and self.unwritten_bytes() > limits.UNREAD_LIMIT_BYTES:
-            unread = self.unwritten_bytes()
-            self.close("UnreadAnswers", f"{unread} bytes of answers are not read", abort=True)
-
-    # --- the end ----------------------------------------------------------------------------------
-
-    def close(self, error: str, reason: str, *, abort: bool = False) -> None:
-        """Close this connection, with one log line.
-
-        Args:
-            error: the kind of reason, a name that tests and operators look for.
-            reason: what happened, with figures.
-            abort: drop answers the peer has not taken instead of letting it read them.
-        """
-        if not self.closed:
-            self._broker.listener.log_close(self.peer, error, reason)
-            self.shut(abort=abort)
-
-    def shut(self, *, abort: bool = False) -> None:
-        """Close without a line: the server is going, or the line was written elsewhere."""
-        if not abort:
-            self.flush()
-        self.closed = True
-        self._waiting = True
-        self._drop_backlog()
-        if abort:
-            self._transport.abort()
-        else:
-            self._transport.close()
-
-    def abort(self) -> None:
-        """Cut the connection, whatever is left to write."""
-        self._transport.abort()
 
     def _close_on(self, error: Exception, route: Route | None, *, decoded: bool) -> None:
         """A frame could not be handled: the peer's fault costs one line, ours a traceback too."""
@@ -414,10 +323,6 @@ class Connection(asyncio.Protocol):
         if self._line:
             return Stage.BUSY
         return Stage.FRAME if self._backlog else Stage.IDLE
-
-    def unwritten_bytes(self) -> int:
-        """Bytes of answers the peer has not taken."""
-        return self._transport.get_write_buffer_size()
 
     @property
     def frame_bytes(self) -> int:

@@ -139,8 +139,10 @@ class Groups:
             except (StorageError, OSError) as error:
                 self._fail(index, error)
                 continue
-            except Exception as error:  # noqa: BLE001 - our mistake: it stops this partition only
-                self._broker.log.error("group append failed", partition=index, exc_info=error)
+            except Exception as error:
+                # Our mistake, whatever it is: it stops this partition and not the server.
+                log = self._broker.log
+                log.error("group append failed", partition=index, exc_info=error)  # noqa: TRY400
                 self._fail(index, error)
                 continue
             if written:

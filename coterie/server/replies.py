@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
+    from coterie.server.answering import Answering
     from coterie.server.connection import Connection
 
 
@@ -53,11 +54,11 @@ class Outbox:
     def __init__(self, loop: "AbstractEventLoop") -> None:
         """Write at the next turn of `loop`."""
         self._loop = loop
-        self._connections: list[Connection] = []
+        self._connections: list[Answering] = []
         # Set by whoever answers many and flushes at the end of it: no turn of the loop is needed.
         self.gathering = False
 
-    def add(self, connection: "Connection") -> None:
+    def add(self, connection: "Answering") -> None:
         """`connection` has something to write; called once until it has been written."""
         if not self._connections and not self.gathering:
             self._loop.call_soon(self.flush)

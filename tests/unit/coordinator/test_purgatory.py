@@ -82,7 +82,7 @@ def test_late_timers_of_a_group_that_is_gone_are_harmless() -> None:
 
 
 def test_two_timers_of_one_group_in_one_moment() -> None:
-    """A session and the join phase end together: the member goes once, the generation comes once."""
+    """A session and the join phase end together: the member goes once, one generation comes."""
     desk = Desk()
     desk.stable("c1", "c2")
     desk.wait(1_000)

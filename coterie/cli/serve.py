@@ -7,6 +7,7 @@ import time
 import click
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 - to tell what can't be advertised
 
 
 @click.command(short_help="Start the broker.")
@@ -84,6 +85,11 @@ def serve(
         raise click.UsageError(
             f"--host {host} lets other machines in, and this broker asks nobody for a password."
             " Add --allow-remote if that is what you want."
+        )
+    if host in _ANY_ADDRESS and advertise is None:
+        raise click.UsageError(
+            f"--host {host} is no address that clients can be told to connect to."
+            " Add --advertise HOST:PORT with the one by which they reach this machine."
         )
     # Imported behind the checks above: a wrong option needs no server.
     from coterie.server.broker import IN_MEMORY, parse_address

@@ -22,7 +22,7 @@ from coterie.server.listener import Listener
 from coterie.server.replies import Outbox
 from coterie.server.routes import Routes
 from coterie.server.topic_names import OFFSETS_TOPIC
-from coterie.server.topics import Topics
+from coterie.server.topics import Topic, Topics
 from storage.directory import DataDirectory
 from storage.errors import StorageError
 from storage.filesystem import FileSystem, OsFileSystem
@@ -173,6 +173,15 @@ class Broker:
     def carry_out(self, effects: Effects) -> None:
         """Do what the coordinator wants done."""
         self.groups.carry_out(effects)
+
+    def delete_topic(self, topic: Topic) -> None:
+        """Delete a topic: its records, what waits for them, and every group's offsets for it."""
+        for partition in topic.partitions:
+            if partition.opened_log is not None:
+                self.flusher.forget(partition.opened_log)
+        self.topics.delete(topic)
+        gone = [(topic.name, topic.topic_id)]
+        self.carry_out(self.coordinator.topics_deleted(gone, self.now_ms()))
 
     async def stop(self) -> None:
         """End in order: nothing acknowledged is lost, and nobody waits for an answer in vain."""

@@ -156,6 +156,11 @@ class Flusher:
         if error is not None:
             self._failed(log, error)
 
+    def forget(self, log: Log) -> None:
+        """`log` is about to be deleted: nobody needs to wait for its records any more."""
+        for waiter in self._dirty.pop(log, ()):
+            waiter(None)
+
     def stop(self) -> None:
         """Let the thread finish what it has and end."""
         if self._thread is not None:

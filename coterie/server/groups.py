@@ -176,10 +176,10 @@ class Groups:
         return written
 
     def _write_batch(self, partition: "Partition", pairs: list[Pair], now_ms: int) -> None:
-        batch = encode_batch(
-            pairs, partition.log.log_end_offset, now_ms, leader_epoch=partition.leader_epoch
+        log = partition.log
+        partition.append_own(
+            encode_batch(pairs, log.log_end_offset, now_ms, leader_epoch=log.leader_epoch)
         )
-        partition.append_own(batch)
 
     def _acknowledge(self, index: int, operations: int, now_ms: int) -> None:
         """Tell the coordinator of durable operations, now or when they are."""

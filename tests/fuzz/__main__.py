@@ -11,6 +11,7 @@ import random
 import sys
 import time
 
+from tests.fuzz.amplification import costs
 from tests.fuzz.canary import find_canary
 from tests.fuzz.corpus import frames
 from tests.fuzz.live import LiveTarget
@@ -18,6 +19,7 @@ from tests.fuzz.mutation import Mutator
 from tests.fuzz.target import Finding, Target
 
 _REPORT_EVERY_S = 10.0
+_SHOWN = 5
 
 
 def main() -> int:
@@ -29,14 +31,26 @@ def main() -> int:
     seed = random.SystemRandom().randrange(2**32) if arguments.seed is None else arguments.seed
     corpus = frames()
     print(f"fuzz: seed {seed}, {len(corpus)} golden frames; canary found after {find_canary(seed)}")
-    deadline = time.monotonic() + arguments.seconds
     try:
+        _dearest()
+        deadline = time.monotonic() + arguments.seconds
         _without_sockets(Mutator(corpus, seed), deadline - arguments.seconds / 2)
         _over_sockets(Mutator(corpus, seed + 1), deadline)
     except Finding as finding:
         print(f"fuzz: found with seed {seed}: {finding}", file=sys.stderr)
         return 1
     return 0
+
+
+def _dearest() -> None:
+    """What the frames cost that are made to cost most."""
+    found = sorted(costs(metered=True), reverse=True)
+    print(f"fuzz: every array of every API filled; the dearest of {len(found)} frames:")
+    for cost in found[:_SHOWN]:
+        print(
+            f"    {cost.milliseconds:6.1f} ms, {cost.mebibytes:5.1f} MiB"
+            f" for {cost.frame_bytes:9,} bytes: {cost.name}"
+        )
 
 
 def _without_sockets(mutator: Mutator, deadline: float) -> None:

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coterie.server import topics
+from tests.fuzz.amplification import api_names, costs
 from tests.fuzz.canary import find_canary
 from tests.fuzz.corpus import frames
 from tests.fuzz.live import LiveTarget
@@ -114,3 +115,14 @@ def _answers(reads: list[bytes]) -> list[int]:
         sizes.append(size)
         received = received[size:]
     return sizes
+
+
+def test_twenty_thousand_elements_in_every_array_of_every_api() -> None:
+    """No mistake of ours; `make fuzz` also measures what they cost."""
+    found = list(costs(metered=False))
+    assert {cost.name.split(".")[0] for cost in found} == set(api_names()) - {
+        "ApiVersions",
+        "DescribeCluster",
+        "Heartbeat",
+        "InitProducerId",
+    }

@@ -4,8 +4,11 @@ Promise P1: kill -9 at any instruction costs no acknowledged record, offset or g
 """
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
+import kafka
 import pytest
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from tests.live import libraries
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
@@ -116,31 +119,54 @@ def test_group_survives_with_its_generation(
     assert GroupLog(server.bootstrap, name).generations()[-1] == generation
 
 
-def test_everything_else_survives_too(server: BrokerProcess, name: str) -> None:
-    """Topics with their settings, records and the start they were deleted to, and Empty groups."""
-    create_topic(server.bootstrap, name, 3, {"retention.ms": "111000"})
+@pytest.mark.parametrize("ending", ["SIGTERM", "SIGKILL"])
+def test_everything_else_survives_too(server: BrokerProcess, name: str, ending: str) -> None:
+    """Topics with their settings, records, and the offsets of a group that nobody is in.
+
+    Also where the records start after a deletion; but Kafka notes that once a minute only, so that
+    after a kill it has the deleted ones again, and nothing is asked about them here.
+    """
+    create_topic(server.bootstrap, name, 3, {"retention.ms": "111000000"})
     sent = [libraries.Message(b"%d" % row, partition=row % 3) for row in range(30)]
     library = libraries.BY_NAME["confluent"]
     library.produce(server.bootstrap, name, sent)
-    reader = library.reader(
-        server.bootstrap, libraries.Reading(f"{name}-simple", name, fixed_partitions=(0,))
-    )
+    group = f"{name}-simple"
+    # Until the coordinator has settled: librdkafka does not ask again for the offsets of fixed
+    # partitions when it was told NOT_COORDINATOR, which a Kafka says in its first moments.
+    assert GroupView(server.bootstrap, group).offsets() == {}
+    reading = libraries.Reading(group, name, fixed_partitions=(0,))
+    reader = library.reader(server.bootstrap, reading)
     reader.read(3)
     reader.commit(0, 3, "kept")
     reader.close()
-    before = libraries.BY_NAME["aiokafka"].consume(server.bootstrap, name, 3, 30)
-    server.kill()
+    left = 30
+    if ending == "SIGTERM":
+        with_admin(server, lambda admin: admin.delete_records({kafka.TopicPartition(name, 1): 4}))
+        left -= 4
+    before = libraries.BY_NAME["aiokafka"].consume(server.bootstrap, name, 3, left)
+    server.stop() if ending == "SIGTERM" else server.kill()
     server.start()
-    after = libraries.BY_NAME["aiokafka"].consume(server.bootstrap, name, 3, 30)
+    view = GroupView(server.bootstrap, group)
+    assert (view.state(), view.offsets()) == ("EMPTY", {(name, 0): 3})
+    after = libraries.BY_NAME["aiokafka"].consume(server.bootstrap, name, 3, left)
+    assert len(before) == left
     assert sorted(after, key=repr) == sorted(before, key=repr)
-    group = GroupView(server.bootstrap, f"{name}-simple")
-    assert (group.state(), group.offsets()) == ("EMPTY", {(name, 0): 3})
+    asked = [ConfigResource(ConfigResourceType.TOPIC, name)]
+    found = with_admin(server, lambda admin: admin.describe_configs(asked))
+    assert found["topic"][name]["retention.ms"]["value"] == "111000000"
     library.produce(server.bootstrap, name, [libraries.Message(b"next", partition=0)])
-    again = library.reader(
-        server.bootstrap, libraries.Reading(f"{name}-simple", name, fixed_partitions=(0,))
-    )
+    again = library.reader(server.bootstrap, reading)
     try:
         assert again.committed(0) == (3, "kept")
         assert [record.offset for record in again.read(8)] == list(range(3, 11))
     finally:
         again.close()
+
+
+def with_admin(server: BrokerProcess, ask: Callable[[kafka.KafkaAdminClient], Any]) -> Any:
+    """The answer to one administrative question."""
+    admin = kafka.KafkaAdminClient(bootstrap_servers=server.bootstrap)
+    try:
+        return ask(admin)
+    finally:
+        admin.close()

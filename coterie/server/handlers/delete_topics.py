@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def handle(
-    broker: "Broker", request: DeleteTopicsRequest, connection: "Connection"
+    broker: "Broker", request: DeleteTopicsRequest, _connection: "Connection"
 ) -> DeleteTopicsResponse:
     """Delete what is there, and answer for each name or id."""
     asked = request.topics or [DeleteTopicsRequestTopic(name=name) for name in request.topic_names]
@@ -27,19 +27,16 @@ def handle(
     for each in asked:
         key = (each.name, each.topic_id)
         times[key] = times.get(key, 0) + 1
-    answers, deleted = [], []
+    answers, deleted = [], set()
     for (name, topic_id), count in times.items():
         try:
             topic = _find(broker, name, topic_id, once=count == 1)
             if topic not in deleted:
-                broker.topics.delete(topic)
-                deleted.append(topic)
+                broker.delete_topic(topic)
+                deleted.add(topic)
             answers.append(_answer(topic.name, topic.topic_id, ErrorCode.NONE, None))
         except TopicRefused as refused:
             answers.append(_answer(name, topic_id, refused.error, refused.text))
-    if deleted:
-        gone = [(topic.name, topic.topic_id) for topic in deleted]
-        broker.groups.carry_out(broker.coordinator.topics_deleted(gone, connection.now_ms))
     return DeleteTopicsResponse(responses=answers)
 
 

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 def handle(
     broker: "Broker", request: DescribeGroupsRequest, connection: "Connection"
 ) -> DescribeGroupsResponse | None:
-    """Ask the coordinator; an answer that depends on records waits until they are stored."""
+    """Ask the coordinator, once for each group."""
+    # Kafka describes a group as often as it is named; a group of a thousand members, named a
+    # thousand times in a small request, would be an answer of a gigabyte.
+    request.groups = list(dict.fromkeys(request.groups))
     answer: DescribeGroupsResponse | None = broker.groups.ask(
         broker.coordinator.describe_groups, request, connection
     )

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from coterie.server.broker import Broker
     from coterie.server.connection import Connection
 
+# Topics one request may create by asking; the others are created when the client asks again. A
+# topic is a directory, and 20,000 names fit into a small frame.
+MOST_CREATED = 100
+
 _IDS_SINCE = 10  # the request has room for them
 _IDS_ANSWERED_SINCE = 12
 
@@ -78,6 +82,7 @@ def _asked_topics(
     broker: "Broker", asked: list[MetadataRequestTopic], request: MetadataRequest
 ) -> list[MetadataResponseTopic]:
     topics = {}
+    created = 0
     for each in asked:
         if each.topic_id != ZERO_UUID:
             topic = broker.topics.by_id.get(each.topic_id)
@@ -93,18 +98,20 @@ def _asked_topics(
             name = each.name or ""
             topic = broker.topics.by_name.get(name)
             if topic is None:
-                topics[name] = _missing(broker, name, request)
+                may_create = request.allow_auto_topic_creation and created < MOST_CREATED
+                topics[name] = _missing(broker, name, may_create=may_create)
+                created += name in broker.topics.by_name
                 continue
         topics[topic.name] = _topic(broker, topic, request)
     return list(topics.values())
 
 
-def _missing(broker: "Broker", name: str, request: MetadataRequest) -> MetadataResponseTopic:
+def _missing(broker: "Broker", name: str, *, may_create: bool) -> MetadataResponseTopic:
     """A topic that is not there (yet)."""
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if invalid_name(name) is not None:
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
-    elif request.allow_auto_topic_creation and broker.config.get_bool("auto.create.topics.enable"):
+    elif may_create and broker.config.get_bool("auto.create.topics.enable"):
         try:
             broker.topics.create(name, -1, {})
         except TopicRefused as refused:

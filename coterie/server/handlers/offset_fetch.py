@@ -29,7 +29,10 @@ _TOPIC_IDS_SINCE = 10
 def handle(
     broker: "Broker", request: OffsetFetchRequest, connection: "Connection"
 ) -> OffsetFetchResponse | None:
-    """Ask the coordinator, by name."""
+    """Ask the coordinator, by name and once for each group."""
+    if len(request.groups) > 1:
+        # Kafka answers a group as often as it is named: a small request, an answer of gigabytes.
+        request.groups = list({group.group_id: group for group in request.groups}.values())
     fetch = broker.coordinator.offset_fetch
     if connection.version < _TOPIC_IDS_SINCE:
         answer: OffsetFetchResponse | None = broker.groups.ask(fetch, request, connection)

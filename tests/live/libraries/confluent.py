@@ -114,17 +114,6 @@ def as_received(record: confluent_kafka.Message) -> Received:
     )
 
 
-def is_passing(error: confluent_kafka.KafkaError | None) -> bool:
-    """Whether an error is only about a coordinator that is still starting; librdkafka shows these
-    to the application although it tries again by itself.
-    """
-    return error is not None and error.code() in (
-        confluent_kafka.KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        confluent_kafka.KafkaError.COORDINATOR_NOT_AVAILABLE,
-        confluent_kafka.KafkaError.NOT_COORDINATOR,
-    )
-
-
 class ConfluentReader(Reader):
     """A confluent_kafka.Consumer."""
 
@@ -153,8 +142,7 @@ class ConfluentReader(Reader):
         return confluent_kafka.TopicPartition(self._topic, partition, *more)
 
     def poll(self, at_most: int, seconds: float) -> list[Received]:
-        records = self._consumer.consume(at_most, seconds)
-        return [as_received(each) for each in records if not is_passing(each.error())]
+        return [as_received(record) for record in self._consumer.consume(at_most, seconds)]
 
     def commit(self, partition: int, offset: int, metadata: str = "") -> None:
         wanted = self._partition(partition, offset, metadata)

@@ -12,8 +12,14 @@ from collections.abc import Iterator
 import pytest
 
 from coterie.server import limits
+from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestResource,
+)
+from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.unit.server.produced import batch, fetch_request, produce_request
 from tests.unit.server.running import RunningBroker, is_closed
 
@@ -220,6 +226,20 @@ def test_a_peer_that_goes_in_the_middle_of_everything(running: RunningBroker) ->
             ),
             1,
         )
+
+
+def test_naming_one_thing_many_times_does_not_multiply_the_answer(running: RunningBroker) -> None:
+    """A frame of some KiB that would be answered with gigabytes, three ways."""
+    with running.client() as client:
+        resource = DescribeConfigsRequestResource(
+            resource_type=2, resource_name="__consumer_offsets", configuration_keys=None
+        )
+        configs = DescribeConfigsRequest(resources=[resource] * 10_000, include_synonyms=True)
+        assert len(client.call(configs, 4).results) == 1
+        describe = DescribeGroupsRequest(groups=["g"] * 10_000)
+        assert len(client.call(describe, 5).groups) == 1
+        group = OffsetFetchRequestGroup(group_id="g", topics=None)
+        assert len(client.call(OffsetFetchRequest(groups=[group] * 5_000), 8).groups) == 1
 
 
 def uvarint(value: int) -> bytes:

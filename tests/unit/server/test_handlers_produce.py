@@ -235,6 +235,18 @@ class TestAcks:
         client.broker.flusher.stop()
 
 
+def test_deleting_a_topic_does_not_fail_who_waits_for_its_disk() -> None:
+    client = Client(make_broker(flush=COMMIT))
+    client.broker.topics.create("t", 1, {})
+    client.send(produce_request(batch(b"a")), 9)
+    client.broker.delete_topic(client.broker.topics.by_name["t"])
+    wait_for_disk(client)
+    ((_, answer),) = client.answers()
+    assert answer.responses[0].partition_responses[0].error_code == 0
+    assert client.broker.log.named("log failed") == []  # type: ignore[attr-defined]
+    client.broker.flusher.stop()
+
+
 def wait_for_disk(client: Client) -> None:
     """Turn the loop until the flusher's thread has reported."""
     client.loop.turn()

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from coterie.server.handlers.metadata import MOST_CREATED
 from protocol.errors import ErrorCode
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -113,6 +114,15 @@ class TestMetadata:
         self.ask(other, 9, "new")
         for each in (client, other):
             assert "new" not in each.broker.topics.by_name
+
+    def test_one_request_creates_a_bounded_number(self, client: Client) -> None:
+        names = [f"n{number}" for number in range(MOST_CREATED + 50)]
+        answer = self.ask(client, 9, *names)
+        assert {each.error_code for each in answer.topics} == {3}
+        assert len(client.broker.topics.by_name) == 2 + MOST_CREATED
+        answer = self.ask(client, 9, *names)
+        assert sorted({each.error_code for each in answer.topics}) == [0, 3]
+        assert len(client.broker.topics.by_name) == 2 + len(names)
 
     @pytest.mark.parametrize("name", ["", "bad name", ".", "x" * 250, "a/b", "ü"])
     def test_illegal_names(self, client: Client, name: str) -> None:

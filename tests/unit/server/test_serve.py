@@ -119,6 +119,7 @@ class TestRefused:
             (("--config", "group.max.sise=5"), "Did you mean group.max.size"),
             (("--config", "group.max.size=0"), "Value must be at least 1"),
             (("--host", "0.0.0.0"), "--allow-remote"),
+            (("--host", "0.0.0.0", "--allow-remote"), "--advertise HOST:PORT"),
             (("--flush", "sometimes"), "never, commit, interval:MS"),
             (("--advertise", "nonsense"), "HOST:PORT"),
             (("--properties", "/nowhere"), "does not exist"),

@@ -1,0 +1,123 @@
+"""The frames that make a broker work hardest for their size: each array of each API, filled.
+
+Every array of every request gets as many of its smallest elements as one request may have. What
+such a frame costs is the price of the element budget (protocol/wire.py) and of the handler.
+"""
+
+import time
+import tracemalloc
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from coterie.server.routes import class_stem
+from protocol.api_keys import SERVED_VERSIONS, ApiKey
+from protocol.frames import encode_request
+from protocol.schema import FieldType, WireField, fields_of
+from protocol.wire import REQUEST_ELEMENT_BUDGET, Struct
+from tests.fuzz.target import Finding
+from tests.unit.server.manual import Client, make_broker
+
+# Room for the arrays around the filled one.
+_ELEMENTS = REQUEST_ELEMENT_BUDGET - 5
+# What no frame may need beside twice its own size; the dearest (DescribeGroups) was measured at 30.
+MOST_MIB = 40.0
+_MIB = 1024 * 1024
+
+
+class Cost(NamedTuple):
+    """What one frame cost."""
+
+    milliseconds: float
+    mebibytes: float
+    frame_bytes: int
+    name: str
+
+
+def costs(*, metered: bool) -> Iterator[Cost]:
+    """Feed every filled array to a broker of its own; `metered` measures memory too, and slowly.
+
+    Raises:
+        Finding: one failed by our mistake, or needed too much memory.
+    """
+    for api, (_, version) in SERVED_VERSIONS.items():
+        module = import_module(f"protocol.messages.{api.name.lower()}")
+        cls = getattr(module, f"{class_stem(api)}Request")
+        for path in _arrays(cls, version, ()):
+            frame = encode_request(_filled(cls, version, path), version, 1, "fuzz")
+            name = ".".join((class_stem(api), *(field.name for field in path)))
+            yield _cost(frame, name, metered=metered)
+
+
+def _cost(frame: bytes, name: str, *, metered: bool) -> Cost:
+    broker = make_broker()
+    broker.topics.create("t", 2, {})
+    if not metered:
+        _feed(Client(broker), frame, name)
+        return Cost(0, 0, len(frame), name)
+    began = time.perf_counter()
+    _feed(Client(broker), frame, name)
+    took_ms = (time.perf_counter() - began) * 1000
+    client = Client(broker)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    _feed(client, frame, name)
+    peak = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    if peak > MOST_MIB * _MIB + 2 * len(frame):
+        raise Finding(frame[:64], f"{name}: {peak / _MIB:.1f} MiB for {len(frame)} bytes")
+    return Cost(took_ms, peak / _MIB, len(frame), name)
+
+
+def _feed(client: Client, frame: bytes, name: str) -> None:
+    client.connection.data_received(frame)
+    client.loop.turn()
+    log: Any = client.broker.log
+    for event in ("request failed", "group append failed"):
+        for fields in log.named(event):
+            raise Finding(frame[:64], f"{name}: {fields['exc_info']!r}")
+
+
+def _arrays(
+    cls: type[Struct], version: int, above: tuple[WireField, ...]
+) -> Iterator[tuple[WireField, ...]]:
+    """The way to each array of a declaration."""
+    for field in fields_of(cls):
+        element = field.type.element
+        if element is not None and field.present(version):
+            yield (*above, field)
+            if element.struct is not None:
+                yield from _arrays(element.struct, version, (*above, field))
+
+
+def _filled(cls: type[Any], version: int, path: tuple[WireField, ...]) -> Any:
+    """The smallest message whose array at the end of `path` is full."""
+    field = path[0]
+    element = field.type.element
+    assert element is not None
+    if len(path) > 1:
+        items = [_filled(element.struct, version, path[1:])]  # type: ignore[arg-type]
+    else:
+        items = [_smallest(element, version)] * _ELEMENTS
+    return _smallest_struct(cls, version, **{field.name: items})
+
+
+def _smallest(kind: FieldType, version: int) -> Any:
+    if kind.element is not None:
+        return []
+    if kind.struct is not None:
+        return _smallest_struct(kind.struct, version)
+    assert kind.wire is not None
+    return kind.wire.zero
+
+
+def _smallest_struct(cls: type[Any], version: int, **given: Any) -> Any:
+    values = {
+        field.name: _smallest(field.type, version) for field in fields_of(cls) if field.required
+    }
+    return cls(**{**values, **given})
+
+
+def api_names() -> list[str]:
+    """The APIs that are served, as names of costs begin."""
+    return [class_stem(ApiKey(api)) for api in SERVED_VERSIONS]

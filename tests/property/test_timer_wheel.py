@@ -1,4 +1,4 @@
-"""The timing wheel and the purgatory against a sorted list, over every level and any jump (S154)."""
+"""The timing wheel and the purgatory against a sorted list, over all levels and any jump (S154)."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

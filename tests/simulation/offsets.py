@@ -1,0 +1,65 @@
+"""Commits and fetches as clients of the simulation send them: every commit has an offset of its
+own.
+"""
+
+from typing import TYPE_CHECKING
+
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+)
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+def commit_request(
+    world: "World", group_id: str, places: list[str]
+) -> tuple[OffsetCommitRequest, int]:
+    """A commit from outside of some partitions, "topic-number" each, and a version for it."""
+    rng = world.rng
+    version = rng.choice((2, 4, 5, 6, 7, 8, 9))
+    offset = world.next_offset()
+    chosen = rng.sample(places, rng.randint(1, len(places)))
+    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+    for place in sorted(chosen):
+        topic, number = place.split("-")
+        topics.setdefault(topic, []).append(
+            OffsetCommitRequestPartition(
+                partition_index=int(number),
+                committed_offset=offset,
+                committed_leader_epoch=rng.randint(-1, 3) if version >= 6 else -1,
+                committed_metadata=rng.choice((None, "", "note", "far too long for it" * 2)),
+            )
+        )
+    retention_ms = rng.choice((-1, -1, 3_000)) if version <= 4 else -1
+    request = OffsetCommitRequest(
+        group_id=group_id,
+        member_id="",
+        retention_time_ms=retention_ms,
+        topics=[
+            OffsetCommitRequestTopic(name=topic, partitions=partitions)
+            for topic, partitions in topics.items()
+        ],
+    )
+    return request, version
+
+
+def fetch_request(world: "World", group_ids: list[str]) -> tuple[OffsetFetchRequest, int]:
+    """A fetch of everything, or of some partitions, of one or several groups."""
+    rng = world.rng
+    topics = None
+    if rng.random() < 0.5:
+        names = rng.sample(("t0", "t1", "t2", "t9"), 2)
+        topics = [OffsetFetchRequestTopic(name=name, partition_indexes=[0, 1, 3]) for name in names]
+    if len(group_ids) > 1 or rng.random() < 0.5:
+        groups = [OffsetFetchRequestGroup(group_id=each, topics=topics) for each in group_ids]
+        return OffsetFetchRequest(groups=groups), rng.choice((8, 9))
+    version = rng.randint(2 if topics is None else 1, 7)
+    return OffsetFetchRequest(group_id=group_ids[0], topics=topics), version

@@ -1,0 +1,263 @@
+"""Who is no member: committers, administrators, and rogues that send what nobody should.
+
+A rogue knows the ids that others were given, the present and the former ones, and uses them with
+generations, instances and protocols that do not fit; or it starts a second process of an instance.
+None of them looks at what it is answered.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
+from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tests.simulation.consumer import EAGER, TOPICS, Consumer
+from tests.simulation.offsets import commit_request, fetch_request
+
+if TYPE_CHECKING:
+    from tests.simulation.call import Call
+    from tests.simulation.world import World
+
+_PLACES = [f"{topic}-{number}" for topic in TOPICS for number in range(4)]
+
+
+class Outsider:
+    """Somebody who acts every now and then."""
+
+    def __init__(self, world: "World", name: str, mean_ms: int) -> None:
+        self.world = world
+        self.name = name
+        self.mean_ms = mean_ms
+        self.connection = 0
+        self.plan()
+
+    def plan(self) -> None:
+        """Come back after a while."""
+        self.world.after(self.world.rng.randint(1, self.mean_ms * 2), self._due)
+
+    def _due(self) -> None:
+        if not self.world.quiet:
+            self.act()
+            self.plan()
+
+    def act(self) -> None:
+        """What it does."""
+        raise NotImplementedError
+
+    def answered(self, call: "Call", message: Any) -> None:
+        """Answers are of no interest."""
+
+    def reconnect(self) -> None:
+        """Nor are lost ones."""
+        self.connection += 1
+
+    def group_id(self) -> str:
+        """Some group: mostly one with members, or of commits only, or unknown, or none."""
+        rng = self.world.rng
+        others = ["simple", "simple2", "nobody", ""]
+        return rng.choice([*self.world.group_ids] * 3 + others)
+
+
+class Committer(Outsider):
+    """Commits and reads offsets of groups without members."""
+
+    def act(self) -> None:
+        """Commit, or read some groups."""
+        world, rng = self.world, self.world.rng
+        if rng.random() < 0.6:
+            group_id = rng.choice(("simple", "simple2", "", *world.group_ids))
+            request, version = commit_request(world, group_id, _PLACES)
+        else:
+            some = sorted({self.group_id() for _ in range(rng.randint(1, 3))})
+            request, version = fetch_request(world, some)
+        world.request(self, request, version)
+
+
+class Admin(Outsider):
+    """Lists, describes and deletes groups, offsets, instances and topics."""
+
+    def act(self) -> None:
+        """One of them."""
+        rng = self.world.rng
+        rng.choice(
+            (self._list, self._describe, self._delete, self._offsets, self._instance, self._topics)
+        )()
+
+    def _list(self) -> None:
+        rng = self.world.rng
+        states = rng.choice(([], ["stable"], ["Empty", " PreparingRebalance"]))
+        request = ListGroupsRequest(states_filter=states)
+        self.world.request(self, request, 4 if states else rng.choice((0, 3, 4)))
+
+    def _some_groups(self) -> list[str]:
+        return [self.group_id() for _ in range(self.world.rng.randint(0, 4))]
+
+    def _describe(self) -> None:
+        request = DescribeGroupsRequest(groups=self._some_groups())
+        self.world.request(self, request, self.world.rng.choice((0, 5, 6)))
+
+    def _delete(self) -> None:
+        self.world.request(self, DeleteGroupsRequest(groups_names=self._some_groups()), 2)
+
+    def _offsets(self) -> None:
+        rng = self.world.rng
+        topics = [
+            OffsetDeleteRequestTopic(
+                name=topic,
+                partitions=[OffsetDeleteRequestPartition(partition_index=p) for p in (0, 1, 7)],
+            )
+            for topic in rng.sample(TOPICS, rng.randint(1, 3))
+        ]
+        self.world.request(self, OffsetDeleteRequest(group_id=self.group_id(), topics=topics), 0)
+
+    def _instance(self) -> None:
+        members = [
+            LeaveGroupRequestMember(member_id="", group_instance_id=f"i{number}")
+            for number in self.world.rng.sample(range(4), 2)
+        ]
+        group_id = self.world.rng.choice(self.world.group_ids)
+        self.world.request(self, LeaveGroupRequest(group_id=group_id, members=members), 3)
+
+    def _topics(self) -> None:
+        if self.world.rng.random() < 0.2:
+            self.world.delete_topic(self.world.rng.choice(TOPICS))
+
+
+class Rogue(Outsider):
+    """Sends what does not fit."""
+
+    def act(self) -> None:
+        """Pick somebody's ids, bend them, use them."""
+        world, rng = self.world, self.world.rng
+        victim = rng.choice(world.consumers)
+        acts = (
+            self._heartbeat,
+            self._sync,
+            self._commit,
+            self._leave,
+            self._join,
+            self._odd_join,
+            self._twin,
+            self._handed_out,
+        )
+        rng.choice(acts)(victim)
+
+    def _ids(self, victim: Consumer) -> tuple[str, int, str | None]:
+        """Member id, generation and instance: each right or wrong."""
+        rng = self.world.rng
+        member_id = victim.member_id
+        if rng.random() < 0.3:
+            member_id = rng.choice([*victim.former_ids, "made-up", ""])
+        generation = victim.generation_id + rng.choice((0, 0, 0, -1, -1, 1))
+        instance = victim.instance
+        if rng.random() < 0.2:
+            instance = rng.choice((None, "i0", "i1", "nobody"))
+        return member_id, generation, instance
+
+    def _heartbeat(self, victim: Consumer) -> None:
+        member_id, generation, instance = self._ids(victim)
+        request = HeartbeatRequest(
+            group_id=self._group_of(victim),
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+        )
+        self.world.request(self, request, 4)
+
+    def _group_of(self, victim: Consumer) -> str:
+        return self.group_id() if self.world.rng.random() < 0.1 else victim.group_id
+
+    def _sync(self, victim: Consumer) -> None:
+        rng = self.world.rng
+        member_id, generation, instance = self._ids(victim)
+        version = rng.choice((3, 5, 5))
+        request = SyncGroupRequest(
+            group_id=self._group_of(victim),
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=rng.choice(("consumer", "consumer", "connect")) if version > 3 else None,
+            protocol_name=rng.choice((*victim.protocols, None)) if version > 3 else None,
+            assignments=[SyncGroupRequestAssignment(member_id=member_id, assignment=b"-")],
+        )
+        self.world.request(self, request, version)
+
+    def _commit(self, victim: Consumer) -> None:
+        request, version = commit_request(self.world, self._group_of(victim), _PLACES)
+        member_id, generation, instance = self._ids(victim)
+        request.member_id = member_id
+        request.generation_id_or_member_epoch = generation
+        request.group_instance_id = instance
+        self.world.request(self, request, version if instance is None else max(version, 7))
+
+    def _leave(self, victim: Consumer) -> None:
+        if self.world.rng.random() < 0.6:
+            return
+        members = []
+        for _ in range(self.world.rng.randint(1, 3)):
+            member_id, _, instance = self._ids(victim)
+            members.append(LeaveGroupRequestMember(member_id=member_id, group_instance_id=instance))
+        request = LeaveGroupRequest(group_id=self._group_of(victim), members=members)
+        self.world.request(self, request, 3)
+
+    def _join(self, victim: Consumer) -> None:
+        """A copy of what the victim would send."""
+        member_id, _, instance = self._ids(victim)
+        self._send_join(victim, member_id, instance, "consumer", victim.protocols)
+
+    def _odd_join(self, victim: Consumer) -> None:
+        """One that is to be refused, or changes what the victim offered."""
+        rng = self.world.rng
+        protocol_type = rng.choice(("consumer", "connect", ""))
+        protocols = rng.choice(((EAGER,), ("unheard-of",), (), ("roundrobin", EAGER)))
+        member_id, _, instance = self._ids(victim)
+        self._send_join(victim, member_id, instance, protocol_type, protocols)
+
+    def _twin(self, victim: Consumer) -> None:
+        """A second process of an instance."""
+        if victim.instance is not None:
+            self._send_join(victim, "", victim.instance, "consumer", victim.protocols)
+
+    def _handed_out(self, _victim: Consumer) -> None:
+        """Somebody else's member id that may not be in use yet, or the group it is for."""
+        rng = self.world.rng
+        if not self.world.handed_out:
+            return
+        owner, member_id = rng.choice(list(self.world.handed_out))
+        if rng.random() < 0.2:
+            self.world.request(self, DeleteGroupsRequest(groups_names=[owner.group_id]), 2)
+            return
+        instance = rng.choice(("i0", None))
+        self._send_join(owner, member_id, instance, "consumer", owner.protocols)
+
+    def _send_join(
+        self,
+        victim: Consumer,
+        member_id: str,
+        instance: str | None,
+        protocol_type: str,
+        protocols: tuple[str, ...],
+    ) -> None:
+        rng = self.world.rng
+        session_ms = rng.choice((victim.session_ms,) * 8 + (10, 1_800_001))
+        request = JoinGroupRequest(
+            group_id=self._group_of(victim),
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=rng.choice((victim.rebalance_ms,) * 9 + (0,)),
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocols=[
+                JoinGroupRequestProtocol(name=name, metadata=victim.metadata(name))
+                for name in protocols
+            ],
+        )
+        self.world.request(self, request, rng.choice((5, 7, 9) if instance else (1, 4, 9)))

@@ -141,7 +141,11 @@ def storm_of(seed: int, duration_ms: int = 30_000) -> Profile:
         retention_ms=rng.choice((DAYS_7_MS, 5_000)),
         sweep_ms=rng.choice((600_000, 2_000)),
     )
-    kind = seed % 5
+    return _of_kind(seed % 5, everything, rng)
+
+
+def _of_kind(kind: int, everything: Profile, rng: Random) -> Profile:
+    """What makes a storm one of its five kinds."""
     if kind == 1:
         return everything._replace(
             consumers=5,

@@ -1,8 +1,6 @@
 """The coordinator under test, between its clients and its log, with every check around it.
 
-Whoever drives it (the world of the simulation, a property test) says what time it is, sends calls,
-and decides what becomes of appends; answers gather in `outbox`. Every step is traced: the digest of
-two runs of one seed is the same.
+Its driver says what time it is, sends calls and decides what becomes of appends.
 """
 
 import hashlib

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -20,10 +21,12 @@ SECONDS = float(os.environ.get("COTERIE_TEST_FUZZ_SECONDS", "3"))
 CORPUS = frames()
 
 
-@pytest.fixture(autouse=True)
-def _limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Targets lower it for themselves; other tests want it back.
-    monkeypatch.setattr(topics, "MAX_PARTITIONS", topics.MAX_PARTITIONS)
+@pytest.fixture(autouse=True, scope="module")
+def _limits() -> Iterator[None]:
+    # Targets lower it for themselves, the one of the module before any test; others want it back.
+    before = topics.MAX_PARTITIONS
+    yield
+    topics.MAX_PARTITIONS = before
 
 
 @pytest.fixture(scope="module")

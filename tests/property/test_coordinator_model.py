@@ -98,7 +98,7 @@ class Play:
             for _ in range(2):
                 self.step("join", who, 9, 1)
                 self.step("acknowledge", 10**6)
-        self.step("wait", 1_000)
+        self.step("wait", 2_000)  # the initial delay, and the slice that the second one bought
         for who in players:
             self.step("sync", who, 0, True)
         self.step("acknowledge", 10**6)

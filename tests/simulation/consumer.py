@@ -62,6 +62,7 @@ class Consumer:
         group_id: str,
         *,
         instance: str | None,
+        protocol_type: str,
         protocols: tuple[str, ...],
         version: int,
     ) -> None:
@@ -70,6 +71,7 @@ class Consumer:
         self.name = name
         self.group_id = group_id
         self.instance = instance
+        self.protocol_type = protocol_type
         self.protocols = protocols
         self.version = version
         self.session_ms = rng.randint(*profile.session_ms)
@@ -173,7 +175,7 @@ class Consumer:
             rebalance_timeout_ms=self.rebalance_ms if self.version else -1,
             member_id=self.member_id,
             group_instance_id=self.instance,
-            protocol_type="consumer",
+            protocol_type=self.protocol_type,
             protocols=[
                 JoinGroupRequestProtocol(name=name, metadata=self.metadata(name))
                 for name in self.protocols
@@ -247,7 +249,7 @@ class Consumer:
             generation_id=self.generation_id,
             member_id=self.member_id,
             group_instance_id=self.instance,
-            protocol_type="consumer" if named else None,
+            protocol_type=self.protocol_type if named else None,
             protocol_name=roster.protocol_name if named else None,
             assignments=given,
         )

@@ -196,6 +196,8 @@ class Rogue(Outsider):
         request.member_id = member_id
         request.generation_id_or_member_epoch = generation
         request.group_instance_id = instance
+        if self.world.rng.random() < 0.1:
+            request.group_id, version = "nobody", 9
         self.world.request(self, request, version if instance is None else max(version, 7))
 
     def _leave(self, victim: Consumer) -> None:
@@ -211,7 +213,7 @@ class Rogue(Outsider):
     def _join(self, victim: Consumer) -> None:
         """A copy of what the victim would send."""
         member_id, _, instance = self._ids(victim)
-        self._send_join(victim, member_id, instance, "consumer", victim.protocols)
+        self._send_join(victim, member_id, instance, victim.protocol_type, victim.protocols)
 
     def _odd_join(self, victim: Consumer) -> None:
         """One that is to be refused, or changes what the victim offered."""
@@ -224,7 +226,7 @@ class Rogue(Outsider):
     def _twin(self, victim: Consumer) -> None:
         """A second process of an instance."""
         if victim.instance is not None:
-            self._send_join(victim, "", victim.instance, "consumer", victim.protocols)
+            self._send_join(victim, "", victim.instance, victim.protocol_type, victim.protocols)
 
     def _handed_out(self, _victim: Consumer) -> None:
         """Somebody else's member id that may not be in use yet, or the group it is for."""
@@ -236,7 +238,7 @@ class Rogue(Outsider):
             self.world.request(self, DeleteGroupsRequest(groups_names=[owner.group_id]), 2)
             return
         instance = rng.choice(("i0", None))
-        self._send_join(owner, member_id, instance, "consumer", owner.protocols)
+        self._send_join(owner, member_id, instance, owner.protocol_type, owner.protocols)
 
     def _send_join(
         self,

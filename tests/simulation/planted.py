@@ -8,7 +8,7 @@ text is no longer there, planting fails loudly: then the plant is to be written 
 import importlib
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ class Found(NamedTuple):
     """How a plant was found."""
 
     seed: int
-    seeds: int
+    runs: int
     invariant: str
 
 
@@ -49,12 +49,23 @@ def planted(plant: Plant) -> Iterator[None]:
         function.__code__ = original
 
 
-def search(plant: Plant, seeds: range, duration_ms: int) -> Found | None:
-    """Run seed after seed with a bug until one finds it; None if none does."""
+# Between them these find everything soonest, so a search begins with them.
+FIRST_SEEDS = (33, 29, 55, 11, 54, 13, 39, 1)
+DURATION_MS = 25_000
+
+
+def search_order(limit: int) -> list[int]:
+    """Seeds of storms, the most productive ones first."""
+    others = [seed for seed in range(limit) if seed not in FIRST_SEEDS]
+    return [*FIRST_SEEDS, *others][:limit]
+
+
+def search(plant: Plant, seeds: Iterable[int]) -> Found | None:
+    """Run storm after storm with a bug until one finds it; None if none does."""
     with planted(plant):
         for count, seed in enumerate(seeds, 1):
             try:
-                World(storm_of(seed, duration_ms)).run()
+                World(storm_of(seed, DURATION_MS)).run()
             except Exception as error:
                 found = getattr(error, "invariant", type(error).__name__)
                 return Found(seed, count, found)

@@ -117,7 +117,7 @@ def storm_of(seed: int, duration_ms: int = 30_000) -> Profile:
     rng = Random(f"storm {seed}")
     everything = profile_of(seed, duration_ms)._replace(
         duration_ms=duration_ms,
-        groups=2,
+        groups=rng.choice((2, 3)),
         partitions=rng.choice((1, 2)),
         consumers=rng.choice((4, 7)),
         static=rng.choice((0.3, 0.8)),
@@ -164,7 +164,9 @@ def _of_kind(kind: int, everything: Profile, rng: Random) -> Profile:
             max_size=2_147_483_647,
         )
     if kind == 2:
-        return everything._replace(restart_ms=4_000, move_ms=1_500, rogue_ms=0, append_failure=0.0)
+        return everything._replace(
+            restart_ms=4_000, move_ms=1_500, rogue_ms=200, append_failure=0.0
+        )
     if kind == 3:
         return everything._replace(
             static=0.2,

@@ -17,13 +17,14 @@ from coordinator.service import GroupCoordinator
 from coordinator.shard import Shard, ShardState
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest
-from protocol.messages.log_records import GroupMetadataKey, decode_key, decode_value, encode_key
+from protocol.messages.log_records import GroupMetadataKey, decode_value, encode_key
 from tests.simulation.call import Call
 from tests.simulation.checks import oracle, structure
 from tests.simulation.checks.committed import Committed
 from tests.simulation.checks.joining import Joining
 from tests.simulation.checks.ledger import Ledger
-from tests.simulation.checks.membership import Membership, Shadow
+from tests.simulation.checks.losses import Losses
+from tests.simulation.checks.membership import Membership
 from tests.simulation.checks.violation import Violation, require
 from tests.simulation.log import Batch, PartitionLog, encode_pairs
 from tests.simulation.reach import Reach
@@ -46,17 +47,13 @@ class Subject:
         self.membership = Membership()
         self.committed = Committed()
         self.joining = Joining(self.reach)
+        self.losses = Losses(self.ledger, self.membership, self.committed, self.joining)
         self.steps = 0
         self.appends: list[tuple[int, Batch]] = []  # made since the driver last looked
         self._digest = hashlib.blake2b(digest_size=16)
         self._batches = 0
         self._ids = 0
         self._epochs = [0] * len(self.logs)
-        # Groups whose tombstone is on its way, by its batch: what the checks knew of them.
-        self._deleted: dict[int, list[tuple[str, Shadow, frozenset[str] | None]]] = {}
-        # Groups whose log is behind, and by which batch it would have caught up.
-        self._behind: set[str] = set()
-        self._caught_up: dict[int, list[str]] = {}
         self.coordinator = self._new_coordinator()
         for partition in range(len(self.logs)):
             self.load(partition)
@@ -213,36 +210,17 @@ class Subject:
         self.trace("fail", partition, error)
         self.reach.count("log", "failed")
         lost = self.logs[partition].lose()
-        self._lost(lost, translate(error))
-        self._note_behind(lost)
+        self.losses.lost(lost, translate(error))
+        self.losses.failed(lost)
         shard = self.coordinator.shards[partition]
         before = list(shard.groups)
         effects = self.coordinator.append_failed(partition, error, self.now_ms)
         for group_id in before:
             if group_id not in shard.groups:
-                self._vanished(group_id)
-        self._look_for_undone(shard, lost)
+                self.losses.vanished(group_id)
+        self.losses.undone(shard, lost)
         self._absorb(effects, None)
         self._look_at_all(partition)
-
-    def _look_for_undone(self, shard: Shard, lost: list[Batch]) -> None:
-        """A group whose first record was lost is gone again (S5)."""
-        tombstones = {key for batch in lost for key, value in batch.pairs if value is None}
-        for batch in lost:
-            for key_bytes, value in batch.pairs:
-                key = decode_key(key_bytes)
-                if type(key) is not GroupMetadataKey or key_bytes in tombstones:
-                    continue
-                record = decode_value(key, value)
-                first = record is not None and not record.generation and not record.members
-                known = key.group in shard.logged.groups or key.group in shard.logged.offsets
-                gone = known or key.group not in shard.groups
-                require(gone or not first, "S5", f"{key.group} is there, its record is not")
-
-    def _vanished(self, group_id: str) -> None:
-        """A group whose record was lost is gone, as if it had never been."""
-        self.membership.deleted(group_id)
-        self.joining.topics.pop(group_id, None)
 
     def topics_deleted(self, topics: list[tuple[str, bytes]]) -> None:
         """Topics are gone, and with them their offsets."""
@@ -270,11 +248,10 @@ class Subject:
             if len(log.pending) > 0:
                 self.reach.count("log", "torn restart")
             log.acknowledge(survivors)
-            self._lost(log.lose(), ErrorCode.NOT_COORDINATOR)
+            self.losses.lost(log.lose(), ErrorCode.NOT_COORDINATOR)
         self.ledger.open.clear()
         self.ledger.excused.clear()
-        self._behind.clear()
-        self._caught_up.clear()
+        self.losses.restarted()
         self._epochs = [0] * len(self.logs)
         self.coordinator = self._new_coordinator()
         for partition in range(len(self.logs)):
@@ -293,7 +270,7 @@ class Subject:
         log.acknowledge(survivors)
         # Answered as lost even where the record made it into the log: the old leader can't know.
         self.ledger.lost(told, ErrorCode.NOT_COORDINATOR)
-        self._lost(log.lose(), ErrorCode.NOT_COORDINATOR)
+        self.losses.lost(log.lose(), ErrorCode.NOT_COORDINATOR)
         effects = self.coordinator.unload(partition, None, self.now_ms)
         require(not effects.appends, "unload", f"appends of a partition that is gone: {effects!r}")
         self._absorb(effects, None)
@@ -317,9 +294,9 @@ class Subject:
             if self.coordinator.partition_for(group_id) == partition and (
                 group_id not in shard.groups
             ):
-                self._vanished(group_id)
+                self.losses.vanished(group_id)
         for group in shard.groups.values():
-            self._behind.discard(group.group_id)
+            self.losses.behind.discard(group.group_id)
             members = {m.member_id: m.group_instance_id for m in group.members.values()}
             self.membership.restarted(group.group_id, group.generation_id, members)
             self.joining.restarted(group)
@@ -390,14 +367,7 @@ class Subject:
         for key, value in append.records:
             require(self.coordinator.partition_for(key.group) == partition, "log", f"{key}")
             require(key.group == group_id, "log", f"two groups in one operation: {append}")
-            if type(key) is GroupMetadataKey:
-                if key.group in self._behind:
-                    self._behind.discard(key.group)
-                    self._caught_up.setdefault(batch.number, []).append(key.group)
-                if value is None:
-                    topics = self.joining.topics.pop(key.group, None)
-                    shadow = self.membership.deleted(key.group)
-                    self._deleted.setdefault(batch.number, []).append((key.group, shadow, topics))
+            self.losses.appended(batch.number, (key, value))
         self.logs[partition].append(batch)
         self.appends.append((partition, batch))
 
@@ -432,6 +402,8 @@ class Subject:
     def _confirmed(self, call: Call, message: Any) -> None:
         """What a SyncGroup hands out stands in the log (I12)."""
         request = call.request
+        if call.notes["incarnation"] != self.membership.of(request.group_id).incarnation:
+            return  # its group was deleted while the answer was held
         log = self.logs[self.coordinator.partition_for(request.group_id)]
         key = GroupMetadataKey(group=request.group_id)
         value = decode_value(key, log.newest_durable(encode_key(key)))
@@ -442,29 +414,6 @@ class Subject:
             # Its id may have been replaced in the log since.
             said = given.get(request.member_id, message.assignment)
             require(said == message.assignment, "I12", f"{said!r} is in the log, told {message}")
-
-    def _lost(self, batches: list[Batch], told: ErrorCode) -> None:
-        numbers = {batch.number for batch in batches}
-        self.ledger.lost(numbers, told)
-        self.committed.lost(numbers)
-        for batch in reversed(batches):
-            self._behind.update(self._caught_up.pop(batch.number, []))
-            for group_id, shadow, topics in reversed(self._deleted.pop(batch.number, [])):
-                self.membership.undeleted(group_id, shadow)
-                self.joining.topics[group_id] = topics
-
-    def _note_behind(self, batches: list[Batch]) -> None:
-        """An Empty group whose record was lost stays Empty in memory (spec 4.6): until its next
-        record the log is behind.
-        """
-        for batch in batches:
-            for key_bytes, value in batch.pairs:
-                key = decode_key(key_bytes)
-                if type(key) is not GroupMetadataKey or value is None:
-                    continue
-                record = decode_value(key, value)
-                if record is not None and not record.members:
-                    self._behind.add(key.group)
 
     # -- looking -----------------------------------------------------------------------------------
 
@@ -492,7 +441,7 @@ class Subject:
         for shard, log in zip(coordinator.shards, self.logs, strict=True):
             if shard.state is ShardState.ACTIVE:
                 structure.check_logged(shard, log.newest())
-                structure.check_restorable(shard, self._behind)
+                structure.check_restorable(shard, self.losses.behind)
 
     def members(self, group_id: str) -> dict[str, Member]:
         """The members of a group, to compare with what clients believe."""

@@ -76,7 +76,7 @@ class World:
     def _consumer(self, number: int) -> Consumer:
         rng = self.rng
         group = rng.randrange(self.profile.groups)
-        # In every third group all are cooperative; in others some offer both, and some are static.
+        # Of every three groups one is cooperative, one is of workers that are no consumers.
         if group % 3 == 1:
             protocols: tuple[str, ...] = (COOPERATIVE,)
         else:
@@ -90,6 +90,7 @@ class World:
             f"c{number}",
             self.group_ids[group],
             instance=instance,
+            protocol_type="connect" if group % 3 == 2 else "consumer",
             protocols=protocols,
             version=version,
         )

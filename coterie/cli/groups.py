@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 import click
 
 from coterie.cli.broker import CommandFailed, broker_options, connected
+from coterie.cli.groups_assign import assign
 from coterie.cli.groups_delete_offsets import delete_offsets
 from coterie.cli.groups_describe import describe
 from coterie.cli.groups_reset import reset_offsets
@@ -110,6 +111,7 @@ def delete(*, group_ids: tuple[str, ...], as_json: bool) -> None:
 
 
 groups.add_command(describe)
+groups.add_command(assign)
 groups.add_command(reset_offsets)
 groups.add_command(delete_offsets)
 

@@ -146,6 +146,7 @@ def _member(member: ConsumerGroupDescribeResponseMember) -> Member:
         assignment=_partitions(member.assignment),
         member_epoch=member.member_epoch,
         target_assignment=_partitions(member.target_assignment),
+        topics=list(member.subscribed_topic_names),
     )
 
 

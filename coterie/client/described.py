@@ -9,7 +9,8 @@ class Member(NamedTuple):
     """A member of a group.
 
     `assignment` maps topics to their partitions; None when the bytes are not those of a consumer.
-    The epochs and the target are those of KIP-848 and None in classic groups.
+    The epochs and the target are those of KIP-848 and None in classic groups. `topics` is what it
+    subscribes to; None where the group does not say so: it rebalances, or is no consumer's.
     """
 
     member_id: str
@@ -19,6 +20,7 @@ class Member(NamedTuple):
     assignment: dict[str, list[int]] | None
     member_epoch: int | None = None
     target_assignment: dict[str, list[int]] | None = None
+    topics: list[str] | None = None
 
     @property
     def partition_count(self) -> int:

@@ -15,7 +15,7 @@ from coterie.client.described import GroupDescription, Member
 from coterie.client.errors import Refused, VersionUnsupported
 from coterie.client.nodes import Node
 from protocol.errors import ErrorCode, MalformedFrame
-from protocol.messages.consumer_protocol import decode_assignment
+from protocol.messages.consumer_protocol import decode_assignment, decode_subscribed_topics
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.describe_groups import (
     DescribeGroupsRequest,
@@ -177,4 +177,15 @@ def _classic_member(member: DescribeGroupsResponseMember, protocol_type: str) ->
         client_id=member.client_id,
         host=member.client_host,
         assignment=assignment,
+        topics=_topics(member.member_metadata, protocol_type),
     )
+
+
+def _topics(metadata: bytes, protocol_type: str) -> list[str] | None:
+    """What a member subscribes to, if its metadata is a consumer's."""
+    if not metadata or protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return None
+    try:
+        return decode_subscribed_topics(metadata)
+    except MalformedFrame:
+        return None

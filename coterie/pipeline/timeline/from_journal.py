@@ -1,0 +1,363 @@
+"""A group's history from the journal: every cause, phase and gap as the coordinator saw it.
+
+The facts are told in order. A logical rebalance opens with the first `rebalance_began` and closes
+with the generation that leaves nothing to be done: where a cooperative member gives partitions up
+in one generation and rejoins for that, the next generation belongs to the same rebalance.
+
+The journal's last moments are missing after a kill, and its beginning after retention: a generation
+without a beginning is taken as it is, and a rebalance that never ends has no end.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from coordinator.assignors import TopicPartition
+from coterie.pipeline.timeline.holdings import Holdings, fewest_moves, moved_partitions
+from coterie.pipeline.timeline.model import (
+    Evidence,
+    Generation,
+    GroupHistory,
+    Member,
+    PartitionMove,
+    Rebalance,
+    Trigger,
+)
+from coterie.pipeline.timeline.sessions import Sessions
+from protocol.errors import MalformedFrame
+from protocol.messages import journal_records as journal
+from protocol.messages.consumer_protocol import decode_assignment, decode_subscription
+
+CONSUMER = "consumer"
+# A second rebalance for this is the second half of a cooperative one (KIP-429).
+_REJOIN = "rejoin with changed subscription"
+_GAVE_UP = "owned partitions"
+UNKNOWN_TRIGGER = Trigger("unknown")
+
+
+class _Open:
+    """A rebalance under way."""
+
+    def __init__(self, started_ms: int, trigger: Trigger, from_generation: int | None) -> None:
+        self.started_ms = started_ms
+        self.trigger = trigger
+        self.from_generation = from_generation
+        self.before: dict[TopicPartition, str] = {}
+        self.began_ms = started_ms
+        self.join_ms = self.sync_ms = 0
+        self.initial_delay_ms: int | None = None
+        self.generations = self.skipped = 0
+        self.joined: list[str] = []
+        self.left: list[str] = []
+        self.replaced: list[str] = []
+        self.unowned_ms = 0
+        self.gaps: dict[TopicPartition, int | None] = {}
+
+
+class JournalTimeline:
+    """Takes the facts of one group; `history` at the end."""
+
+    def __init__(self, group_id: str, after: GroupHistory | None = None) -> None:
+        """Begin with nothing, or where an earlier history ends."""
+        self.group_id = group_id
+        self._holdings = Holdings(group_id)
+        self._sessions = Sessions(group_id)
+        self._generations: list[Generation] = []
+        self._rebalances: list[Rebalance] = []
+        self._moves: list[PartitionMove] = []
+        self._current: Generation | None = None
+        self._open: _Open | None = None
+        # The rebalance closed last, while a second half may still follow.
+        self._closed: _Open | None = None
+        # What happened right before a rebalance began, and belongs to it.
+        self._joined: list[str] = []
+        self._left: list[str] = []
+        self._replaced: list[str] = []
+        self._keys: dict[str, str] = {}
+        if after is not None and after.rebalances:
+            self._go_on(after)
+
+    def tell(self, fact: Any) -> None:
+        """The next fact; what does not concern the timeline is passed over."""
+        handler = _HANDLERS.get(type(fact))
+        if handler is not None:
+            handler(self, fact)
+
+    def history(self) -> GroupHistory:
+        """What all facts come to; a rebalance without an end is told as such."""
+        rebalances = list(self._rebalances)
+        if self._open is not None:
+            rebalances.append(self._rebalance(self._open, None))
+        return GroupHistory(
+            self.group_id,
+            self._generations,
+            rebalances,
+            self._moves,
+            self._holdings.intervals + self._holdings.open_intervals(),
+            self._sessions.all(),
+        )
+
+    # -- facts -------------------------------------------------------------------------------------
+
+    def _member_joined(self, fact: journal.MemberJoined) -> None:
+        key = self._key(fact.member_id, fact.group_instance_id)
+        self._sessions.joined(key, fact.member_id, fact.client_id, fact.client_host, fact.at_ms)
+        (self._joined if self._open is None else self._open.joined).append(key)
+
+    def _member_removed(self, fact: journal.MemberRemoved) -> None:
+        key = self._key(fact.member_id, fact.group_instance_id)
+        self._sessions.left(key, fact.at_ms, fact.cause)
+        self._holdings.lose_all(key, fact.at_ms)
+        (self._left if self._open is None else self._open.left).append(key)
+
+    def _static_replaced(self, fact: journal.StaticMemberReplaced) -> None:
+        key = self._key(fact.member_id, fact.group_instance_id)
+        self._sessions.replaced(key, fact.member_id, fact.client_id, fact.client_host, fact.at_ms)
+        if self._open is not None:
+            self._open.replaced.append(key)
+        elif fact.rebalances:
+            self._replaced.append(key)
+
+    def _rebalance_began(self, fact: journal.RebalanceBegan) -> None:
+        gave_up = fact.cause == _REJOIN and fact.subscription_change == _GAVE_UP
+        if self._open is None and gave_up and self._closed is not None:
+            # The second half of a cooperative rebalance: it goes on.
+            self._open = self._closed
+            self._rebalances.pop()
+        elif self._open is None:
+            self._open = self._new(fact)
+        else:
+            self._open.skipped += 1
+        opened = self._open
+        self._closed = None
+        opened.began_ms = fact.at_ms
+        opened.joined += self._joined
+        opened.left += self._left
+        opened.replaced += self._replaced
+        self._joined, self._left, self._replaced = [], [], []
+
+    def _join_completed(self, fact: journal.JoinCompleted) -> None:
+        opened = self._open or self._found_open(fact.began_ms)
+        opened.join_ms += fact.join_ms
+
+    def _generation_completed(self, fact: journal.GenerationCompleted) -> None:
+        opened = self._open or self._found_open(fact.began_ms, fact.join_ms)
+        generation = _generation(fact)
+        cooperative = generation.is_cooperative
+        if not cooperative:
+            self._revoke_eagerly(generation, opened.began_ms)
+        gaps = self._holdings.gain(generation, opened.started_ms)
+        for partition, gap_ms in gaps.items():
+            opened.gaps[partition] = gap_ms
+            opened.unowned_ms += gap_ms or 0
+        opened.sync_ms += fact.sync_ms
+        opened.generations += 1
+        for member in generation.members:
+            self._keys[member.member_id] = member.key
+            self._sessions.seen(member, generation.completed_ms)
+        self._close(opened, generation)
+        self._closed = opened if cooperative else None
+
+    def _group_emptied(self, fact: journal.GroupEmptied) -> None:
+        opened = self._open or self._found_open(fact.began_ms, fact.join_ms)
+        opened.generations += 1
+        for partition in list(self._holdings.owners):
+            self._holdings.lose(partition, fact.at_ms)
+        self._holdings.forget_lost()
+        self._close(opened, Generation(fact.generation_id, fact.at_ms, "", None, None, ()))
+        self._closed = None
+
+    def _group_gone(self, fact: journal.GroupDeleted | journal.GroupExpired) -> None:
+        for partition in list(self._holdings.owners):
+            self._holdings.lose(partition, fact.at_ms)
+        self._holdings.forget_lost()
+        # Its generations begin anew if it comes back.
+        self._current = self._open = self._closed = None
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def _go_on(self, after: GroupHistory) -> None:
+        last = after.rebalances[-1]
+        if after.generations and after.generations[-1].generation == last.to_generation:
+            self._current = after.generations[-1]
+            self._holdings.gain(self._current, None)
+        self._sessions.go_on([each for each in after.sessions if each.last_seen_ms is None])
+
+    def _key(self, member_id: str, instance_id: str | None) -> str:
+        key = self._keys[member_id] = instance_id or member_id
+        return key
+
+    def _new(self, fact: journal.RebalanceBegan) -> _Open:
+        key = None
+        if fact.member_id is not None:
+            key = self._key(fact.member_id, fact.group_instance_id)
+            self._sessions.caused(key)
+        trigger = Trigger(
+            fact.cause,
+            key,
+            fact.member_id,
+            fact.client_id,
+            fact.client_host,
+            fact.reason,
+            fact.subscription_change,
+        )
+        # The generation it leaves may never have been completed, or be an empty one.
+        current = self._current
+        opened = _Open(fact.at_ms, trigger, None if current is None else current.generation)
+        opened.before = self._owners_before(fact.at_ms)
+        if fact.initial_delay_ms >= 0:
+            opened.initial_delay_ms = fact.initial_delay_ms
+        return opened
+
+    def _owners_before(self, at_ms: int) -> dict[TopicPartition, str]:
+        """Who had what until now; what a member that was removed just now had is still its."""
+        owners = {
+            TopicPartition(each.topic, each.partition): each.member_key
+            for each in self._holdings.intervals
+            if each.to_ms == at_ms
+        }
+        return {**owners, **self._holdings.owners}
+
+    def _found_open(self, began_ms: int, join_ms: int = 0) -> _Open:
+        """A rebalance whose beginning the journal does not have any more."""
+        current = self._current
+        opened = _Open(began_ms, UNKNOWN_TRIGGER, None if current is None else current.generation)
+        opened.before = dict(self._holdings.owners)
+        opened.join_ms = join_ms
+        opened.joined, self._joined = self._joined, []
+        opened.left, self._left = self._left, []
+        self._open = opened
+        return opened
+
+    def _revoke_eagerly(self, generation: Generation, began_ms: int) -> None:
+        """An eager member gives everything up when it rejoins."""
+        rejoined = {
+            member.key: began_ms + member.joined_after_ms
+            for member in generation.members
+            if member.joined_after_ms is not None
+        }
+        for partition, owner in list(self._holdings.owners.items()):
+            if owner in rejoined:
+                self._holdings.lose(partition, min(rejoined[owner], generation.completed_ms))
+
+    def _close(self, opened: _Open, generation: Generation) -> None:
+        if generation.members:
+            self._generations.append(generation)
+        self._current = generation
+        self._open = None
+        self._rebalances.append(self._rebalance(opened, generation))
+        after = generation.owners
+        if generation.members:
+            self._moves += [
+                PartitionMove(
+                    self.group_id,
+                    *partition,
+                    opened.from_generation,
+                    generation.generation,
+                    opened.before.get(partition),
+                    after[partition],
+                    generation.completed_ms,
+                    gap_ms,
+                )
+                for partition, gap_ms in sorted(opened.gaps.items())
+                if partition in after and opened.before.get(partition) != after[partition]
+            ]
+            opened.gaps = {}
+
+    def _rebalance(self, opened: _Open, generation: Generation | None) -> Rebalance:
+        after = {} if generation is None else generation.owners
+        members = () if generation is None else generation.members
+        return Rebalance(
+            group_id=self.group_id,
+            protocol=None if generation is None else generation.protocol,
+            from_generation=opened.from_generation,
+            to_generation=None if generation is None else generation.generation,
+            generations=opened.generations,
+            skipped_generations=opened.skipped,
+            started_ms=opened.started_ms,
+            completed_ms=None if generation is None else generation.completed_ms,
+            join_ms=opened.join_ms,
+            sync_ms=opened.sync_ms,
+            initial_delay_ms=opened.initial_delay_ms,
+            unowned_partition_ms=opened.unowned_ms,
+            trigger=opened.trigger,
+            joined=tuple(dict.fromkeys(opened.joined)),
+            left=tuple(dict.fromkeys(opened.left)),
+            replaced=tuple(dict.fromkeys(opened.replaced)),
+            members=len(members),
+            partitions=len(after),
+            moved=len(moved_partitions(opened.before, after)),
+            moved_min=fewest_moves(opened.before, generation) if generation and members else 0,
+            evidence=Evidence.JOURNAL,
+        )
+
+
+_HANDLERS: dict[type, Callable[[JournalTimeline, Any], None]] = {
+    journal.MemberJoined: JournalTimeline._member_joined,  # noqa: SLF001 - the table of this class
+    journal.MemberRemoved: JournalTimeline._member_removed,  # noqa: SLF001
+    journal.StaticMemberReplaced: JournalTimeline._static_replaced,  # noqa: SLF001
+    journal.RebalanceBegan: JournalTimeline._rebalance_began,  # noqa: SLF001
+    journal.JoinCompleted: JournalTimeline._join_completed,  # noqa: SLF001
+    journal.GenerationCompleted: JournalTimeline._generation_completed,  # noqa: SLF001
+    journal.GroupEmptied: JournalTimeline._group_emptied,  # noqa: SLF001
+    journal.GroupDeleted: JournalTimeline._group_gone,  # noqa: SLF001
+    journal.GroupExpired: JournalTimeline._group_gone,  # noqa: SLF001
+}
+
+
+def journal_history(
+    group_id: str, facts: Iterable[Any], after: GroupHistory | None = None
+) -> GroupHistory:
+    """The history of a group from its facts, in the order of the journal.
+
+    Args:
+        group_id: whose.
+        facts: what the journal has of it.
+        after: what is known from before the journal begins; not repeated in the answer.
+    """
+    timeline = JournalTimeline(group_id, after)
+    for fact in facts:
+        timeline.tell(fact)
+    return timeline.history()
+
+
+def _generation(fact: journal.GenerationCompleted) -> Generation:
+    return Generation(
+        fact.generation_id,
+        fact.at_ms,
+        fact.protocol_type,
+        fact.protocol_name,
+        fact.leader,
+        tuple(_member(each, fact.protocol_type) for each in fact.members),
+    )
+
+
+def _member(logged: journal.GenerationMember, protocol_type: str) -> Member:
+    topics: tuple[str, ...] | None = None
+    owned: tuple[TopicPartition, ...] = ()
+    assigned: tuple[TopicPartition, ...] = ()
+    if protocol_type == CONSUMER:
+        # Whatever a client put there is its own business; what can't be read is not known.
+        try:
+            subscription = decode_subscription(logged.subscription)
+            topics = tuple(subscription.topics)
+            owned = _partitions(subscription.owned_partitions)
+            if logged.assignment:
+                assigned = _partitions(decode_assignment(logged.assignment).assigned_partitions)
+        except MalformedFrame:
+            pass
+    return Member(
+        logged.member_id,
+        logged.group_instance_id,
+        logged.client_id,
+        logged.client_host,
+        topics,
+        owned,
+        assigned,
+        None if logged.joined_after_ms < 0 else logged.joined_after_ms,
+    )
+
+
+def _partitions(listed: Iterable[Any]) -> tuple[TopicPartition, ...]:
+    return tuple(
+        TopicPartition(each.topic, partition) for each in listed for partition in each.partitions
+    )

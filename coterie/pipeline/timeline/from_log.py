@@ -1,0 +1,234 @@
+"""A group's history from `__consumer_offsets` alone, as every real Kafka has it.
+
+The classic protocol logs a group when a rebalance is over and never when or why it began, so a
+beginning, its phases and the time without owners are not known here; what changed between two
+generations tells more or less surely why. A generation that was never completed is a gap in the
+numbers. A static member that comes back rewrites its generation with a new member id; that is no
+rebalance. Compaction leaves only the newest generation of each group: what is gone is gone.
+"""
+
+from collections.abc import Iterable
+
+from coordinator.assignors import TopicPartition
+from coterie.pipeline.timeline.holdings import Holdings, fewest_moves, moved_partitions
+from coterie.pipeline.timeline.model import (
+    Evidence,
+    Generation,
+    GroupHistory,
+    Member,
+    PartitionMove,
+    Rebalance,
+    Trigger,
+)
+from coterie.pipeline.timeline.sessions import Sessions
+
+JOIN = "join"
+GONE = "leave or expiry"
+CHANGED_MEMBERS = "members changed"
+CHANGED_SUBSCRIPTION = "rejoin with changed subscription"
+CHANGED_TOPICS = "topic metadata change"
+REJOIN = "leader rejoin"
+# The second half of a cooperative rebalance follows the first at once; a member that is busy may
+# take as long as its rebalance timeout, five minutes by default.
+SECOND_HALF_WITHIN_MS = 300_000
+
+
+def log_history(group_id: str, logged: Iterable[Generation | None]) -> GroupHistory:
+    """The history of a group from its logged generations.
+
+    Args:
+        group_id: whose.
+        logged: in the order of the log; without members: Empty; None: the group's tombstone.
+    """
+    history = _LogTimeline(group_id)
+    for generation in logged:
+        history.add(generation)
+    return history.result()
+
+
+class _LogTimeline:
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.holdings = Holdings(group_id)
+        self.sessions = Sessions(group_id)
+        self.generations: list[Generation] = []
+        self.rebalances: list[Rebalance] = []
+        self.moves: list[PartitionMove] = []
+        self.current: Generation | None = None
+        # Who had what before the last rebalance, for the second half of a cooperative one.
+        self.before: dict[TopicPartition, str] = {}
+
+    def add(self, generation: Generation | None) -> None:
+        if generation is None:
+            self._end(self.current.completed_ms if self.current else 0)
+            self.current = None
+        elif self.current is not None and generation.generation == self.current.generation:
+            self._rewritten(self.current, generation)
+        else:
+            self._completed(self.current, generation)
+
+    def result(self) -> GroupHistory:
+        return GroupHistory(
+            self.group_id,
+            self.generations,
+            self.rebalances,
+            self.moves,
+            self.holdings.intervals + self.holdings.open_intervals(),
+            self.sessions.all(),
+        )
+
+    def _end(self, at_ms: int) -> None:
+        for partition in list(self.holdings.owners):
+            self.holdings.lose(partition, at_ms)
+        self.holdings.forget_lost()
+
+    def _rewritten(self, before: Generation, generation: Generation) -> None:
+        """The same generation again: a static member goes by another id, and nothing moves."""
+        known = {member.key: member.member_id for member in before.members}
+        for member in generation.members:
+            if known.get(member.key, member.member_id) != member.member_id:
+                at_ms = generation.completed_ms
+                self.sessions.replaced(
+                    member.key, member.member_id, member.client_id, member.client_host, at_ms
+                )
+        self.current = generation
+        if self.generations and self.generations[-1].generation == generation.generation:
+            self.generations[-1] = generation
+
+    def _completed(self, before: Generation | None, generation: Generation) -> None:
+        at_ms = generation.completed_ms
+        keys_before = {member.key for member in before.members} if before else set()
+        keys = {member.key for member in generation.members}
+        for key in sorted(keys_before - keys):
+            self.sessions.left(key, at_ms, GONE)
+        for member in generation.members:
+            self.sessions.seen(member, at_ms)
+        second_half = before is not None and self._is_second_half(before, generation)
+        if not second_half:
+            self.before = dict(self.holdings.owners)
+        # Only a second half tells when a partition was given up: with the first one.
+        gaps = self.holdings.gain(generation, None)
+        if not generation.members:
+            self._end(at_ms)
+        known = [gap_ms for gap_ms in gaps.values() if gap_ms is not None]
+        if second_half:
+            unowned_ms = sum(known)
+        else:
+            gaps = dict.fromkeys(gaps)
+            unowned_ms = None
+        self._add_moves(before, generation, gaps)
+        rebalance = self._rebalance(before, generation, unowned_ms)
+        if second_half:
+            first = self.rebalances.pop()
+            rebalance = rebalance._replace(
+                from_generation=first.from_generation,
+                generations=first.generations + 1,
+                skipped_generations=first.skipped_generations + rebalance.skipped_generations,
+                started_ms=None,
+                trigger=first.trigger,
+                joined=first.joined,
+                left=first.left,
+                evidence=first.evidence,
+            )
+        self.rebalances.append(rebalance)
+        if generation.members:
+            self.generations.append(generation)
+        self.current = generation
+
+    def _is_second_half(self, before: Generation, generation: Generation) -> bool:
+        """Whether this generation gives out what the one before it took away (KIP-429)."""
+        if not (before.is_cooperative and generation.is_cooperative and self.rebalances):
+            return False
+        same = {each.key for each in before.members} == {each.key for each in generation.members}
+        soon = generation.completed_ms - before.completed_ms <= SECOND_HALF_WITHIN_MS
+        given = set(generation.owners) - set(before.owners)
+        taken = set(self.before) - set(before.owners)
+        return same and soon and bool(given) and given <= taken
+
+    def _rebalance(
+        self, before: Generation | None, generation: Generation, unowned_ms: int | None
+    ) -> Rebalance:
+        after = generation.owners
+        keys_before = {member.key for member in before.members} if before else set()
+        keys = {member.key for member in generation.members}
+        trigger, evidence = _trigger(before, generation)
+        number = generation.generation
+        return Rebalance(
+            group_id=self.group_id,
+            protocol=generation.protocol,
+            from_generation=before.generation if before else None,
+            to_generation=number,
+            generations=1,
+            skipped_generations=max(0, number - before.generation - 1) if before else 0,
+            started_ms=None,
+            completed_ms=generation.completed_ms,
+            join_ms=None,
+            sync_ms=None,
+            initial_delay_ms=None,
+            unowned_partition_ms=unowned_ms,
+            trigger=trigger,
+            joined=tuple(sorted(keys - keys_before)),
+            left=tuple(sorted(keys_before - keys)),
+            replaced=(),
+            members=len(generation.members),
+            partitions=len(after),
+            moved=len(moved_partitions(self.before, after)),
+            moved_min=fewest_moves(self.before, generation) if generation.members else 0,
+            evidence=evidence,
+        )
+
+    def _add_moves(
+        self,
+        before: Generation | None,
+        generation: Generation,
+        gaps: dict[TopicPartition, int | None],
+    ) -> None:
+        after = generation.owners
+        self.moves += [
+            PartitionMove(
+                self.group_id,
+                *partition,
+                before.generation if before else None,
+                generation.generation,
+                self.before.get(partition),
+                after[partition],
+                generation.completed_ms,
+                gap_ms,
+            )
+            for partition, gap_ms in sorted(gaps.items())
+            if self.before.get(partition) != after[partition]
+        ]
+
+
+def _trigger(before: Generation | None, generation: Generation) -> tuple[Trigger, Evidence]:
+    """Why a generation came about, as far as it can be told from what changed."""
+    was = {member.key: member for member in before.members} if before else {}
+    now = {member.key: member for member in generation.members}
+    joined = [member for key, member in now.items() if key not in was]
+    left = [member for key, member in was.items() if key not in now]
+    if joined and left:
+        return Trigger(CHANGED_MEMBERS), Evidence.INFERRED
+    if joined:
+        return _by(JOIN, joined), Evidence.LOG
+    if left:
+        return _by(GONE, left), Evidence.LOG
+    changed = [
+        member for key, member in now.items() if _subscription(member) != _subscription(was[key])
+    ]
+    if changed:
+        return _by(CHANGED_SUBSCRIPTION, changed), Evidence.LOG
+    if before and set(before.owners) != set(generation.owners):
+        return Trigger(CHANGED_TOPICS), Evidence.INFERRED
+    return Trigger(REJOIN), Evidence.INFERRED
+
+
+def _subscription(member: Member) -> frozenset[str] | None:
+    return None if member.topics is None else frozenset(member.topics)
+
+
+def _by(cause: str, members: list[Member]) -> Trigger:
+    """A trigger; with one member it can only have been that one."""
+    if len(members) > 1:
+        return Trigger(cause)
+    (member,) = members
+    return Trigger(cause, member.key, member.member_id, member.client_id, member.client_host)

@@ -1,0 +1,135 @@
+"""Short ways to write down what a coordinator's journal has."""
+
+from typing import Any
+
+from coordinator.assignors import TopicPartition
+from coterie.pipeline.timeline.model import Generation, Member
+from protocol.messages import consumer_protocol as consumer
+from protocol.messages import journal_records as journal
+
+HOST = "/127.0.0.1"
+
+
+def partitions(text: str) -> tuple[TopicPartition, ...]:
+    """`a-0 a-1` as partitions."""
+    pairs = (each.rsplit("-", 1) for each in text.split())
+    return tuple(TopicPartition(topic, int(number)) for topic, number in pairs)
+
+
+def _listed(text: str) -> list[consumer.TopicPartition]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions(text):
+        topics.setdefault(topic, []).append(partition)
+    return [consumer.TopicPartition(topic=name, partitions=each) for name, each in topics.items()]
+
+
+def member_of(
+    name: str, assigned: str = "", *, after: int = 0, owned: str = "", instance: str | None = None
+) -> journal.GenerationMember:
+    """A member of a completed generation that rejoined `after` milliseconds."""
+    subscription = consumer.ConsumerProtocolSubscription(
+        topics=["a"], owned_partitions=_listed(owned)
+    )
+    assignment = consumer.ConsumerProtocolAssignment(assigned_partitions=_listed(assigned))
+    return journal.GenerationMember(
+        member_id=name,
+        group_instance_id=instance,
+        client_id=f"client-{name}",
+        client_host=HOST,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=60_000,
+        joined_after_ms=after,
+        subscription=consumer.encode_subscription(subscription),
+        assignment=consumer.encode_assignment(assignment),
+    )
+
+
+def began(at_ms: int, cause: str, by: str | None, generation: int, **fields: Any) -> Any:
+    return journal.RebalanceBegan(
+        at_ms=at_ms,
+        cause=cause,
+        previous_state=fields.pop("state", "Stable"),
+        generation_id=generation,
+        member_count=fields.pop("members", 1),
+        timeout_ms=60_000,
+        member_id=by,
+        client_id=by and f"client-{by}",
+        client_host=by and HOST,
+        **fields,
+    )
+
+
+def joined(at_ms: int, name: str, instance: str | None = None) -> Any:
+    return journal.MemberJoined(
+        at_ms=at_ms,
+        member_id=name,
+        group_instance_id=instance,
+        client_id=f"client-{name}",
+        client_host=HOST,
+        state="Stable",
+        generation_id=0,
+        member_count=1,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=60_000,
+        protocols=["range"],
+    )
+
+
+def removed(at_ms: int, name: str, cause: str, instance: str | None = None) -> Any:
+    return journal.MemberRemoved(
+        at_ms=at_ms,
+        cause=cause,
+        member_id=name,
+        group_instance_id=instance,
+        client_id=f"client-{name}",
+        client_host=HOST,
+        state="Stable",
+        generation_id=0,
+        member_count=1,
+        was_leader=False,
+        session_timeout_ms=10_000,
+    )
+
+
+def join_done(at_ms: int, generation: int, began_ms: int) -> Any:
+    return journal.JoinCompleted(
+        at_ms=at_ms,
+        generation_id=generation,
+        protocol_type="consumer",
+        protocol_name="range",
+        leader="one",
+        member_count=1,
+        began_ms=began_ms,
+        join_ms=at_ms - began_ms,
+        ended_by="all joined",
+    )
+
+
+def completed(
+    at_ms: int,
+    generation: int,
+    began_ms: int,
+    *members: journal.GenerationMember,
+    protocol: str = "range",
+    sync_ms: int = 10,
+) -> Any:
+    return journal.GenerationCompleted(
+        at_ms=at_ms,
+        generation_id=generation,
+        protocol_type="consumer",
+        protocol_name=protocol,
+        leader=members[0].member_id,
+        began_ms=began_ms,
+        join_ms=at_ms - began_ms - sync_ms,
+        sync_ms=sync_ms,
+        members=list(members),
+    )
+
+
+def logged(generation: int, at_ms: int, protocol: str = "range", **assigned: str) -> Generation:
+    """A generation as the group log has it; members by name, `name__id` for another member id."""
+    members = tuple(
+        Member(name, None, f"client-{name}", HOST, ("a",), (), partitions(given))
+        for name, given in assigned.items()
+    )
+    return Generation(generation, at_ms, "consumer", protocol, None, members)

@@ -1,0 +1,235 @@
+"""The history of a group from its journal: hand-made facts, one rule a test."""
+
+from coterie.pipeline.timeline.from_journal import journal_history
+from coterie.pipeline.timeline.model import Evidence, GroupHistory, Rebalance
+from protocol.messages import journal_records as journal
+from tests.pipeline.timeline.facts import (
+    began,
+    completed,
+    join_done,
+    joined,
+    member_of,
+    partitions,
+    removed,
+)
+
+# Member one forms the group at 0 and has both partitions from 100 on.
+FIRST = (
+    joined(0, "one"),
+    began(0, "join", "one", 0, state="Empty", initial_delay_ms=50),
+    join_done(90, 1, 0),
+    completed(100, 1, 0, member_of("one", "a-0 a-1")),
+)
+
+
+def history(*facts: object) -> GroupHistory:
+    return journal_history("g", facts)
+
+
+def last(found: GroupHistory) -> Rebalance:
+    return found.rebalances[-1]
+
+
+def test_a_groups_first_rebalance_counts_from_its_beginning() -> None:
+    rebalance = last(history(*FIRST))
+    assert (rebalance.from_generation, rebalance.to_generation) == (None, 1)
+    assert (rebalance.started_ms, rebalance.completed_ms) == (0, 100)
+    assert (rebalance.join_ms, rebalance.sync_ms, rebalance.initial_delay_ms) == (90, 10, 50)
+    assert rebalance.trigger[:4] == ("join", "one", "one", "client-one")
+    assert rebalance.joined == ("one",)
+    assert rebalance.unowned_partition_ms == 200
+    assert (rebalance.members, rebalance.partitions, rebalance.moved) == (1, 2, 0)
+    assert rebalance.evidence is Evidence.JOURNAL
+
+
+def test_an_eager_member_has_nothing_from_its_rejoin_on() -> None:
+    found = history(
+        *FIRST,
+        joined(1000, "two"),
+        began(1000, "join", "two", 1),
+        join_done(1400, 2, 1000),
+        completed(1500, 2, 1000, member_of("one", "a-0", after=400), member_of("two", "a-1")),
+    )
+    rebalance = last(found)
+    assert rebalance.unowned_partition_ms == 2 * 100
+    assert (rebalance.moved, rebalance.moved_min, rebalance.excess_moved) == (1, 1, 0)
+    move = found.moves[-1]
+    assert (move.from_member_key, move.to_member_key, move.gap_ms) == ("one", "two", 100)
+    held = [(each.partition, each.member_key, each.from_ms, each.to_ms) for each in found.ownership]
+    assert sorted(held, key=lambda each: (each[2], each[0])) == [
+        (0, "one", 100, 1400),
+        (1, "one", 100, 1400),
+        (0, "one", 1500, None),
+        (1, "two", 1500, None),
+    ]
+
+
+def test_an_expired_members_partitions_are_without_owner_until_they_are_given_again() -> None:
+    found = history(
+        *FIRST,
+        joined(1000, "two"),
+        began(1000, "join", "two", 1),
+        completed(1100, 2, 1000, member_of("one", "a-0", after=50), member_of("two", "a-1")),
+        removed(9000, "two", "session expiry"),
+        began(9000, "session expiry", "two", 2),
+        completed(9300, 3, 9000, member_of("one", "a-0 a-1", after=200)),
+    )
+    rebalance = last(found)
+    assert rebalance.trigger[:2] == ("session expiry", "two")
+    assert rebalance.left == ("two",)
+    # a-1 for 300 ms, a-0 for the 100 after its owner rejoined.
+    assert rebalance.unowned_partition_ms == 400
+    assert (rebalance.moved, rebalance.moved_min) == (1, 1)
+    session = next(each for each in found.sessions if each.member_key == "two")
+    assert (session.exit_kind, session.last_seen_ms) == ("session expiry", 9000)
+    assert session.rebalances_caused == 2
+
+
+def test_the_two_generations_of_a_cooperative_rebalance_are_one() -> None:
+    """The seed's story: two comes, one keeps reading two of three partitions all the time."""
+    found = history(
+        joined(0, "one"),
+        began(0, "join", "one", 8, state="Empty"),
+        completed(100, 9, 0, member_of("one", "a-0 a-1 a-2"), protocol="cooperative-sticky"),
+        joined(3000, "two"),
+        began(3000, "join", "two", 9),
+        completed(
+            4000,
+            10,
+            3000,
+            member_of("one", "a-1 a-2", after=900, owned="a-0 a-1 a-2"),
+            member_of("two"),
+            protocol="cooperative-sticky",
+        ),
+        began(
+            4200,
+            "rejoin with changed subscription",
+            "one",
+            10,
+            subscription_change="owned partitions",
+        ),
+        completed(
+            4500,
+            11,
+            4200,
+            member_of("one", "a-1 a-2", after=5, owned="a-1 a-2"),
+            member_of("two", "a-0", after=200),
+            protocol="cooperative-sticky",
+        ),
+    )
+    assert len(found.rebalances) == 2
+    rebalance = last(found)
+    assert (rebalance.from_generation, rebalance.to_generation) == (9, 11)
+    assert (rebalance.generations, rebalance.skipped_generations) == (2, 0)
+    assert (rebalance.started_ms, rebalance.completed_ms) == (3000, 4500)
+    assert rebalance.trigger[:2] == ("join", "two")
+    assert rebalance.unowned_partition_ms == 500
+    assert (rebalance.moved, rebalance.moved_min) == (1, 1)
+    kept = [each for each in found.ownership if each.member_key == "one" and each.to_ms is None]
+    assert [each.partition for each in kept] == [1, 2]
+
+
+def test_a_static_member_that_comes_back_moves_nothing() -> None:
+    found = history(
+        joined(0, "m1", "i1"),
+        began(0, "join", "m1", 0, state="Empty", group_instance_id="i1"),
+        completed(100, 1, 0, member_of("m1", "a-0", instance="i1")),
+        journal.StaticMemberReplaced(
+            at_ms=500,
+            group_instance_id="i1",
+            member_id="m2",
+            old_member_id="m1",
+            client_id="c",
+            client_host="/h",
+            generation_id=1,
+            state="Stable",
+            rebalances=False,
+        ),
+    )
+    assert len(found.rebalances) == 1
+    assert [(each.member_id, each.exit_kind) for each in found.sessions] == [
+        ("m1", "replaced"),
+        ("m2", None),
+    ]
+    assert [each.to_ms for each in found.ownership] == [None]
+
+
+def test_a_generation_that_was_cut_short_is_skipped_and_keeps_its_cause() -> None:
+    found = history(
+        *FIRST,
+        joined(1000, "two"),
+        began(1000, "join", "two", 1),
+        join_done(1200, 2, 1000),
+        joined(1300, "three"),
+        began(1300, "join", "three", 2, state="CompletingRebalance"),
+        join_done(1500, 3, 1300),
+        completed(1600, 3, 1300, member_of("one", "a-0", after=1), member_of("two", "a-1")),
+    )
+    rebalance = last(found)
+    assert len(found.rebalances) == 2
+    assert (rebalance.generations, rebalance.skipped_generations) == (1, 1)
+    assert rebalance.trigger.member_key == "two"
+    assert rebalance.joined == ("two", "three")
+    assert rebalance.join_ms == 200 + 200
+
+
+def test_the_last_member_leaves_an_empty_group() -> None:
+    found = history(
+        *FIRST,
+        removed(2000, "one", "leave"),
+        began(2000, "leave", "one", 1, members=0),
+        journal.GroupEmptied(at_ms=2000, generation_id=2, began_ms=2000, join_ms=0),
+    )
+    rebalance = last(found)
+    assert (rebalance.to_generation, rebalance.members, rebalance.partitions) == (2, 0, 0)
+    assert rebalance.unowned_partition_ms == 0
+    assert all(each.to_ms == 2000 for each in found.ownership)
+
+
+def test_an_unbalanced_assignment_moves_more_than_it_must() -> None:
+    """Range gives everything anew; sticky would have moved one."""
+    before = (
+        joined(0, "b"),
+        began(0, "join", "b", 0, state="Empty"),
+        completed(100, 1, 0, member_of("b", "a-0 a-1"), member_of("c", "a-2 a-3")),
+    )
+    found = history(
+        *before,
+        joined(1000, "a"),
+        began(1000, "join", "a", 1),
+        completed(
+            1200, 2, 1000, member_of("a", "a-0 a-1"), member_of("b", "a-2"), member_of("c", "a-3")
+        ),
+    )
+    rebalance = last(found)
+    assert (rebalance.moved, rebalance.moved_min, rebalance.excess_moved) == (3, 1, 2)
+
+
+def test_a_journal_that_breaks_off_has_a_rebalance_without_an_end() -> None:
+    rebalance = last(history(*FIRST, began(5000, "leader rejoin", "one", 1)))
+    assert (rebalance.started_ms, rebalance.completed_ms, rebalance.duration_ms) == (
+        5000,
+        None,
+        None,
+    )
+    assert rebalance.to_generation is None
+
+
+def test_a_journal_whose_beginning_is_gone_takes_the_generation_as_it_is() -> None:
+    found = history(completed(700, 5, 600, member_of("one", "a-0")))
+    rebalance = last(found)
+    assert rebalance.trigger.cause == "unknown"
+    assert (rebalance.started_ms, rebalance.completed_ms) == (600, 700)
+    assert found.generations[0].owners == {partitions("a-0")[0]: "one"}
+
+
+def test_a_deleted_group_begins_anew() -> None:
+    found = history(
+        *FIRST,
+        journal.GroupDeleted(at_ms=3000, generation_id=1),
+        joined(4000, "x"),
+        began(4000, "join", "x", 0, state="Empty"),
+        completed(4100, 1, 4000, member_of("x", "a-0")),
+    )
+    assert last(found).from_generation is None
+    assert last(found).moved == 0

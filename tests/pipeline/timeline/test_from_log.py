@@ -1,0 +1,102 @@
+"""The history of a group from its logged generations alone, and from both sources together."""
+
+import pytest
+
+from coterie.pipeline.timeline.combined import group_history
+from coterie.pipeline.timeline.from_log import log_history
+from coterie.pipeline.timeline.model import Evidence, Generation, Member
+from tests.pipeline.timeline.facts import began, completed, joined, logged, member_of, partitions
+
+
+def test_what_the_log_does_not_tell_is_unknown_and_not_zero() -> None:
+    found = log_history("g", [logged(1, 100, one="a-0 a-1"), logged(2, 900, one="a-0", two="a-1")])
+    rebalance = found.rebalances[-1]
+    assert (rebalance.started_ms, rebalance.duration_ms, rebalance.join_ms) == (None, None, None)
+    assert rebalance.unowned_partition_ms is None
+    assert rebalance.completed_ms == 900
+    assert (rebalance.moved, rebalance.moved_min) == (1, 1)
+    assert found.moves[-1].gap_ms is None
+
+
+@pytest.mark.parametrize(
+    ("after", "cause", "by", "evidence"),
+    [
+        ({"one": "a-0", "two": "a-1"}, "join", "two", Evidence.LOG),
+        ({"two": "a-0 a-1"}, "members changed", None, Evidence.INFERRED),
+        ({"one": "a-1", "b": "", "c": ""}, "join", None, Evidence.LOG),
+        ({"one": "a-0 a-1 a-2"}, "topic metadata change", None, Evidence.INFERRED),
+        ({"one": "a-0 a-1"}, "leader rejoin", None, Evidence.INFERRED),
+        ({}, "leave or expiry", "one", Evidence.LOG),
+    ],
+)
+def test_what_changed_tells_why(
+    after: dict[str, str], cause: str, by: str | None, evidence: Evidence
+) -> None:
+    found = log_history("g", [logged(1, 100, one="a-0 a-1"), logged(2, 900, **after)])
+    rebalance = found.rebalances[-1]
+    assert (rebalance.trigger.cause, rebalance.trigger.member_key) == (cause, by)
+    assert rebalance.evidence is evidence
+
+
+def test_numbers_that_were_never_completed_are_skipped() -> None:
+    found = log_history("g", [logged(10, 100, one="a-0"), logged(12, 200, one="a-0", two="")])
+    assert found.rebalances[-1].skipped_generations == 1
+
+
+def test_the_second_half_of_a_cooperative_rebalance_is_joined_to_the_first() -> None:
+    sticky = "cooperative-sticky"
+    found = log_history(
+        "g",
+        [
+            logged(9, 100, sticky, one="a-0 a-1 a-2"),
+            logged(10, 4000, sticky, one="a-1 a-2", two=""),
+            logged(11, 4500, sticky, one="a-1 a-2", two="a-0"),
+        ],
+    )
+    assert len(found.rebalances) == 2
+    rebalance = found.rebalances[-1]
+    assert (rebalance.from_generation, rebalance.to_generation, rebalance.generations) == (9, 11, 2)
+    assert (rebalance.trigger.cause, rebalance.trigger.member_key) == ("join", "two")
+    # Given up with the first half, given out with the second.
+    assert rebalance.unowned_partition_ms == 500
+    assert (rebalance.moved, rebalance.moved_min) == (1, 1)
+
+
+def test_a_static_member_that_rewrites_its_generation_is_no_rebalance() -> None:
+    def static(member_id: str) -> Generation:
+        member = Member(member_id, "i1", "c", "/h", ("a",), (), partitions("a-0"))
+        return Generation(4, 100, "consumer", "range", member_id, (member,))
+
+    found = log_history("g", [static("m1"), static("m2"), static("m3")])
+    assert len(found.rebalances) == 1
+    assert not found.moves[1:]
+    assert [each.member_id for each in found.sessions] == ["m1", "m2", "m3"]
+
+
+def test_a_tombstone_ends_the_group() -> None:
+    found = log_history("g", [logged(1, 100, one="a-0"), None, logged(1, 900, one="a-0")])
+    assert [each.from_generation for each in found.rebalances] == [None, None]
+    assert [each.to_ms for each in found.ownership] == [100, None]
+
+
+def test_the_journal_goes_on_where_the_log_was() -> None:
+    facts = [
+        joined(1000, "two"),
+        began(1000, "join", "two", 3),
+        completed(1200, 4, 1000, member_of("one", "a-0", after=100), member_of("two", "a-1")),
+    ]
+    log = [
+        logged(2, 100, zero="a-0 a-1"),
+        logged(3, 500, one="a-0 a-1"),
+        logged(4, 1200, one="a-0", two="a-1"),
+    ]
+    found = group_history("g", facts, log)
+    assert [(each.to_generation, each.evidence) for each in found.rebalances] == [
+        (2, Evidence.LOG),
+        (3, Evidence.INFERRED),
+        (4, Evidence.JOURNAL),
+    ]
+    last = found.rebalances[-1]
+    assert (last.from_generation, last.moved, last.unowned_partition_ms) == (3, 1, 200)
+    sessions = [(each.member_key, each.first_seen_ms, each.last_seen_ms) for each in found.sessions]
+    assert sessions == [("zero", 100, 500), ("one", 500, None), ("two", 1000, None)]

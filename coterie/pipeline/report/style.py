@@ -20,7 +20,8 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th { text-align: left; color: var(--soft); font-weight: 600; font-size: 12px;
   border-bottom: 1px solid var(--line); padding: 4px 10px 4px 0 }
 td { border-bottom: 1px solid var(--line); padding: 4px 10px 4px 0; vertical-align: top }
-td.n, th.n { text-align: right; white-space: nowrap } .scroll { overflow-x: auto; max-height: 420px; overflow-y: auto }
+td.n, th.n { text-align: right; white-space: nowrap }
+.scroll { overflow-x: auto; max-height: 420px; overflow-y: auto }
 .scroll th { position: sticky; top: 0; background: var(--back) }
 .critical { color: var(--alarm); font-weight: 600 } .warning { color: var(--warn) }
 .wide { overflow-x: auto } .charts { display: flex; flex-wrap: wrap; gap: 16px }

@@ -59,13 +59,34 @@ class Holdings:
             if after.get(partition) != owner:
                 self.lose(partition, at_ms)
         for partition, owner in after.items():
-            if self.owners.get(partition) == owner:
-                continue
-            lost_ms = self._lost_ms.pop(partition, started_ms)
-            gaps[partition] = None if lost_ms is None else max(0, at_ms - lost_ms)
-            self.owners[partition] = owner
-            self._since[partition] = (at_ms, generation.generation)
+            if self.owners.get(partition) != owner:
+                gaps[partition] = self.take(
+                    partition, owner, generation.generation, at_ms, started_ms
+                )
         return gaps
+
+    def take(
+        self,
+        partition: TopicPartition,
+        member_key: str,
+        generation: int,
+        at_ms: int,
+        started_ms: int | None,
+    ) -> int | None:
+        """A member has a partition from now on; how long nobody had it, None where not known.
+
+        Args:
+            partition: which; nobody has it, or its owner loses it now.
+            member_key: whose it is.
+            generation: in which it was given.
+            at_ms: now.
+            started_ms: since when it is waited for if it never had an owner.
+        """
+        self.lose(partition, at_ms)
+        lost_ms = self._lost_ms.pop(partition, started_ms)
+        self.owners[partition] = member_key
+        self._since[partition] = (at_ms, generation)
+        return None if lost_ms is None else max(0, at_ms - lost_ms)
 
     def forget_lost(self) -> None:
         """Nobody waits for what has no owner: the group is empty, or reads it no more."""

@@ -1,0 +1,263 @@
+"""An output directory: tables of Parquet files, and a manifest that says which of them count.
+
+    OUTPUT/manifest.json               versions, inputs, how far each was read, every run
+    OUTPUT/<table>/part=<run>/*.parquet
+
+A run writes its parts into hidden directories, renames them, and replaces the manifest; only then
+do they count. What a killed run leaves is removed when the directory is opened next, so any reader
+of Parquet that is pointed at a table finds whole files, and each row once.
+
+Bronze tables grow by a part a run; silver and gold are worked out anew from them and replaced.
+
+Invariants: one holder writes (a lock file); no name begins with an underscore (Spark would pass it
+over); a table's parts are those of the manifest.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from coterie.pipeline.schemas import spark_schema
+from coterie.pipeline.tables import BRONZE, TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MANIFEST = "manifest.json"
+_LOCK = ".lock"
+_VERSION = 1
+_PART = "part="
+# Runs that the manifest goes on telling about.
+_REMEMBERED_RUNS = 200
+
+
+class StoreError(Exception):
+    """The directory can't be used; the text tells people why and what to do."""
+
+
+class Store:
+    """The tables of one output directory."""
+
+    def __init__(self, path: str, manifest: dict[str, Any]) -> None:
+        """Use `Store.open` or `Store.reading`."""
+        self.path = path
+        self._manifest = manifest
+        self._written: dict[str, dict[str, Any]] = {}
+
+    @classmethod
+    def reading(cls, path: str) -> "Store":
+        """A directory that a run has written, to read from.
+
+        Raises:
+            StoreError: there is no manifest, or one of a later release.
+        """
+        manifest = _read_manifest(path)
+        if manifest is None:
+            raise StoreError(
+                f"{path} has no {MANIFEST}: give the --output of `coterie pipeline run`, which"
+                " makes it"
+            )
+        return cls(path, manifest)
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: str) -> "Iterator[Store]":
+        """A directory to write to, made if it is missing, and held until the end of the block.
+
+        Raises:
+            StoreError: another run holds it, it can't be written, or it belongs to others.
+        """
+        try:
+            os.makedirs(path, exist_ok=True)
+            lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise StoreError(f"{path} can't be written: {error.strerror}") from None
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise StoreError(
+                    f"{path} is in use by another run of `coterie pipeline`; wait for it, or give"
+                    " another --output"
+                ) from None
+            manifest = _read_manifest(path)
+            if manifest is None:
+                _check_empty(path)
+                manifest = {
+                    "version": _VERSION,
+                    "next_run": 0,
+                    "inputs": {},
+                    "tables": {},
+                    "runs": [],
+                }
+            store = cls(path, manifest)
+            store._remove_leftovers()
+            yield store
+        finally:
+            os.close(lock)
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    @property
+    def inputs(self) -> list[str]:
+        """What has been read, in the order of its first reading."""
+        return list(self._manifest["inputs"])
+
+    @property
+    def runs(self) -> list[dict[str, Any]]:
+        """What each run did, the newest last."""
+        return list(self._manifest["runs"])
+
+    def position(self, source: str) -> dict[int, int]:
+        """The next log offset to read of an input, by log partition."""
+        stored = self._manifest["inputs"].get(source, {})
+        return {int(partition): offset for partition, offset in stored.items()}
+
+    def rows(self, table: str) -> int:
+        """How many rows a table has."""
+        return sum(part["rows"] for part in self._parts(table).values())
+
+    def files(self, table: str) -> list[str]:
+        """The Parquet files of a table, for readers other than Spark."""
+        return [
+            os.path.join(directory, name)
+            for directory in self._directories(table)
+            for name in sorted(os.listdir(directory))
+            if name.endswith(".parquet")
+        ]
+
+    def read(self, spark: "SparkSession", table: str) -> "DataFrame":
+        """A table; empty where nothing was written yet."""
+        schema = spark_schema(TABLES[table].schema)
+        directories = self._directories(table)
+        if not directories:
+            return spark.createDataFrame([], schema)
+        return spark.read.schema(schema).parquet(*directories)
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def write(self, table: str, frame: "DataFrame") -> int:
+        """Write one part of a table; it counts after `commit`. Returns its number of rows."""
+        schema = TABLES[table].schema
+        name = self._part_name()
+        hidden = os.path.join(self.path, table, f".{name}")
+        shutil.rmtree(hidden, ignore_errors=True)
+        frame.select(*schema.names).write.mode("overwrite").parquet(hidden)
+        self._tidy(hidden)
+        directory = os.path.join(self.path, table, name)
+        os.rename(hidden, directory)
+        part = _measured(directory)
+        self._written[table] = {name: part}
+        rows: int = part["rows"]
+        return rows
+
+    def commit(self, positions: Mapping[str, Mapping[int, int]], report: Mapping[str, Any]) -> None:
+        """Let everything written since the last commit count, all at once.
+
+        Args:
+            positions: by input and log partition the next log offset to read.
+            report: about the run, for the manifest.
+        """
+        manifest = json.loads(json.dumps(self._manifest))
+        replaced: list[str] = []
+        for table, part in self._written.items():
+            before = manifest["tables"].get(table, {})
+            if TABLES[table].level == BRONZE:
+                part = {**before, **part}
+            else:
+                replaced += [os.path.join(self.path, table, name) for name in before]
+            manifest["tables"][table] = part
+        for source, offsets in positions.items():
+            known = manifest["inputs"].setdefault(source, {})
+            known.update({str(partition): offset for partition, offset in offsets.items()})
+        manifest["runs"] = [*manifest["runs"], dict(report)][-_REMEMBERED_RUNS:]
+        manifest["next_run"] += 1
+        _replace(os.path.join(self.path, MANIFEST), json.dumps(manifest, indent=1) + "\n")
+        self._manifest = manifest
+        self._written = {}
+        for directory in replaced:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _parts(self, table: str) -> dict[str, Any]:
+        parts: dict[str, Any] = self._manifest["tables"].get(table, {})
+        return parts
+
+    def _directories(self, table: str) -> list[str]:
+        """Where a table's parts are, those of the run that is under way included."""
+        names = list(self._parts(table))
+        if table in self._written:
+            new = list(self._written[table])
+            names = names + new if TABLES[table].level == BRONZE else new
+        return [os.path.join(self.path, table, name) for name in names]
+
+    def _part_name(self) -> str:
+        return f"{_PART}{self._manifest['next_run']:06d}"
+
+    def _remove_leftovers(self) -> None:
+        """Remove what a run left that did not come to its commit."""
+        for table in TABLES:
+            directory = os.path.join(self.path, table)
+            known = self._parts(table)
+            names = os.listdir(directory) if os.path.isdir(directory) else []
+            for name in names:
+                if name not in known and name.lstrip(".").startswith(_PART):
+                    shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
+
+    def _tidy(self, directory: str) -> None:
+        """Remove what Spark writes beside the data: its marks of success and its checksums."""
+        for name in os.listdir(directory):
+            if not name.endswith(".parquet") or name.startswith("."):
+                os.remove(os.path.join(directory, name))
+
+
+def _measured(directory: str) -> dict[str, int]:
+    """Rows and bytes of the Parquet files in a directory, from their footers."""
+    import pyarrow.parquet as pq
+
+    rows = size_bytes = 0
+    for name in os.listdir(directory):
+        path = os.path.join(directory, name)
+        rows += pq.read_metadata(path).num_rows
+        size_bytes += os.path.getsize(path)
+    return {"rows": rows, "bytes": size_bytes}
+
+
+def _read_manifest(path: str) -> dict[str, Any] | None:
+    try:
+        with open(os.path.join(path, MANIFEST), encoding="utf-8") as file:
+            manifest: dict[str, Any] = json.load(file)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path}/{MANIFEST} can't be read: {error}") from None
+    if manifest.get("version") != _VERSION:
+        raise StoreError(
+            f"{path}/{MANIFEST} is of version {manifest.get('version')}, this is version"
+            f" {_VERSION}: give another --output, or use the release that wrote it"
+        )
+    return manifest
+
+
+def _check_empty(path: str) -> None:
+    """Refuse a directory with others' files: tables would be written, and removed, among them."""
+    others = [name for name in os.listdir(path) if name != _LOCK]
+    if others:
+        raise StoreError(
+            f"{path} holds other files ({', '.join(sorted(others)[:3])}) and no {MANIFEST}: give a"
+            " directory of its own as --output"
+        )
+
+
+def _replace(path: str, text: str) -> None:
+    new = path + ".tmp"
+    with open(new, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)

@@ -1,0 +1,217 @@
+"""The tables that the pipeline writes: their columns, and what a row of each is.
+
+Bronze is what was read, as it was; silver is decoded and typed; gold answers questions. Times are
+microseconds of UTC; `_ms` are durations. What is not known is null, never 0: a real Kafka's log
+does not tell when a rebalance began, and nobody knows a lag without the log's end.
+"""
+
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from coterie.pipeline import schemas
+from coterie.pipeline.schemas import TIMESTAMP, list_of
+
+BRONZE, SILVER, GOLD = "bronze", "silver", "gold"
+
+
+class Table(NamedTuple):
+    """One table.
+
+    Attributes:
+        name: of its directory.
+        level: bronze, silver or gold.
+        about: what a row is.
+        schema: its columns.
+    """
+
+    name: str
+    level: str
+    about: str
+    schema: pa.Schema
+
+
+def _with_input(schema: pa.Schema) -> pa.Schema:
+    """A view's columns, and which input a row came from."""
+    return pa.schema([pa.field("input", pa.string()), *schema])
+
+
+_GROUP_EVENTS = pa.schema(
+    [
+        ("log_partition", pa.int32()),
+        ("log_offset", pa.int64()),
+        ("at_ts", TIMESTAMP),
+        ("group_id", pa.string()),
+        ("fact", pa.string()),
+        ("generation", pa.int32()),
+        ("member_key", pa.string()),
+        ("member_id", pa.string()),
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),
+        ("cause", pa.string()),
+        ("reason", pa.string()),
+        # The fact's other fields, as JSON.
+        ("detail", pa.string()),
+    ]
+)
+
+_REBALANCES = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("protocol", pa.string()),
+        ("from_generation", pa.int32()),
+        ("to_generation", pa.int32()),
+        ("generations", pa.int32()),
+        ("skipped_generations", pa.int32()),
+        ("started_ts", TIMESTAMP),
+        ("completed_ts", TIMESTAMP),
+        ("duration_ms", pa.int64()),
+        ("join_ms", pa.int64()),
+        ("sync_ms", pa.int64()),
+        ("initial_delay_ms", pa.int64()),
+        ("unowned_partition_ms", pa.int64()),
+        ("trigger", pa.string()),
+        ("trigger_member_key", pa.string()),
+        ("trigger_member_id", pa.string()),
+        ("trigger_client_id", pa.string()),
+        ("trigger_client_host", pa.string()),
+        ("trigger_reason", pa.string()),
+        ("subscription_change", pa.string()),
+        ("joined", list_of(pa.string())),
+        ("left", list_of(pa.string())),
+        ("replaced", list_of(pa.string())),
+        ("members", pa.int32()),
+        ("partitions", pa.int32()),
+        ("moved", pa.int32()),
+        ("moved_min", pa.int32()),
+        ("excess_moved", pa.int32()),
+        # journal, log or inferred: how the row is known.
+        ("evidence", pa.string()),
+    ]
+)
+
+_PARTITION_MOVES = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("from_generation", pa.int32()),
+        ("to_generation", pa.int32()),
+        ("from_member_key", pa.string()),
+        ("to_member_key", pa.string()),
+        ("at_ts", TIMESTAMP),
+        ("gap_ms", pa.int64()),
+        ("committed_at_handover", pa.int64()),
+    ]
+)
+
+_OWNERSHIP = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("member_key", pa.string()),
+        ("generation", pa.int32()),
+        ("from_ts", TIMESTAMP),
+        ("to_ts", TIMESTAMP),
+    ]
+)
+
+_MEMBER_SESSIONS = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("member_key", pa.string()),
+        ("member_id", pa.string()),
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),
+        ("first_seen_ts", TIMESTAMP),
+        ("last_seen_ts", TIMESTAMP),
+        ("exit_kind", pa.string()),
+        ("rebalances_caused", pa.int32()),
+    ]
+)
+
+_COMMIT_VELOCITY = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("window_start_ts", TIMESTAMP),
+        ("commits", pa.int64()),
+        ("advance", pa.int64()),
+        ("rewinds", pa.int64()),
+        ("last_offset", pa.int64()),
+    ]
+)
+
+_LAG = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("window_start_ts", TIMESTAMP),
+        ("committed_offset", pa.int64()),
+        ("log_end_offset", pa.int64()),
+        ("lag", pa.int64()),
+        ("time_lag_ms", pa.int64()),
+        ("stalled", pa.bool_()),
+    ]
+)
+
+_LOG_HEALTH = pa.schema(
+    [
+        ("input", pa.string()),
+        ("log_partition", pa.int32()),
+        ("segment_base", pa.int64()),
+        ("records", pa.int64()),
+        ("keys", pa.int64()),
+        ("duplicate_ratio", pa.float64()),
+        ("tombstones", pa.int64()),
+        ("batches", pa.int64()),
+        ("horizon_batches", pa.int64()),
+        ("quarantined", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("bytes", pa.int64()),
+    ]
+)
+
+_ANOMALIES = pa.schema(
+    [
+        ("rule", pa.string()),
+        ("severity", pa.string()),
+        ("group_id", pa.string()),
+        ("window_start_ts", TIMESTAMP),
+        ("window_end_ts", TIMESTAMP),
+        ("subject", pa.string()),
+        ("value", pa.float64()),
+        ("evidence", pa.string()),
+    ]
+)
+
+_GENERATIONS = pa.schema(
+    # A static member that came back rewrites its generation: the same number again.
+    [*schemas.GROUPS, pa.field("is_rewrite", pa.bool_())]
+)
+
+_ALL = (
+    Table(
+        "log_records", BRONZE, "a record of __consumer_offsets, as it is", _with_input(schemas.RAW)
+    ),
+    Table("journal_records", BRONZE, "a record of the journal, as it is", _with_input(schemas.RAW)),
+    Table("quarantine", BRONZE, "bytes that are no records", _with_input(schemas.QUARANTINE)),
+    Table("offset_commits", SILVER, "a committed offset, or its deletion", schemas.COMMITS),
+    Table("group_generations", SILVER, "a classic group as it was logged", _GENERATIONS),
+    Table("group_events", SILVER, "what happened to a group, by the journal", _GROUP_EVENTS),
+    Table("consumer_epochs", SILVER, "a record of a KIP-848 group", schemas.CONSUMER_EPOCHS),
+    Table("ownership", SILVER, "a partition in one member's hands", _OWNERSHIP),
+    Table("rebalances", GOLD, "a logical rebalance: why, whose doing, its cost", _REBALANCES),
+    Table("partition_moves", GOLD, "a partition that changed hands", _PARTITION_MOVES),
+    Table("member_sessions", GOLD, "a member from its coming to its going", _MEMBER_SESSIONS),
+    Table("commit_velocity_1m", GOLD, "a partition's commits in a minute", _COMMIT_VELOCITY),
+    Table("lag_1m", GOLD, "a partition's lag at the end of a minute", _LAG),
+    Table("log_health", GOLD, "a segment of the log", _LOG_HEALTH),
+    Table("anomalies", GOLD, "something conspicuous, by a rule", _ANOMALIES),
+)
+
+TABLES: dict[str, Table] = {table.name: table for table in _ALL}

@@ -30,7 +30,7 @@ JOIN = "join"
 LEAVE = "leave or expiry"
 CHANGED_SUBSCRIPTION = "rejoin with changed subscription"
 CHANGED_TOPICS = "topic metadata change"
-_STABLE = "stable"
+_STABLE = "Stable"
 
 
 class _Current(NamedTuple):

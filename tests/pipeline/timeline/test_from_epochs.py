@@ -1,0 +1,151 @@
+"""The history of a KIP-848 group from its records, as rows of the view `consumer_epochs`."""
+
+from typing import Any
+
+from coterie.pipeline.timeline.from_epochs import epochs_history
+from coterie.pipeline.timeline.model import Evidence
+
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+NAMES = {TOPIC_ID: "a"}
+
+
+def row(kind: str, at_ms: int, **fields: Any) -> dict[str, Any]:
+    empty = dict.fromkeys(("instance_id", "client_id", "client_host", "topics"))
+    return {"kind": kind, "record_ts": at_ms, "is_tombstone": False, **empty, **fields}
+
+
+def member(at_ms: int, name: str, *topics: str) -> dict[str, Any]:
+    return row("member", at_ms, member_id=name, client_id=f"c-{name}", topics=list(topics or "a"))
+
+
+def gone(at_ms: int, name: str) -> dict[str, Any]:
+    return row("member", at_ms, member_id=name, is_tombstone=True)
+
+
+def epoch(at_ms: int, number: int) -> dict[str, Any]:
+    return row("group", at_ms, group_epoch=number)
+
+
+def current(
+    at_ms: int, name: str, number: int, *partitions: int, revoking: tuple[int, ...] = ()
+) -> dict[str, Any]:
+    return row(
+        "current_member",
+        at_ms,
+        member_id=name,
+        member_epoch=number,
+        state="UnrevokedPartitions" if revoking else "Stable",
+        assigned=[{"topic_id": TOPIC_ID, "partition": each} for each in partitions],
+        pending_revocation=[{"topic_id": TOPIC_ID, "partition": each} for each in revoking],
+    )
+
+
+ONE_MEMBER = [member(0, "one"), epoch(0, 1), current(100, "one", 1, 0, 1)]
+
+
+def test_a_newcomer_gets_what_is_given_up_for_it() -> None:
+    found = epochs_history(
+        "g",
+        [
+            *ONE_MEMBER,
+            member(1000, "two"),
+            epoch(1000, 2),
+            current(1010, "two", 2),
+            current(1500, "one", 1, 0, revoking=(1,)),
+            current(1700, "one", 2, 0),
+            current(1900, "two", 2, 0 + 1),
+        ],
+        NAMES,
+    )
+    first, second = found.rebalances
+    assert (first.started_ms, first.completed_ms, first.unowned_partition_ms) == (0, 100, 200)
+    assert (second.started_ms, second.from_generation, second.to_generation) == (1000, 1, 2)
+    assert second.trigger[:2] == ("join", "two")
+    assert second.evidence is Evidence.LOG
+    assert second.joined == ("two",)
+
+
+def test_a_rebalance_is_over_when_every_member_is_stable_in_the_newest_epoch() -> None:
+    found = epochs_history(
+        "g",
+        [
+            *ONE_MEMBER,
+            member(1000, "two"),
+            epoch(1000, 2),
+            current(1500, "one", 2, 0),
+            current(1900, "two", 2, 1),
+        ],
+        NAMES,
+    )
+    last = found.rebalances[-1]
+    assert last.completed_ms == 1900
+    assert (last.moved, last.unowned_partition_ms) == (1, 400)
+    move = found.moves[-1]
+    assert (move.topic, move.partition, move.from_member_key, move.to_member_key, move.gap_ms) == (
+        "a",
+        1,
+        "one",
+        "two",
+        400,
+    )
+
+
+def test_who_leaves_leaves_partitions_without_owner() -> None:
+    found = epochs_history(
+        "g",
+        [
+            *ONE_MEMBER,
+            member(1000, "two"),
+            epoch(1000, 2),
+            current(1500, "one", 2, 0),
+            current(1900, "two", 2, 1),
+            gone(5000, "one"),
+            epoch(5000, 3),
+            current(5600, "two", 3, 0, 1),
+        ],
+        NAMES,
+    )
+    last = found.rebalances[-1]
+    assert last.trigger[:2] == ("leave or expiry", "one")
+    assert (last.left, last.moved, last.unowned_partition_ms) == (("one",), 1, 600)
+    exits = {each.member_key: each.exit_kind for each in found.sessions}
+    assert exits == {"one": "leave or expiry", "two": None}
+
+
+def test_epochs_bumped_meanwhile_belong_to_the_rebalance_that_runs() -> None:
+    found = epochs_history(
+        "g",
+        [
+            *ONE_MEMBER,
+            member(1000, "two"),
+            epoch(1000, 2),
+            member(1200, "three"),
+            epoch(1200, 3),
+            current(1500, "one", 3, 0),
+            current(1600, "two", 3, 1),
+            current(1700, "three", 3),
+        ],
+    )
+    last = found.rebalances[-1]
+    assert len(found.rebalances) == 2
+    assert (last.started_ms, last.completed_ms, last.skipped_generations) == (1000, 1700, 1)
+    assert last.joined == ("two", "three")
+
+
+def test_a_bump_without_a_members_doing_is_the_topics() -> None:
+    found = epochs_history("g", [*ONE_MEMBER, epoch(900, 2), current(950, "one", 2, 0, 1, 2)])
+    last = found.rebalances[-1]
+    assert last.trigger.cause == "topic metadata change"
+    assert last.partitions == 3
+
+
+def test_the_last_one_to_leave_leaves_an_empty_group() -> None:
+    found = epochs_history("g", [*ONE_MEMBER, gone(700, "one"), epoch(700, 2)])
+    last = found.rebalances[-1]
+    assert (last.members, last.partitions, last.completed_ms) == (0, 0, 700)
+    assert all(each.to_ms == 700 for each in found.ownership)
+
+
+def test_what_is_still_under_way_has_no_end() -> None:
+    found = epochs_history("g", [*ONE_MEMBER, member(1000, "two"), epoch(1000, 2)])
+    assert found.rebalances[-1].completed_ms is None

@@ -1,21 +1,28 @@
 """Writing record batches of magic 2: the coordinator's own, general ones, and transaction markers.
 
 `encode_batch` is on the path of every commit: its varints come from a table, its header from two
-structs, its bytes from one join. The rest is for tools, tests and whoever rewrites batches.
+structs, its bytes from one join. The rest is for tools, tests and compaction, which rewrites what
+is left of a batch.
 """
 
 import struct
+import zlib
 from collections.abc import Sequence
 
 from protocol import checksum
 from protocol.compression import compress
+from protocol.raw_records import RawRecord
 from protocol.record_batch import (
+    COMPRESSION_MASK,
     CONTROL,
+    HAS_DELETE_HORIZON,
     LOG_APPEND_TIME,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
+    NO_TIMESTAMP,
     TRANSACTIONAL,
+    BatchHeader,
     Compression,
     Record,
 )
@@ -36,6 +43,7 @@ _RECORD_STARTS = tuple(b"\0\0" + VARINTS[delta] for delta in range(256))
 _NULL_VALUE_NO_HEADERS = b"\x01\0"
 _MARKER_KEY = struct.Struct(">hh")
 _MARKER_VALUE = struct.Struct(">hi")
+_INT64_RANGE = 1 << 64
 
 
 def encode_batch(
@@ -147,6 +155,94 @@ def encode_marker(
         producer_epoch=producer_epoch,
         base_sequence=NO_SEQUENCE,
     )
+
+
+def rebuild_batch(
+    header: BatchHeader,
+    body: bytes,
+    records: Sequence[RawRecord],
+    *,
+    delete_horizon_ms: int | None = None,
+) -> bytes:
+    """The batch of `header` with some of its records, as compaction leaves it (KIP-98, KIP-534).
+
+    Offsets, producer, sequence and codec stay, and so does the last offset, of whatever record it
+    was. The greatest timestamp becomes that of what is left.
+
+    Args:
+        header: of the batch that the records are taken from, of magic 2.
+        body: its records, uncompressed.
+        records: those that stay, at least one.
+        delete_horizon_ms: the time from which on tombstones and markers of this batch may go. It
+            takes the place of the base timestamp, so every record is written anew against it. None
+            where the batch has none, or keeps the one it has.
+    """
+    assert header.magic == 2, "older batches know no gaps"
+    assert records, "a batch without records is `empty_batch`"
+    attributes, base_timestamp_ms = header.attributes, header.base_timestamp_ms
+    max_timestamp_ms = header.max_timestamp_ms
+    if not header.log_append_time:
+        max_timestamp_ms = base_timestamp_ms + max(record[2] for record in records)
+        max_timestamp_ms = _as_int64(max_timestamp_ms)
+    if delete_horizon_ms is None:
+        kept = b"".join(body[record[0] : record[1]] for record in records)
+    else:
+        parts: list[bytes] = []
+        for _, stop, delta_ms, _, rest, _, _ in records:
+            timestamp_ms = base_timestamp_ms + delta_ms
+            if header.log_append_time:
+                timestamp_ms = max_timestamp_ms
+            delta = varint(_as_int64(timestamp_ms - delete_horizon_ms))
+            parts += (_length(1 + len(delta) + stop - rest), b"\0", delta, body[rest:stop])
+        kept = b"".join(parts)
+        attributes |= HAS_DELETE_HORIZON
+        base_timestamp_ms = delete_horizon_ms
+    rest_bytes = _REST(
+        attributes, header.last_offset_delta, base_timestamp_ms, max_timestamp_ms,
+        header.producer_id, header.producer_epoch, header.base_sequence, len(records),
+    ) + compress(Compression(header.compression), kept)  # fmt: skip
+    return _front(header, rest_bytes)
+
+
+def empty_batch(header: BatchHeader) -> bytes:
+    """The batch of `header` without any record: what compaction leaves where offsets and sequence
+    of the batch must not be forgotten (KIP-98)."""
+    assert header.magic == 2, "older batches know no gaps"
+    attributes = header.attributes & ~(COMPRESSION_MASK | HAS_DELETE_HORIZON)
+    rest = _REST(
+        attributes, header.last_offset_delta, NO_TIMESTAMP, header.max_timestamp_ms,
+        header.producer_id, header.producer_epoch, header.base_sequence, 0,
+    )  # fmt: skip
+    return _front(header, rest)
+
+
+def encode_legacy(record: Record, magic: int, *, log_append_time: bool = False) -> bytes:
+    """One record as an uncompressed message of magic 0 or 1, with its absolute offset (KIP-31).
+
+    For compaction, where of a compressed message only some are left. Headers did not exist yet.
+    """
+    assert magic in (0, 1), "magic 2 has `encode_records`"
+    assert not record.headers, "headers came with magic 2"
+    parts = [magic.to_bytes(), (LOG_APPEND_TIME if log_append_time else 0).to_bytes()]
+    if magic == 1:
+        parts.append(record.timestamp_ms.to_bytes(8, signed=True))
+    for content in (record.key, record.value):
+        parts.append((-1 if content is None else len(content)).to_bytes(4, signed=True))
+        parts.append(content or b"")
+    body = b"".join(parts)
+    crc = zlib.crc32(body)
+    return b"".join((record.offset.to_bytes(8), (len(body) + 4).to_bytes(4), crc.to_bytes(4), body))
+
+
+def _front(header: BatchHeader, rest: bytes) -> bytes:
+    length = len(rest) + _FRONT_COUNTED_BYTES
+    crc = checksum.crc32c(rest)
+    return _FRONT(header.base_offset, length, header.leader_epoch, 2, crc) + rest
+
+
+def _as_int64(value: int) -> int:
+    """The number that Java's long would hold: timestamps that producers made up may overflow."""
+    return (value + (_INT64_RANGE >> 1)) % _INT64_RANGE - (_INT64_RANGE >> 1)
 
 
 def _encode_record(

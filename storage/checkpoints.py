@@ -48,11 +48,13 @@ def replace_file(filesystem: FileSystem, path: str, text: str, *, durable: bool)
 def read_checkpoint(filesystem: FileSystem, path: str, fields: int) -> list[list[str]]:
     """The entries of a checkpoint, each of so many fields; none where there is no file.
 
+    Kafka makes its checkpoints empty and fills them after a minute.
+
     Raises:
         CorruptLog: the file is no checkpoint of version 0.
     """
     text = read_file(filesystem, path)
-    if text is None:
+    if not text:
         return []
     lines = text.splitlines()
     entries = [line.rsplit(" ", fields - 1) for line in lines[2:]]

@@ -2,7 +2,8 @@
 
     .lock                           held while a process uses the directory
     meta.properties                 cluster, node and directory id
-    log-start-offset-checkpoint     where logs begin whose first records were deleted
+    *-offset-checkpoint             see `offset_checkpoints.py`
+    .kafka_cleanshutdown            the last stop was in order; coterie-boot-id: see `last_stop.py`
     <topic>-<n>/                    segments, partition.metadata, leader-epoch-checkpoint
     <topic>-<n>.<id>-delete/        a deleted partition, until its files are gone
 
@@ -12,30 +13,27 @@ are asked for, and share one bounded set of open files.
 
 import base64
 import binascii
+import errno
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from storage.checkpoints import (
-    checkpoint_text,
-    properties_text,
-    read_checkpoint,
-    read_file,
-    read_properties,
-    replace_file,
-)
+from storage.checkpoints import properties_text, read_file, read_properties, replace_file
 from storage.errors import CorruptLog, DirectoryLocked, DirectoryMismatch
 from storage.filesystem import FileSystem, Lock
+from storage.last_stop import LastStop
 from storage.log import Log, LogConfig
+from storage.offset_checkpoints import (
+    CLEANER_FILE,
+    LOG_START_FILE,
+    RECOVERY_POINT_FILE,
+    OffsetCheckpoints,
+)
 from storage.open_files import MAX_OPEN_FILES, OpenFiles
 
 LOCK_FILE = ".lock"
 META_FILE = "meta.properties"
-LOG_START_FILE = "log-start-offset-checkpoint"
 PARTITION_FILE = "partition.metadata"
-# Kafka's mark of a clean stop. Whoever opens the directory takes it away: it says nothing of a
-# later crash.
-CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 
 # KRaft's own log: a partition's directory by name, no topic of ours.
 _METADATA_TOPIC = "__cluster_metadata"
@@ -69,7 +67,11 @@ class DataDirectory:
         self._lock = lock
         self._durable = durable
         self._logs: dict[tuple[str, int], Log] = {}
-        self._log_start_offsets: dict[tuple[str, int], int] = {}
+        self.last_stop = LastStop(files.filesystem, path, durable=durable)
+        self._recovery_points, self._log_starts, self._cleaner_offsets = (
+            OffsetCheckpoints(files.filesystem, f"{path}/{name}", durable=durable)
+            for name in (RECOVERY_POINT_FILE, LOG_START_FILE, CLEANER_FILE)
+        )
 
     @classmethod
     def open(
@@ -99,7 +101,7 @@ class DataDirectory:
             DirectoryMismatch: it belongs to another broker.
             CorruptLog: one of its small files can't be read.
         """
-        filesystem.make_directory(path)
+        _make(filesystem, path, durable=durable)
         lock = filesystem.lock(f"{path}/{LOCK_FILE}")
         if lock is None:
             raise DirectoryLocked(
@@ -145,19 +147,61 @@ class DataDirectory:
         Raises:
             CorruptLog: as `Log.open`.
         """
-        log = self._logs.get((topic, partition))
+        key = topic, partition
+        log = self._logs.get(key)
         if log is None:
-            assert partition in self.topics[topic].partitions, (
-                f"{topic}-{partition} was not created"
-            )
-            log = self._logs[topic, partition] = Log.open(
+            assert self._holds(key), f"{topic}-{partition} was not created"
+            log = self._logs[key] = Log.open(
                 self._filesystem,
                 self._partition_path(topic, partition),
                 config,
                 files=self.files,
-                log_start_offset=self._log_start_offsets.get((topic, partition), 0),
+                log_start_offset=self._log_starts.get(key),
+                recovery_point=self._recovery_points.get(key),
+                trust=self.last_stop.trust(key),
             )
+            self.last_stop.settled(key)
         return log
+
+    def recovery_point(self, topic: str, partition: int) -> int:
+        """The offset below which a partition is known to have been synced."""
+        return self._recovery_points.get((topic, partition))
+
+    def write_recovery_points(self) -> None:
+        """Write down how far the open logs were synced, if that has changed. Syncs none of them.
+
+        The less lies above these offsets, the less can be torn and the less a start has to scan.
+
+        Raises:
+            OSError: the file could not be written.
+        """
+        self._recovery_points.update(
+            {key: min(log.synced_offset, log.log_end_offset) for key, log in self._logs.items()}
+        )
+        self.last_stop.write()
+
+    def note_log_start(self, topic: str, partition: int, offset: int) -> None:
+        """Write down where a log begins now. Raises OSError."""
+        self._log_starts.update({(topic, partition): offset})
+
+    def cleaner_offset(self, topic: str, partition: int) -> int:
+        """The offset up to which a partition was compacted, 0 if it never was."""
+        return self._cleaner_offsets.get((topic, partition))
+
+    def set_cleaner_offset(self, topic: str, partition: int, offset: int) -> None:
+        """Write down up to which offset a partition was compacted. Raises OSError."""
+        self._cleaner_offsets.update({(topic, partition): offset})
+
+    def check(self) -> None:
+        """Make sure that the directory is still there, and still ours.
+
+        Raises:
+            FileNotFoundError: it was removed, or another one has been put in its place. What is
+                written goes nowhere.
+        """
+        if not self._lock.held():
+            text = f"{LOCK_FILE} is gone: the data directory was removed or replaced while in use"
+            raise FileNotFoundError(errno.ENOENT, text, self.path)
 
     def delete_topic(self, topic: str) -> None:
         """Delete a topic's partitions: renamed at once, as Kafka does, and then removed.
@@ -170,14 +214,14 @@ class DataDirectory:
             log = self._logs.pop((topic, partition), None)
             if log is not None:
                 log.abandon()
-            self._log_start_offsets.pop((topic, partition), None)
+            self.last_stop.settled((topic, partition))
             name = _deleted_name(topic, partition, topic_id)
             self._filesystem.rename(self._partition_path(topic, partition), f"{self.path}/{name}")
             deleted.append(name)
         if self._durable:
             self._filesystem.sync_directory(self.path)
         # Before the name can be used again, for the next topic of that name begins at 0.
-        self._write_log_start_offsets()
+        self._forget_gone()
         for name in deleted:
             self._remove_tree(name)
 
@@ -188,16 +232,22 @@ class DataDirectory:
             OffsetOutOfRange: the log ends before.
             LogFailed: as `Log.delete_records`.
         """
-        start = self.open_log(topic, partition).delete_records(before_offset)
-        self._log_start_offsets[topic, partition] = start
-        self._write_log_start_offsets()
+        log = self.open_log(topic, partition)
+        if self._durable:
+            # A log that ends before its start would be damage at the next start.
+            log.sync()
+        start = log.delete_records(before_offset)
+        self.note_log_start(topic, partition, start)
         return start
 
     def close(self) -> None:
-        """Close every log and let the directory go.
+        """Sync and close every log, write down that all is in order, and let the directory go.
+
+        After a failure there is no such mark, and the next start looks at what may be torn.
 
         Raises:
             LogFailed: a log's last sync failed. The rest is closed all the same.
+            OSError: the checkpoints could not be written, or the directory is gone.
         """
         failure: Exception | None = None
         for log in self._logs.values():
@@ -205,10 +255,24 @@ class DataDirectory:
                 log.close()
             except Exception as error:  # noqa: BLE001 - told below; the others must still be closed
                 failure = failure or error
+        try:
+            if failure is None and not any(log.failed for log in self._logs.values()):
+                self._leave_clean()
+        except OSError as error:
+            failure = error
         self._logs.clear()
         self._lock.release()
         if failure is not None:
             raise failure
+
+    def _leave_clean(self) -> None:
+        self.check()
+        self.write_recovery_points()
+        if not self._durable:
+            # What the checkpoints say belongs to a stop in order too.
+            self._recovery_points.sync()
+            self._log_starts.sync()
+        self.last_stop.mark_clean()
 
     def _partition_path(self, topic: str, partition: int) -> str:
         if not _LEGAL_TOPIC.fullmatch(topic) or topic in (".", "..") or partition < 0:
@@ -241,30 +305,44 @@ class DataDirectory:
         self.directory_id = meta.get("directory.id", directory_id)
 
     def _load_partitions(self) -> None:
-        for topic, partition, start in read_checkpoint(
-            self._filesystem, f"{self.path}/{LOG_START_FILE}", 3
-        ):
-            self._log_start_offsets[topic, int(partition)] = int(start)
+        # What was never synced may be lost with the power.
+        self._log_starts.load(needed=self.last_stop.synced)
+        self._recovery_points.load(needed=self.last_stop.synced and not self.last_stop.same_boot)
+        self._cleaner_offsets.load(needed=False)
         for name in self._filesystem.list(self.path):
-            if name == CLEAN_SHUTDOWN_FILE:
-                self._filesystem.remove(f"{self.path}/{name}")
-            elif _DELETED_NAME.fullmatch(name):
+            if _DELETED_NAME.fullmatch(name):
                 self._remove_tree(name)
             elif (match := _PARTITION_NAME.fullmatch(name)) and match[1] != _METADATA_TOPIC:
                 self._load_partition(name, match[1], int(match[2]))
-        gone = [key for key in self._log_start_offsets if not self._holds(*key)]
-        for key in gone:
-            del self._log_start_offsets[key]
-        if gone:
-            # A deletion stopped before it came to this. A new topic of that name begins at 0.
-            self._write_log_start_offsets()
+        # If a deletion stopped before it came to this.
+        self._forget_gone()
+        self.last_stop.begin(
+            {
+                (topic, number)
+                for topic, on_disk in self.topics.items()
+                for number in on_disk.partitions
+            }
+        )
 
-    def _holds(self, topic: str, partition: int) -> bool:
+    def _forget_gone(self) -> None:
+        """Let a new topic of a deleted one's name begin at 0."""
+        for checkpoints in (self._log_starts, self._recovery_points, self._cleaner_offsets):
+            checkpoints.forget(lambda key: not self._holds(key))
+
+    def _holds(self, key: tuple[str, int]) -> bool:
+        topic, partition = key
         return topic in self.topics and partition in self.topics[topic].partitions
 
     def _load_partition(self, name: str, topic: str, partition: int) -> None:
         path = f"{self.path}/{name}/{PARTITION_FILE}"
         text = read_file(self._filesystem, path)
+        if text is not None and not text.strip("\0") and not self.last_stop.synced:
+            # Its name outlived a loss of power, its bytes did not. The next start, which knows of
+            # no loss of power, must not find it so.
+            text = None
+            self._filesystem.remove(path)
+            if self._durable:
+                self._filesystem.sync_directory(f"{self.path}/{name}")
         if text is None and not any(
             entry.endswith(".log") for entry in self._filesystem.list(f"{self.path}/{name}")
         ):
@@ -273,20 +351,30 @@ class DataDirectory:
             return
         topic_id = _ZERO_ID if text is None else _parse_id(path, text)
         known = self.topics.get(topic, TopicOnDisk(topic_id, frozenset()))
-        if known.topic_id != topic_id:
+        if known.topic_id != topic_id and _ZERO_ID not in (known.topic_id, topic_id):
             raise DirectoryMismatch(f"{path}: another partition of {topic} has another topic id")
+        topic_id = max(known.topic_id, topic_id)
         self.topics[topic] = TopicOnDisk(topic_id, known.partitions | {partition})
-
-    def _write_log_start_offsets(self) -> None:
-        entries = [(*key, start) for key, start in sorted(self._log_start_offsets.items())]
-        path = f"{self.path}/{LOG_START_FILE}"
-        replace_file(self._filesystem, path, checkpoint_text(entries), durable=self._durable)
 
     def _remove_tree(self, name: str) -> None:
         path = f"{self.path}/{name}"
         for entry in self._filesystem.list(path):
             self._filesystem.remove(f"{path}/{entry}")
         self._filesystem.remove_directory(path)
+
+
+def _make(filesystem: FileSystem, path: str, *, durable: bool) -> None:
+    """Make a directory; with `durable` its own name, and those above it, survive a loss of power."""
+    parents = []
+    missing = path
+    while missing and not filesystem.exists(missing):
+        above = missing.rpartition("/")[0]
+        parents.append(above or ("/" if missing.startswith("/") else "."))
+        missing = above
+    filesystem.make_directory(path)
+    if durable:
+        for parent in parents:
+            filesystem.sync_directory(parent)
 
 
 def _deleted_name(topic: str, partition: int, topic_id: bytes) -> str:

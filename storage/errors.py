@@ -4,6 +4,24 @@ Errors of the operating system pass through as `OSError`, except where they deci
 log: the first one on a write or sync becomes `LogFailed` and stays.
 """
 
+import errno
+
+# What a person can do about an error of the operating system, where it is not the disk itself.
+_REMEDIES = {
+    errno.ENOSPC: "the disk is full: free some space and start again",
+    errno.EDQUOT: "the quota is used up: free some space and start again",
+    errno.EROFS: "the file system is read-only: mount it for writing and start again",
+    errno.EACCES: "let this user write there and start again",
+    errno.EMFILE: "allow more open files (ulimit -n) and start again",
+    errno.ENOENT: "the directory was removed or replaced; bring it back or use another",
+}
+
+
+def remedy(error: OSError) -> str:
+    """What to do about an error, to be put behind its text; nothing where nobody knows."""
+    text = _REMEDIES.get(error.errno or 0)
+    return f" ({text})" if text else ""
+
 
 class StorageError(Exception):
     """What the errors below have in common."""
@@ -37,7 +55,7 @@ class LogFailed(StorageError):  # noqa: N818 - says what the log has done
     """
 
     def __init__(self, directory: str, cause: OSError) -> None:
-        super().__init__(f"{directory}: stopped by an earlier error: {cause}")
+        super().__init__(f"{directory}: stopped by an error: {cause}{remedy(cause)}")
         self.directory = directory
         self.cause = cause
 

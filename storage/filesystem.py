@@ -15,6 +15,10 @@ from typing import Protocol
 
 # As Kafka's own files: the owner writes, the rest is up to the umask.
 _FILE_MODE = 0o644
+# Linux makes a new one at each boot; no other system has it.
+_BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
+# A uuid and the end of its line.
+_BOOT_ID_BYTES = 37
 
 
 class File(Protocol):
@@ -36,6 +40,9 @@ class File(Protocol):
         """Return when what was written survives a loss of power. After an error, never call again.
 
         The one operation that may run in another thread, beside reads and writes.
+
+        Raises:
+            FileNotFoundError: the file was removed meanwhile; what is in it goes with the handle.
         """
 
     def close(self) -> None:
@@ -44,6 +51,9 @@ class File(Protocol):
 
 class Lock(Protocol):
     """A lock that is held."""
+
+    def held(self) -> bool:
+        """Whether the lock's file is still the one of that name: nobody else can have taken it."""
 
     def release(self) -> None:
         """Let others have it."""
@@ -84,6 +94,12 @@ class FileSystem(Protocol):
 
     def lock(self, path: str) -> Lock | None:
         """Lock a file for this holder alone, making it if needed. None when another one has it."""
+
+    def boot_id(self) -> str:
+        """A name for the time since the machine was started; "" where there is none to be had.
+
+        Whoever finds the name that was noted earlier knows that power was not lost in between.
+        """
 
 
 def _sync_file(descriptor: int) -> None:
@@ -142,6 +158,9 @@ class OsFile:
     def sync(self) -> None:
         """See `File`."""
         _sync_file(self._descriptor)
+        # Somebody may have removed the data directory: the kernel syncs what no name leads to.
+        if os.fstat(self._descriptor).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, "the file was removed while it was in use")
 
     def close(self) -> None:
         """See `File`."""
@@ -151,8 +170,18 @@ class OsFile:
 class OsLock:
     """An open lock file; the kernel lets go of it when the process ends, however it ends."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, path: str) -> None:
         self._descriptor = descriptor
+        self._path = path
+
+    def held(self) -> bool:
+        """See `Lock`."""
+        ours = os.fstat(self._descriptor)
+        try:
+            named = os.stat(self._path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return (ours.st_dev, ours.st_ino) == (named.st_dev, named.st_ino)
 
     def release(self) -> None:
         """See `Lock`."""
@@ -222,4 +251,15 @@ class OsFileSystem:
             if error.errno in (errno.EACCES, errno.EAGAIN):
                 return None
             raise
-        return OsLock(descriptor)
+        return OsLock(descriptor, path)
+
+    def boot_id(self) -> str:
+        """See `FileSystem`."""
+        try:
+            descriptor = os.open(_BOOT_ID_FILE, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return ""
+        try:
+            return os.read(descriptor, _BOOT_ID_BYTES).decode("ascii").strip()
+        finally:
+            os.close(descriptor)

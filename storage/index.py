@@ -168,9 +168,16 @@ class SegmentIndexes:
         "_base_offset", "_interval_bytes", "_since_entry", "max_timestamp", "offsets", "times",
     )  # fmt: skip
 
-    def __init__(self, files: OpenFiles, stem: str, base_offset: int, interval_bytes: int) -> None:
-        self.offsets = OffsetIndex(files, stem + ".index")
-        self.times = TimeIndex(files, stem + ".timeindex")
+    def __init__(
+        self,
+        files: OpenFiles,
+        stem: str,
+        base_offset: int,
+        interval_bytes: int,
+        suffix: str = "",
+    ) -> None:
+        self.offsets = OffsetIndex(files, f"{stem}.index{suffix}")
+        self.times = TimeIndex(files, f"{stem}.timeindex{suffix}")
         self._base_offset = base_offset
         self._interval_bytes = interval_bytes
         self._since_entry = 0

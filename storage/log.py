@@ -13,7 +13,7 @@ the caller's thread.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from storage.errors import LogFailed, OffsetOutOfRange
@@ -21,10 +21,15 @@ from storage.filesystem import File, FileSystem
 from storage.index import INDEX_INTERVAL_BYTES
 from storage.leader_epochs import LeaderEpochs
 from storage.open_files import OpenFiles
+from storage.pending_sync import PendingSync
 from storage.placing import BatchFacts, place
-from storage.recovery import load_segments
+from storage.recovery import Recovery, load_segments
+from storage.retention import RemovedSegment, expired_segments
 from storage.scan import CHUNK_BYTES
 from storage.segment import MAX_RELATIVE_OFFSET, Segment, TailCut
+from storage.torn_tail import TailTrust
+
+__all__ = ["Log", "LogConfig", "PendingSync"]
 
 
 class LogConfig(NamedTuple):
@@ -45,18 +50,6 @@ class LogConfig(NamedTuple):
     # Whether syncs are asked for at all. Then a segment is synced before the next is begun, so that
     # only the last one can have a torn tail.
     flush: bool = False
-
-
-class PendingSync(NamedTuple):
-    """A sync to be done, of everything below `end_offset`. Give it back through `Log.synced`."""
-
-    end_offset: int
-    files: tuple[File, ...]
-
-    def run(self) -> None:
-        """Sync, in any thread. Raises OSError; never run it again."""
-        for file in self.files:
-            file.sync()
 
 
 class Log:
@@ -93,6 +86,7 @@ class Log:
         files: OpenFiles | None = None,
         log_start_offset: int = 0,
         recovery_point: int = 0,
+        trust: TailTrust = TailTrust.POWER_LOST,
     ) -> "Log":
         """Open the log in an existing directory, empty at first, and recover its tail.
 
@@ -103,20 +97,27 @@ class Log:
             files: the open files to share with other logs of the file system.
             log_start_offset: from the checkpoint; the log begins there or where its files do.
             recovery_point: offsets below are known to be on the medium. A bad batch among them is
-                damage, where after it the first one ends the log.
+                damage, and so is a log that ends before it.
+            trust: what may be torn above the recovery point.
 
         Raises:
             CorruptLog: damage where no torn tail can be.
+            LogFailed: what was found could not be synced.
         """
         files = files or OpenFiles(filesystem)
         log = cls(files, directory, config or LogConfig())
-        log._load(log_start_offset, recovery_point)
+        log._load(Recovery(log_start_offset, recovery_point, trust))
         return log
 
     @property
     def failed(self) -> bool:
         """Whether a write or sync has failed, for good."""
         return self._failure is not None
+
+    @property
+    def files(self) -> OpenFiles:
+        """The open files, for the cleaner."""
+        return self._files
 
     @property
     def size_bytes(self) -> int:
@@ -257,6 +258,59 @@ class Log:
             raise self._fail(error) from error
         return before_offset
 
+    def remove_expired(
+        self, now_ms: int, retention_ms: int, retention_bytes: int
+    ) -> list[RemovedSegment]:
+        """Remove old segments from the front, as `retention.py` says.
+
+        An active segment that has to go is rolled first. The log's start moves, and is to be
+        written down (`DataDirectory.note_log_start`).
+
+        Raises:
+            CorruptLog: the timestamps of a segment can't be told.
+            LogFailed: a new segment could not be begun, or an old one not be removed.
+        """
+        self._check()
+        removed = expired_segments(self._segments, now_ms, retention_ms, retention_bytes)
+        if removed:
+            self.delete_records(removed[-1].next_offset)
+        return removed
+
+    def holds(self, segment: Segment) -> bool:
+        """Whether this very segment is one of the log's."""
+        number = bisect_right(self._bases, segment.base_offset) - 1
+        return number >= 0 and self._segments[number] is segment
+
+    def new_segment(self, base_offset: int, suffix: str) -> Segment:
+        """A segment with names of its own, for the cleaner to write what `replace` brings in."""
+        return Segment(
+            self._files,
+            self.directory,
+            base_offset,
+            gaps=True,
+            index_interval_bytes=self.config.index_interval_bytes,
+            epochs=self.epochs,
+            suffix=suffix,
+        )
+
+    def replace(self, old: Sequence[Segment], cleaned: Segment) -> None:
+        """Let a cleaned segment take the place of neighbours, from the next read on.
+
+        Only what this object knows changes: files are `swap.py`'s matter. Iterators over the log
+        go on by offset and meet the new segment.
+        """
+        assert all(map(self.holds, old)), "the cleaner has looked"
+        assert self._segments[-1] not in old, "the active segment is never cleaned"
+        number = self._segments.index(old[0])
+        assert list(old) == self._segments[number : number + len(old)], "neighbours, in order"
+        assert cleaned.base_offset == old[0].base_offset, "it has the name of the first"
+        self._segments[number : number + len(old)] = [cleaned]
+        self._bases[number : number + len(old)] = [cleaned.base_offset]
+
+    def fail(self, error: OSError) -> LogFailed:
+        """Fail for good, as after a failed write: files could not be exchanged."""
+        return self._fail(error)
+
     def roll(self) -> None:
         """Begin a new segment, unless the active one is empty.
 
@@ -284,7 +338,7 @@ class Log:
             pins = tuple(self._files.pin(segment.path) for segment in waiting if segment.size)
         except OSError as error:
             raise self._fail(error) from error
-        return PendingSync(self.log_end_offset, pins)
+        return PendingSync(self.log_end_offset, pins, self._files.dropped)
 
     def synced(self, pending: PendingSync, error: OSError | None = None) -> None:
         """Take the result of a sync: what `pending.run` raised, or None. An error fails the log."""
@@ -317,15 +371,14 @@ class Log:
             raise LogFailed(self.directory, error) from error
 
     def close(self) -> None:
-        """Write the indexes (and with `flush` sync the log), and let the files go.
+        """Sync the log, `flush` or not, write the indexes, and let the files go.
 
         Raises:
             LogFailed: the last sync failed. The files are closed all the same.
         """
         try:
-            if self._failure is None and self.config.flush:
-                self.sync()
             if self._failure is None:
+                self._sync_for_good()
                 self._segments[-1].finish()
         finally:
             self.abandon()
@@ -338,29 +391,39 @@ class Log:
 
     # Below: the parts of the verbs above.
 
-    def _load(self, log_start_offset: int, recovery_point: int) -> None:
+    def _load(self, known: Recovery) -> None:
         self._segments, self.tail_cut = load_segments(
             self._files,
             self.directory,
+            self.epochs,
+            known,
             gaps=self.config.compacted,
             index_interval_bytes=self.config.index_interval_bytes,
-            recovery_point=recovery_point,
         )
         self._bases = [segment.base_offset for segment in self._segments]
-        if self._segments and self._segments[-1].next_offset < log_start_offset:
-            # Less is left than clients were told is deleted: offsets must not be given twice.
-            while self._segments:
-                self._segments.pop().remove()
-            self._bases.clear()
         if not self._segments:
-            self._begin_segment(log_start_offset)
-        self.log_start_offset = max(log_start_offset, self._bases[0])
+            self._begin_segment(known.log_start_offset)
+        self.log_start_offset = max(known.log_start_offset, self._bases[0])
         self.log_end_offset = self._segments[-1].next_offset
-        # Older segments were synced before the active one was begun, if syncs mattered then.
-        self.synced_offset = self._segments[-1].base_offset
         self._remove_before(self.log_start_offset)
-        self.epochs.load(self.log_start_offset, self.log_end_offset)
+        self.epochs.settle(self.log_start_offset, self.log_end_offset)
         self.leader_epoch = max(self.epochs.latest, 0)
+        clean = known.trust is TailTrust.CLEAN
+        self.synced_offset = self.log_end_offset if clean else known.recovery_point
+        if self.config.flush:
+            # Whoever reads from now on what nobody was promised must find it again.
+            self.sync()
+
+    def _sync_for_good(self) -> None:
+        """Sync, and without `flush` also what is never synced then: names and leader epochs."""
+        unsynced = self.synced_offset < self.log_end_offset
+        self.sync()
+        if unsynced and not self.config.flush:
+            try:
+                self.epochs.sync()
+                self._files.filesystem.sync_directory(self.directory)
+            except OSError as error:
+                raise self._fail(error) from error
 
     def _first_with(self, timestamp_ms: int) -> tuple[int, int] | None:
         return self.offset_for_timestamp(timestamp_ms) if timestamp_ms >= 0 else None
@@ -410,6 +473,7 @@ class Log:
             base_offset,
             gaps=self.config.compacted,
             index_interval_bytes=self.config.index_interval_bytes,
+            epochs=self.epochs,
         )
 
     def _remove_before(self, offset: int) -> None:

@@ -12,10 +12,12 @@ from storage.filesystem import File, Lock
 class MemoryFile:
     """A file's bytes, and every handle to it at once: a handle has no state of its own."""
 
-    __slots__ = ("_bytes",)
+    __slots__ = ("_bytes", "removed")
 
     def __init__(self) -> None:
         self._bytes = bytearray()
+        # Whether its name is gone: handles still reach it, as on disk.
+        self.removed = False
 
     def read(self, position: int, length: int) -> bytes:
         """See `File`."""
@@ -38,7 +40,9 @@ class MemoryFile:
         return len(self._bytes)
 
     def sync(self) -> None:
-        """Nothing: no power is left to lose when the memory is gone."""
+        """See `File`. Otherwise nothing: no power is left to lose when the memory is gone."""
+        if self.removed:
+            raise FileNotFoundError(errno.ENOENT, "the file was removed while it was in use")
 
     def close(self) -> None:
         """Nothing: the bytes belong to the file system."""
@@ -52,9 +56,13 @@ class _Directory:
 
 
 class _MemoryLock:
-    def __init__(self, held: set[str], path: str) -> None:
+    def __init__(self, held: set[str], path: str, file: MemoryFile) -> None:
         self._held = held
         self._path = path
+        self._file = file
+
+    def held(self) -> bool:
+        return not self._file.removed
 
     def release(self) -> None:
         self._held.discard(self._path)
@@ -64,6 +72,8 @@ class MemoryFileSystem:
     """Directories are dictionaries, files are byte arrays."""
 
     def __init__(self) -> None:
+        # What `boot_id` answers; a test that wants a loss of power sets another one.
+        self.boot = "memory"
         self._root = _Directory()
         self._locked: set[str] = set()
 
@@ -121,13 +131,20 @@ class MemoryFileSystem:
         replaced = new.entries.get(new_name)
         if isinstance(replaced, _Directory) and replaced.entries:
             raise _error(errno.ENOTEMPTY, target)
+        if isinstance(replaced, MemoryFile) and replaced is not moved:
+            replaced.removed = True
         del old.entries[old_name]
         new.entries[new_name] = moved
 
     def remove(self, path: str) -> None:
         """See `FileSystem`."""
-        self.open(path)
         directory, name = self._place(path)
+        file = directory.entries.get(name)
+        if file is None:
+            raise _error(errno.ENOENT, path)
+        if isinstance(file, _Directory):
+            raise _error(errno.EISDIR, path)
+        file.removed = True
         del directory.entries[name]
 
     def remove_directory(self, path: str) -> None:
@@ -146,9 +163,15 @@ class MemoryFileSystem:
         if path in self._locked:
             return None
         directory, name = self._place(path)
-        directory.entries.setdefault(name, MemoryFile())
+        file = directory.entries.setdefault(name, MemoryFile())
+        if isinstance(file, _Directory):
+            raise _error(errno.EISDIR, path)
         self._locked.add(path)
-        return _MemoryLock(self._locked, path)
+        return _MemoryLock(self._locked, path, file)
+
+    def boot_id(self) -> str:
+        """See `FileSystem`."""
+        return self.boot
 
     def _find(self, path: str) -> "_Directory | MemoryFile":
         here: _Directory | MemoryFile = self._root
@@ -174,7 +197,7 @@ class MemoryFileSystem:
 
 
 def _parts(path: str) -> list[str]:
-    return [part for part in path.split("/") if part]
+    return [part for part in path.split("/") if part not in ("", ".")]
 
 
 def _error(number: int, path: str) -> OSError:

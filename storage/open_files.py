@@ -20,13 +20,13 @@ class OpenFiles:
         assert limit > 0, "a file in use is open"
         self.filesystem = filesystem
         self._limit = limit
-        # In the order of last use. A pinned file that was dropped is only in _pins.
+        # In the order of last use. A pinned file that was dropped is only in _pins and `dropped`.
         self._files: dict[str, File] = {}
         self._pins: dict[File, int] = {}
-        self._dropped: set[File] = set()
+        self.dropped: set[File] = set()
 
     def __len__(self) -> int:
-        return len(self._files) + len(self._dropped)
+        return len(self._files) + len(self.dropped)
 
     def get(self, path: str) -> File:
         """The file, opened if it is not. Do not keep it: ask again at the next use."""
@@ -57,8 +57,8 @@ class OpenFiles:
             self._pins[file] = left
             return
         del self._pins[file]
-        if file in self._dropped:
-            self._dropped.discard(file)
+        if file in self.dropped:
+            self.dropped.discard(file)
             file.close()
 
     def drop(self, path: str) -> None:
@@ -67,7 +67,7 @@ class OpenFiles:
         if file is None:
             return
         if file in self._pins:
-            self._dropped.add(file)
+            self.dropped.add(file)
         else:
             file.close()
 

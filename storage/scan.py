@@ -14,6 +14,7 @@ from protocol import checksum
 from protocol.errors import MalformedFrame
 from protocol.records import check_crc, read_header
 from storage.filesystem import File
+from storage.leader_epochs import FILE_NAME, LeaderEpochs
 from storage.placing import BatchFacts
 
 # What one read brings: its cost vanishes beside the walk, and its memory does not matter.
@@ -30,6 +31,8 @@ _PREFIX_BYTES = 12
 # Base offset, length, magic, CRC, last offset delta, maximum timestamp of a header of magic 2.
 _FIELDS = struct.Struct(">qi4xbI2xi8xq")
 _FIELDS_BYTES = _FIELDS.size
+# Above every int64.
+_BEYOND_OFFSETS = 1 << 63
 
 
 class BadBatch(Exception):  # noqa: N818 - says what was found
@@ -42,7 +45,13 @@ class BadBatch(Exception):  # noqa: N818 - says what was found
 
 
 def scan(
-    file: File, position: int, end: int, expected_offset: int | None, *, gaps: bool
+    file: File,
+    position: int,
+    end: int,
+    expected_offset: int | None,
+    *,
+    gaps: bool,
+    epochs: LeaderEpochs | None = None,
 ) -> Iterator[BatchFacts]:
     """Each batch from `position` to `end`, checked.
 
@@ -53,21 +62,40 @@ def scan(
         expected_offset: the base offset that the first batch has, or with gaps the least it may
             have; None where it is not known.
         gaps: whether offsets may be missing between batches, as in a compacted log.
+        epochs: the log's leader epochs, if the batches are to be held against them.
 
     Raises:
         BadBatch: the first batch that fails a check.
     """
     wanted = CHUNK_BYTES
+    # The epoch that batches below an offset must have, as its four bytes.
+    epoch, epoch_until = b"", _BEYOND_OFFSETS if epochs is None else 0
+    fields, crc32c = _FIELDS.unpack_from, checksum.crc32c
     while position < end:
         asked = min(wanted, end - position)
-        buffer = file.read(position, asked)
-        if len(buffer) < asked:
-            raise BadBatch(position + len(buffer), f"the file ends here and not at byte {end}")
-        wanted = CHUNK_BYTES
-        at = 0
+        buffer = _read(file, position, asked, end)
+        wanted, view, at = CHUNK_BYTES, memoryview(buffer), 0
         while at < asked:
             if asked - at < _HEADER_BYTES and position + asked < end:
                 break
+            # Nearly every batch is of magic 2, whole in the buffer and where it is expected: it is
+            # checked in line, for a log has millions. All others are told apart below.
+            if asked - at >= _HEADER_BYTES and buffer[at + 16] == 2:
+                base_offset, length, _, crc, delta, max_timestamp_ms = fields(buffer, at)
+                stop = at + _PREFIX_BYTES + length
+                if (
+                    base_offset == expected_offset
+                    and at + _HEADER_BYTES <= stop <= asked
+                    and delta >= 0
+                    and base_offset < epoch_until
+                    and (buffer[at + 12 : at + 16] == epoch or epochs is None)
+                    and crc32c(view[at + _CRC_START : stop]) == crc
+                ):
+                    last_offset = base_offset + delta
+                    yield position + at, stop - at, base_offset, last_offset, max_timestamp_ms
+                    expected_offset = last_offset + 1
+                    at = stop
+                    continue
             facts = _facts(buffer, at, position, end)
             _, length_bytes, base_offset, last_offset, _ = facts
             stop = at + length_bytes
@@ -77,10 +105,21 @@ def scan(
             _check_crc(buffer, at, stop, position + at)
             if base_offset != expected_offset and expected_offset is not None:
                 _check_expected(buffer, at, facts, expected_offset, gaps=gaps)
+            if epochs is not None and (
+                base_offset >= epoch_until or buffer[at + 12 : at + 16] != epoch
+            ):
+                epoch, epoch_until = _check_epoch(buffer, at, facts, epochs)
             yield facts
             expected_offset = last_offset + 1
             at = stop
         position += at
+
+
+def _read(file: File, position: int, length: int, end: int) -> bytes:
+    buffer = file.read(position, length)
+    if len(buffer) < length:
+        raise BadBatch(position + len(buffer), f"the file ends here and not at byte {end}")
+    return buffer
 
 
 def steps(file: File, position: int, end: int) -> Iterator[BatchFacts]:
@@ -139,6 +178,24 @@ def _check_crc(buffer: bytes, at: int, stop: int, position: int) -> None:
         crc, right = header.crc, check_crc(buffer, header, at)
     if not right:
         raise BadBatch(position, f"the checksum is not {crc:#010x}")
+
+
+def _check_epoch(
+    buffer: bytes, at: int, facts: BatchFacts, epochs: LeaderEpochs
+) -> tuple[bytes, int]:
+    """The epoch of a batch, and the offset up to which the next ones have to have it."""
+    position, _, base_offset, _, _ = facts
+    if buffer[at + 16] < 2:
+        return b"", 0
+    raw = buffer[at + _PREFIX_BYTES : at + 16]
+    epoch = int.from_bytes(raw, "big", signed=True)
+    until = epochs.until(epoch, base_offset)
+    if until is None:
+        raise BadBatch(
+            position,
+            f"leader epoch {epoch} at offset {base_offset}, where {FILE_NAME} has another",
+        )
+    return raw, until
 
 
 def _check_expected(

@@ -14,13 +14,14 @@ position. Indexes are hints (see `index.py`). One that leads astray is rebuilt o
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
 
-from protocol.errors import MalformedFrame
-from protocol.records import BatchHeader, read_header, record_timestamps
 from storage.errors import CorruptLog
 from storage.index import INDEX_INTERVAL_BYTES, IndexDamaged, SegmentIndexes
+from storage.leader_epochs import LeaderEpochs
 from storage.open_files import OpenFiles
 from storage.placing import BatchFacts
 from storage.scan import BadBatch, scan, steps
+from storage.time_search import check_last_entry, first_at_or_after, greatest_timestamp_from
+from storage.torn_tail import TailTrust, refusal
 
 # Places remembered where readers stopped: one for each consumer that follows a partition, and some.
 MAX_REMEMBERED_PLACES = 64
@@ -46,9 +47,9 @@ class Segment:
     """The batches from `base_offset` to before `next_offset`, in `size` bytes."""
 
     __slots__ = (
-        "_damage", "_files", "_gaps", "_indexed", "_indexes", "_places", "_times_checked",
-        "_trusted", "_verified",
-        "base_offset", "first_timestamp_ms", "next_offset", "path", "size",
+        "_damage", "_epochs", "_files", "_gaps", "_indexed", "_places", "_stem", "_suffix",
+        "_times_checked", "_verified",
+        "base_offset", "first_timestamp_ms", "indexes", "next_offset", "path", "size", "trusted",
     )  # fmt: skip
 
     def __init__(
@@ -59,20 +60,29 @@ class Segment:
         *,
         gaps: bool = False,
         index_interval_bytes: int = INDEX_INTERVAL_BYTES,
+        epochs: LeaderEpochs | None = None,
+        suffix: str = "",
     ) -> None:
-        """Nothing is opened here: use `create`, `open_older` or `recover`."""
+        """Nothing is opened here: use `create`, `open_older` or `recover`.
+
+        `suffix` ends the names of the files while they are made by the cleaner (`swap.py`).
+        """
         stem = f"{directory}/{base_offset:020d}"
         self._files = files
-        self.path = stem + ".log"
+        self._stem = stem
+        self._suffix = suffix
+        self.path = f"{stem}.log{suffix}"
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size = 0
         # The greatest timestamp of the segment's first batch: rolling by time counts from it.
         self.first_timestamp_ms = -1
         self._gaps = gaps
-        self._indexes = SegmentIndexes(files, stem, base_offset, index_interval_bytes)
+        # What batches are held against when they are checked.
+        self._epochs = epochs
+        self.indexes = SegmentIndexes(files, stem, base_offset, index_interval_bytes, suffix)
         # Whether the indexes are in use, and whether they were made from the log in this process.
-        self._indexed = self._trusted = True
+        self._indexed = self.trusted = True
         self._times_checked = False
         # What kept the indexes from being made: no read scans the whole file twice to find it
         # again.
@@ -87,38 +97,73 @@ class Segment:
         self._files.create(self.path)
 
     def open_older(self, next_offset: int) -> None:
-        """Take an older segment as it is; only its size is looked at.
+        """Take an older segment as it is; only its size and its last batches are looked at.
 
         Raises:
-            CorruptLog: it is empty, though a segment follows at a greater offset.
+            CorruptLog: it is empty or ends elsewhere than the next one begins: segments between
+                them are missing, or its end is.
         """
         self.size = self._files.filesystem.size(self.path)
         self.next_offset = next_offset
-        self._indexed = self._trusted = False
+        self._indexed = self.trusted = False
         if self.size == 0 and not self._gaps:
             raise CorruptLog(self.path, 0, f"the file is empty, but {next_offset} follows")
+        missing = self._missing_end(self._end_by_index())
+        if missing is not None:
+            raise CorruptLog(self.path, missing.position, missing.reason)
 
-    def recover(self, recovery_point: int) -> TailCut | None:
-        """Scan the active segment, make its indexes anew, and cut its tail at the first bad batch.
+    def recover(self, recovery_point: int, trust: TailTrust) -> TailCut | None:
+        """Scan the segment, make its indexes anew, and cut its tail where it may be torn.
 
         Args:
             recovery_point: every batch below this offset is known to have been synced; one that is
                 bad is damage and not a torn tail.
+            trust: what may be torn above it.
 
         Raises:
-            CorruptLog: a bad batch below the recovery point.
+            CorruptLog: a bad batch where no torn tail can be.
         """
         file = self._files.get(self.path)
         size = file.size()
         bad = self._add_all(size)
         if bad is None:
             return None
-        if self.next_offset < recovery_point:
-            raise CorruptLog(self.path, bad.position, bad.reason)
+        why: str | None = None
+        if trust is TailTrust.CLEAN or self.next_offset < recovery_point:
+            why = trust.value
+        elif trust is TailTrust.PROCESS_DIED:
+            why = refusal(file, bad.position, size, self.next_offset, gaps=self._gaps)
+        if why is not None:
+            raise CorruptLog(self.path, bad.position, f"{bad.reason} ({why})")
         file.truncate(bad.position)
         # If the cut were lost with the power, old bytes could follow new ones and fit.
         file.sync()
         return TailCut(self.path, bad.position, size - bad.position, bad.reason)
+
+    def recover_older(
+        self, next_offset: int, recovery_point: int, trust: TailTrust
+    ) -> TailCut | None:
+        """As `recover`, of a segment that another one follows at `next_offset`.
+
+        Where nothing is torn it is an older segment from now on. A cut of no bytes tells of an end
+        that is missing.
+        """
+        cut = self.recover(recovery_point, trust)
+        if cut is not None:
+            return cut
+        found, self.next_offset = self.next_offset, next_offset
+        missing = self._missing_end(found)
+        if missing is None:
+            self.indexes.finish()
+            return None
+        if trust is not TailTrust.POWER_LOST_UNSYNCED or found < recovery_point:
+            raise CorruptLog(self.path, missing.position, missing.reason)
+        self.next_offset = found
+        return TailCut(self.path, self.size, 0, missing.reason)
+
+    def file_bytes(self) -> int:
+        """How long the file is, looked up."""
+        return self._files.filesystem.size(self.path)
 
     def append(self, data: bytes, batches: list[BatchFacts]) -> None:
         """Write placed batches at the end. After an OSError the log must not append here again."""
@@ -126,7 +171,7 @@ class Segment:
         self._files.get(self.path).write(position, data)
         if position == 0:
             self.first_timestamp_ms = batches[0][4]
-        last_offset = self._indexes.add(batches, position)
+        last_offset = self.indexes.add(batches, position)
         end = position + len(data)
         start, stop = self._verified
         if stop == position:
@@ -151,8 +196,8 @@ class Segment:
         Raises:
             CorruptLog: the file is damaged where it was read.
         """
-        self._looking(self._check_times)
-        return self._looking(lambda: self._first_at_or_after(timestamp_ms, min_offset))
+        self._looking(self._check_times_once)
+        return self._looking(lambda: first_at_or_after(self, timestamp_ms, min_offset))
 
     def greatest_timestamp_from(self, min_offset: int) -> int:
         """The greatest timestamp of the records from `min_offset` on, -1 if none; walks over all.
@@ -160,12 +205,12 @@ class Segment:
         Raises:
             CorruptLog: the file is damaged where it was read.
         """
-        return self._looking(lambda: self._greatest_timestamp_from(min_offset))
+        return self._looking(lambda: greatest_timestamp_from(self, min_offset))
 
     def max_timestamp(self) -> tuple[int, int]:
         """The greatest timestamp (-1: none), and the last offset of the first batch to have it."""
-        self._looking(self._check_times)
-        return self._indexes.max_timestamp
+        self._looking(self._check_times_once)
+        return self.indexes.max_timestamp
 
     def remember(self, offset: int, position: int) -> None:
         """Note that the batch beginning with `offset` stands, or will stand, at `position`."""
@@ -176,23 +221,73 @@ class Segment:
 
     def finish(self) -> None:
         """Write what the indexes lack: the segment is complete, or the log is being closed."""
-        self._indexes.finish()
-        for path in self._indexes.paths:
+        self.indexes.finish()
+        for path in self.indexes.paths:
             self._files.drop(path)
 
     def release(self) -> None:
         """Let the files go. The segment can still be read; they are opened again then."""
-        for path in (self.path, *self._indexes.paths):
+        for path in (self.path, *self.indexes.paths):
             self._files.drop(path)
 
     def remove(self) -> None:
         """Remove the files, the log last: the others without it are litter, not the reverse."""
+        self.release()
         filesystem = self._files.filesystem
-        stem = self.path.removesuffix(".log")
-        for path in (*self._indexes.paths, *(stem + suffix for suffix in _KAFKAS_OWN), self.path):
-            self._files.drop(path)
+        for path in self.file_names():
             if filesystem.exists(path):
                 filesystem.remove(path)
+
+    def file_names(self) -> tuple[str, ...]:
+        """All files that may belong to the segment, the log last."""
+        if self._suffix:
+            return (*self.indexes.paths, self.path)
+        kafkas = (self._stem + suffix for suffix in _KAFKAS_OWN)
+        return (*self.indexes.paths, *kafkas, self.path)
+
+    def rename(self, suffix: str) -> None:
+        """Give the files the names that end with `suffix`; the log last, for `swap.py`'s reasons.
+
+        Raises:
+            OSError: some files may have their new names. The segment can be read all the same.
+        """
+        self.release()
+        filesystem = self._files.filesystem
+        for index in (self.indexes.offsets, self.indexes.times):
+            _, _, kind = index.path.removesuffix(self._suffix).rpartition(".")
+            target = f"{self._stem}.{kind}{suffix}"
+            filesystem.rename(index.path, target)
+            index.path = target
+        target = f"{self._stem}.log{suffix}"
+        filesystem.rename(self.path, target)
+        self.path, self._suffix = target, suffix
+
+    def position_of(self, offset: int) -> int:
+        """Where the batch that holds `offset`, or else the next one, begins; the size if none.
+
+        Raises:
+            CorruptLog: the file is damaged where it was read.
+        """
+        if offset <= self.base_offset:
+            return 0
+        place = self._looking(lambda: self.locate(offset))
+        return self.size if place is None else place[0]
+
+    def is_checked(self, position: int, end: int) -> bool:
+        """Whether this process wrote or checked all of a stretch of the file."""
+        start, stop = self._verified
+        return start <= position and end <= stop
+
+    def first_batch_timestamp(self) -> int:
+        """The greatest timestamp of the first batch, -1 if there is none.
+
+        Raises:
+            CorruptLog: no batch stands at the front of the file.
+        """
+        if self.first_timestamp_ms < 0 and self.size:
+            file = self._files.get(self.path)
+            self.first_timestamp_ms = self._looking(lambda: next(steps(file, 0, self.size))[4])
+        return self.first_timestamp_ms
 
     # Below: reading. What may raise BadBatch or IndexDamaged is only called through _looking.
 
@@ -205,7 +300,7 @@ class Segment:
         try:
             return look()
         except BadBatch as bad:
-            if self._trusted:
+            if self.trusted:
                 raise CorruptLog(self.path, bad.position, bad.reason) from None
         except IndexDamaged:
             pass
@@ -216,25 +311,29 @@ class Segment:
             raise CorruptLog(self.path, bad.position, bad.reason) from None
 
     def _read(self, offset: int, max_bytes: int) -> tuple[bytes, int]:
-        place = self._locate(offset)
+        place = self.locate(offset)
         if place is None:
             return b"", self.next_offset
         position, expected_offset = place
         end, next_offset = self.size, self.next_offset
         if position + max_bytes < end:
             end, next_offset = self._cut(position, position + max_bytes)
-        self._verify(position, end, expected_offset)
-        data = self._file_bytes(position, end - position)
+        self.verify(position, end, expected_offset)
+        data = self.bytes_at(position, end - position)
         self.remember(next_offset, end)
         return data, next_offset
 
-    def _locate(self, offset: int) -> tuple[int, int | None] | None:
+    def steps_from(self, position: int) -> Iterator[BatchFacts]:
+        """Each batch from `position` on, by its header alone."""
+        return steps(self._files.get(self.path), position, self.size)
+
+    def locate(self, offset: int) -> tuple[int, int | None] | None:
         """The first batch that ends at or after `offset`: position, and base offset where known."""
         position = self._places.get(offset)
         if position is not None:
             return (position, offset) if position < self.size else None
         start, greatest_base, expected_offset = 0, MAX_OFFSET, self.base_offset
-        entry = self._indexes.offsets.floor(offset - self.base_offset)
+        entry = self.indexes.offsets.floor(offset - self.base_offset)
         known = entry is None
         if entry is not None:
             greatest_base, start = self.base_offset + entry[0], entry[1]
@@ -245,6 +344,8 @@ class Segment:
             if last_offset >= offset:
                 return position, expected_offset if known else None
             expected_offset, known, greatest_base = last_offset + 1, True, MAX_OFFSET
+        if start and (start >= self.size or (offset < self.next_offset and not self._gaps)):
+            raise IndexDamaged(f"{self.path} has no batch where its index says")
         return None
 
     def _cut(self, position: int, limit: int) -> tuple[int, int]:
@@ -255,33 +356,35 @@ class Segment:
         while last is None:
             # From the last index entry there are few batches to step over; from the one before it
             # if the batch that it points to ends too late.
-            entry = self._indexes.offsets.floor(start - 1, 1)
+            entry = self.indexes.offsets.floor(start - 1, 1)
             start = position if entry is None else max(entry[1], position)
             for facts in steps(file, start, self.size):
                 if facts[0] + facts[1] > limit and (last or start > position):
                     break
                 last = facts
         end = last[0] + last[1]
-        if not self._trusted:
+        if not self.trusted:
             # An index that led between two batches would make a cut that is none.
             for _ in scan(file, last[0], end, None, gaps=self._gaps):
                 pass
         return end, last[3] + 1
 
-    def _file_bytes(self, position: int, length: int) -> bytes:
+    def bytes_at(self, position: int, length: int) -> bytes:
+        """So many bytes of the file. Raises BadBatch where it ends before."""
         data = self._files.get(self.path).read(position, length)
         if len(data) < length:
             raise BadBatch(position + len(data), f"the file ends here and not at byte {self.size}")
         return data
 
-    def _verify(self, position: int, end: int, expected_offset: int | None) -> None:
+    def verify(self, position: int, end: int, expected_offset: int | None) -> None:
         """Check the batches of a stretch unless that was done before."""
-        start, stop = self._verified
-        if start <= position and end <= stop:
+        if self.is_checked(position, end):
             return
+        start, stop = self._verified
         file = self._files.get(self.path)
         next_offset = self.next_offset
-        for facts in scan(file, position, end, expected_offset, gaps=self._gaps):
+        batches = scan(file, position, end, expected_offset, gaps=self._gaps, epochs=self._epochs)
+        for facts in batches:
             next_offset = facts[3] + 1
         missing = self._missing_end(next_offset) if end == self.size else None
         if missing is not None:
@@ -289,78 +392,34 @@ class Segment:
         # One stretch is remembered: the common one of a reader who goes forward.
         self._verified = (start, end) if start <= position <= stop else (position, end)
 
-    def _first_at_or_after(self, timestamp_ms: int, min_offset: int) -> tuple[int, int] | None:
-        entry = self._indexes.times.floor(timestamp_ms)
-        offset = min_offset if entry is None else max(min_offset, self.base_offset + entry[1])
-        place = self._locate(offset)
-        if place is None:
-            return None
-        file = self._files.get(self.path)
-        for position, length_bytes, _, _, max_timestamp_ms in steps(file, place[0], self.size):
-            if max_timestamp_ms < timestamp_ms:
-                continue
-            self._verify(position, position + length_bytes, None)
-            batch = self._file_bytes(position, length_bytes)
-            for found in _timestamps(batch, read_header(batch), min_offset):
-                if found[0] >= timestamp_ms:
-                    return found
-        return None
-
-    def _greatest_timestamp_from(self, min_offset: int) -> int:
-        place = self._locate(min_offset)
-        if place is None:
-            return -1
-        greatest_ms = -1
-        for position, length_bytes, base_offset, _, max_timestamp_ms in steps(
-            self._files.get(self.path), place[0], self.size
-        ):
-            if base_offset >= min_offset:
-                greatest_ms = max(greatest_ms, max_timestamp_ms)
-            else:
-                batch = self._file_bytes(position, length_bytes)
-                for timestamp_ms, _ in _timestamps(batch, read_header(batch), min_offset):
-                    greatest_ms = max(greatest_ms, timestamp_ms)
-        return greatest_ms
-
     # Below: the indexes.
 
-    def _check_times(self) -> None:
-        """Check once that a time index from a file ends with the segment's greatest timestamp.
-
-        Kafka and we finish it with that entry. If it was cut, times would be looked for in vain.
-        What is walked is the stretch behind the batch with the greatest timestamp, the last one as
-        a rule.
-        """
-        if self._times_checked or self._trusted or not self.size:
-            return
-        timestamp_ms, offset = self._indexes.max_timestamp
-        place = self._locate(offset)
-        if place is None:
-            raise IndexDamaged(f"{self.path} does not have the last offset of its time index")
-        greatest_ms = -1
-        for _, _, _, _, max_timestamp_ms in steps(self._files.get(self.path), place[0], self.size):
-            if greatest_ms == -1 and max_timestamp_ms != timestamp_ms:
-                raise IndexDamaged(f"{self.path}: offset {offset} has another timestamp")
-            greatest_ms = max(greatest_ms, max_timestamp_ms)
-        if greatest_ms != timestamp_ms:
-            raise IndexDamaged(f"{self.path} has a greater timestamp than its time index")
-        self._times_checked = True
+    def _check_times_once(self) -> None:
+        if not (self._times_checked or self.trusted or not self.size):
+            check_last_entry(self)
+            self._times_checked = True
 
     def _add_all(self, size: int) -> BadBatch | None:
         """Make indexes and end from `size` bytes of the log, up to the first bad batch."""
-        self._indexes.clear()
-        self._indexed = self._trusted = True
+        self.indexes.clear()
+        self._indexed = self.trusted = True
         file = self._files.get(self.path)
         found: BadBatch | None = None
 
         def until_bad() -> Iterator[BatchFacts]:
             nonlocal found
             try:
-                yield from scan(file, 0, size, self.base_offset, gaps=self._gaps)
+                for facts in scan(
+                    file, 0, size, self.base_offset, gaps=self._gaps, epochs=self._epochs
+                ):
+                    if facts[3] - self.base_offset > MAX_RELATIVE_OFFSET:
+                        # With gaps any greater offset could follow, but for the index's int32.
+                        raise BadBatch(facts[0], f"offset {facts[3]} is beyond the segment")
+                    yield facts
             except BadBatch as bad:
                 found = bad
 
-        self.next_offset = self._indexes.add(until_bad(), 0) + 1
+        self.next_offset = self.indexes.add(until_bad(), 0) + 1
         self.size = size if found is None else found.position
         self._verified = (0, self.size)
         if self.size:
@@ -369,7 +428,7 @@ class Segment:
 
     def _load_indexes(self) -> None:
         """Take an older segment's indexes from their files, or make those that can't be right."""
-        if self._indexes.load(self.size):
+        if self.indexes.load(self.size):
             self._indexed = True
         else:
             self._rebuild_indexes()
@@ -383,24 +442,32 @@ class Segment:
         if bad is not None:
             self._damage = CorruptLog(self.path, bad.position, bad.reason)
             raise self._damage
-        self._indexes.finish()
+        self.indexes.finish()
+
+    def _end_by_index(self) -> int:
+        """Where the segment ends, by the few batches behind the last entry of its index.
+
+        An index that can't be used tells nothing: the end that is expected. The first read looks
+        closer.
+        """
+        if not self.size or not self.indexes.load(self.size):
+            return self.next_offset
+        entry = self.indexes.offsets.last
+        next_offset, position = self.base_offset, 0
+        if entry is not None:
+            next_offset, position = self.base_offset + entry[0], entry[1]
+        try:
+            for facts in steps(self._files.get(self.path), position, self.size):
+                if facts[2] > next_offset and not self._gaps:
+                    return self.next_offset
+                next_offset = facts[3] + 1
+        except BadBatch:
+            return self.next_offset
+        return next_offset
 
     def _missing_end(self, next_offset: int) -> BadBatch | None:
         """What is wrong if the file's last batch is not the one before the next segment's first."""
-        if next_offset == self.next_offset or self._gaps:
+        if next_offset == self.next_offset or (self._gaps and next_offset < self.next_offset):
             return None
         reason = f"the file ends before offset {next_offset} and not {self.next_offset}"
         return BadBatch(self.size, reason)
-
-
-def _timestamps(batch: bytes, header: BatchHeader, min_offset: int) -> list[tuple[int, int]]:
-    """(timestamp, offset) of a batch's records from `min_offset` on.
-
-    A batch that can't be opened (a producer's nonsense behind a right checksum) counts as one
-    record with the greatest timestamp at the first offset, so that who starts there misses nothing.
-    """
-    try:
-        found = list(record_timestamps(batch, header))
-    except MalformedFrame:
-        return [(header.max_timestamp_ms, max(header.base_offset, min_offset))]
-    return [each for each in found if each[1] >= min_offset]

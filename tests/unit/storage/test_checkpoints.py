@@ -27,12 +27,14 @@ def test_a_checkpoint_reads_back(place: Place) -> None:
     ]
     assert read_checkpoint(place.filesystem, f"{place.directory}/none", 3) == []
     assert checkpoint_text([]) == "0\n0\n"
+    place.write("c", b"")  # as Kafka makes it
+    assert read_checkpoint(place.filesystem, path, 3) == []
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        b"", b"0", b"1\n0\n", b"0\n2\na 0 5\n", b"0\n1\na 0\n", b"0\n1\na b 5\n", b"0\n1\na 0 x\n",
+        b"0", b"1\n0\n", b"0\n2\na 0 5\n", b"0\n1\na 0\n", b"0\n1\na b 5\n", b"0\n1\na 0 x\n",
         b"0\nx\n", b"\xff\xfe", b"0\n0\nleft over 1\n",
     ],
 )  # fmt: skip
@@ -98,15 +100,52 @@ def test_without_epochs_none_has_an_end(memory: Place) -> None:
 
 def test_epochs_of_what_the_log_lost_are_forgotten(memory: Place) -> None:
     epochs(memory, (0, 0), (1, 5), (2, 9))
+    for start, end, expected in (
+        (7, 30, [(1, 7), (2, 9)]),
+        (9, 30, [(2, 9)]),
+        (20, 30, [(2, 20)]),
+        (0, 9, [(0, 0), (1, 5)]),
+    ):
+        known = epochs(memory)
+        assert known.read()
+        known.settle(start, end)
+        assert (known.entries, known.latest) == (expected, expected[-1][0])
+    # Batches of epoch 1 may follow at offset 9 now, so the file must not say anything else.
+    assert memory.read("leader-epoch-checkpoint") == b"0\n2\n0 0\n1 5\n"
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"0\n1\n0", b"0\n2\n1 0\n0 5\n", b"0\n2\n0 5\n1 5\n", b"0\n1\n-3 0\n", b"\xff"]
+)
+def test_epochs_that_make_no_sense_are_not_read(memory: Place, text: bytes) -> None:
+    memory.write("leader-epoch-checkpoint", text)
     known = epochs(memory)
-    known.load(0, 9)
-    assert (known.entries, known.latest) == ([(0, 0), (1, 5)], 1)
-    known.load(7, 30)
-    assert known.entries == [(1, 7), (2, 9)]
-    known.load(9, 30)
-    assert known.entries == [(2, 9)]
-    known.load(20, 30)
-    assert known.entries == [(2, 20)]
+    assert not known.read()
+    assert known.entries == []
+
+
+def test_a_batch_has_the_epoch_that_the_file_says(memory: Place) -> None:
+    known = epochs(memory, (2, 5), (4, 9))
+    assert known.until(2, 5) == known.until(2, 8) == 9
+    assert known.until(4, 9) == known.until(4, 100)
+    for epoch, offset in ((1, 5), (3, 5), (4, 8), (2, 9), (5, 100), (-1, 6)):
+        assert known.until(epoch, offset) is None, (epoch, offset)
+    # Before the first entry: what was written before the log's start was moved, and by old Kafkas.
+    assert known.until(1, 3) == known.until(2, 3) == known.until(-1, 3) == 5
+    assert known.until(3, 3) is None
+
+
+def test_epochs_are_learnt_from_batches_in_order(memory: Place) -> None:
+    known = epochs(memory)
+    known.learning = True
+    for epoch, offset, right in (
+        (-1, 0, True), (1, 2, True), (1, 3, True), (0, 4, False), (3, 5, True), (1, 6, False),
+    ):  # fmt: skip
+        assert (known.until(epoch, offset) is not None) == right, (epoch, offset)
+    known.settle(0, 9)
+    assert known.entries == [(1, 2), (3, 5)]
+    assert memory.read("leader-epoch-checkpoint") == b"0\n2\n1 2\n3 5\n"
+    assert known.until(7, 9) is None
 
 
 def test_epochs_before_the_start_are_forgotten_on_disk_too(memory: Place) -> None:

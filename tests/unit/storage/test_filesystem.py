@@ -207,3 +207,36 @@ class CountingFile:
 
     def close(self) -> None:
         self.owner.closed.append(self.path)
+
+
+def test_a_lock_is_held_as_long_as_its_file_has_its_name(place: Place) -> None:
+    path = f"{place.directory}/.lock"
+    lock = place.filesystem.lock(path)
+    assert lock is not None
+    assert lock.held()
+    place.filesystem.remove(path)
+    assert not lock.held()
+    place.write(".lock", b"")
+    assert not lock.held(), "another file has the name"
+    lock.release()
+
+
+def test_a_removed_file_can_not_be_synced(place: Place) -> None:
+    place.write("a", b"data")
+    place.write("b", b"data")
+    removed, replaced = (place.filesystem.open(f"{place.directory}/{name}") for name in "ab")
+    removed.sync()
+    place.filesystem.remove(f"{place.directory}/a")
+    place.write("c", b"new")
+    place.filesystem.rename(f"{place.directory}/c", f"{place.directory}/b")
+    for file in (removed, replaced):
+        with pytest.raises(FileNotFoundError, match="removed while it was in use"):
+            file.sync()
+        assert file.read(0, 9) == b"data"
+        file.close()
+
+
+def test_the_boot_has_one_name(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert place.filesystem.boot_id() == type(place.filesystem)().boot_id() != ""
+    monkeypatch.setattr("storage.filesystem._BOOT_ID_FILE", f"{place.directory}/none")
+    assert OsFileSystem().boot_id() == ""

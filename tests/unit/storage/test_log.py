@@ -13,9 +13,10 @@ from protocol.records import (
     read_header,
     stamp_append_time,
 )
-from storage.errors import OffsetOutOfRange
+from storage.errors import CorruptLog, OffsetOutOfRange
 from storage.log import Log, LogConfig
 from storage.open_files import OpenFiles
+from storage.torn_tail import TailTrust
 from tests.unit.storage.conftest import Place
 
 NOW_MS = 1_700_000_000_000
@@ -313,7 +314,17 @@ def test_deleting_everything_leaves_an_empty_log_that_goes_on(place: Place) -> N
 def test_a_start_behind_the_end_begins_the_log_anew(place: Place) -> None:
     # Power was lost: the checkpoint of the start reached the medium, the records before it did not.
     filled(place, 3).close()
-    log = Log.open(place.filesystem, place.directory, SMALL, log_start_offset=50)
+    with pytest.raises(CorruptLog, match="ends at offset 6, but is to begin at 50"):
+        Log.open(place.filesystem, place.directory, SMALL, log_start_offset=50)
+    log = Log.open(
+        place.filesystem,
+        place.directory,
+        SMALL,
+        log_start_offset=50,
+        trust=TailTrust.POWER_LOST_UNSYNCED,
+    )
+    assert log.tail_cut is not None
+    assert "began at offset 50, and ends before" in log.tail_cut.reason
     assert (log.log_start_offset, log.log_end_offset) == (50, 50)
     assert log.append(batch(b"x")) == 50
     assert [name for name in place.names() if name.endswith(".log")] == [f"{50:020d}.log"]

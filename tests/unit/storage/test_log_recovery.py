@@ -237,11 +237,25 @@ def test_litter_of_crashes_is_removed_and_unknown_files_are_left(memory: Place) 
     assert memory.names() == sorted(keep)
 
 
-def test_a_half_swapped_compaction_of_kafka_is_refused(memory: Place) -> None:
-    filled(memory, 3).close()
-    memory.write("00000000000000000000.log.swap", b"x")
-    with pytest.raises(CorruptLog, match="start Kafka once"):
-        Log.open(memory.filesystem, memory.directory)
+def test_an_interrupted_cleaning_is_finished_or_thrown_away(memory: Place) -> None:
+    filled(memory).close()
+    base = next(
+        int(name[:20]) for name in memory.names() if name.endswith(".log") and int(name[:20])
+    )
+    data = memory.read(LOG)
+    cleaned = data[next(iterate_batches(data))[1].length_bytes :]
+    memory.write(LOG + ".cleaned", cleaned)
+    config = SMALL._replace(compacted=True)
+    log = Log.open(memory.filesystem, memory.directory, config)
+    assert records_of(log.read(0, 1))[0].offset == 0
+    memory.write(LOG + ".swap", cleaned)
+    log = Log.open(memory.filesystem, memory.directory, config)
+    assert memory.read(LOG) == cleaned
+    assert records_of(log.read(0, 1))[0].offset == 1
+    assert records_of(log.read(base, 1))[0].offset == base
+    memory.write(LOG + ".swap", cleaned[:-1])
+    with pytest.raises(CorruptLog, match=r"\.log\.swap"):
+        Log.open(memory.filesystem, memory.directory, config)
 
 
 def test_a_large_segment_is_not_read_whole(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

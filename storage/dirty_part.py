@@ -1,0 +1,284 @@
+"""The first half of a cleaning: every key of the dirty part into the map.
+
+The dirty part is what came since the last cleaning, of segments that are not active. Records of
+aborted transactions and markers are not mapped. Mapping ends where the map is full, where the first
+open transaction begins, or at the end; that offset is where the next cleaning goes on.
+
+Everything is checked here as far as it is read (checksum, order of offsets), since a damaged key in
+the map would take the place of a good one.
+"""
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from protocol import checksum
+from protocol.raw_records import open_body, split_keys, split_records
+from protocol.record_batch import CRC_START, PREFIX_BYTES, BatchHeader
+from protocol.records import decode_records
+from storage.offset_map import OffsetMap
+from storage.open_files import OpenFiles
+from storage.scan import BadBatch
+from storage.segment import Segment
+from storage.slices import Slices, checked_header
+from storage.transactions import Transactions
+
+# A batch of one record, up to its key: base offset, length, magic, CRC, attributes and
+# last offset delta, producer id, record count; then the record's length in two bytes, attributes
+# and both deltas, the key's length.
+_ONE_RECORD = struct.Struct(">qi4xbI6s16xq6xiBB3sB")
+_KEY_AT = _ONE_RECORD.size
+_ZERO, _ZEROS_3, _ZEROS_6 = bytes(1), bytes(3), bytes(6)
+# Of producers that may be active the last batch is remembered, of so many (1 MiB).
+MAX_PRODUCERS = 10_000
+
+
+class DirtyPartConfig(NamedTuple):
+    """What mapping needs to know.
+
+    Attributes:
+        slice_bytes: the bytes looked at in one step.
+        max_map_bytes: the bound of the map; a quarter more may go to transactions.
+        producers_since_ms: producers whose last batch is older are not active any more.
+    """
+
+    slice_bytes: int
+    max_map_bytes: int
+    producers_since_ms: int
+
+
+class Stretch:
+    """What of one segment belongs to the dirty part: bytes from `start` to before `end`.
+
+    Its place in the dirty part is the position in the file and `origin`.
+    """
+
+    __slots__ = ("all_marked", "end", "origin", "start")
+
+    def __init__(self, origin: int, start: int) -> None:
+        self.origin = origin
+        self.start = self.end = start
+        # Every batch is to be looked at again, not only the marked ones.
+        self.all_marked = False
+
+
+class DirtyPart:
+    """The map of the dirty part, from `first_offset` to before `end_offset`."""
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        segments: Sequence[Segment],
+        first_offset: int,
+        end_offset: int,
+        config: DirtyPartConfig,
+    ) -> None:
+        """Nothing is read yet.
+
+        Args:
+            files: the log's open files.
+            segments: those of the dirty part, in order.
+            first_offset: where it begins, within the first of them.
+            end_offset: where the last of them ends.
+            config: see there.
+        """
+        self.first_offset = first_offset
+        # Lowered while mapping: to where an open transaction begins, to where the map was full.
+        self.end_offset = end_offset
+        self.map = OffsetMap(config.max_map_bytes)
+        self.map_full = False
+        self.transactions = Transactions(config.max_map_bytes // 4)
+        # The last offset of the last batch with data of producers that may still be active.
+        self.producers: dict[int, int] = {}
+        # By base offset of the segment: what was mapped of it.
+        self.stretches: dict[int, Stretch] = {}
+        self._files = files
+        self._segments = segments
+        self._config = config
+        self._upper_offset = end_offset
+        self._transactions_known = False
+        # No batch that comes next has a lower offset.
+        self._expected_offset = 0
+        self._done = False
+
+    def steps(self) -> Iterator[tuple[Segment, int]]:
+        """Map everything, in steps: the segment looked at, and how many bytes of it.
+
+        Raises:
+            BadBatch, MalformedFrame: of the segment that was last told.
+            CorruptLog: an index was wrong, and the log behind it too.
+        """
+        origin = 0
+        for number, segment in enumerate(self._segments):
+            if self._done:
+                break
+            position = segment.position_of(self.first_offset)
+            stretch = self.stretches[segment.base_offset] = Stretch(origin, position)
+            slices = Slices(self._files, segment, position, self._config.slice_bytes)
+            self._expected_offset = segment.base_offset
+            while slices.left and not self._done:
+                yield segment, 0
+                position = slices.position
+                taken = self._map(slices.read(), slices, stretch)
+                if taken:
+                    slices.skip(taken)
+                elif not self._done:
+                    yield from self._find_transactions(number, position)
+                if self.map.full and not self._done:
+                    self.map_full = True
+                    self._end_at(self._expected_offset)
+                yield segment, taken
+            stretch.end = slices.position
+            origin += segment.size
+        for _ in self.map.seal():
+            yield self._segments[0], 0
+
+    def _find_transactions(self, number: int, position: int) -> Iterator[tuple[Segment, int]]:
+        """Walk over the rest of the dirty part, from its first transactional batch on."""
+        transactions = self.transactions
+        for segment in self._segments[number:]:
+            expected_offset = segment.base_offset
+            slices = Slices(self._files, segment, position, self._config.slice_bytes)
+            while slices.left and transactions.stopped_at < 0:
+                yield segment, 0
+                start = slices.position
+                expected_offset = transactions.walk(slices, expected_offset)
+                yield segment, slices.position - start
+            position = 0
+        self._transactions_known = True
+        end_offset = transactions.end_offset
+        if end_offset is not None and end_offset < self.end_offset:
+            self.end_offset = max(end_offset, self.first_offset)
+
+    def _end_at(self, offset: int) -> None:
+        self.end_offset = min(self.end_offset, offset)
+        self._done = True
+
+    def _map(self, buffer: bytes, slices: Slices, stretch: Stretch) -> int:
+        """Map the whole batches of a slice.
+
+        Returns:
+            The bytes that were taken in; 0 if the transactions have to be found first.
+        """
+        unpack, crc32c, view = _ONE_RECORD.unpack_from, checksum.crc32c, memoryview(buffer)
+        position = slices.position
+        origin, last = stretch.origin + position, self.map.last
+        checked = slices.segment.is_checked(position, position + len(buffer))
+        # The last batch of all is for the slow path: it is looked at again.
+        least_offset, end_offset = self.first_offset, self.end_offset - 1
+        expected_offset = self._expected_offset
+        at, end = 0, len(buffer)
+        self.map.reach(origin + end)
+        while at < end:
+            # Nearly all of a coordinator's log: one record, no codec, no producer, a short key.
+            if end - at >= _ONE_RECORD.size:
+                (
+                    base_offset, length, magic, crc, zeros, producer_id, count,
+                    size, size_rest, deltas, key_size,
+                ) = unpack(buffer, at)  # fmt: skip
+                stop = at + PREFIX_BYTES + length
+                if (
+                    magic == 2 and count == 1 and zeros == _ZEROS_6 and producer_id < 0
+                    and stop <= end and expected_offset <= base_offset >= least_offset
+                    and base_offset < end_offset
+                ):  # fmt: skip
+                    start = at + _KEY_AT
+                    if size < 128:
+                        # A shorter record: everything stands one byte further to the front.
+                        start -= 1
+                        size_rest, key_size, deltas = (
+                            128 if size_rest else 0, deltas[2], deltas[:2] + _ZERO
+                        )  # fmt: skip
+                    key_end = start + (key_size >> 1)
+                    if (
+                        size_rest < 128 and deltas == _ZEROS_3
+                        and not key_size & 129 and key_end + 1 < stop
+                    ):  # fmt: skip
+                        if not checked and crc32c(view[at + CRC_START : stop]) != crc:
+                            raise BadBatch(position + at, f"the checksum is not {crc:#010x}")
+                        last[buffer[start:key_end]] = origin + at
+                        expected_offset = base_offset + 1
+                        at = stop
+                        continue
+            self._expected_offset = expected_offset
+            header = checked_header(buffer, at, position, expected_offset)
+            if header is None or (header.is_transactional and not self._transactions_known):
+                break
+            self._map_batch(buffer, header, at, origin + at, stretch)
+            if self._done and header.next_offset > self.end_offset:
+                break
+            expected_offset = header.next_offset
+            at += header.length_bytes
+        self._expected_offset = expected_offset
+        return at
+
+    def _map_batch(
+        self, buffer: bytes, header: BatchHeader, at: int, place: int, stretch: Stretch
+    ) -> None:
+        """Map a batch of any kind, or what is between the first and the end offset of it."""
+        if header.magic == 2 and header.base_offset >= self.end_offset:
+            self._end_at(self.end_offset)
+            return
+        if header.magic < 2 or header.record_count == 0:
+            # Too short for a mark of its own.
+            stretch.all_marked = True
+        elif (
+            header.producer_id >= 0
+            or header.is_transactional
+            or header.is_control
+            or header.base_offset < self.first_offset
+            or header.next_offset >= self._upper_offset
+        ):
+            self.map.mark(place)
+        if header.is_control:
+            return
+        self._remember_producer(header)
+        if header.is_transactional and self.transactions.is_aborted(
+            header.producer_id, header.base_offset
+        ):
+            return
+        keys = self._keys(buffer, header, at)
+        room = self.map.room()
+        if len(keys) > room:
+            self.map_full = True
+            if self._expected_offset > self.first_offset and self.map.last:
+                self._end_at(self._expected_offset)
+                return
+            # More keys than the map holds, in one batch: a part of it, to get on at all.
+            room = max(room, 1)
+            if len(keys) > room:
+                self._end_at(self._records(buffer, header, at)[room][0])
+        self.map.add(keys[:room], place)
+
+    def _keys(self, buffer: bytes, header: BatchHeader, at: int) -> list[bytes | None]:
+        """The keys of the batch's records between the first and the end offset."""
+        whole = header.base_offset >= self.first_offset and header.last_offset < self.end_offset
+        if header.magic == 2 and whole:
+            body, start, end = open_body(buffer, header, at)
+            return split_keys(body, start, end, header.record_count)[0]
+        return [key for _, key in self._records(buffer, header, at)]
+
+    def _records(
+        self, buffer: bytes, header: BatchHeader, at: int
+    ) -> list[tuple[int, bytes | None]]:
+        """As `_keys`, with the records' offsets."""
+        if header.magic < 2:
+            found = [(each.offset, each.key) for each in decode_records(buffer, header, at)]
+        else:
+            body, start, end = open_body(buffer, header, at)
+            found = [
+                (header.base_offset + each[3], each[5])
+                for each in split_records(body, start, end, header.record_count)
+            ]
+        return [each for each in found if self.first_offset <= each[0] < self.end_offset]
+
+    def _remember_producer(self, header: BatchHeader) -> None:
+        producer_id = header.producer_id
+        if producer_id < 0 or header.max_timestamp_ms <= self._config.producers_since_ms:
+            return
+        producers = self.producers
+        producers.pop(producer_id, None)
+        if len(producers) >= MAX_PRODUCERS:
+            # The one heard of longest ago.
+            del producers[next(iter(producers))]
+        producers[producer_id] = header.last_offset

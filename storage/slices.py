@@ -1,0 +1,103 @@
+"""Reading a segment front to back in slices of whole batches, for the cleaner.
+
+A slice is taken apart by loops that know the header's layout themselves: `FIELDS` is what they need
+of it. Nothing here is cached: the cleaner reads everything once or twice and then never again.
+"""
+
+import struct
+
+from protocol.errors import MalformedFrame
+from protocol.record_batch import COMMON_BYTES, PREFIX_BYTES, BatchHeader, read_header
+from protocol.records import check_crc
+from storage.open_files import OpenFiles
+from storage.scan import MAX_BATCH_BYTES, BadBatch
+from storage.segment import Segment
+
+# Base offset, length, magic, CRC, attributes, last offset delta, producer id, record count.
+FIELDS = struct.Struct(">qi4xbIhi16xq6xi")
+_LENGTH = struct.Struct(">8xi")
+
+
+class Slices:
+    """A position in a segment. `read` the next slice, tell `skip` how much of it is done."""
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        segment: Segment,
+        position: int,
+        slice_bytes: int,
+        end: int | None = None,
+    ) -> None:
+        """Batches begin at `position` and at `end`, which is the segment's end by default."""
+        self.segment = segment
+        self.position = position
+        self._files = files
+        # A header at least, to know how much more to read.
+        self._slice_bytes = max(slice_bytes, FIELDS.size)
+        self._end = segment.size if end is None else end
+
+    @property
+    def left(self) -> int:
+        """The bytes from here to the end."""
+        return self._end - self.position
+
+    def read(self) -> bytes:
+        """The next bytes: at least one whole batch, and perhaps a part of one at the end.
+
+        Raises:
+            BadBatch: no batch begins here, or the file is shorter than it was.
+        """
+        buffer = self._read(min(self._slice_bytes, self.left))
+        if len(buffer) >= PREFIX_BYTES:
+            (length,) = _LENGTH.unpack_from(buffer)
+            length += PREFIX_BYTES
+            if not COMMON_BYTES <= length <= min(self.left, MAX_BATCH_BYTES):
+                raise BadBatch(self.position, f"{length} bytes are claimed, {self.left} are left")
+            if length > len(buffer):
+                return self._read(length)
+            return buffer
+        raise BadBatch(self.position, "the file ends within a batch")
+
+    def skip(self, length: int) -> None:
+        """`length` bytes from here, whole batches, are done."""
+        assert length > 0, "each slice has a whole batch"
+        self.position += length
+
+    def _read(self, length: int) -> bytes:
+        buffer = self._files.get(self.segment.path).read(self.position, length)
+        if len(buffer) < length:
+            raise BadBatch(self.position + len(buffer), "the file is shorter than it was")
+        return buffer
+
+
+def checked_header(
+    buffer: bytes, at: int, position: int, expected_offset: int
+) -> BatchHeader | None:
+    """The header of the batch at `at`, which is whole and undamaged; None if it is not whole.
+
+    Args:
+        buffer: a slice.
+        at: where the batch begins in it.
+        position: where the slice begins in its file.
+        expected_offset: no batch from here on has a lower offset.
+
+    Raises:
+        BadBatch: what stands there is no batch, is damaged, or is out of order.
+    """
+    if len(buffer) - at < COMMON_BYTES:
+        return None
+    try:
+        header = read_header(buffer, at)
+    except MalformedFrame as error:
+        if at and len(buffer) - at < FIELDS.size:
+            # The slice ends within the header, as far as can be told.
+            return None
+        raise BadBatch(position + at, str(error)) from None
+    if header.length_bytes > len(buffer) - at:
+        return None
+    if not check_crc(buffer, header, at):
+        raise BadBatch(position + at, f"the checksum is not {header.crc:#010x}")
+    if header.base_offset < expected_offset or header.last_offset_delta < 0:
+        raise BadBatch(position + at, f"offset {header.base_offset} below {expected_offset}")
+    return header

@@ -1,0 +1,71 @@
+"""What the crash harness found, each as small as it gets (`tests/crash`)."""
+
+import pytest
+
+from protocol.records import encode_batch
+from storage.directory import DataDirectory
+from storage.errors import CorruptLog
+from storage.log import Log, LogConfig
+from tests.crash.disk import Disk, RecordingFileSystem
+from tests.crash.losses import power_losses
+from tests.unit.storage.conftest import Place
+from tests.unit.storage.test_directory import ID, opened
+from tests.unit.storage.test_directory_stops import filled, killed, power_lost
+
+METADATA = "orders-0/partition.metadata"
+LOG_STARTS = "log-start-offset-checkpoint"
+BOOT_FILE = "coterie-boot-id"
+
+
+@pytest.mark.parametrize("path", ["/data", "/var/lib/coterie", "data"])
+def test_a_new_directory_survives_a_loss_of_power(path: str) -> None:
+    filesystem = RecordingFileSystem()
+    DataDirectory.open(
+        filesystem, path, node_id=1, cluster_id="c", directory_id="d", durable=True
+    ).create_partition("orders", 0, ID)
+    operations = filesystem.operations
+    for crash in power_losses(Disk(), operations, len(operations), len(operations)):
+        assert f"/{path.strip('/')}/{METADATA}" in crash.disk.paths()
+
+
+def test_what_one_start_forgives_after_a_loss_of_power_the_next_one_does_not_meet(
+    memory: Place,
+) -> None:
+    directory = filled(memory)
+    directory.note_log_start("orders", 0, 3)
+    killed(memory, directory)
+    memory.write(METADATA, bytes(43))
+    memory.write(LOG_STARTS, b"0")
+    power_lost(memory)
+    killed(memory, opened(memory))
+    again = opened(memory)
+    assert again.topics["orders"].topic_id == ID, "told by the other partition"
+
+
+def test_a_boot_file_that_is_something_else_is_damage(memory: Place) -> None:
+    """To take it for the worst of stops would cut off logs that are only damaged."""
+    killed(memory, filled(memory))
+    for lost in (b"", bytes(20), b"boot", b"boot-id=mem"):
+        memory.write(BOOT_FILE, lost)
+        killed(memory, opened(memory))
+    for garbage in (b"\xff\xfe", b"version=1\n"):
+        memory.write(BOOT_FILE, garbage)
+        with pytest.raises(CorruptLog, match=BOOT_FILE):
+            opened(memory)
+
+
+def test_an_offset_beyond_any_segment_is_damage_in_a_compacted_log_too(memory: Place) -> None:
+    config = LogConfig(index_interval_bytes=1, compacted=True)
+    log = Log.open(memory.filesystem, memory.directory, config)
+    for _ in range(4):
+        log.append(encode_batch([(b"k", b"v")], 0, 1))
+    log.close()
+    name = "00000000000000000000.log"
+    data = bytearray(memory.read(name))
+    length = len(data) // 4
+    # The highest bits of the third batch's base offset; no checksum covers them.
+    data[2 * length + 2] ^= 1
+    memory.write(name, bytes(data))
+    again = Log.open(memory.filesystem, memory.directory, config)
+    assert again.tail_cut is not None
+    assert again.log_end_offset == 2

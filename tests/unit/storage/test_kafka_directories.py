@@ -1,0 +1,205 @@
+"""Data directories of real Kafkas open with the groups and offsets that the Kafka itself told.
+
+`tests/golden/directories/README.md` says how they were made: of each version one that was stopped
+in order and one that was killed.
+"""
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from coordinator.replay import LoggedState, replay, restore
+from coterie.server.group_log import LogReplay
+from protocol.messages.consumer_protocol import ConsumerProtocolAssignment
+from protocol.messages.log_records import UnknownKey, decode_key, decode_value
+from protocol.records import iterate_batches
+from storage.directory import DataDirectory
+from storage.errors import CorruptLog
+from storage.log import LogConfig
+from storage.memory_filesystem import MemoryFileSystem
+from storage.torn_tail import TailTrust
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "directories"
+NAMES = sorted(path.name.removesuffix(".tar.gz") for path in GOLDEN.glob("*.tar.gz"))
+COMPACTED = LogConfig(compacted=True)
+
+
+class Answer(NamedTuple):
+    """What a directory holds of groups, in the form that the Kafkas' answers were written down."""
+
+    groups: dict[str, dict[str, Any]]
+    skipped: int
+
+
+def unpacked(name: str) -> MemoryFileSystem:
+    filesystem = MemoryFileSystem()
+    filesystem.make_directory("/kafka")
+    with tarfile.open(GOLDEN / f"{name}.tar.gz") as archive:
+        for member in archive:
+            path = "/kafka/" + member.name.removeprefix("./")
+            if member.isdir():
+                filesystem.make_directory(path)
+            else:
+                content = archive.extractfile(member) or io.BytesIO()
+                filesystem.create(path).write(0, content.read())
+    return filesystem
+
+
+def opened(filesystem: MemoryFileSystem) -> DataDirectory:
+    return DataDirectory.open(
+        filesystem, "/kafka", node_id=1, cluster_id="none", directory_id="none"
+    )
+
+
+def groups_of(directory: DataDirectory) -> Answer:
+    groups: dict[str, dict[str, Any]] = {}
+    skipped = 0
+    for partition in sorted(directory.topics["__consumer_offsets"].partitions):
+        state = LoggedState()
+
+        def apply(key: bytes | None, value: bytes | None, state: LoggedState = state) -> None:
+            assert key is not None
+            decoded = decode_key(key)
+            assert not isinstance(decoded, UnknownKey)
+            replay(state, (decoded, decode_value(decoded, value)))
+
+        reading = LogReplay(directory.open_log("__consumer_offsets", partition, COMPACTED), apply)
+        while reading.step():
+            pass
+        skipped += reading.newest.skipped.total()
+        for group_id in sorted(state.groups.keys() | state.offsets.keys()):
+            groups[group_id] = _told(group_id, state)
+    return Answer(groups, skipped)
+
+
+def _told(group_id: str, state: LoggedState) -> dict[str, Any]:
+    group = restore(group_id, state.groups.get(group_id))
+    members = []
+    for member in group.members.values():
+        assignment = ConsumerProtocolAssignment.decode(member.assignment[2:], 0)
+        members.append(
+            {
+                "member_id": member.member_id,
+                "client_id": member.client_id,
+                "host": member.client_host,
+                "instance": member.group_instance_id,
+                "assignment": sorted(
+                    [each.topic, partition]
+                    for each in assignment.assigned_partitions
+                    for partition in each.partitions
+                ),
+            }
+        )
+    offsets = [
+        [topic, partition, value.offset, value.metadata]
+        for topic, partitions in state.offsets.get(group_id, {}).items()
+        for partition, value in partitions.items()
+    ]
+    return {
+        "state": str(group.state).upper(),
+        "assignor": group.protocol_name or "",
+        "generation": group.generation_id,
+        "members": sorted(members, key=lambda member: str(member["member_id"])),
+        "offsets": sorted(offsets),
+    }
+
+
+def expected_of(name: str) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((GOLDEN / f"{name}.json").read_text())
+    return told
+
+
+def check_groups(name: str, found: Answer) -> None:
+    told = expected_of(name)
+    # Members of the new protocol (KIP-848) are kept in the log and not understood; offsets are.
+    new_style = told.get("consumer_groups", [])
+    assert found.groups.keys() == told["groups"].keys()
+    for group_id, expected in told["groups"].items():
+        ours = found.groups[group_id]
+        if group_id in new_style:
+            assert ours["offsets"] == expected["offsets"]
+            continue
+        if expected["generation"] is None:
+            ours = ours | {"generation": None}
+        assert ours == expected, group_id
+    assert (found.skipped > 0) == bool(new_style)
+
+
+def test_the_directories_are_there() -> None:
+    versions = ["2.6.3", "2.8.2", "4.3.1"]
+    assert [f"kafka-{version}-{how}" for version in versions for how in ("killed", "stopped")] == (
+        NAMES
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_groups_and_offsets_are_those_that_kafka_told(name: str) -> None:
+    filesystem = unpacked(name)
+    directory = opened(filesystem)
+    assert directory.last_stop.clean == name.endswith("stopped")
+    check_groups(name, groups_of(directory))
+    directory.close()
+    # And once more as a directory of ours.
+    directory = opened(filesystem)
+    assert directory.last_stop.clean
+    check_groups(name, groups_of(directory))
+    directory.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_record_of_the_topics_is_there(name: str) -> None:
+    directory = opened(unpacked(name))
+    assert {topic: len(found.partitions) for topic, found in directory.topics.items()} == {
+        "__consumer_offsets": 4, "__transaction_state": 2, "orders": 3, "payments": 2, "zipped": 1,
+    }  # fmt: skip
+    ends = {}
+    for topic in ("orders", "payments", "zipped"):
+        for partition in directory.topics[topic].partitions:
+            log = directory.open_log(topic, partition)
+            assert log.tail_cut is None
+            headers = [each for data in log.chunks() for _, each in iterate_batches(data)]
+            assert headers[-1].next_offset == log.log_end_offset
+            ends[topic, partition] = log.log_end_offset
+    # Twenty records, and of the three transactions a record and a marker each.
+    assert ends == {
+        ("orders", 0): 20, ("orders", 1): 20, ("orders", 2): 20,
+        ("payments", 0): 26, ("payments", 1): 20, ("zipped", 0): 100,
+    }  # fmt: skip
+    directory.close()
+
+
+def test_a_clean_stop_of_kafka_claims_every_byte() -> None:
+    filesystem = unpacked("kafka-4.3.1-stopped")
+    path = "/kafka/__consumer_offsets-1/00000000000000000000.log"
+    filesystem.open(path).truncate(filesystem.size(path) - 1)
+    directory = opened(filesystem)
+    assert directory.recovery_point("__consumer_offsets", 1) == 18
+    with pytest.raises(CorruptLog, match="recovery point"):
+        directory.open_log("__consumer_offsets", 1, COMPACTED)
+    directory.close()
+
+
+def test_a_kill_of_kafka_may_have_torn_the_end() -> None:
+    filesystem = unpacked("kafka-4.3.1-killed")
+    path = "/kafka/__consumer_offsets-1/00000000000000000000.log"
+    filesystem.open(path).truncate(filesystem.size(path) - 1)
+    directory = opened(filesystem)
+    assert directory.last_stop.trust(("__consumer_offsets", 1)) is TailTrust.POWER_LOST_UNSYNCED
+    log = directory.open_log("__consumer_offsets", 1, COMPACTED)
+    assert log.tail_cut is not None
+    assert log.log_end_offset in range(12, 18)
+    directory.close()
+
+
+def test_the_check_sees_a_lost_offset() -> None:
+    """The canary: groups that differ in one commit are told apart."""
+    directory = opened(unpacked("kafka-2.8.2-stopped"))
+    found = groups_of(directory)
+    directory.close()
+    found.groups["manual"]["offsets"].pop()
+    with pytest.raises(AssertionError, match="manual"):
+        check_groups("kafka-2.8.2-stopped", found)

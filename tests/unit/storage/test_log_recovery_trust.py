@@ -1,0 +1,349 @@
+"""What may be torn depends on how the log was left: every truncation, every bit, every trust.
+
+Under each of them an open log holds a beginning of what was written and no other records. Where
+only a process died or all was closed in order, nothing that was whole may be missing: either all of
+it is there or the log is refused by file and position.
+"""
+
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+from protocol.records import encode_batch, iterate_batches
+from storage.errors import CorruptLog
+from storage.log import Log, LogConfig
+from storage.memory_filesystem import MemoryFileSystem
+from storage.torn_tail import TailTrust
+from tests.unit.storage.conftest import Place
+from tests.unit.storage.test_log import NOW_MS, batch
+
+CONFIG = LogConfig(index_interval_bytes=100)
+CLEAN, PROCESS_DIED, POWER_LOST, UNSYNCED = TailTrust
+EPOCHS = "leader-epoch-checkpoint"
+
+
+class Corpus(NamedTuple):
+    """A log of two segments and two epochs, and where the batches of the last segment end."""
+
+    files: dict[str, bytes]
+    older: str
+    last: str
+    ends: list[int]
+    offsets: list[int]
+
+    def open(
+        self, changes: dict[str, bytes], trust: TailTrust, recovery_point: int = 0
+    ) -> tuple[Log, Place]:
+        filesystem = MemoryFileSystem()
+        filesystem.make_directory("/data")
+        place = Place(filesystem, "/data")
+        for name, data in (self.files | changes).items():
+            place.write(name, data)
+        log = Log.open(filesystem, "/data", CONFIG, recovery_point=recovery_point, trust=trust)
+        return log, place
+
+    def whole(self, length: int) -> int:
+        """How many batches of the last segment end by `length`."""
+        return sum(end <= length for end in self.ends) - 1
+
+
+@cache
+def corpus() -> Corpus:
+    filesystem = MemoryFileSystem()
+    filesystem.make_directory("/data")
+    place = Place(filesystem, "/data")
+    log = Log.open(filesystem, "/data", CONFIG)
+    log.append(batch(b"one") + batch(b"two"))
+    log.roll()
+    log.append(batch(b"three"))
+    log.append(batch(b"four", b"four again") + batch(b"five", compression=1))
+    log.leader_epoch = 2
+    log.append(batch(b"six" * 6))
+    log.append(batch(b"seven") + batch(b"eight") + batch(b"nine"))
+    log.close()
+    files = {name: place.read(name) for name in place.names()}
+    older, last = (name for name in place.names() if name.endswith(".log"))
+    placed = list(iterate_batches(files[last]))
+    ends = [0] + [position + header.length_bytes for position, header in placed]
+    offsets = [2] + [header.next_offset for _, header in placed]
+    return Corpus(files, older, last, ends, offsets)
+
+
+def without_epochs(data: bytes) -> bytes:
+    """Batches with their leader epochs blanked."""
+    blank = bytearray(data)
+    for position, _ in iterate_batches(data):
+        blank[position + 12 : position + 16] = bytes(4)
+    return bytes(blank)
+
+
+def check_kept(
+    changes: dict[str, bytes], trust: TailTrust, recovery_point: int, *, thorough: bool = True
+) -> int | None:
+    """Open; the records are a beginning of what was written, down to the recovery point at least.
+
+    Returns the end, or None where the log was refused.
+    """
+    known = corpus()
+    try:
+        log, place = known.open(changes, trust, recovery_point)
+        data = b"".join(log.chunks())
+    except CorruptLog:
+        return None
+    right = known.files[known.older] + known.files[known.last]
+    assert right.startswith(data) or (
+        trust is UNSYNCED and without_epochs(right).startswith(without_epochs(data))
+    )
+    assert log.log_end_offset >= recovery_point
+    if not thorough:
+        return log.log_end_offset
+    # What is appended next is where the open log says, also after another start.
+    end = log.append(batch(b"next"))
+    again = Log.open(place.filesystem, "/data", CONFIG, trust=PROCESS_DIED)
+    assert (again.log_end_offset, again.tail_cut) == (end + 1, None)
+    assert b"".join(again.chunks())[: len(data)] == data
+    return end
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    changed = bytearray(data)
+    changed[bit // 8] ^= 1 << bit % 8
+    return bytes(changed)
+
+
+def test_undamaged_it_opens_whole_under_every_trust() -> None:
+    for trust in TailTrust:
+        for recovery_point in (0, 5, corpus().offsets[-1]):
+            assert check_kept({}, trust, recovery_point) == corpus().offsets[-1]
+
+
+@pytest.mark.parametrize("trust", TailTrust)
+def test_every_truncation_of_the_last_segment(trust: TailTrust) -> None:
+    known = corpus()
+    data = known.files[known.last]
+    for recovery_point in (0, 4, known.offsets[-1]):
+        for length in range(len(data)):
+            end = check_kept({known.last: data[:length]}, trust, recovery_point)
+            whole = known.whole(length)
+            left = known.offsets[whole]
+            torn = length > known.ends[whole]
+            refused = left < recovery_point or (trust is CLEAN and torn)
+            assert end == (None if refused else left), f"{length} bytes"
+
+
+def check_flips(trust: TailTrust, recovery_point: int) -> None:
+    known = corpus()
+    data = known.files[known.last]
+    for bit in range(8 * len(data)):
+        changes = {known.last: flipped(data, bit)}
+        end = check_kept(changes, trust, recovery_point, thorough=bit % 8 == 3)
+        left = known.offsets[known.whole(bit // 8)]
+        in_epoch = bit // 8 - known.ends[known.whole(bit // 8)] in range(12, 16)
+        if trust in (CLEAN, PROCESS_DIED) or left < recovery_point:
+            assert end is None or (in_epoch and trust is UNSYNCED), f"byte {bit // 8}"
+        elif trust is POWER_LOST:
+            assert end == left, f"byte {bit // 8}"
+        else:
+            assert end is None or end >= left
+
+
+@pytest.mark.parametrize(
+    ("trust", "recovery_point"), [(CLEAN, 4), (PROCESS_DIED, 0), (POWER_LOST, 4), (UNSYNCED, 4)]
+)
+def test_every_bit_flip_of_the_last_segment(trust: TailTrust, recovery_point: int) -> None:
+    check_flips(trust, recovery_point)
+
+
+def test_the_harness_sees_a_whole_batch_that_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The canary: if a damaged batch counted as torn, the check above would notice."""
+    monkeypatch.setattr("storage.segment.refusal", lambda *_, **__: None)
+    with pytest.raises(AssertionError, match="byte 0"):
+        check_flips(PROCESS_DIED, 0)
+
+
+@pytest.mark.parametrize("trust", [CLEAN, PROCESS_DIED])
+@pytest.mark.parametrize("extra", [b"\0", bytes(100), b"\xff" * 70, bytes(5000)])
+def test_what_no_writer_wrote_is_damage(trust: TailTrust, extra: bytes) -> None:
+    known = corpus()
+    data = known.files[known.last]
+    if len(extra) == 1:
+        extra = struct.pack(">q", known.offsets[-1] + 1)
+    with pytest.raises(CorruptLog, match=f"{known.last}: damaged at byte {len(data)}"):
+        known.open({known.last: data + extra}, trust)
+    log, _ = known.open({known.last: data + extra}, POWER_LOST)
+    assert log.log_end_offset == known.offsets[-1]
+
+
+def test_a_torn_write_of_several_batches_keeps_those_that_are_whole() -> None:
+    known = corpus()
+    data, end = known.files[known.last], known.offsets[-1]
+    more = encode_batch([(b"k", b"v" * 50)], end, NOW_MS, leader_epoch=2)
+    more += encode_batch([(b"k", b"w" * 50)], end + 1, NOW_MS, leader_epoch=2)
+    first = len(encode_batch([(b"k", b"v" * 50)], end, NOW_MS))
+    for length in range(len(more)):
+        log, place = known.open({known.last: data + more[:length]}, PROCESS_DIED)
+        assert log.log_end_offset == end + (length >= first)
+        assert (log.tail_cut is None) == (length in (0, first))
+        assert len(place.read(known.last)) == len(data) + (first if length >= first else 0)
+
+
+def change_length(data: bytes, position: int, to: int) -> bytes:
+    return data[: position + 8] + struct.pack(">i", to) + data[position + 12 :]
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_length_that_reaches_behind_the_file_hides_nothing(compacted: bool) -> None:
+    known = corpus()
+    data = known.files[known.last]
+    for number, position in enumerate(known.ends[:-1]):
+        damaged = change_length(data, position, 100_000)
+        place = Place(MemoryFileSystem(), "/data")
+        place.filesystem.make_directory("/data")
+        for name, content in (known.files | {known.last: damaged}).items():
+            place.write(name, content)
+        with pytest.raises(CorruptLog) as caught:
+            Log.open(
+                place.filesystem,
+                "/data",
+                CONFIG._replace(compacted=compacted),
+                trust=PROCESS_DIED,
+            )
+        assert caught.value.position == position
+        assert place.read(known.last) == damaged, "the evidence is left alone"
+        expected = "only its length is wrong" if number == 6 else "a whole batch follows"
+        assert expected in str(caught.value)
+
+
+# Older segments.
+
+
+def test_a_tear_in_an_older_segment_is_cut_only_where_nobody_had_synced() -> None:
+    known = corpus()
+    data = known.files[known.older]
+    first = next(iterate_batches(data))[1].length_bytes
+    for length in (1, first - 1, first, first + 20, len(data) - 1):
+        changes = {known.older: data[:length]}
+        log, place = known.open(changes, UNSYNCED)
+        assert log.log_end_offset == (1 if length >= first else 0)
+        assert known.last not in place.names()
+        assert log.tail_cut is not None
+        assert log.tail_cut.bytes_cut == length % first + len(known.files[known.last])
+        for trust in (CLEAN, PROCESS_DIED, POWER_LOST):
+            with pytest.raises(CorruptLog, match=known.older):
+                known.open(changes, trust)[0].read(0, 9999)
+        with pytest.raises(CorruptLog, match=known.older):
+            known.open(changes, UNSYNCED, 2)[0].read(0, 9999)
+
+
+def test_segments_missing_in_the_middle_are_noticed_at_once(memory: Place) -> None:
+    log = Log.open(memory.filesystem, memory.directory, CONFIG)
+    for number in range(4):
+        for value in range(20):
+            log.append(batch(b"%d %d" % (number, value)))
+        log.roll()
+    log.close()
+    names = [name for name in memory.names() if name.endswith(".log")]
+    contents = {name: memory.read(name) for name in memory.names()}
+    for gone in names[1:-1]:
+        for name in contents:
+            if name.startswith(gone[:20]):
+                memory.filesystem.remove(f"/data/{name}")
+        before = names[names.index(gone) - 1]
+        with pytest.raises(CorruptLog, match=rf"{before}: .* before offset {int(gone[:20])} and"):
+            Log.open(memory.filesystem, memory.directory, CONFIG)
+        for name, data in contents.items():
+            memory.write(name, data)
+    assert Log.open(memory.filesystem, memory.directory, CONFIG).log_end_offset == 80
+
+
+# Leader epochs.
+
+
+def test_lost_leader_epochs_are_made_anew() -> None:
+    known = corpus()
+    right = known.files[EPOCHS]
+    assert right == b"0\n2\n0 0\n2 6\n"
+    for content in (b"", b"0\n2\n0 0\n", b"garbage", bytes(20)):
+        for trust in TailTrust:
+            log, place = known.open({EPOCHS: content}, trust)
+            assert log.epochs.entries == [(0, 0), (2, 6)]
+            assert log.leader_epoch == 2
+            assert place.read(EPOCHS) == right
+
+
+def test_every_bit_flip_of_the_leader_epochs_is_seen_or_harmless() -> None:
+    known = corpus()
+    refused = 0
+    for bit in range(8 * len(known.files[EPOCHS])):
+        changes = {EPOCHS: flipped(known.files[EPOCHS], bit)}
+        for trust in TailTrust:
+            try:
+                log, _ = known.open(changes, trust)
+                list(log.chunks())
+            except CorruptLog as error:
+                refused += "epoch" in error.reason
+                continue
+            assert log.log_end_offset == known.offsets[-1] or trust in (POWER_LOST, UNSYNCED)
+            if log.log_end_offset == known.offsets[-1]:
+                answers = [log.epochs.end_offset(epoch, 99) for epoch in (0, 1, 2, 3)]
+                assert answers == [(0, 6), (0, 6), (2, 99), (-1, -1)]
+    assert refused > 10
+
+
+def test_an_epoch_that_the_log_does_not_have_is_forgotten_for_good() -> None:
+    # Killed between writing the epoch down and appending its first batch.
+    known = corpus()
+    end = known.offsets[-1]
+    log, place = known.open({EPOCHS: b"0\n3\n0 0\n2 6\n5 %d\n" % end}, PROCESS_DIED)
+    assert log.leader_epoch == 2
+    log.append(batch(b"of epoch 2"))
+    again = Log.open(place.filesystem, "/data", CONFIG, trust=PROCESS_DIED)
+    assert again.epochs.entries == [(0, 0), (2, 6)]
+    assert again.log_end_offset == end + 1
+
+
+# Indexes.
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+def test_every_bit_flip_of_an_index_changes_no_answer(suffix: str) -> None:
+    files = _indexed()
+    name = next(name for name in files if name.endswith(suffix))
+    right = _answers(_opened(files))
+    assert len(files[name]) > 30
+    for bit in range(8 * len(files[name])):
+        assert _answers(_opened(files | {name: flipped(files[name], bit)})) == right, f"bit {bit}"
+    for length in range(len(files[name])):
+        assert _answers(_opened(files | {name: files[name][:length]})) == right, f"{length} bytes"
+
+
+@cache
+def _indexed() -> dict[str, bytes]:
+    place = Place(MemoryFileSystem(), "/data")
+    place.filesystem.make_directory("/data")
+    log = Log.open(place.filesystem, "/data", CONFIG)
+    for number in range(12):
+        log.append(batch(b"%d" % number, b"x", timestamp_ms=NOW_MS + 7 * number))
+    log.roll()
+    log.append(batch(b"last", timestamp_ms=NOW_MS + 1000))
+    log.close()
+    return {name: place.read(name) for name in place.names()}
+
+
+def _opened(files: dict[str, bytes]) -> Callable[[], Log]:
+    place = Place(MemoryFileSystem(), "/data")
+    place.filesystem.make_directory("/data")
+    for name, data in files.items():
+        place.write(name, data)
+    return lambda: Log.open(place.filesystem, "/data", CONFIG, trust=CLEAN)
+
+
+def _answers(opened: Callable[[], Log]) -> list[object]:
+    log = opened()
+    answers: list[object] = [log.offset_for_timestamp(NOW_MS + at) for at in range(-1, 90, 7)]
+    answers.append(log.max_timestamp())
+    log = opened()
+    return [*answers, *(log.read(offset, 1) for offset in range(log.log_end_offset))]

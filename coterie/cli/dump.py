@@ -1,4 +1,4 @@
-"""`coterie dump`: look at the wire protocol: compiled codecs, and frames byte by byte."""
+"""`coterie dump`: look at the wire protocol (compiled codecs, frames byte by byte) and at logs."""
 
 import re
 import sys
@@ -9,6 +9,7 @@ from click.shell_completion import CompletionItem
 
 from coterie.cli.apis import api_name, api_named, message_class
 from coterie.cli.broker import CommandFailed
+from coterie.cli.dump_log import log
 from coterie.cli.output import print_json, print_styled
 from protocol.api_keys import SERVED_VERSIONS, ApiKey
 from protocol.wire import Struct
@@ -19,9 +20,12 @@ _LINE_BYTES = 16
 _VALUE_LINES = 4
 
 
-@click.group(short_help="Look at the wire protocol: compiled codecs, frames byte by byte.")
+@click.group(short_help="Look at logs, frames and compiled codecs.")
 def dump() -> None:
-    """Look at the wire protocol."""
+    """Look at what is in the files of a log, in a frame, or in a compiled codec."""
+
+
+dump.add_command(log)
 
 
 def _complete_api(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:

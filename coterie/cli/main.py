@@ -14,7 +14,8 @@ COMMANDS = {
     "serve": "Start the broker.",
     "groups": "List, describe, delete and reset consumer groups.",
     "topics": "List, create, describe and delete topics.",
-    "dump": "Look at the wire protocol: compiled codecs, frames byte by byte.",
+    "dump": "Look at logs, frames and compiled codecs.",
+    "compact": "Compact the logs of a data directory that no server uses.",
     "completion": "Print the script for completion in bash, zsh or fish.",
 }
 

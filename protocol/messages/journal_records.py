@@ -16,7 +16,9 @@ Who is meant by `member_id, group_instance_id, client_id, client_host`: the memb
 of a rebalance the one whose doing began it. The host is as Java prints it, "/127.0.0.1".
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
 
 from protocol.errors import MalformedFrame
 from protocol.wire import (
@@ -38,6 +40,9 @@ JOURNAL_TOPIC = "coterie.journal"
 MAX_REASON_LENGTH = 255
 
 UNKNOWN_MS = -1
+
+# Keys that are kept: a group that rebalances makes five kinds of facts. About 150 bytes each.
+_REMEMBERED_KEYS = 4_096
 
 _PREFIX_BYTES = 2  # of a record type, value version or length of the group's id
 
@@ -381,6 +386,8 @@ FACT_NAMES: dict[type[Fact], str] = {cls: name for _, name, cls in FACTS}
 _VERSION = 0  # that is written, of every fact
 _VERSION_PREFIX = _VERSION.to_bytes(_PREFIX_BYTES, "big")
 _TYPES: dict[type[Fact], bytes] = {cls: kind.to_bytes(2, "big") for kind, _, cls in FACTS}
+# Compiled at their first use: a broker of a few tests never needs most of them.
+_encoders: dict[type[Fact], Callable[[Any], bytes]] = {}
 _CLASSES: dict[int, type[Fact]] = {kind: cls for kind, _, cls in FACTS}
 
 
@@ -406,9 +413,17 @@ def encode_fact(group_id: str, fact: Fact) -> tuple[bytes, bytes]:
         group_id: at most 32,767 bytes of UTF-8, as every group id that a request can carry.
         fact: what happened.
     """
+    cls = type(fact)
+    encode = _encoders.get(cls)
+    if encode is None:
+        encode = _encoders[cls] = cast("Callable[[Any], bytes]", cls.encoder(_VERSION))
+    return _key(_TYPES[cls], group_id), _VERSION_PREFIX + encode(fact)
+
+
+@lru_cache(maxsize=_REMEMBERED_KEYS)
+def _key(record_type: bytes, group_id: str) -> bytes:
     group = group_id.encode()
-    key = _TYPES[type(fact)] + len(group).to_bytes(_PREFIX_BYTES, "big") + group
-    return key, _VERSION_PREFIX + fact.encode(_VERSION)
+    return record_type + len(group).to_bytes(_PREFIX_BYTES, "big") + group
 
 
 def decode_fact(key: bytes | None, value: bytes | None) -> JournalRecord:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from coordinator.effects import Effects
+from coordinator.effects import Caller, Effects
 from coordinator.expiry import remove_group
 from coordinator.group import Group, GroupState
 from protocol.errors import ErrorCode
@@ -11,6 +11,7 @@ from protocol.messages.describe_groups import (
     DescribeGroupsResponseGroup,
     DescribeGroupsResponseMember,
 )
+from protocol.messages.journal_records import GroupDeleted
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponseGroup
 from protocol.messages.log_records import OffsetCommitKey
 
@@ -93,7 +94,7 @@ def _members(group: Group, protocol_name: str) -> list[DescribeGroupsResponseMem
     ]
 
 
-def delete_group(shard: "Shard", group_id: str, now_ms: int) -> Effects:
+def delete_group(shard: "Shard", group_id: str, now_ms: int, caller: Caller) -> Effects:
     """Tombstones for every offset of an empty group, then for the group."""
     group = shard.groups.get(group_id)
     effects = Effects()
@@ -108,10 +109,15 @@ def delete_group(shard: "Shard", group_id: str, now_ms: int) -> Effects:
             for index in partitions:
                 key = OffsetCommitKey(group=group_id, topic=topic, partition=index)
                 effects.records.append((key, None))
-        remove_group(shard, group, effects)
-        effects.tell_when_stored(
-            now_ms, "group_deleted", group_id, generation_id=group.generation_id
+        deleted = GroupDeleted(
+            at_ms=now_ms,
+            generation_id=group.generation_id,
+            offset_count=len(effects.records),
+            requester_client_id=caller.client_id,
+            requester_host=caller.client_host,
         )
+        remove_group(shard, group, effects)
+        effects.note_when_stored(group_id, deleted)
     effects.answer = DeleteGroupsResponseResult(
         group_id=group_id, error_code=error, error_message=message
     )

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from protocol.messages.journal_records import FACT_NAMES, Fact
 from protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -85,12 +86,30 @@ class Timer(NamedTuple):
 class Event(NamedTuple):
     """Something that happened to a group, and why. Logs, metrics, history and the journal are made
     of these.
+
+    Attributes:
+        group_id: "" for what happened to a whole partition.
+        fact: what, as the journal keeps it (protocol/messages/journal_records.py).
     """
 
-    at_ms: int
-    name: str
     group_id: str
-    fields: dict[str, Any]
+    fact: Fact
+
+    @property
+    def name(self) -> str:
+        """What kind of fact, as `member_joined`."""
+        return FACT_NAMES[type(self.fact)]
+
+    @property
+    def at_ms(self) -> int:
+        """When."""
+        return self.fact.at_ms
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fact as a new dictionary, for whoever tells every kind of fact the same way."""
+        fact = self.fact
+        return {name: getattr(fact, name) for name in fact.fields_}
 
 
 class Effects:
@@ -156,13 +175,13 @@ class Effects:
         """Cancel the timer of a key, if one is armed."""
         self.timers.append(Timer((kind, group_id, member_id), None))
 
-    def tell(self, at_ms: int, name: str, group_id: str, **fields: Any) -> None:
-        """Note an event."""
-        self.events.append(Event(at_ms, name, group_id, fields))
+    def note(self, group_id: str, fact: Fact) -> None:
+        """Note that something happened."""
+        self.events.append(Event(group_id, fact))
 
-    def tell_when_stored(self, at_ms: int, name: str, group_id: str, **fields: Any) -> None:
-        """Note an event that only happens if the records become durable."""
-        self.stored_events = [*self.stored_events, Event(at_ms, name, group_id, fields)]
+    def note_when_stored(self, group_id: str, fact: Fact) -> None:
+        """Note what will have happened if the records become durable, and else will not have."""
+        self.stored_events = [*self.stored_events, Event(group_id, fact)]
 
     def absorb(self, other: "Effects") -> None:
         """Take over what another operation wants done; what it keeps to itself stays with it."""

@@ -6,6 +6,12 @@ from typing import TYPE_CHECKING
 
 from coordinator.effects import ABSENT, Effects, TimerKind
 from coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
+from protocol.messages.journal_records import (
+    ExpiredOffset,
+    ExpiredTopic,
+    GroupExpired,
+    OffsetsExpired,
+)
 from protocol.messages.log_records import (
     NO_EXPIRY,
     GroupMetadataKey,
@@ -25,20 +31,26 @@ def expire_group(shard: "Shard", group: Group, now_ms: int) -> Effects:
     effects = Effects()
     group_id = group.group_id
     remaining = 0
+    topics = []
     for topic, partitions in shard.logged.offsets.get(group_id, {}).items():
+        expired = []
         for index, value in partitions.items():
             if _has_expired(group, topic, value, now_ms, shard.config.offsets_retention_ms):
-                effects.records.append(
-                    (OffsetCommitKey(group=group_id, topic=topic, partition=index), None)
-                )
+                key = OffsetCommitKey(group=group_id, topic=topic, partition=index)
+                effects.records.append((key, None))
+                expired.append(ExpiredOffset(partition=index, committed_offset=value.offset))
             else:
                 remaining += 1
-    if effects.records:
-        effects.tell_when_stored(now_ms, "offsets_expired", group_id, offsets=len(effects.records))
+        if expired:
+            topics.append(ExpiredTopic(topic=topic, partitions=expired))
+    if topics:
+        count = len(effects.records)
+        fact = OffsetsExpired(at_ms=now_ms, offset_count=count, topics=topics)
+        effects.note_when_stored(group_id, fact)
     if not remaining and group.state is GroupState.EMPTY:
         remove_group(shard, group, effects)
-        effects.tell_when_stored(
-            now_ms, "group_expired", group_id, generation_id=group.generation_id
+        effects.note_when_stored(
+            group_id, GroupExpired(at_ms=now_ms, generation_id=group.generation_id)
         )
     return effects
 

@@ -65,6 +65,7 @@ class Member:
         assignment: what the leader gave it; empty bytes before.
         parked_join, parked_sync: reply address of a request that waits, or None.
         is_new: it joined and has not been told its generation yet, so it cannot heartbeat.
+        joined_ms: when its latest JoinGroup was parked; 0 after a load.
         deadline_ms: when its session ends. Moved by heartbeats without touching the timer wheel.
         armed_ms: the deadline its wheel entry was armed with; 0 when it has none.
     """
@@ -77,6 +78,7 @@ class Member:
         "deadline_ms",
         "group_instance_id",
         "is_new",
+        "joined_ms",
         "member_id",
         "parked_join",
         "parked_sync",
@@ -107,8 +109,17 @@ class Member:
         self.parked_join: Any = None
         self.parked_sync: Any = None
         self.is_new = False
+        self.joined_ms = 0
         self.deadline_ms = 0
         self.armed_ms = 0
+
+    def last_heard_ms(self) -> int:
+        """When it last gave a sign of life, or its session was started for another reason: an
+        answer, a load.
+        """
+        if self.is_new:
+            return self.joined_ms
+        return max(self.deadline_ms - self.session_timeout_ms, self.joined_ms)
 
     def metadata(self, protocol_name: str) -> bytes:
         """What the member said about a protocol it offers."""
@@ -268,13 +279,14 @@ class Group:
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
 
-    def park_join(self, member: Member, to: Any) -> None:
+    def park_join(self, member: Member, to: Any, now_ms: int) -> None:
         """Let a JoinGroup wait. An earlier one of the same member is orphaned and never answered
         (spec 4.2).
         """
         if member.parked_join is None:
             self.awaiting_joins += 1
         member.parked_join = to
+        member.joined_ms = now_ms
 
     def take_join(self, member: Member) -> Any:
         """The reply address of a parked JoinGroup, which thereby no longer waits."""

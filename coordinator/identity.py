@@ -4,6 +4,7 @@ section 4.4).
 
 from coordinator.group import Group
 from protocol.errors import ErrorCode
+from protocol.messages.journal_records import MemberFenced
 
 
 def identity_error(group: Group, member_id: str, group_instance_id: str | None) -> ErrorCode:
@@ -22,3 +23,26 @@ def identity_error(group: Group, member_id: str, group_instance_id: str | None) 
     if member_id not in group.members:
         return ErrorCode.UNKNOWN_MEMBER_ID
     return ErrorCode.NONE
+
+
+def member_fenced(
+    group: Group, member_id: str, group_instance_id: str | None, request: str, now_ms: int
+) -> MemberFenced:
+    """That a process has been told FENCED_INSTANCE_ID.
+
+    Args:
+        group: where its instance id is another member's.
+        member_id: by which the process goes.
+        group_instance_id: of both. Only who names one can be fenced.
+        request: what it asked.
+        now_ms: the time.
+    """
+    assert group_instance_id is not None
+    return MemberFenced(
+        at_ms=now_ms,
+        member_id=member_id,
+        group_instance_id=group_instance_id,
+        holder=group.static_members[group_instance_id],
+        generation_id=group.generation_id,
+        request=request,
+    )

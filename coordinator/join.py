@@ -12,12 +12,20 @@ from coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coordinator.effects import Caller, Effects, TimerKind
 from coordinator.group import Group, GroupState, Member, Protocols
 from coordinator.group_record import new_group_record
-from coordinator.identity import identity_error
-from coordinator.rebalance import Cause, join_answer, join_roster, prepare_or_complete
-from coordinator.removal import join_error, start_session
+from coordinator.identity import identity_error, member_fenced
+from coordinator.rebalance import (
+    Cause,
+    Instigator,
+    join_answer,
+    join_roster,
+    prepare_or_complete,
+)
+from coordinator.removal import Removal, join_error, remove_member, start_session, told_reason
 from coordinator.static_member import replace_static_member
+from coordinator.subscription_change import subscription_change
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.journal_records import MemberJoined
 
 if TYPE_CHECKING:
     from coordinator.shard import Shard
@@ -51,7 +59,7 @@ def join(shard: "Shard", now_ms: int, request: JoinGroupRequest, caller: Caller)
             return effects
         group = shard.create_group(request.group_id, now_ms)
     if not _has_room(group, request.member_id, shard.config.group_max_size):
-        _refuse_for_size(group, request.member_id, effects)
+        _refuse_for_size(group, request.member_id, now_ms, effects)
     elif request.member_id:
         _join_known(shard, group, now_ms, request, caller, effects)
     else:
@@ -77,15 +85,16 @@ def _has_room(group: Group, member_id: str, limit: int) -> bool:
     return member is not None or len(group.members) < limit
 
 
-def _refuse_for_size(group: Group, member_id: str, effects: Effects) -> None:
+def _refuse_for_size(group: Group, member_id: str, now_ms: int, effects: Effects) -> None:
     """GROUP_MAX_SIZE_REACHED; a straggler of an oversize group is forgotten without a rebalance
     (S20).
     """
     if member_id in group.pending_joins:
+        group.pending_joins.discard(member_id)
         effects.cancel(TimerKind.PENDING, group.group_id, member_id)
-    member = group.remove(member_id)
-    if member is not None and member.armed_ms:
-        effects.cancel(TimerKind.SESSION, group.group_id, member_id)
+    member = group.members.get(member_id)
+    if member is not None:
+        remove_member(group, member, now_ms, effects, Removal.GROUP_FULL)
     effects.answer = join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
 
 
@@ -146,6 +155,10 @@ def _join_known(
     if not error:
         error = identity_error(group, member_id, request.group_instance_id)
     if error:
+        if error is ErrorCode.FENCED_INSTANCE_ID:
+            instance = request.group_instance_id
+            fenced = member_fenced(group, member_id, instance, "JoinGroup", now_ms)
+            effects.note(group.group_id, fenced)
         effects.answer = join_error(error, member_id)
         return
     _rejoin(shard, group, group.members[member_id], now_ms, request, caller, effects)
@@ -175,10 +188,15 @@ def _rejoin(
     if state is GroupState.STABLE and not changed and not is_leader:
         effects.answer = join_answer(group, member, [])
         return
+    # What changed matters where it begins a rebalance; a rejoin that was asked for tells nothing.
+    change = None
+    if changed and state is not GroupState.PREPARING_REBALANCE:
+        change = subscription_change(group.protocol_type, member.protocols, protocols)
     group.update(member, protocols, rebalance_timeout_of(request), request.session_timeout_ms)
-    group.park_join(member, caller.to)
+    group.park_join(member, caller.to, now_ms)
     cause = Cause.SUBSCRIPTION if changed else Cause.LEADER_REJOIN
-    prepare_or_complete(shard, group, now_ms, effects, cause, member, request.reason)
+    by = Instigator(member, request.reason, change)
+    prepare_or_complete(shard, group, now_ms, effects, cause, by)
 
 
 def _add(
@@ -202,20 +220,28 @@ def _add(
     )
     member.is_new = True
     member.parked_join = caller.to
+    member.joined_ms = now_ms
     if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
         group.new_member_added = True
     group.add(member, request.protocol_type)
-    effects.tell(
-        now_ms,
-        "member_joined",
-        group.group_id,
+    joined = MemberJoined(
+        at_ms=now_ms,
         member_id=member_id,
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
+        state=group.state.value,
+        generation_id=group.generation_id,
+        member_count=len(group.members),
+        session_timeout_ms=member.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        protocols=[name for name, _ in member.protocols],
+        reason=told_reason(request.reason),
     )
+    effects.note(group.group_id, joined)
     start_session(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS, now_ms, effects)
-    prepare_or_complete(shard, group, now_ms, effects, Cause.JOIN, member, request.reason)
+    by = Instigator(member, request.reason)
+    prepare_or_complete(shard, group, now_ms, effects, Cause.JOIN, by)
 
 
 def _admission_error(group: Group, request: JoinGroupRequest) -> ErrorCode:

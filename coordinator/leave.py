@@ -4,11 +4,11 @@ once (spec section 7).
 
 from typing import TYPE_CHECKING
 
-from coordinator.effects import Effects, TimerKind
+from coordinator.effects import Caller, Effects, TimerKind
 from coordinator.group import Group, GroupState, Member
-from coordinator.identity import identity_error
-from coordinator.rebalance import Cause, maybe_complete_join, prepare_rebalance
-from coordinator.removal import remove_member
+from coordinator.identity import identity_error, member_fenced
+from coordinator.rebalance import Cause, Instigator, maybe_complete_join, prepare_rebalance
+from coordinator.removal import Removal, remove_member
 from protocol.errors import ErrorCode
 from protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 _MANY_MEMBERS_SINCE = 3
 
 
-def leave(shard: "Shard", now_ms: int, request: LeaveGroupRequest, version: int) -> Effects:
+def leave(shard: "Shard", now_ms: int, request: LeaveGroupRequest, caller: Caller) -> Effects:
     """Handle a LeaveGroup that passed the service's checks."""
+    version = caller.version
     if version < _MANY_MEMBERS_SINCE:
         listed = [LeaveGroupRequestMember(member_id=request.member_id)]
     else:
@@ -37,26 +38,25 @@ def leave(shard: "Shard", now_ms: int, request: LeaveGroupRequest, version: int)
         return Effects(LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
     effects = Effects()
     errors: list[ErrorCode] = []
-    gone: Member | None = None
+    gone: Instigator | None = None
     cause = Cause.LEAVE
-    reason = None
     for each in listed:
-        error, member = _leave_one(group, each, now_ms, effects)
+        error, member = _leave_one(group, each, caller, now_ms, effects)
         errors.append(error)
         if member is not None and gone is None:
-            gone, reason = member, each.reason
+            gone = Instigator(member, each.reason, requester=_requester(each, caller))
             cause = Cause.LEAVE if each.member_id else Cause.ADMIN_REMOVAL
     effects.answer = _answer(version, listed, errors)
     if ErrorCode.NONE in errors:
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-            prepare_rebalance(shard, group, now_ms, effects, cause, gone, reason)
+            prepare_rebalance(shard, group, now_ms, effects, cause, gone)
         else:
             maybe_complete_join(group, now_ms, effects)
     return effects
 
 
 def _leave_one(
-    group: Group, each: LeaveGroupRequestMember, now_ms: int, effects: Effects
+    group: Group, each: LeaveGroupRequestMember, caller: Caller, now_ms: int, effects: Effects
 ) -> tuple[ErrorCode, Member | None]:
     member_id = each.member_id
     if not member_id:
@@ -72,10 +72,20 @@ def _leave_one(
     else:
         error = identity_error(group, member_id, each.group_instance_id)
         if error:
+            if error is ErrorCode.FENCED_INSTANCE_ID:
+                instance = each.group_instance_id
+                fenced = member_fenced(group, member_id, instance, "LeaveGroup", now_ms)
+                effects.note(group.group_id, fenced)
             return error, None
     member = group.members[member_id]
-    remove_member(group, member, now_ms, effects, each.reason or "leave")
+    cause = Removal.LEAVE if each.member_id else Removal.ADMIN_REMOVAL
+    remove_member(group, member, now_ms, effects, cause, each.reason, _requester(each, caller))
     return ErrorCode.NONE, member
+
+
+def _requester(each: LeaveGroupRequestMember, caller: Caller) -> Caller | None:
+    """Who asked, where it is not the member itself."""
+    return None if each.member_id else caller
 
 
 def _answer(

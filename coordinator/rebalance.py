@@ -6,14 +6,21 @@ unused id, or the largest rebalance timeout.
 """
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from coordinator.effects import Effects, Reply, TimerKind
+from coordinator.effects import Caller, Effects, Reply, TimerKind
 from coordinator.group import TRANSITIONS, Group, GroupState, Member
 from coordinator.group_record import group_record
-from coordinator.removal import remove_member, start_session, sync_error
+from coordinator.removal import Removal, remove_member, start_session, sync_error, told_reason
+from coordinator.subscription_change import SubscriptionChange
 from protocol.errors import ErrorCode
 from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from protocol.messages.journal_records import (
+    GroupEmptied,
+    JoinCompleted,
+    JoinPhaseExtended,
+    RebalanceBegan,
+)
 
 if TYPE_CHECKING:
     from coordinator.shard import Shard
@@ -39,14 +46,37 @@ class Cause(Enum):
     LOAD = "load"
 
 
+class JoinEnd(Enum):
+    """What ended a join phase."""
+
+    ALL_JOINED = "all joined"
+    INITIAL_DELAY = "initial delay"
+    REBALANCE_TIMEOUT = "rebalance timeout"
+
+
+class Instigator(NamedTuple):
+    """Whose doing a rebalance is.
+
+    Attributes:
+        member: who joined, came back, left or was removed.
+        reason: what its client, or the administrator, gave as reason (KIP-800).
+        change: what it changed, where it came back changed.
+        requester: who asked for its removal, if it was not the member itself.
+    """
+
+    member: Member
+    reason: str | None = None
+    change: SubscriptionChange | None = None
+    requester: Caller | None = None
+
+
 def prepare_rebalance(
     shard: "Shard",
     group: Group,
     now_ms: int,
     effects: Effects,
     cause: Cause,
-    instigator: Member | None = None,
-    reason: str | None = None,
+    instigator: Instigator | None = None,
 ) -> None:
     """Start a rebalance (spec section 4.5).
 
@@ -56,8 +86,7 @@ def prepare_rebalance(
         now_ms: the time.
         effects: gathers replies, timers and, where nobody is left, the record.
         cause: why.
-        instigator: the member whose doing it is.
-        reason: what its client gave as reason (KIP-800).
+        instigator: whose doing it is, if anybody's.
     """
     if group.state is GroupState.COMPLETING_REBALANCE:
         fail_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, now_ms, effects)
@@ -67,22 +96,20 @@ def prepare_rebalance(
     group.rebalance_began_ms = now_ms
     began_from = group.state
     group.transition(GroupState.PREPARING_REBALANCE, now_ms)
-    effects.tell(
-        now_ms,
-        "rebalance_began",
-        group.group_id,
+    delay_ms = shard.config.group_initial_rebalance_delay_ms
+    began = RebalanceBegan(
+        at_ms=now_ms,
         cause=cause.value,
-        generation_id=group.generation_id,
         previous_state=began_from.value,
-        members=len(group.members),
-        member_id=instigator.member_id if instigator else None,
-        group_instance_id=instigator.group_instance_id if instigator else None,
-        client_id=instigator.client_id if instigator else None,
-        client_host=instigator.client_host if instigator else None,
-        reason=reason,
+        generation_id=group.generation_id,
+        member_count=len(group.members),
+        timeout_ms=group.rebalance_timeout_ms(),
+        initial_delay_ms=delay_ms if began_from is GroupState.EMPTY else -1,
     )
+    if instigator is not None:
+        _name_instigator(began, instigator)
+    effects.note(group.group_id, began)
     if began_from is GroupState.EMPTY:
-        delay_ms = shard.config.group_initial_rebalance_delay_ms
         group.initial_delay_ms = delay_ms
         group.initial_remaining_ms = max(group.rebalance_timeout_ms() - delay_ms, 0)
         effects.arm(TimerKind.JOIN, group.group_id, "", now_ms + delay_ms)
@@ -92,20 +119,33 @@ def prepare_rebalance(
         effects.arm(TimerKind.JOIN, group.group_id, "", now_ms + group.rebalance_timeout_ms())
 
 
+def _name_instigator(began: RebalanceBegan, instigator: Instigator) -> None:
+    member, requester = instigator.member, instigator.requester
+    began.member_id = member.member_id
+    began.group_instance_id = member.group_instance_id
+    began.client_id = member.client_id
+    began.client_host = member.client_host
+    began.reason = told_reason(instigator.reason)
+    if instigator.change is not None:
+        began.subscription_change = instigator.change.value
+    if requester is not None:
+        began.requester_client_id = requester.client_id
+        began.requester_host = requester.client_host
+
+
 def prepare_or_complete(
     shard: "Shard",
     group: Group,
     now_ms: int,
     effects: Effects,
     cause: Cause,
-    instigator: Member | None = None,
-    reason: str | None = None,
+    instigator: Instigator,
 ) -> None:
     """After a member parked or left: start a rebalance where the state allows it, else see whether
     it is complete.
     """
     if GroupState.PREPARING_REBALANCE in TRANSITIONS[group.state]:
-        prepare_rebalance(shard, group, now_ms, effects, cause, instigator, reason)
+        prepare_rebalance(shard, group, now_ms, effects, cause, instigator)
     else:
         maybe_complete_join(group, now_ms, effects)
 
@@ -128,7 +168,8 @@ def join_timer_fired(shard: "Shard", group: Group, now_ms: int, effects: Effects
         return
     delay_ms = group.initial_delay_ms
     if delay_ms is None or not (group.new_member_added and group.initial_remaining_ms):
-        complete_join(group, now_ms, effects)
+        end = JoinEnd.REBALANCE_TIMEOUT if delay_ms is None else JoinEnd.INITIAL_DELAY
+        complete_join(group, now_ms, effects, end)
         return
     group.new_member_added = False
     remaining_ms = group.initial_remaining_ms
@@ -137,19 +178,27 @@ def join_timer_fired(shard: "Shard", group: Group, now_ms: int, effects: Effects
     effects.arm(TimerKind.JOIN, group.group_id, "", now_ms + group.initial_delay_ms)
 
 
-def complete_join(group: Group, now_ms: int, effects: Effects) -> None:
+def complete_join(
+    group: Group, now_ms: int, effects: Effects, end: JoinEnd = JoinEnd.ALL_JOINED
+) -> None:
     """End the join phase: the next generation, or an Empty group (spec section 4.6)."""
     group_id = group.group_id
     effects.cancel(TimerKind.JOIN, group_id)
     group.initial_delay_ms = None
     for member in list(group.members.values()):
         if member.parked_join is None and member.group_instance_id is None:
-            remove_member(group, member, now_ms, effects, "rebalance timeout")
+            remove_member(group, member, now_ms, effects, Removal.REBALANCE_TIMEOUT)
     if group.members and not group.elect_joined_leader():
         # Only static members are left and none of them came back: wait on, their sessions will
         # drain the group.
-        effects.tell(now_ms, "join_phase_extended", group_id, members=len(group.members))
         wait_ms = max(group.rebalance_timeout_ms(), MIN_EXTENSION_MS)
+        extended = JoinPhaseExtended(
+            at_ms=now_ms,
+            generation_id=group.generation_id,
+            member_count=len(group.members),
+            wait_ms=wait_ms,
+        )
+        effects.note(group_id, extended)
         effects.arm(TimerKind.JOIN, group_id, "", now_ms + wait_ms)
         return
     group.generation_id += 1
@@ -170,16 +219,18 @@ def complete_join(group: Group, now_ms: int, effects: Effects) -> None:
             effects.replies.append(Reply(to, join_answer(group, member, members)))
         member.is_new = False
         start_session(group, member, member.session_timeout_ms, now_ms, effects)
-    effects.tell(
-        now_ms,
-        "join_completed",
-        group_id,
+    completed = JoinCompleted(
+        at_ms=now_ms,
         generation_id=group.generation_id,
+        protocol_type=group.protocol_type or "",
         protocol_name=group.protocol_name,
-        leader=group.leader,
-        members=len(group.members),
+        leader=group.leader or "",
+        member_count=len(group.members),
+        began_ms=group.rebalance_began_ms,
         join_ms=now_ms - group.rebalance_began_ms,
+        ended_by=end.value,
     )
+    effects.note(group_id, completed)
 
 
 def _become_empty(group: Group, now_ms: int, effects: Effects) -> None:
@@ -187,7 +238,13 @@ def _become_empty(group: Group, now_ms: int, effects: Effects) -> None:
     group.note_subscriptions([])
     group.transition(GroupState.EMPTY, now_ms)
     effects.records.append(group_record(group))
-    effects.tell(now_ms, "group_emptied", group.group_id, generation_id=group.generation_id)
+    emptied = GroupEmptied(
+        at_ms=now_ms,
+        generation_id=group.generation_id,
+        began_ms=group.rebalance_began_ms,
+        join_ms=now_ms - group.rebalance_began_ms,
+    )
+    effects.note(group.group_id, emptied)
 
 
 def join_roster(group: Group) -> list[JoinGroupResponseMember]:

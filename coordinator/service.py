@@ -107,10 +107,10 @@ class GroupCoordinator:
             error = _unavailable(shard)
             if not error:
                 effects = join(shard, now_ms, request, caller)
-                return self._settled(shard, effects, request, caller)
+                return self._settled(shard, effects, now_ms, request, caller)
         return Effects(refuse(request, error, caller.version))
 
-    def sync_group(self, _now_ms: int, request: SyncGroupRequest, caller: Caller) -> Effects:
+    def sync_group(self, now_ms: int, request: SyncGroupRequest, caller: Caller) -> Effects:
         """SyncGroup (spec section 5)."""
         if caller.version >= _SYNC_SAYS_PROTOCOL_SINCE and None in (
             request.protocol_type,
@@ -123,8 +123,8 @@ class GroupCoordinator:
             shard = self._shard(request.group_id)
             error = _unavailable(shard)
             if not error:
-                effects = sync(shard, request, caller)
-                return self._settled(shard, effects, request, caller)
+                effects = sync(shard, now_ms, request, caller)
+                return self._settled(shard, effects, now_ms, request, caller)
         return Effects(refuse(request, error, caller.version))
 
     def heartbeat(self, now_ms: int, request: HeartbeatRequest) -> Effects:
@@ -147,8 +147,8 @@ class GroupCoordinator:
         error = _unavailable(shard) if request.group_id else ErrorCode.INVALID_GROUP_ID
         if error:
             return Effects(refuse(request, error, caller.version))
-        effects = leave(shard, now_ms, request, caller.version)
-        return self._settled(shard, effects, request, caller)
+        effects = leave(shard, now_ms, request, caller)
+        return self._settled(shard, effects, now_ms, request, caller)
 
     # -- offsets -----------------------------------------------------------------------------------
 
@@ -159,9 +159,9 @@ class GroupCoordinator:
         if error:
             return Effects(refuse(request, error, caller.version))
         effects = commit(shard, now_ms, request, caller.version)
-        return shard.settle(effects, request, caller.to, caller.version)
+        return shard.settle(effects, now_ms, request, caller.to, caller.version)
 
-    def offset_fetch(self, _now_ms: int, request: OffsetFetchRequest, caller: Caller) -> Effects:
+    def offset_fetch(self, now_ms: int, request: OffsetFetchRequest, caller: Caller) -> Effects:
         """OffsetFetch (spec section 10), of one group or of many."""
         if caller.version >= _FETCH_MANY_GROUPS_SINCE and len(request.groups) != 1:
             parts: list[OffsetFetchResponseGroup] = [None] * len(request.groups)  # type: ignore[list-item]
@@ -169,7 +169,7 @@ class GroupCoordinator:
             return self._gathered(
                 gather,
                 [
-                    self._fetch_part(group, Part(gather, i))
+                    self._fetch_part(now_ms, group, Part(gather, i))
                     for i, group in enumerate(request.groups)
                 ],
             )
@@ -190,9 +190,9 @@ class GroupCoordinator:
             answer = OffsetFetchResponse(groups=[group])
         else:
             answer = OffsetFetchResponse(topics=found)
-        return shard.settle(Effects(answer), request, caller.to, caller.version)
+        return shard.settle(Effects(answer), now_ms, request, caller.to, caller.version)
 
-    def _fetch_part(self, wanted: OffsetFetchRequestGroup, part: Part) -> Effects:
+    def _fetch_part(self, now_ms: int, wanted: OffsetFetchRequestGroup, part: Part) -> Effects:
         shard = self._shard(wanted.group_id)
         error = _unavailable(shard)
         if error:
@@ -203,29 +203,30 @@ class GroupCoordinator:
         group = OffsetFetchResponseGroup(
             group_id=wanted.group_id, topics=found, error_code=ErrorCode.NONE
         )
-        return self._settled_part(shard, Effects(group), wanted, part)
+        return self._settled_part(shard, Effects(group), now_ms, wanted, part)
 
-    def offset_delete(self, _now_ms: int, request: OffsetDeleteRequest, caller: Caller) -> Effects:
+    def offset_delete(self, now_ms: int, request: OffsetDeleteRequest, caller: Caller) -> Effects:
         """OffsetDelete (spec section 11)."""
         shard = self._shard(request.group_id)
         error = _unavailable(shard) if request.group_id else ErrorCode.INVALID_GROUP_ID
         if error:
             return Effects(refuse(request, error, caller.version))
         effects = delete_offsets(shard, request)
-        return self._settled(shard, effects, request, caller)
+        return self._settled(shard, effects, now_ms, request, caller)
 
-    def topics_deleted(self, topics: Iterable[tuple[str, bytes]], _now_ms: int) -> Effects:
+    def topics_deleted(self, topics: Iterable[tuple[str, bytes]], now_ms: int) -> Effects:
         """Topics are gone: their committed offsets go too, in every group.
 
         Args:
             topics: (name, topic id) of each.
+            now_ms: the time.
         """
         effects = Effects()
         for topic, topic_id in topics:
             for shard in self.shards:
                 if shard.state is ShardState.ACTIVE:
-                    shard.forget_topic(topic, topic_id, effects)
-        return effects
+                    shard.forget_topic(topic, topic_id, now_ms, effects)
+        return self._applied(effects)
 
     # -- administration ----------------------------------------------------------------------------
 
@@ -244,7 +245,7 @@ class GroupCoordinator:
         return Effects(ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups))
 
     def describe_groups(
-        self, _now_ms: int, request: DescribeGroupsRequest, caller: Caller
+        self, now_ms: int, request: DescribeGroupsRequest, caller: Caller
     ) -> Effects:
         """DescribeGroups, in the order of the request."""
         parts = [None] * len(request.groups)
@@ -264,7 +265,7 @@ class GroupCoordinator:
                     caller.version,
                     with_operations=request.include_authorized_operations,
                 )
-                effects = self._settled_part(shard, Effects(group), asked, part)
+                effects = self._settled_part(shard, Effects(group), now_ms, asked, part)
             made.append(effects)
         return self._gathered(gather, made)
 
@@ -282,8 +283,8 @@ class GroupCoordinator:
                 effects = Effects()
                 part.fill(refuse(asked, error, caller.version), effects)
             else:
-                done = delete_group(shard, group_id, now_ms)
-                effects = self._settled_part(shard, done, asked, part)
+                done = delete_group(shard, group_id, now_ms, caller)
+                effects = self._settled_part(shard, done, now_ms, asked, part)
             made.append(effects)
         return self._gathered(gather, made)
 
@@ -299,11 +300,25 @@ class GroupCoordinator:
         """One record of a partition that is loading, in the order of the log."""
         self.shards[partition].replay(key, value)
 
-    def finish_load(self, partition: int, now_ms: int) -> Effects:
-        """The log has been read to its end: the partition is served from now on."""
+    def finish_load(self, partition: int, now_ms: int, skipped_records: int = 0) -> Effects:
+        """The log has been read to its end: the partition is served from now on.
+
+        Args:
+            partition: which one.
+            now_ms: the time.
+            skipped_records: records of unknown types that were not passed to `replay`.
+        """
         effects = Effects()
         shard = self.shards[partition]
-        shard.finish_load(now_ms, effects)
+        shard.finish_load(now_ms, effects, skipped_records)
+        return self._applied(effects)
+
+    def reload(self, partition: int, now_ms: int) -> Effects:
+        """Memory and log of a partition have parted: it loads again under the epoch it has (spec
+        14.2).
+        """
+        effects = Effects()
+        self.shards[partition].reload(now_ms, effects)
         return self._applied(effects)
 
     def unload(self, partition: int, epoch: int | None, now_ms: int) -> Effects:
@@ -363,13 +378,17 @@ class GroupCoordinator:
 
     # -- settling ----------------------------------------------------------------------------------
 
-    def _settled(self, shard: Shard, effects: Effects, request: object, caller: Caller) -> Effects:
-        shard.settle(effects, request, caller.to, caller.version)
+    def _settled(
+        self, shard: Shard, effects: Effects, now_ms: int, request: object, caller: Caller
+    ) -> Effects:
+        shard.settle(effects, now_ms, request, caller.to, caller.version)
         return self._applied(effects)
 
-    def _settled_part(self, shard: Shard, effects: Effects, asked: object, part: Part) -> Effects:
+    def _settled_part(
+        self, shard: Shard, effects: Effects, now_ms: int, asked: object, part: Part
+    ) -> Effects:
         """Settle one group's part of a request; a part that is ready goes to its place."""
-        shard.settle(effects, asked, part)
+        shard.settle(effects, now_ms, asked, part)
         answer, effects.answer = effects.answer, None
         if answer is not None:
             part.fill(answer, effects)

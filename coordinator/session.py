@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from coordinator.effects import Effects, TimerKind
 from coordinator.group import Group, GroupState, Member
-from coordinator.rebalance import Cause, complete_join, prepare_rebalance
-from coordinator.removal import remove_member
+from coordinator.rebalance import Cause, Instigator, complete_join, prepare_rebalance
+from coordinator.removal import Removal, remove_member
+from protocol.messages.journal_records import PendingMemberExpired
 
 if TYPE_CHECKING:
     from coordinator.shard import Shard
@@ -24,7 +25,13 @@ def expire_pending(group: Group, member_id: str, now_ms: int, effects: Effects) 
     if member_id not in group.pending_joins:
         return
     group.pending_joins.discard(member_id)
-    effects.tell(now_ms, "pending_member_expired", group.group_id, member_id=member_id)
+    expired = PendingMemberExpired(
+        at_ms=now_ms,
+        member_id=member_id,
+        state=group.state.value,
+        generation_id=group.generation_id,
+    )
+    effects.note(group.group_id, expired)
     _complete_if_all_joined(group, now_ms, effects)
 
 
@@ -42,9 +49,9 @@ def expire_session(
     if not member.is_new and (member.parked_join is not None or member.parked_sync is not None):
         return
     state = group.state
-    remove_member(group, member, now_ms, effects, "session expiry")
+    remove_member(group, member, now_ms, effects, Removal.SESSION_EXPIRY)
     if state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-        prepare_rebalance(shard, group, now_ms, effects, Cause.SESSION_EXPIRY, member)
+        prepare_rebalance(shard, group, now_ms, effects, Cause.SESSION_EXPIRY, Instigator(member))
     else:
         _complete_if_all_joined(group, now_ms, effects)
 

@@ -4,7 +4,8 @@ timers.
 Every operation is settled here: its records change memory at once, in order, and go to the server
 to be appended; its answer is held until they are durable. An operation without records that reads
 state waits behind the appends before it, so nobody is shown what could still be taken back. If an
-append fails, memory goes back to before it and every holder is told (spec section 14.2).
+append fails, memory goes back to before it and every holder is told (spec section 14.2). An
+operation that fits no batch fails before it has changed anything.
 
 Invariants: `unacknowledged` is in the order of the log; `groups` has a group for every id in
     `logged`; a shard that is not ACTIVE has no groups.
@@ -15,6 +16,7 @@ from collections.abc import Callable, Hashable
 from enum import Enum
 from typing import Any
 
+from coordinator.batch_size import fits_batch, in_parts, sure_offsets
 from coordinator.completion import (
     AssignmentStored,
     Completion,
@@ -34,7 +36,8 @@ from coordinator.session import expire_pending, expire_session
 from coordinator.static_member import replacement_failed, replacement_stored
 from coordinator.sync import assignment_failed, assignment_stored, sync_timer_fired
 from protocol.errors import ErrorCode
-from protocol.messages.log_records import UnknownKey, decode_key, decode_value
+from protocol.messages.journal_records import PartitionLoaded, PartitionUnloaded
+from protocol.messages.log_records import OffsetCommitKey, UnknownKey, decode_key, decode_value
 
 
 class ShardState(Enum):
@@ -57,6 +60,7 @@ class Shard:
         groups: the live groups by id.
         logged: what its log says.
         unacknowledged: operations whose records, or whose predecessors', are not durable yet.
+        skipped_records: records of the last load whose type is not known here.
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class Shard:
         self.unacknowledged: deque[Effects] = deque()
         self.skipped_records = 0
         self._max_groups = max_groups
+        self._sure_offsets = sure_offsets(config.offset_metadata_max_size)
 
     # -- groups ------------------------------------------------------------------------------------
 
@@ -94,7 +99,12 @@ class Shard:
     # -- operations --------------------------------------------------------------------------------
 
     def settle(
-        self, effects: Effects, request: Any = None, to: Hashable = None, version: int = 0
+        self,
+        effects: Effects,
+        now_ms: int,
+        request: Any = None,
+        to: Hashable = None,
+        version: int = 0,
     ) -> Effects:
         """Turn what one verb produced into an operation of this shard.
 
@@ -104,12 +114,17 @@ class Shard:
 
         Args:
             effects: of one verb; changed in place and returned.
+            now_ms: the time.
             request: what was asked, for the answer should the append fail.
             to: where a held answer goes.
             version: of the request.
         """
         records = effects.records
         if records:
+            if (
+                len(records) > self._sure_offsets or type(records[0][0]) is not OffsetCommitKey
+            ) and not fits_batch(records):
+                return self._refuse_large(effects, now_ms, request, to, version)
             logged, undo = self.logged, effects.undo
             for record in records:
                 replay(logged, record, undo)
@@ -121,6 +136,21 @@ class Shard:
         effects.to = to
         effects.version = version
         self.unacknowledged.append(effects)
+        return effects
+
+    def _refuse_large(
+        self, effects: Effects, now_ms: int, request: Any, to: Hashable, version: int
+    ) -> Effects:
+        """An operation that fits no batch fails alone and at once, as if its append had failed."""
+        effects.records = []
+        effects.held, effects.answer = effects.answer, None
+        effects.request = request
+        effects.to = to
+        effects.version = version
+        waiting, self.unacknowledged = self.unacknowledged, deque([effects])
+        self.append_failed(ErrorCode.MESSAGE_TOO_LARGE, now_ms, effects)
+        # What its failure has led to, if anything, comes after all that was there before.
+        self.unacknowledged.extendleft(reversed(waiting))
         return effects
 
     def appended(self, operations: int, now_ms: int, effects: Effects) -> None:
@@ -186,7 +216,7 @@ class Shard:
             assert type(completion) is GroupCreated
             self._dissolve(group, error, sequel)
             del self.groups[group.group_id]
-        effects.absorb(self.settle(sequel))
+        effects.absorb(self.settle(sequel, now_ms))
 
     # -- timers ------------------------------------------------------------------------------------
 
@@ -208,21 +238,23 @@ class Shard:
         else:
             assert kind is TimerKind.SYNC, kind
             sync_timer_fired(self, group, now_ms, effects)
-        return self.settle(effects)
+        return self.settle(effects, now_ms)
 
     def sweep(self, now_ms: int, effects: Effects) -> None:
-        """Expire what has passed its retention, one operation a group, and come back after the
-        interval.
+        """Expire what has passed its retention, an operation a group or some where one batch is too
+        small, and come back after the interval.
         """
         for group in list(self.groups.values()):
-            effects.absorb(self.settle(expire_group(self, group, now_ms)))
+            for part in in_parts(expire_group(self, group, now_ms)):
+                effects.absorb(self.settle(part, now_ms))
         interval_ms = self.config.offsets_retention_check_interval_ms
         effects.arm(TimerKind.EXPIRY, str(self.partition), "", now_ms + interval_ms)
 
-    def forget_topic(self, topic: str, topic_id: bytes, effects: Effects) -> None:
+    def forget_topic(self, topic: str, topic_id: bytes, now_ms: int, effects: Effects) -> None:
         """A topic was deleted: its offsets go, in every group."""
         for group_id in list(self.logged.offsets):
-            effects.absorb(self.settle(forget_topic(self, group_id, topic, topic_id)))
+            for part in in_parts(forget_topic(self, group_id, topic, topic_id)):
+                effects.absorb(self.settle(part, now_ms))
 
     # -- load and unload ---------------------------------------------------------------------------
 
@@ -233,10 +265,19 @@ class Shard:
         self.epoch = epoch
         if self.state is ShardState.ACTIVE or self.state is ShardState.LOADING:
             return False
+        self._begin()
+        return True
+
+    def reload(self, now_ms: int, effects: Effects) -> None:
+        """Memory and log have parted: start over from the log, under the same epoch (spec 14.2)."""
+        self.unload(now_ms, effects, ShardState.FAILED)
+        self._begin()
+
+    def _begin(self) -> None:
         self.state = ShardState.LOADING
         self.logged = LoggedState()
         self.groups = {}
-        return True
+        self.skipped_records = 0
 
     def replay(self, key_bytes: bytes | None, value_bytes: bytes | None) -> None:
         """One record of the log while loading.
@@ -255,11 +296,17 @@ class Shard:
             return
         replay(self.logged, (key, decode_value(key, value_bytes)))
 
-    def finish_load(self, now_ms: int, effects: Effects) -> None:
+    def finish_load(self, now_ms: int, effects: Effects, skipped_records: int = 0) -> None:
         """Make the groups that the log describes; their members get a whole session to come back
         (spec 14.3).
+
+        Args:
+            now_ms: the time.
+            effects: gathers timers and what a group that is too large by now leads to.
+            skipped_records: records that whoever read the log has left out.
         """
         assert self.state is ShardState.LOADING
+        self.skipped_records += skipped_records
         self.state = ShardState.ACTIVE
         for group_id, value in self.logged.groups.items():
             self.groups[group_id] = restore(group_id, value)
@@ -272,9 +319,16 @@ class Shard:
             if len(group.members) > self.config.group_max_size:
                 sequel = Effects()
                 prepare_rebalance(self, group, now_ms, sequel, Cause.LOAD)
-                effects.absorb(self.settle(sequel))
-        effects.tell(
-            now_ms, "partition_loaded", "", partition=self.partition, groups=len(self.groups)
+                effects.absorb(self.settle(sequel, now_ms))
+        effects.note(
+            "",
+            PartitionLoaded(
+                at_ms=now_ms,
+                partition=self.partition,
+                leader_epoch=self.epoch,
+                group_count=len(self.groups),
+                member_count=sum(len(group.members) for group in self.groups.values()),
+            ),
         )
         interval_ms = self.config.offsets_retention_check_interval_ms
         effects.arm(TimerKind.EXPIRY, str(self.partition), "", now_ms + interval_ms)
@@ -287,8 +341,15 @@ class Shard:
             self._dissolve(group, ErrorCode.NOT_COORDINATOR, effects)
             group.transition(GroupState.DEAD, now_ms)
         effects.cancel(TimerKind.EXPIRY, str(self.partition))
-        effects.tell(
-            now_ms, "partition_unloaded", "", partition=self.partition, groups=len(self.groups)
+        effects.note(
+            "",
+            PartitionUnloaded(
+                at_ms=now_ms,
+                partition=self.partition,
+                leader_epoch=self.epoch,
+                group_count=len(self.groups),
+                cause=state.value,
+            ),
         )
         self.groups = {}
         self.logged = LoggedState()

@@ -11,9 +11,17 @@ from coordinator.completion import StaticMemberReplaced
 from coordinator.effects import Caller, Effects, Reply, TimerKind
 from coordinator.group import Group, GroupState
 from coordinator.group_record import group_record
-from coordinator.rebalance import Cause, join_answer, join_roster, prepare_or_complete
-from coordinator.removal import join_error, start_session, sync_error
+from coordinator.identity import member_fenced
+from coordinator.rebalance import (
+    Cause,
+    Instigator,
+    join_answer,
+    join_roster,
+    prepare_or_complete,
+)
+from coordinator.removal import join_error, start_session, sync_error, told_reason
 from protocol.errors import ErrorCode
+from protocol.messages import journal_records
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 if TYPE_CHECKING:
@@ -54,7 +62,7 @@ def replace_static_member(
     old_id = group.static_members[instance]
     member = group.members[old_id]
     previous_leader = group.leader or ""
-    _fence_parked(group, old_id, effects)
+    fenced = _fence_parked(group, old_id, effects)
     if member.armed_ms:
         effects.cancel(TimerKind.SESSION, group.group_id, old_id)
         member.armed_ms = 0
@@ -75,37 +83,49 @@ def replace_static_member(
         old_session_timeout_ms=member.session_timeout_ms,
     )
     start_session(group, member, member.session_timeout_ms, now_ms, effects)
-    effects.tell(
-        now_ms,
-        "static_member_replaced",
-        group.group_id,
-        group_instance_id=instance,
-        member_id=member_id,
-        old_member_id=old_id,
-    )
+    for what in fenced:
+        effects.note(group.group_id, member_fenced(group, old_id, instance, what, now_ms))
     group.update(
         member, protocols_of(request), rebalance_timeout_of(request), request.session_timeout_ms
     )
-    group.park_join(member, caller.to)
-    if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
+    group.park_join(member, caller.to, now_ms)
+    unharmed = group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name
+    replaced = journal_records.StaticMemberReplaced(
+        at_ms=now_ms,
+        group_instance_id=instance,
+        member_id=member_id,
+        old_member_id=old_id,
+        client_id=caller.client_id,
+        client_host=caller.client_host,
+        generation_id=group.generation_id,
+        state=group.state.value,
+        rebalances=not unharmed,
+        reason=told_reason(request.reason),
+    )
+    effects.note(group.group_id, replaced)
+    if unharmed:
         effects.records.append(group_record(group))
         effects.completion = completion
         return
-    cause = Cause.STATIC_REPLACEMENT
-    prepare_or_complete(shard, group, now_ms, effects, cause, member, request.reason)
+    by = Instigator(member, request.reason)
+    prepare_or_complete(shard, group, now_ms, effects, Cause.STATIC_REPLACEMENT, by)
 
 
-def _fence_parked(group: Group, member_id: str, effects: Effects) -> None:
+def _fence_parked(group: Group, member_id: str, effects: Effects) -> list[str]:
     """Of two processes with one instance id the older one loses, also where it waits for an answer
-    (S67).
+    (S67). Returns what it waited for.
     """
+    fenced = []
     member = group.members[member_id]
     to = group.take_join(member)
     if to is not None:
         effects.replies.append(Reply(to, join_error(ErrorCode.FENCED_INSTANCE_ID, member_id)))
+        fenced.append("JoinGroup")
     if member.parked_sync is not None:
         effects.replies.append(Reply(member.parked_sync, sync_error(ErrorCode.FENCED_INSTANCE_ID)))
         member.parked_sync = None
+        fenced.append("SyncGroup")
+    return fenced
 
 
 def replacement_stored(
@@ -156,6 +176,14 @@ def replacement_failed(
         group.pending_syncs.discard(done.member_id)
         group.pending_syncs.add(done.old_member_id)
     start_session(group, member, member.session_timeout_ms, now_ms, effects)
+    restored = journal_records.StaticMemberRestored(
+        at_ms=now_ms,
+        group_instance_id=done.group_instance_id,
+        member_id=done.old_member_id,
+        old_member_id=done.member_id,
+        generation_id=group.generation_id,
+    )
+    effects.note(group.group_id, restored)
     if to is not None:
         answer = JoinGroupResponse(
             error_code=error,

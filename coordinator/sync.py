@@ -8,22 +8,28 @@ from coordinator.completion import AssignmentStored
 from coordinator.effects import Caller, Effects, Reply, TimerKind
 from coordinator.group import Group, GroupState, Member
 from coordinator.group_record import group_record
-from coordinator.identity import identity_error
-from coordinator.rebalance import Cause, fail_syncs, prepare_rebalance
-from coordinator.removal import remove_member, start_session, sync_error
+from coordinator.identity import identity_error, member_fenced
+from coordinator.rebalance import Cause, Instigator, fail_syncs, prepare_rebalance
+from coordinator.removal import Removal, remove_member, start_session, sync_error
 from protocol.errors import ErrorCode
+from protocol.messages.journal_records import GenerationCompleted, GenerationMember
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 if TYPE_CHECKING:
     from coordinator.shard import Shard
 
 
-def sync(shard: "Shard", request: SyncGroupRequest, caller: Caller) -> Effects:
+def sync(shard: "Shard", now_ms: int, request: SyncGroupRequest, caller: Caller) -> Effects:
     """Handle a SyncGroup that passed the service's checks."""
     group = shard.groups.get(request.group_id)
     error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else _sync_error_of(group, request)
     if error:
-        return Effects(sync_error(error))
+        refused = Effects(sync_error(error))
+        if error is ErrorCode.FENCED_INSTANCE_ID and group is not None:
+            instance = request.group_instance_id
+            fenced = member_fenced(group, request.member_id, instance, "SyncGroup", now_ms)
+            refused.note(group.group_id, fenced)
+        return refused
     assert group is not None
     effects = Effects()
     member = group.members[request.member_id]
@@ -94,7 +100,7 @@ def assignment_stored(group: Group, done: AssignmentStored, now_ms: int, effects
         or group.generation_id != done.generation_id
     ):
         return
-    completing_since_ms = group.state_timestamp_ms or now_ms
+    joined_ms = group.state_timestamp_ms or now_ms
     group.transition(GroupState.STABLE, now_ms)
     for member in group.members.values():
         member.assignment = done.assignments.get(member.member_id, b"")
@@ -102,15 +108,37 @@ def assignment_stored(group: Group, done: AssignmentStored, now_ms: int, effects
             effects.replies.append(Reply(member.parked_sync, _assignment_answer(group, member)))
             member.parked_sync = None
             start_session(group, member, member.session_timeout_ms, now_ms, effects)
-    effects.tell(
-        now_ms,
-        "generation_completed",
-        group.group_id,
+    effects.note(group.group_id, _completed(group, joined_ms, now_ms))
+
+
+def _completed(group: Group, joined_ms: int, now_ms: int) -> GenerationCompleted:
+    """Who has what from now on: compaction takes it out of the group's own log one day."""
+    began_ms, name = group.rebalance_began_ms, group.protocol_name
+    assert name is not None, "a generation has a protocol"
+    return GenerationCompleted(
+        at_ms=now_ms,
         generation_id=group.generation_id,
-        leader=group.leader,
-        members=len(group.members),
-        sync_ms=now_ms - completing_since_ms,
-        duration_ms=now_ms - group.rebalance_began_ms,
+        protocol_type=group.protocol_type or "",
+        protocol_name=name,
+        leader=group.leader or "",
+        began_ms=began_ms,
+        join_ms=joined_ms - began_ms,
+        sync_ms=now_ms - joined_ms,
+        members=[
+            GenerationMember.of(
+                member.member_id,
+                member.group_instance_id,
+                member.client_id,
+                member.client_host,
+                member.session_timeout_ms,
+                member.rebalance_timeout_ms,
+                # A static member may have stayed away: it last joined an earlier rebalance.
+                max(member.joined_ms - began_ms, -1),
+                member.metadata(name),
+                member.assignment,
+            )
+            for member in group.members.values()
+        ],
     )
 
 
@@ -149,5 +177,5 @@ def sync_timer_fired(shard: "Shard", group: Group, now_ms: int, effects: Effects
     if not late:
         return
     for member in late:
-        remove_member(group, member, now_ms, effects, "sync timeout")
-    prepare_rebalance(shard, group, now_ms, effects, Cause.SYNC_TIMEOUT, late[0])
+        remove_member(group, member, now_ms, effects, Removal.SYNC_TIMEOUT)
+    prepare_rebalance(shard, group, now_ms, effects, Cause.SYNC_TIMEOUT, Instigator(late[0]))

@@ -88,18 +88,22 @@ def _began(fields: dict[str, Any]) -> str:
 
 
 def _removed(fields: dict[str, Any]) -> str:
-    return f"removed {fields['member_id']}: {fields['reason']}"
+    return f"removed {fields['member_id']}: {fields['reason'] or fields['cause']}"
 
 
 _EVENTS: dict[str, Any] = {
     "member_joined": lambda _: None,
     "member_removed": _removed,
+    "member_fenced": lambda _: None,
     "pending_member_expired": lambda fields: f"forgot pending {fields['member_id']}",
     "static_member_replaced": lambda fields: (
         f"{fields['group_instance_id']} is {fields['member_id']}, was {fields['old_member_id']}"
     ),
+    "static_member_restored": lambda _: None,
     "rebalance_began": _began,
-    "join_phase_extended": lambda fields: f"waits on: none of {fields['members']} members rejoined",
+    "join_phase_extended": lambda fields: (
+        f"waits on: none of {fields['member_count']} members rejoined"
+    ),
     "join_completed": lambda fields: (
         f"PreparingRebalance -> CompletingRebalance generation={fields['generation_id']} "
         f"leader={fields['leader']}"
@@ -110,7 +114,7 @@ _EVENTS: dict[str, Any] = {
     "group_emptied": lambda fields: (
         f"PreparingRebalance -> Empty generation={fields['generation_id']}"
     ),
-    "offsets_expired": lambda fields: f"expired {fields['offsets']} offsets",
+    "offsets_expired": lambda fields: f"expired {fields['offset_count']} offsets",
     "group_expired": lambda _: "expired",
     "group_deleted": lambda _: "deleted",
     "partition_loaded": lambda _: None,

@@ -15,16 +15,19 @@ from coterie.server import limits
 from coterie.server.clock import system_clock
 from coterie.server.config import Config
 from coterie.server.connection import Connection
+from coterie.server.disk_errors import cause_of, remedy_for, told
 from coterie.server.flusher import Flusher, FlushMode
-from coterie.server.groups import Groups
 from coterie.server.ids import new_base64_id, new_uuid_text
 from coterie.server.listener import Listener
+from coterie.server.maintenance import Maintenance
+from coterie.server.metrics import CountedGroups, collect
+from coterie.server.metrics_listener import MetricsListener
 from coterie.server.replies import Outbox
 from coterie.server.routes import Routes
 from coterie.server.topic_names import OFFSETS_TOPIC
 from coterie.server.topics import Topic, Topics
 from storage.directory import DataDirectory
-from storage.errors import StorageError
+from storage.errors import LogFailed, StorageError
 from storage.filesystem import FileSystem, OsFileSystem
 from storage.log import Log
 from storage.memory_filesystem import MemoryFileSystem
@@ -67,8 +70,10 @@ class Broker:
         config, log, loop, now_ms: what it was given.
         routes, listener, outbox, flusher: the parts connections use.
         topics, groups, coordinator: what requests are about.
+        maintenance: what is done to the logs in the background.
         node_id, cluster_id, host, port: how clients see it; the address is the advertised one.
         fetch_max_bytes: fetch.max.bytes.
+        started_ms, load_seconds: when it was made, and how long loading the groups took.
     """
 
     def __init__(
@@ -105,7 +110,7 @@ class Broker:
         self.routes = Routes()
         self.listener = Listener(self)
         self.outbox = Outbox(self.loop)
-        self.flusher = Flusher(self.loop, flush, self._sync_failed)
+        self.flusher = Flusher(self.loop, flush, self.storage_failed)
         self._failed_logs: set[Log] = set()
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
         self.node_id = config.get_int("node.id")
@@ -128,12 +133,16 @@ class Broker:
             self._data.close()
             raise
         self.coordinator = self.groups.coordinator
+        self.maintenance = Maintenance(self, self._data)
+        self.started_ms = self.now_ms()
+        self.load_seconds = 0.0
         self._server: asyncio.Server | None = None
+        self._metrics: MetricsListener | None = None
         self._failed_partitions: set[int] = set()
         # Set when the broker can't go on; the reason.
         self.fatal: asyncio.Future[str] = self.loop.create_future()
 
-    def _take_groups(self, new_uuid: Callable[[], str]) -> Groups:
+    def _take_groups(self, new_uuid: Callable[[], str]) -> CountedGroups:
         offsets = self.topics.by_name.get(OFFSETS_TOPIC)
         if offsets is None:
             count = self.config.get_int("offsets.topic.num.partitions")
@@ -142,7 +151,7 @@ class Broker:
             # What the directory has counts: another number would look for groups in wrong places.
             offsets_topic_num_partitions=len(offsets.partitions)
         )
-        groups = Groups(self, GroupCoordinator(group_config, new_uuid, self.now_ms()))
+        groups = CountedGroups(self, GroupCoordinator(group_config, new_uuid, self.now_ms()))
         groups.take_over(offsets.partitions)
         return groups
 
@@ -167,8 +176,24 @@ class Broker:
         address = Address(host, bound[1])
         self.host, self.port = advertise or address
         await self._server.start_serving()
+        self.maintenance.start()
+        began_s = self.loop.time()
         await self.groups.load()
+        self.load_seconds = self.loop.time() - began_s
         return address
+
+    async def serve_metrics(self, host: str, port: int) -> Address:
+        """Let Prometheus read our numbers at GET /metrics; the address, with the port for 0.
+
+        Raises:
+            OSError: the address can't be used.
+        """
+        self._metrics = MetricsListener(
+            self.loop,
+            lambda: collect(self),
+            lambda error: self.log.error("metrics failed", exc_info=error),
+        )
+        return Address(host, await self._metrics.start(host, port))
 
     def carry_out(self, effects: Effects) -> None:
         """Do what the coordinator wants done."""
@@ -177,6 +202,7 @@ class Broker:
     def delete_topic(self, topic: Topic) -> None:
         """Delete a topic: its records, what waits for them, and every group's offsets for it."""
         for partition in topic.partitions:
+            self.maintenance.release(partition)
             if partition.opened_log is not None:
                 self.flusher.forget(partition.opened_log)
         self.topics.delete(topic)
@@ -187,6 +213,9 @@ class Broker:
         """End in order: nothing acknowledged is lost, and nobody waits for an answer in vain."""
         if self._server is not None:
             self._server.close()
+        if self._metrics is not None:
+            self._metrics.stop()
+        self.maintenance.stop()
         await self._drain()
         self.groups.stop()
         self.outbox.flush()
@@ -217,20 +246,54 @@ class Broker:
 
     # --- failures ---------------------------------------------------------------------------------
 
-    def _sync_failed(self, log: Log, error: Exception) -> None:
-        """A log could not be synced."""
+    def storage_failed(self, log: Log, error: Exception) -> None:
+        """A log could not be written or synced: nothing is appended to it any more."""
         self.log_failed(log, error)
         self.groups.log_failed(log, error)
 
     def log_failed(self, log: Log, error: Exception) -> None:
-        """A log can't be written or synced, and is not appended to any more. Told once."""
+        """Tell that a log can't be written or synced any more. Told once."""
         if log not in self._failed_logs:
             self._failed_logs.add(log)
-            self.log.error("log failed", directory=log.directory, error=str(error))
+            self.log.error(
+                "log failed",
+                directory=log.directory,
+                file=log.segments[-1].path,
+                error=str(cause_of(error)),
+                remedy=remedy_for(error),
+            )
+
+    def directory_lost(self, error: OSError) -> None:
+        """The data directory is not ours any more: acknowledge nothing, and end.
+
+        What is written now would go into files that nobody finds again.
+        """
+        if self.fatal.done():
+            return
+        self.log.error(
+            "data directory lost",
+            directory=self._data.path,
+            error=told(error),
+            remedy=remedy_for(error),
+        )
+        self.fatal.set_result(f"the data directory {self._data.path} is lost: {told(error)}")
+        self.flusher.fail(error)
+        for topic in self.topics.by_name.values():
+            for partition in topic.partitions:
+                partition.stop(error)
 
     def partition_failed(self, index: int) -> None:
         """A partition of the groups is out of service; without any there is nothing left to do."""
         self._failed_partitions.add(index)
-        offsets = self.topics.by_name[OFFSETS_TOPIC]
-        if len(self._failed_partitions) == len(offsets.partitions) and not self.fatal.done():
-            self.fatal.set_result("no partition of __consumer_offsets can be written any more")
+        partitions = self.topics.by_name[OFFSETS_TOPIC].partitions
+        log = partitions[index].opened_log
+        why = "see the lines above"
+        if log is not None and log.failed:
+            try:
+                log.unsynced()
+            except LogFailed as error:
+                self.log_failed(log, error)
+                why = f"{told(error)}; {remedy_for(error)}"
+        if len(self._failed_partitions) == len(partitions) and not self.fatal.done():
+            text = "no partition of __consumer_offsets can be written any more"
+            self.fatal.set_result(f"{text}: {why}")

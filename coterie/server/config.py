@@ -84,6 +84,12 @@ class Config:
         assert isinstance(value, int), name
         return value
 
+    def get_float(self, name: str) -> float:
+        """A fraction's value, or that of a number that may be huge."""
+        value = self._parsed[name]
+        assert isinstance(value, float), name
+        return value
+
     def get_bool(self, name: str) -> bool:
         """A switch's value."""
         value = self._parsed[name]
@@ -151,10 +157,17 @@ class TopicConfig:
         "before_max_ms",
         "compact",
         "compression",
+        "delete",
+        "delete_retention_ms",
         "index_interval_bytes",
         "log_append_time",
+        "max_compaction_lag_ms",
         "max_message_bytes",
+        "min_cleanable_ratio",
+        "min_compaction_lag_ms",
         "overrides",
+        "retention_bytes",
+        "retention_ms",
         "segment_bytes",
         "segment_ms",
     )
@@ -184,7 +197,17 @@ class TopicConfig:
         self.log_append_time = value("message.timestamp.type") == "LogAppendTime"
         self.compression = str(value("compression.type"))
         policies = value("cleanup.policy")
-        self.compact = isinstance(policies, tuple) and "compact" in policies
+        assert isinstance(policies, tuple)
+        self.compact = "compact" in policies
+        self.delete = "delete" in policies
+        self.delete_retention_ms = number("delete.retention.ms")
+        self.min_compaction_lag_ms = number("min.compaction.lag.ms")
+        self.max_compaction_lag_ms = number("max.compaction.lag.ms")
+        ratio = value("min.cleanable.dirty.ratio")
+        assert isinstance(ratio, float)
+        self.min_cleanable_ratio = ratio
+        self.retention_ms = number("retention.ms")
+        self.retention_bytes = number("retention.bytes")
 
 
 # Variables with our prefix that are not settings: options of commands, and what the tests need.

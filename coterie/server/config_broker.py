@@ -20,7 +20,9 @@ _COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 _POLICIES = ("compact", "delete")
 _TIMESTAMPS = ("CreateTime", "LogAppendTime")
 _SINGLE = "This is a single broker: the only value is 1."
-_NO_EFFECT = "Kept and shown; it has no effect on a single broker with local storage."
+# Of the 64 MiB that compaction may add to the process, the map is the part that grows with the
+# keys; the rest is the indexes of the copy, and what is read and written at a time.
+DEDUPE_BUFFER_BYTES = str(24 * 1024 * 1024)
 
 _GROUP_KEYS = (
     ConfigKey(
@@ -180,10 +182,83 @@ _TOPIC_DEFAULT_KEYS = (
         dynamic=True,
     ),
     ConfigKey(
+        "log.index.interval.bytes",
+        _I,
+        "4096",
+        "Bytes of log between two index entries.",
+        0,
+        dynamic=True,
+    ),
+    ConfigKey(
+        "log.index.size.max.bytes", _I, "10485760", "Largest size of an index.", 4, dynamic=True
+    ),
+)
+
+# What is kept of what happened to groups.
+_JOURNAL_KEYS = (
+    ConfigKey(
+        "journal.enable",
+        _B,
+        "true",
+        "Keep in the topic coterie.journal what happens to groups, and why.",
+    ),
+    ConfigKey(
+        "journal.retention.hours",
+        _I,
+        "168",
+        "How long the journal is kept; -1 for ever.",
+        -1,
+    ),
+    ConfigKey(
+        "journal.retention.bytes",
+        _L,
+        str(256 * 1024 * 1024),
+        "Size up to which a partition of the journal is kept; -1 for any size. A rebalance of ten"
+        " members takes about 2 KiB.",
+        -1,
+    ),
+)
+
+# How the logs of all topics are looked after.
+_UPKEEP_KEYS = (
+    ConfigKey(
+        "log.cleaner.enable",
+        _B,
+        "true",
+        "Compact the logs whose cleanup.policy says so, __consumer_offsets among them. Without it"
+        " they grow for ever.",
+    ),
+    ConfigKey(
+        "log.cleaner.backoff.ms",
+        _L,
+        "15000",
+        "How long the cleaner waits before it looks for work again, when no log needs cleaning.",
+        0,
+        dynamic=True,
+    ),
+    ConfigKey(
+        "log.cleaner.dedupe.buffer.size",
+        _L,
+        DEDUPE_BUFFER_BYTES,
+        "Memory that one cleaning may take for its map from keys to offsets. A log whose dirty part"
+        " has more keys than fit is compacted in several cleanings. Kafka's default is 128 MiB;"
+        " here the whole process stays within 64 MiB above its idle size.",
+        1024 * 1024 + 1,
+        dynamic=True,
+    ),
+    ConfigKey(
+        "log.cleaner.io.max.bytes.per.second",
+        _D,
+        "1.7976931348623157E308",
+        "The most bytes the cleaner reads and writes in a second.",
+        1,
+        dynamic=True,
+    ),
+    ConfigKey(
         "log.cleaner.min.cleanable.ratio",
         _D,
         "0.5",
-        "Share of uncleaned records at which a log is compacted.",
+        "Share of uncleaned bytes above which a log is compacted.",
         0,
         1,
         dynamic=True,
@@ -213,15 +288,26 @@ _TOPIC_DEFAULT_KEYS = (
         dynamic=True,
     ),
     ConfigKey(
-        "log.index.interval.bytes",
-        _I,
-        "4096",
-        "Bytes of log between two index entries.",
-        0,
-        dynamic=True,
+        "log.retention.check.interval.ms",
+        _L,
+        "300000",
+        "How often records past their retention are looked for.",
+        1,
     ),
     ConfigKey(
-        "log.index.size.max.bytes", _I, "10485760", "Largest size of an index.", 4, dynamic=True
+        "log.initial.task.delay.ms",
+        _L,
+        "30000",
+        "How long after the start they are looked for first.",
+        0,
+    ),
+    ConfigKey(
+        "log.flush.offset.checkpoint.interval.ms",
+        _I,
+        "60000",
+        "How often it is written down up to where each log is known to be on the disk; after a"
+        " crash only what follows is scanned.",
+        1,
     ),
 )
 
@@ -265,7 +351,8 @@ _SERVER_KEYS = (
 )
 
 BROKER: dict[str, ConfigKey] = {
-    key.name: key for key in (*_GROUP_KEYS, *_TOPIC_DEFAULT_KEYS, *_SERVER_KEYS)
+    key.name: key
+    for key in (*_GROUP_KEYS, *_JOURNAL_KEYS, *_TOPIC_DEFAULT_KEYS, *_UPKEEP_KEYS, *_SERVER_KEYS)
 }
 
 # Names that a server.properties of a real Kafka has and whose place here is an option of the

@@ -6,10 +6,12 @@ wording of refused values is Kafka's, because clients show it to people and test
 """
 
 from enum import IntEnum
+from sys import float_info
 from typing import NamedTuple
 
 Value = bool | int | float | str | tuple[str, ...]
 
+_SHORT_MAX = 2**15 - 1
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
 
@@ -35,6 +37,14 @@ class ConfigSource(IntEnum):
     STATIC_BROKER = 4
     DEFAULT = 5
     GROUP = 8
+
+
+_LIMITS: dict[ConfigType, float] = {
+    ConfigType.SHORT: _SHORT_MAX,
+    ConfigType.INT: _INT_MAX,
+    ConfigType.LONG: _LONG_MAX,
+    ConfigType.DOUBLE: float_info.max,
+}
 
 
 class InvalidValue(ValueError):  # noqa: N818 - it names the value, not our error
@@ -95,7 +105,8 @@ class ConfigKey(NamedTuple):
             number = float(text) if self.type is ConfigType.DOUBLE else int(text)
         except ValueError:
             raise self._invalid(text, f"Not a number of type {self.type.name}") from None
-        limit = _LONG_MAX if self.type is ConfigType.LONG else _INT_MAX
+        limit = _LIMITS[self.type]
+        # Written so that it refuses what compares with nothing (nan).
         if not -limit - 1 <= number <= limit:
             raise self._invalid(text, f"Not a number of type {self.type.name}")
         if self.minimum is not None and number < self.minimum:

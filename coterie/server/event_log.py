@@ -8,6 +8,7 @@ Invariants: nothing is logged per heartbeat, commit or fetch; lines of one secon
 from typing import TYPE_CHECKING
 
 from coordinator.effects import Event
+from protocol.messages.journal_records import UNKNOWN_MS
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -27,6 +28,9 @@ _DEBUG_EVENTS = frozenset(
         "pending_member_expired",
     }
 )
+
+# What a fact holds where there is nothing to tell: nobody, or a time that is not known.
+_NOTHING = (None, UNKNOWN_MS)
 
 
 class EventLog:
@@ -60,7 +64,12 @@ class EventLog:
             self._log.info("group_events_not_shown", count=omitted)
 
     def _line(self, event: Event) -> None:
-        values = {name: value for name, value in event.fields.items() if value is not None}
+        values = {
+            # Of lists (the members of a generation) a line tells how long they are.
+            name: len(value) if isinstance(value, list) else value
+            for name, value in event.fields.items()
+            if value not in _NOTHING and name != "at_ms"
+        }
         if event.group_id:
             values["group_id"] = event.group_id
         if event.name in _DEBUG_EVENTS:

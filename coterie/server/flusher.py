@@ -5,11 +5,13 @@ the death of the process, not a loss of power. `commit` syncs before anything is
 thread does it for everything that was appended meanwhile (group commit). `interval:MS` acknowledges
 at once and syncs every MS milliseconds.
 
-Invariants: a waiter is told exactly once; it is told success only after a sync that began after its
-append; the thread touches nothing but `PendingSync.run` and its queue.
+Invariants: a waiter is told exactly once, and success only after a sync that began after its
+append; the thread touches nothing but `PendingSync.run`, the clock and its queue; after `fail`
+nobody is told success any more.
 """
 
 import threading
+import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from queue import SimpleQueue
@@ -35,6 +37,15 @@ class FlushMode(NamedTuple):
         if self.interval_ms is not None:
             return f"interval:{self.interval_ms}"
         return "commit" if self.commit else "never"
+
+
+class _Result(NamedTuple):
+    """What became of one sync."""
+
+    log: Log
+    pending: PendingSync
+    error: OSError | None
+    seconds: float
 
 
 def parse_flush_mode(text: str) -> FlushMode:
@@ -74,6 +85,11 @@ class Flusher:
         self._work: SimpleQueue[list[tuple[Log, PendingSync]] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._scheduled = False
+        self._failure: Exception | None = None
+        # For whoever counts: syncs that were done, their time altogether, and the slowest.
+        self.syncs = 0
+        self.sync_seconds = 0.0
+        self.slowest_sync_seconds = 0.0
 
     @property
     def idle(self) -> bool:
@@ -102,6 +118,9 @@ class Flusher:
     def begin(self) -> None:
         """Hand everything that is dirty to the thread, unless it is busy: then it comes after."""
         self._scheduled = False
+        if self._failure is not None:
+            self.fail(self._failure)
+            return
         if self._syncing or not self._dirty:
             return
         self._syncing, self._dirty = self._dirty, {}
@@ -125,26 +144,30 @@ class Flusher:
     def _run(self) -> None:
         """The thread: sync what is asked for, report, wait."""
         while (work := self._work.get()) is not None:
-            results: list[tuple[Log, PendingSync, OSError | None]] = []
+            results: list[_Result] = []
             for log, pending in work:
                 error = None
+                began = time.monotonic()
                 try:
                     pending.run()
                 except OSError as failure:
                     error = failure
-                results.append((log, pending, error))
+                results.append(_Result(log, pending, error, time.monotonic() - began))
             try:
                 self._loop.call_soon_threadsafe(self._done, results)
             except RuntimeError:
                 return  # The loop is closed: nobody is left to tell.
 
-    def _done(self, results: list[tuple[Log, PendingSync, OSError | None]]) -> None:
+    def _done(self, results: "list[_Result]") -> None:
         synced, self._syncing = self._syncing, {}
         errors: dict[Log, Exception] = {}
-        for log, pending, error in results:
+        for log, pending, error, seconds in results:
             log.synced(pending, error)
             if error is not None:
                 errors[log] = error
+            self.syncs += 1
+            self.sync_seconds += seconds
+            self.slowest_sync_seconds = max(self.slowest_sync_seconds, seconds)
         for log, waiters in synced.items():
             self._tell(log, waiters, errors.get(log))
         if self._dirty and not self._scheduled:
@@ -160,6 +183,17 @@ class Flusher:
         """`log` is about to be deleted: nobody needs to wait for its records any more."""
         for waiter in self._dirty.pop(log, ()):
             waiter(None)
+
+    def fail(self, error: Exception) -> None:
+        """The disk is lost to us: tell everybody who waits, and who comes, of `error`."""
+        self._failure = error
+        waiting = [*self._dirty.values(), *self._syncing.values()]
+        self._dirty.clear()
+        # A sync that is under way may still report; nobody is left to be told of it.
+        self._syncing = {log: [] for log in self._syncing}
+        for waiters in waiting:
+            for waiter in waiters:
+                waiter(error)
 
     def stop(self) -> None:
         """Let the thread finish what it has and end."""

@@ -81,11 +81,25 @@ class Partition:
 
     @property
     def online(self) -> bool:
-        """Whether its log can be opened."""
+        """Whether its log can be read and written, as far as is known."""
+        if self._failure is not None:
+            return False
         try:
             return self.log is not None
         except (StorageError, OSError):
             return False
+
+    @property
+    def failed(self) -> bool:
+        """Whether its log could not be opened, or was stopped."""
+        return self._failure is not None
+
+    def stop(self, error: OSError) -> None:
+        """The directory is lost to us: nothing is appended any more, and nothing opened."""
+        self._failure = error
+        log = self.opened_log
+        if log is not None:
+            log.fail(error)
 
     def close(self) -> None:
         """The topic is gone: answer the fetches that wait here."""

@@ -19,9 +19,10 @@ import uvloop
 from coterie import __version__
 from coterie.server.broker import IN_MEMORY, Address, Broker
 from coterie.server.config import Config
+from coterie.server.disk_errors import remedy_for, told
 from coterie.server.flusher import FlushMode
 from coterie.server.logging import make_logger
-from storage.errors import DirectoryLocked, StorageError
+from storage.errors import CorruptLog, DirectoryLocked, StorageError
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -49,6 +50,8 @@ class Options(NamedTuple):
     log_format: str
     # When the command began, by the monotonic clock.
     started: float
+    # Where GET /metrics is served, if at all.
+    metrics_port: int | None = None
 
 
 class CannotStart(Exception):  # noqa: N818 - it says what is the matter
@@ -70,11 +73,17 @@ async def _serve(options: Options) -> int:
     log = make_logger(options.log_level, options.log_format)
     broker = _open(options, log)
     broker.fatal.add_done_callback(lambda _: stopping.set())
+    option, port = "--metrics-port", options.metrics_port
+    metrics: Address | None = None
     try:
-        address = await broker.start(options.host, options.port, options.advertise)
+        if port is not None:
+            metrics = await broker.serve_metrics(options.host, port)
+        option, port = "--port", options.port
+        address = await broker.start(options.host, port, options.advertise)
     except OSError as error:
         await broker.stop()
-        raise CannotStart(_listening_failed(options, error)) from error
+        wanted = Address(options.host, port or 0)
+        raise CannotStart(_listening_failed(wanted, option, error)) from error
     where = "memory" if options.data_dir == IN_MEMORY else options.data_dir
     took = _age_s(options.started)
     print(
@@ -82,6 +91,8 @@ async def _serve(options: Options) -> int:
         f" in {took:.2f} s",
         flush=True,
     )
+    if metrics is not None:
+        print(f"metrics on http://{metrics}/metrics", flush=True)
     # What exists now stays: the collector need not look at it again.
     gc.collect()
     gc.freeze()
@@ -133,21 +144,25 @@ def _open(options: Options, log: "FilteringBoundLogger") -> Broker:
         text = f"the data directory {data_dir} is in use by another broker; stop it, or {other}"
         raise CannotStart(text) from None
     except StorageError as error:
-        raise CannotStart(f"the data directory can't be used: {error}; {other}") from error
+        text = f"the data directory can't be used: {error}; {_damage_remedy(error)}{other}"
+        raise CannotStart(text) from error
     except OSError as error:
-        text = f"the data directory {data_dir} can't be written: {error.strerror}; {other}"
+        text = f"the data directory {data_dir} can't be written: {told(error)}; {other}"
         raise CannotStart(text) from error
 
 
-def _listening_failed(options: Options, error: OSError) -> str:
-    address = Address(options.host, options.port)
+def _damage_remedy(error: StorageError) -> str:
+    return f"{remedy_for(error)}; or " if isinstance(error, CorruptLog) else ""
+
+
+def _listening_failed(address: Address, option: str, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
             f"{address} is in use by another program; stop it, or choose another port"
-            " (--port 0 picks a free one)"
+            f" ({option} 0 picks a free one)"
         )
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"this user may not listen on {address}; choose a port above 1023 with --port"
+        return f"this user may not listen on {address}; choose a port above 1023 with {option}"
     reason = error.strerror or str(error)
     return f"can't listen on {address}: {reason}; --host must be an address of this machine"
 

@@ -13,9 +13,16 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from coterie.server.config import Config, TopicConfig
+from coterie.server.disk_errors import remedy_for
 from coterie.server.ids import new_topic_id
 from coterie.server.partition import Partition
-from coterie.server.topic_names import INTERNAL_TOPICS, OFFSETS_TOPIC, collision_key, invalid_name
+from coterie.server.topic_names import (
+    INTERNAL_TOPICS,
+    OFFSETS_TOPIC,
+    OWN_TOPICS,
+    collision_key,
+    invalid_name,
+)
 from protocol.errors import ErrorCode
 from storage.checkpoints import read_file, replace_file
 from storage.directory import DataDirectory
@@ -52,10 +59,11 @@ class Topic:
         name, topic_id: who it is; the id is 16 bytes.
         partitions: by number.
         config: its settings.
-        is_internal: whether it is Kafka's own, which clients may read but not write.
+        is_internal: whether it is Kafka's own.
+        is_own: whether the broker alone writes it, and its number of partitions is fixed.
     """
 
-    __slots__ = ("config", "is_internal", "name", "partitions", "topic_id")
+    __slots__ = ("config", "is_internal", "is_own", "name", "partitions", "topic_id")
 
     def __init__(self, name: str, topic_id: bytes, config: TopicConfig) -> None:
         """Without partitions yet."""
@@ -63,6 +71,7 @@ class Topic:
         self.topic_id = topic_id
         self.config = config
         self.is_internal = name in INTERNAL_TOPICS
+        self.is_own = name in OWN_TOPICS
         self.partitions: list[Partition] = []
 
     def __repr__(self) -> str:
@@ -207,9 +216,15 @@ class Topics:
             StorageError, OSError: it is damaged or can't be read.
         """
         try:
-            log = self._data.open_log(topic.name, index, self._log_config(topic))
+            log = self._data.open_log(topic.name, index, self._log_config(topic, index))
         except (StorageError, OSError) as error:
-            self._log.error("partition failed", topic=topic.name, partition=index, error=str(error))
+            self._log.error(
+                "partition failed",
+                topic=topic.name,
+                partition=index,
+                error=str(error),
+                remedy=remedy_for(error),
+            )
             raise
         if log.tail_cut is not None:
             # Readers may have seen what is gone; a new epoch lets them find out (KIP-320).
@@ -218,6 +233,25 @@ class Topics:
                 "log tail cut", topic=topic.name, partition=index, reason=str(log.tail_cut)
             )
         return log
+
+    def log_for_upkeep(self, partition: Partition) -> Log | None:
+        """The log of a partition, for compaction and retention.
+
+        None where it can't be read; and where nobody has opened it and it has no records: there may
+        be thousands of such, and they stay closed.
+        """
+        if partition.opened_log is None and not self._holds_records(partition):
+            return None
+        return partition.log if partition.online else None
+
+    def _holds_records(self, partition: Partition) -> bool:
+        filesystem = self._data.files.filesystem
+        path = f"{self._data.path}/{partition.topic.name}-{partition.index}"
+        try:
+            names = [name for name in filesystem.list(path) if name.endswith(".log")]
+            return len(names) > 1 or any(filesystem.size(f"{path}/{name}") for name in names)
+        except OSError:
+            return False
 
     def delete_records(self, partition: Partition, before_offset: int) -> int:
         """Let a log begin at an offset; returns where it begins. Raises StorageError."""
@@ -242,7 +276,12 @@ class Topics:
         try:
             self._data.create_partitions(topic.name, indexes, topic.topic_id)
         except (StorageError, OSError) as error:
-            self._log.error("partitions not created", topic=topic.name, error=str(error))
+            self._log.error(
+                "partitions not created",
+                topic=topic.name,
+                error=str(error),
+                remedy=remedy_for(error),
+            )
             raise TopicRefused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
     def _add(self, topic: Topic, partitions: int) -> None:
@@ -255,13 +294,18 @@ class Topics:
         expiration_ms = self._config.get_int("producer.id.expiration.ms")
         return Partition(topic, index, self.open_log, expiration_ms)
 
-    def _log_config(self, topic: Topic) -> LogConfig:
+    def _log_config(self, topic: Topic, index: int) -> LogConfig:
         config = topic.config
+        segment_ms = config.segment_ms
+        if config.compact:
+            # As Kafka's LogConfig.maxSegmentMs: what is in the active segment is not compacted.
+            segment_ms = min(segment_ms, config.max_compaction_lag_ms)
         return LogConfig(
             segment_bytes=config.segment_bytes,
-            segment_ms=config.segment_ms,
+            segment_ms=segment_ms,
             index_interval_bytes=config.index_interval_bytes,
-            compacted=config.compact,
+            # What was compacted once has gaps, whatever the policy is now.
+            compacted=config.compact or self._data.cleaner_offset(topic.name, index) > 0,
             flush=self._durable,
         )
 
@@ -270,7 +314,7 @@ class Topics:
         for partition in topic.partitions:
             log = partition.opened_log
             if log is not None:
-                log.config = self._log_config(topic)
+                log.config = self._log_config(topic, partition.index)
 
     def _read_settings(self) -> dict[str, Any]:
         text = read_file(self._data.files.filesystem, self._settings_path)

@@ -6,6 +6,7 @@ from collections import Counter
 
 from coordinator.effects import TimerKind
 from coordinator.rebalance import Cause
+from coordinator.removal import Removal
 from protocol.errors import ErrorCode as E
 
 # What a long run has to see, by subject; a zero fails it.
@@ -24,11 +25,13 @@ EXPECTED: dict[str, tuple[str, ...]] = {
     ),
     "timer": tuple(kind.value for kind in TimerKind),
     "cause": tuple(cause.value for cause in Cause),
-    "removed": ("session expiry", "rebalance timeout", "sync timeout", "leave"),
+    "removed": tuple(cause.value for cause in Removal),
     "event": (
         "join_phase_extended",
         "pending_member_expired",
+        "member_fenced",
         "static_member_replaced",
+        "static_member_restored",
         "offsets_expired",
         "group_expired",
         "group_deleted",

@@ -13,6 +13,7 @@ from coordinator.effects import Append, Effects, TimerKey, TimerKind
 from coordinator.group import Group, GroupState, Member
 from coordinator.rebalance import Cause
 from coordinator.refusals import translate
+from coordinator.removal import Removal
 from coordinator.service import GroupCoordinator
 from coordinator.shard import Shard, ShardState
 from protocol.errors import ErrorCode
@@ -327,7 +328,7 @@ class Subject:
         for event in effects.events:
             self.trace(event)
             if event.group_id:
-                expired = event.fields.get("reason") == "session expiry"
+                expired = event.fields.get("cause") == Removal.SESSION_EXPIRY.value
                 waiting = self._waiting_members(event.group_id) if expired else set()
                 self.membership.happened(event, waiting)
         self.joining.happened(self.coordinator, effects, self.now_ms)

@@ -57,7 +57,7 @@ def _add(
         )
     elif more > MAX_PARTITIONS_PER_REQUEST:
         text = f"At most {MAX_PARTITIONS_PER_REQUEST} partitions are added by one request."
-    elif topic.is_internal:
+    elif topic.is_own:
         # Kafka would do it, and then look for every group in another partition than before.
         text = f"The number of partitions of {topic.name} is fixed once it exists."
     if text is not None:

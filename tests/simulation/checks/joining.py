@@ -118,7 +118,8 @@ class Joining:
             and reply.message.error_code == ErrorCode.NONE
         }
         direct = any(
-            event.fields.get("reason") == "session expiry" or event.name == "pending_member_expired"
+            event.name == "pending_member_expired"
+            or (event.name == "member_removed" and event.fields["cause"] == "session expiry")
             for event in effects.events
         )
         for event in effects.events:
@@ -159,7 +160,7 @@ class Joining:
         elif name == "generation_completed":
             count("transition", "CompletingRebalance -> Stable")
         elif name == "member_removed":
-            count("removed", fields["reason"])
+            count("removed", fields["cause"])
         else:
             count("event", name)
 
@@ -234,15 +235,15 @@ class Joining:
         require(chosen == event.fields["protocol_name"], "S45", f"{chosen} has most votes: {event}")
 
     def _removed(self, phase: Phase, event: Event) -> None:
-        reason = event.fields["reason"]
-        if reason == "sync timeout":
+        cause = event.fields["cause"]
+        if cause == "sync timeout":
             due_ms = phase.sync_deadline_ms
             require(
                 due_ms is not None and event.at_ms >= due_ms,
                 "S82",
                 f"{event} before its sync deadline {due_ms}",
             )
-        if reason == "rebalance timeout":
+        if cause == "rebalance timeout":
             due_ms = phase.join_deadline_ms
             early = due_ms is None or event.at_ms < due_ms
             require(not early, "S29", f"{event} before the join deadline {due_ms}")

@@ -219,9 +219,9 @@ class Membership:
 
     def _removed(self, shadow: Shadow, event: Event, waiting: set[str]) -> None:
         member_id = event.fields["member_id"]
-        reason = event.fields["reason"]
+        cause = event.fields["cause"]
         shadow.gone.add(member_id)
-        if reason == "session expiry":
+        if cause == "session expiry":
             until_ms = shadow.sessions.get(member_id, 0)
             require(
                 event.at_ms >= until_ms,
@@ -230,13 +230,13 @@ class Membership:
             )
             waits = member_id in waiting and member_id in shadow.told_members
             require(not waits, "S90", f"{member_id} expired while its request waits")
-        if reason == "rebalance timeout":
+        if cause == "rebalance timeout":
             require(
                 event.fields["group_instance_id"] is None,
                 "S70",
                 f"a static member does not go at the join deadline: {event}",
             )
-        if reason in _BY_TIME:
+        if cause in _BY_TIME:
             require(member_id not in shadow.fenced, "I4", f"removed, but replaced before: {event}")
 
     # -- deletion and restart ----------------------------------------------------------------------

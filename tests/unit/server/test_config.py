@@ -1,5 +1,7 @@
 """Settings: their sources, what is refused and how that is told, and what depends on them."""
 
+from sys import float_info
+
 import pytest
 
 from coterie.server.config import Config, ConfigError, TopicConfig
@@ -52,6 +54,11 @@ class TestRefused:
             ("log.cleanup.policy=keep", ["String must be one of: compact, delete"]),
             ("default.replication.factor=3", ["Value must be no more than 1", "from 1 to 1"]),
             ("log.cleaner.min.cleanable.ratio=2", ["Value must be no more than 1"]),
+            ("log.cleaner.dedupe.buffer.size=1048576", ["Value must be at least 1048577"]),
+            ("log.cleaner.io.max.bytes.per.second=nan", ["Not a number of type DOUBLE"]),
+            ("log.cleaner.io.max.bytes.per.second=inf", ["Not a number of type DOUBLE"]),
+            ("log.cleaner.backoff.ms=-1", ["Value must be at least 0"]),
+            ("offsets.topic.segment.bytes=1048575", ["Value must be at least 1048576"]),
             ("log.dirs=/data", ["use --data-dir"]),
             ("zookeeper.connect=h:1", ["not a setting that this broker honours"]),
             ("nonsense", ["expected NAME=VALUE"]),
@@ -128,3 +135,37 @@ class TestWhatFollows:
         assert Config.load(["log.retention.minutes=2"]).topic_default(retention) == "120000"
         config = Config.load(["log.retention.minutes=2", "log.retention.ms=9"])
         assert config.topic_default(retention) == "9"
+
+    def test_upkeep_has_kafkas_defaults_but_for_the_memory_of_the_map(self) -> None:
+        config = Config()
+        kafkas = {
+            "log.cleaner.backoff.ms": 15_000,
+            "log.retention.check.interval.ms": 300_000,
+            "log.initial.task.delay.ms": 30_000,
+            "log.flush.offset.checkpoint.interval.ms": 60_000,
+        }
+        assert {name: config.get_int(name) for name in kafkas} == kafkas
+        assert config.get_bool("log.cleaner.enable")
+        assert config.get_float("log.cleaner.io.max.bytes.per.second") == float_info.max
+        assert config.get_int("log.cleaner.dedupe.buffer.size") == 24 << 20
+        told = BROKER["log.cleaner.dedupe.buffer.size"].documentation
+        assert "128 MiB" in told
+
+    def test_what_compaction_and_retention_read_of_a_topic(self) -> None:
+        topic = TopicConfig(Config(), {})
+        assert (topic.compact, topic.delete) == (False, True)
+        assert (topic.retention_ms, topic.retention_bytes) == (604_800_000, -1)
+        assert (topic.min_cleanable_ratio, topic.delete_retention_ms) == (0.5, 86_400_000)
+        assert (topic.min_compaction_lag_ms, topic.max_compaction_lag_ms) == (0, 2**63 - 1)
+        config = Config.load(
+            [
+                "log.cleanup.policy=compact,delete",
+                "log.cleaner.min.cleanable.ratio=0.25",
+                "log.cleaner.max.compaction.lag.ms=9",
+                "log.retention.minutes=1",
+            ]
+        )
+        topic = TopicConfig(config, {"delete.retention.ms": "5"})
+        assert (topic.compact, topic.delete) == (True, True)
+        assert (topic.min_cleanable_ratio, topic.max_compaction_lag_ms) == (0.25, 9)
+        assert (topic.retention_ms, topic.delete_retention_ms) == (60_000, 5)

@@ -98,7 +98,8 @@ def test_a_damaged_partition_is_out_of_service_and_the_others_are_not() -> None:
     for partition in (0, 1):
         produce(client, batch(b"a"), topic="orders", partition=partition)
     broker._data.close()
-    filesystem.create("memory/orders-0/leader-epoch-checkpoint").write(0, b"nonsense")
+    damaged = "memory/orders-0/00000000000000000000.log"
+    filesystem.create(damaged).write(0, b"nonsense")
     again = Client(make_broker(filesystem=filesystem))
     refused = produce(again, batch(b"b"), topic="orders", partition=0)
     assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -107,7 +108,7 @@ def test_a_damaged_partition_is_out_of_service_and_the_others_are_not() -> None:
     assert answer.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
     log: RecordingLog = again.broker.log  # type: ignore[assignment]
     (line,) = log.named("partition failed")
-    assert "orders-0/leader-epoch-checkpoint" in line["error"]
+    assert damaged in line["error"]
 
 
 def test_a_disk_that_is_full_refuses_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:

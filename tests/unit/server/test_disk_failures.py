@@ -1,0 +1,301 @@
+"""A disk that is full, read-only, broken or gone: a clear line, the right error, and no lie.
+
+In process over a file system that fails on purpose; and real processes whose directory is removed,
+or whose files may not grow.
+"""
+
+import errno
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coterie.server.broker import Broker
+from coterie.server.disk_errors import remedy_for, told
+from coterie.server.flusher import FlushMode
+from coterie.server.maintenance import DIRECTORY_CHECK_S
+from protocol.errors import ErrorCode
+from storage.errors import CorruptLog, LogFailed
+from storage.memory_filesystem import MemoryFile, MemoryFileSystem
+from tests.faulty_filesystem import FaultyFileSystem
+from tests.unit.server.manual import COMMIT, NEVER, Client, RecordingLog, make_broker
+from tests.unit.server.produced import batch, produce, produce_request
+from tests.unit.server.running import PATIENCE_S, SocketClient
+from tests.unit.server.test_groups import commit, committed
+from tests.unit.server.test_handlers_produce import wait_for_disk
+from tests.unit.server.test_serve import COMMAND, ready, run, serving
+
+# What a write or a sync may say, and a word of the remedy that people are given.
+CAUSES = [
+    (errno.ENOSPC, "make room"),
+    (errno.EDQUOT, "quota"),
+    (errno.EROFS, "read-only"),
+    (errno.EIO, "dmesg"),
+    (errno.ENOENT, "--data-dir"),
+    (errno.ESTALE, "--data-dir"),
+    (errno.EFBIG, "ulimit -f"),
+    (errno.EACCES, "user"),
+    (errno.EPERM, "user"),
+    (errno.EMFILE, "ulimit -n"),
+    (errno.ENFILE, "fs.file-max"),
+    (errno.ENOTTY, "system's log"),
+]
+
+
+class TestWords:
+    @pytest.mark.parametrize(("number", "word"), CAUSES)
+    def test_each_cause_has_a_remedy(self, number: int, word: str) -> None:
+        error = OSError(number, os.strerror(number), "/data/t-0/0.log")
+        for each in (error, LogFailed("/data/t-0", error)):
+            assert word in remedy_for(each)
+            assert remedy_for(each).endswith("restart the broker") or number == errno.EIO
+            assert told(each) == f"{os.strerror(number)}: /data/t-0/0.log"
+
+    def test_damage_is_not_to_be_deleted_in_haste(self) -> None:
+        error = CorruptLog("/data/t-0/0.log", 17, "checksum")
+        assert "keep a copy" in remedy_for(error)
+        assert told(error) == "/data/t-0/0.log: damaged at byte 17: checksum"
+
+
+def lines(broker: Broker, event: str) -> list[dict[str, Any]]:
+    log: RecordingLog = broker.log  # type: ignore[assignment]
+    return log.named(event)
+
+
+@pytest.mark.parametrize(("number", "word"), CAUSES)
+@pytest.mark.parametrize("kind", ["write", "sync"])
+class TestOneLogFails:
+    def test_a_commit(self, kind: str, number: int, word: str) -> None:
+        faulty = FaultyFileSystem(MemoryFileSystem())
+        client = Client(make_broker(flush=COMMIT, filesystem=faulty))
+        broker = client.broker
+        broker.topics.create("t", 1, {})
+        index = broker.coordinator.partition_for("g")
+        faulty.fail_at(kind, 1, number)
+        client.send(commit(7), 8)
+        wait_for_disk(client)
+        ((_, answer),) = client.answers()
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
+        (line,) = lines(broker, "group partition failed")
+        assert line["partition"] == index
+        (line,) = lines(broker, "log failed")
+        directory = f"memory/__consumer_offsets-{index}"
+        assert line["directory"] == directory
+        assert line["file"] == f"{directory}/{0:020d}.log"
+        assert word in line["remedy"]
+        # It stays stopped though the disk is well again; the others go on.
+        client.send(commit(8), 8)
+        wait_for_disk(client)
+        ((_, answer),) = client.answers()
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
+        other = next(
+            name for name in map(str, range(99)) if broker.coordinator.partition_for(name) != index
+        )
+        client.send(commit(9, group_id=other), 8)
+        wait_for_disk(client)
+        ((_, answer),) = client.answers()
+        assert answer.topics[0].partitions[0].error_code == 0
+        assert not broker.fatal.done()
+        broker.flusher.stop()
+
+    def test_a_record(self, kind: str, number: int, word: str) -> None:
+        faulty = FaultyFileSystem(MemoryFileSystem())
+        client = Client(make_broker(flush=COMMIT, filesystem=faulty))
+        broker = client.broker
+        broker.topics.create("t", 2, {})
+        faulty.fail_at(kind, 1, number)
+        for _ in range(2):
+            client.send(produce_request(batch(b"a")), 9)
+            wait_for_disk(client)
+            ((_, answer),) = client.answers()
+            refused = answer.responses[0].partition_responses[0]
+            assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            assert refused.base_offset == -1
+        (line,) = lines(broker, "log failed")
+        assert (line["directory"], word in line["remedy"]) == ("memory/t-0", True)
+        client.send(produce_request(batch(b"a"), partition=1), 9)
+        wait_for_disk(client)
+        ((_, answer),) = client.answers()
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        broker.flusher.stop()
+
+
+def test_nothing_that_was_acknowledged_before_a_full_disk_is_lost() -> None:
+    filesystem = MemoryFileSystem()
+    for n in range(1, 12):
+        faulty = FaultyFileSystem(filesystem)
+        client = Client(make_broker(filesystem=faulty))
+        if n == 1:
+            client.broker.topics.create("t", 1, {})
+        before = committed(client)[0]
+        faulty.fail_at("write", n, errno.ENOSPC, torn_bytes=20)
+        acknowledged = before
+        for offset in range(before + 1, before + 20):
+            answer = client.call(commit(offset), 8)
+            if answer.topics[0].partitions[0].error_code:
+                break
+            acknowledged = offset
+        assert faulty.failed == 1, "the canary: the disk was full once"
+        faulty.fail_at("", 0)
+        client.broker._data.close()
+        again = Client(make_broker(filesystem=filesystem))
+        assert committed(again)[0] == acknowledged
+        again.broker._data.close()
+
+
+class TestDirectoryLost:
+    """Another directory stands in the place of ours, with a lock file of its own."""
+
+    def lose(self, client: Client, filesystem: MemoryFileSystem) -> None:
+        filesystem.remove("memory/.lock")
+        filesystem.create("memory/.lock")
+        client.loop.advance(int(DIRECTORY_CHECK_S * 1_000))
+
+    @pytest.mark.parametrize("flush", [NEVER, COMMIT])
+    def test_the_broker_ends_and_acknowledges_nothing_more(self, flush: FlushMode) -> None:
+        filesystem = MemoryFileSystem()
+        client = Client(make_broker(flush=flush, filesystem=filesystem))
+        broker = client.broker
+        broker.topics.create("t", 2, {})
+        broker.maintenance.start()
+        client.send(produce_request(batch(b"a")), 9)
+        wait_for_disk(client)
+        ((_, answer),) = client.answers()
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        client.loop.advance(int(DIRECTORY_CHECK_S * 3_000))
+        assert not broker.fatal.done()
+
+        self.lose(client, filesystem)
+        assert "memory is lost" in broker.fatal.result()
+        (line,) = lines(broker, "data directory lost")
+        assert line["directory"] == "memory"
+        assert "--data-dir" in line["remedy"]
+        names = set(filesystem.list("memory"))
+        for partition in (0, 1):
+            refused = produce(client, batch(b"b"), partition=partition)
+            assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        answer = client.call(commit(7), 8)
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
+        broker.maintenance.stop()
+        broker._data.close()
+        # Nothing is written into a directory of somebody else, a mark of a clean stop least of all.
+        assert set(filesystem.list("memory")) == names
+        broker.flusher.stop()
+
+    def test_who_waits_for_the_disk_when_it_is_noticed_is_told(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        filesystem = MemoryFileSystem()
+        client = Client(make_broker(flush=COMMIT, filesystem=filesystem))
+        broker = client.broker
+        broker.topics.create("t", 1, {})
+        broker.maintenance.start()
+        go_on = threading.Event()
+        sync_file = MemoryFile.sync
+
+        def slowly(file: MemoryFile) -> None:
+            if threading.current_thread().name == "coterie-flusher":
+                assert go_on.wait(PATIENCE_S)
+            sync_file(file)
+
+        monkeypatch.setattr(MemoryFile, "sync", slowly)
+        client.send(produce_request(batch(b"a")), 9)
+        client.loop.turn()
+        assert client.answers() == []
+        self.lose(client, filesystem)
+        ((_, answer),) = client.answers()
+        refused = answer.responses[0].partition_responses[0]
+        assert (refused.error_code, refused.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+        # The sync itself succeeds, and nobody is told so.
+        go_on.set()
+        wait_for_disk(client)
+        assert client.answers() == []
+        broker.flusher.stop()
+
+
+class TestRealThings:
+    @pytest.mark.parametrize("flush", ["never", "commit"])
+    def test_rm_rf_under_a_live_server_ends_it(self, tmp_path: Path, flush: str) -> None:
+        directory = tmp_path / "data"
+        with serving("--data-dir", str(directory), "--flush", flush) as process:
+            port, _ = ready(process)
+            shutil.rmtree(directory)
+            assert process.wait(PATIENCE_S) == 1
+            _, errors = process.communicate()
+        assert "data directory lost" in errors
+        assert str(directory) in errors
+        assert "put it back" in errors
+        assert not directory.exists()
+        assert port
+
+    def test_another_directory_in_its_place_is_not_touched(self, tmp_path: Path) -> None:
+        directory, moved = tmp_path / "data", tmp_path / "moved"
+        with serving("--data-dir", str(directory), "--flush", "never") as process:
+            ready(process)
+            directory.rename(moved)
+            shutil.copytree(moved, directory)
+            before = {path: path.stat().st_mtime_ns for path in directory.rglob("*")}
+            assert process.wait(PATIENCE_S) == 1
+        assert {path: path.stat().st_mtime_ns for path in directory.rglob("*")} == before
+
+    def test_a_file_that_may_not_grow_stops_its_partition(self, tmp_path: Path) -> None:
+        """RLIMIT_FSIZE: the kernel refuses the write in the middle (EFBIG)."""
+        directory = tmp_path / "data"
+        limited = ("bash", "-c", 'ulimit -f 256 && exec "$@"', "bash")
+        process = subprocess.Popen(
+            (*limited, *COMMAND, "--port", "0", "--data-dir", str(directory), "--flush", "never"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            port, _ = ready(process)
+            acknowledged = 0
+            with SocketClient(socket.create_connection(("127.0.0.1", port))) as client:
+                create(client, "t")
+                while True:
+                    request = produce_request(batch(b"x" * 50_000))
+                    answer = client.call(request, 9).responses[0].partition_responses[0]
+                    if answer.error_code:
+                        break
+                    acknowledged += 1
+                    assert acknowledged < 10
+                assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+                assert acknowledged > 2
+            process.send_signal(signal.SIGTERM)
+            _, errors = process.communicate(timeout=PATIENCE_S)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+        assert "ulimit -f" in errors
+        assert "t-0" in errors
+        # Without the limit all that was acknowledged is there.
+        with serving("--data-dir", str(directory), "--flush", "never") as again:
+            port, _ = ready(again)
+            with SocketClient(socket.create_connection(("127.0.0.1", port))) as client:
+                request = produce_request(batch(b"y"))
+                answer = client.call(request, 9).responses[0].partition_responses[0]
+                assert (answer.error_code, answer.base_offset) == (0, acknowledged)
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+    def test_a_directory_that_may_not_be_written(self, tmp_path: Path) -> None:
+        directory = tmp_path / "data"
+        directory.mkdir(mode=0o500)
+        result = run("--data-dir", str(directory), "--port", "0")
+        assert result.returncode == 1
+        assert "can't be written: Permission denied" in result.stderr
+
+
+def create(client: SocketClient, topic: str) -> None:
+    from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
+
+    asked = CreateTopicsRequestTopic(name=topic, num_partitions=1, replication_factor=1)
+    request = CreateTopicsRequest(topics=[asked], timeout_ms=1000)
+    assert client.call(request, 5).topics[0].error_code == 0

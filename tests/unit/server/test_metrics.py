@@ -1,0 +1,188 @@
+"""The numbers: what a broker says of itself, as Prometheus' own library reads it."""
+
+import asyncio
+import re
+import subprocess
+import urllib.request
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from coterie.server import metrics
+from coterie.server.broker import Broker
+from coterie.server.metrics import collect
+from storage.errors import CorruptLog
+from tests.unit.server.manual import COMMIT, Client, make_broker
+from tests.unit.server.produced import batch, produce
+from tests.unit.server.running import PATIENCE_S
+from tests.unit.server.test_groups import commit, join, sync
+from tests.unit.server.test_handlers_produce import wait_for_disk
+from tests.unit.server.test_serve import run, serving
+
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+def finished(coroutine: Coroutine[Any, Any, bytes]) -> tuple[bytes, int]:
+    """What a coroutine that only gives up its turn returns, and how often it did."""
+    turns = 0
+    try:
+        while True:
+            coroutine.send(None)
+            turns += 1
+    except StopIteration as end:
+        return end.value, turns
+
+
+def scrape(broker: Broker) -> Samples:
+    text, _ = finished(collect(broker))
+    return read(text.decode())
+
+
+def read(text: str) -> Samples:
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def value(samples: Samples, name: str, **labels: str) -> float:
+    return samples[name, tuple(sorted(labels.items()))]
+
+
+def test_a_group_is_counted_in_its_state() -> None:
+    client = Client(make_broker())
+    client.broker.topics.create("t", 2, {})
+    prefix = "kafka_coordinator_group_"
+    assert value(scrape(client.broker), f"{prefix}num_groups") == 0
+    asked = client.call(join(), 4)
+    client.send(join(asked.member_id), 4)
+    client.loop.advance(10)
+    ((_, joined),) = client.answers()
+    during = scrape(client.broker)
+    assert value(during, f"{prefix}groups", state="CompletingRebalance") == 1
+    client.call(sync(joined.member_id, 1, b"\0\0"), 4)
+    fields = {"generation_id_or_member_epoch": 1, "member_id": joined.member_id}
+    client.call(commit(7, 0, 1, **fields), 8)
+    client.call(commit(8, 1, **fields), 8)
+    now = scrape(client.broker)
+    assert value(now, f"{prefix}groups", state="Stable") == 1
+    assert value(now, f"{prefix}groups", state="CompletingRebalance") == 0
+    assert value(now, f"{prefix}num_groups") == 1
+    assert value(now, f"{prefix}num_offsets") == 2
+    assert value(now, f"{prefix}offset_commits_total") == 3
+    assert value(now, f"{prefix}completed_rebalances_total") == 1
+    assert value(now, "coterie_group_members") == 1
+    assert value(now, "coterie_group_events_total", event="rebalance_began") == 1
+    assert value(now, f"{prefix}num_partitions", state="active") == 4
+    client.broker.delete_topic(client.broker.topics.by_name["t"])
+    client.loop.turn()
+    assert value(scrape(client.broker), f"{prefix}offset_deletions_total") == 2
+
+
+def test_logs_are_measured_by_topic_and_failed_ones_counted() -> None:
+    client = Client(make_broker())
+    topic = client.broker.topics.create("t", 3, {})
+    for partition in (0, 1):
+        produce(client, batch(b"a", b"b"), partition=partition)
+    samples = scrape(client.broker)
+    size_bytes = sum(topic.partitions[index].log.size_bytes for index in (0, 1))
+    assert value(samples, "kafka_log_size_bytes", topic="t") == size_bytes > 0
+    assert value(samples, "kafka_log_num_log_segments", topic="t") == 2
+    assert value(samples, "coterie_log_offsets", topic="t") == 4
+    assert value(samples, "kafka_server_partition_count") == 7
+    assert value(samples, "kafka_server_offline_replica_count") == 0
+    topic.partitions[0].log.fail(OSError(5, "Input/output error"))
+    topic.partitions[2].stop(OSError(5, "Input/output error"))
+    assert value(scrape(client.broker), "kafka_server_offline_replica_count") == 2
+
+
+def test_what_the_cleaner_and_the_disk_do_is_told() -> None:
+    client = Client(make_broker(flush=COMMIT))
+    broker = client.broker
+    broker.topics.create("t", 1, {})
+    client.send(commit(7), 8)
+    wait_for_disk(client)
+    cleaner = broker.maintenance.cleaner
+    cleaner.cleanings, cleaner.bytes_read, cleaner.bytes_written = 3, 1000, 250
+    cleaner.longest_cleaning_s, cleaner.max_dirty_ratio = 1.5, 0.75
+    partition = broker.topics.by_name["t"].partitions[0]
+    cleaner._failed(partition, CorruptLog("t-0/0.log", 7, "a test"))
+    samples = scrape(broker)
+    assert value(samples, "coterie_log_cleaner_cleanings_total") == 3
+    assert value(samples, "kafka_log_cleaner_recopy_percent") == 25
+    assert value(samples, "kafka_log_cleaner_max_clean_time_secs") == 1.5
+    assert value(samples, "kafka_log_cleaner_max_dirty_percent") == 75
+    assert value(samples, "kafka_log_cleaner_uncleanable_partitions_count") == 1
+    assert value(samples, "kafka_log_flushes_total") == broker.flusher.syncs >= 1
+    assert value(samples, "kafka_server_connection_count") == 1
+    assert value(samples, "process_resident_memory_bytes") > 1 << 20
+    broker.flusher.stop()
+
+
+def test_many_groups_are_counted_in_slices() -> None:
+    client = Client(make_broker())
+    client.broker.topics.create("t", 1, {})
+    groups = 2 * metrics._GROUPS_PER_TURN + 1
+    for number in range(groups):
+        client.call(commit(7, group_id=f"g{number}"), 8)
+    text, turns = finished(collect(client.broker))
+    assert value(read(text.decode()), "kafka_coordinator_group_num_groups") == groups
+    assert turns == 2
+
+
+def test_groups_that_go_between_two_slices_do_no_harm() -> None:
+    client = Client(make_broker({"offsets.topic.num.partitions": "1"}))
+    client.broker.topics.create("t", 1, {})
+    for number in range(metrics._GROUPS_PER_TURN + 10):
+        client.call(commit(7, group_id=f"g{number}"), 8)
+    collecting = collect(client.broker)
+    collecting.send(None)
+    client.broker.delete_topic(client.broker.topics.by_name["t"])
+    client.broker.coordinator.shards[0].groups.clear()
+    text, _ = finished(collecting)
+    assert b"\nkafka_coordinator_group_num_groups " in text
+
+
+def test_every_family_is_documented_and_named_once() -> None:
+    text, _ = finished(collect(make_broker()))
+    families = list(text_string_to_metric_families(text.decode()))
+    names = [family.name for family in families]
+    assert len(names) == len(set(names)) > 30
+    for family in families:
+        assert family.documentation.endswith("."), family.name
+        assert family.type in ("counter", "gauge"), family.name
+        if family.name.startswith("kafka_"):
+            assert re.match(r"kafka\.\w", family.documentation), family.name
+        else:
+            assert family.name.startswith(("coterie_", "process_")), family.name
+
+
+class TestServe:
+    def test_metrics_are_served_where_the_line_says(self, tmp_path: Path) -> None:
+        with serving("--data-dir", ":memory:", "--metrics-port", "0") as process:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("coterie ")
+            match = re.fullmatch(
+                r"metrics on (http://127\.0\.0\.1:\d+/metrics)\n", process.stdout.readline()
+            )
+            assert match
+            with urllib.request.urlopen(match[1], timeout=PATIENCE_S) as response:
+                samples = read(response.read().decode())
+            assert value(samples, "kafka_coordinator_group_num_partitions", state="active") == 50
+
+    def test_a_port_that_is_taken_is_told(self) -> None:
+        async def go() -> "subprocess.CompletedProcess[str]":
+            server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
+            port = server.sockets[0].getsockname()[1]
+            arguments = ("--data-dir", ":memory:", "--port", "0", "--metrics-port", str(port))
+            try:
+                return await asyncio.to_thread(run, *arguments, "--log-level", "error")
+            finally:
+                server.close()
+
+        result = asyncio.run(go())
+        assert result.returncode == 1
+        assert "--metrics-port 0 picks a free one" in result.stderr

@@ -1,0 +1,87 @@
+"""What the tests of background work share: a broker whose upkeep runs on a loop turned by hand."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from coterie.server.broker import Broker
+from protocol.records import encode_batch, iterate_pairs
+from storage.log import Log
+from tests.unit.server.manual import ManualLoop, RecordingLog, make_broker
+
+SEGMENT_BYTES = 4096
+COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
+BACKOFF_MS = 15_000
+PATIENCE_S = 20.0
+
+
+def lines(broker: Broker, event: str) -> list[dict[str, Any]]:
+    log: RecordingLog = broker.log  # type: ignore[assignment]
+    return log.named(event)
+
+
+def make_topic(
+    broker: Broker, name: str = "t", overrides: dict[str, str] | None = None, partitions: int = 1
+) -> Log:
+    """A topic with small segments, which no setting allows; the log of its first partition."""
+    topic = broker.topics.create(name, partitions, COMPACT if overrides is None else overrides)
+    for partition in topic.partitions:
+        log = partition.log
+        log.config = log.config._replace(segment_bytes=SEGMENT_BYTES)
+    return topic.partitions[0].log
+
+
+def fill(log: Log, broker: Broker, rounds: int = 20, keys: int = 10) -> dict[bytes, bytes]:
+    """Write each key so many times, by now; what stands in the end."""
+    newest: dict[bytes, bytes] = {}
+    for turn in range(rounds):
+        for number in range(keys):
+            key, value = b"key %d" % number, b"value %d of turn %d" % (number, turn) + b"." * 50
+            log.append(encode_batch([(key, value)], log.log_end_offset, broker.now_ms()))
+            newest[key] = value
+    return newest
+
+
+def newest_values(log: Log) -> dict[bytes | None, bytes | None]:
+    found: dict[bytes | None, bytes | None] = {}
+    for data in log.chunks():
+        for _, pairs in iterate_pairs(data):
+            found.update(pairs)
+    return found
+
+
+def records(log: Log) -> int:
+    return sum(len(pairs) for data in log.chunks() for _, pairs in iterate_pairs(data))
+
+
+def advance(broker: Broker, milliseconds: int) -> None:
+    """Let time pass, and the cleaner's thread do what it does meanwhile."""
+    loop: ManualLoop = broker.loop  # type: ignore[assignment]
+    cleaner = broker.maintenance.cleaner
+    deadline = time.monotonic() + PATIENCE_S
+    end = loop.now_ms + milliseconds
+    while loop.now_ms < end:
+        loop.advance(1 if cleaner.busy else min(500, max(1, int(end - loop.now_ms))))
+        while cleaner.waits_for_disk:
+            assert time.monotonic() < deadline, "the cleaner's thread did not come back"
+            time.sleep(0.0005)
+            loop.turn()
+
+
+def until(broker: Broker, condition: Callable[[], object], limit_ms: int = 120_000) -> None:
+    """Let time pass until something holds."""
+    for _ in range(limit_ms // 100):
+        if condition():
+            return
+        advance(broker, 100)
+    raise AssertionError("it never came to hold")
+
+
+def started(settings: dict[str, str] | None = None, **options: Any) -> Broker:
+    broker = make_broker(settings, **options)
+    broker.maintenance.start()
+    return broker
+
+
+def files_of(broker: Broker, partition: str) -> list[str]:
+    return sorted(broker._data.files.filesystem.list(f"memory/{partition}"))

@@ -73,6 +73,7 @@ class Scenario:
         run: measures one row, in a generator process; None when the driver does it (start-up).
         primary: the metric that the goals table and the ratios are about.
         floor: whether the floor server can take part.
+        brokerless: it measures our own code in the generator's process, and no broker is started.
     """
 
     key: str
@@ -82,6 +83,7 @@ class Scenario:
     primary: Metric
     run: Callable[[Job, Row], Awaitable[Outcome]] | None
     floor: bool = False
+    brokerless: bool = False
 
     def row(self, key: str) -> Row:
         """Find a row by its key."""

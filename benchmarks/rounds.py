@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from benchmarks.address import Address
 from benchmarks.brokers import Broker, Child, StartFailed
 from benchmarks.measures import Outcome, Row, Scenario
 from benchmarks.scenarios import startup
@@ -24,6 +25,9 @@ from benchmarks.session import Job
 GENERATOR_TIMEOUT_S = 300.0
 # Steady scenarios do not heartbeat for their members, whose session timeout is a minute.
 LONGEST_DURATION_S = 40.0
+
+# The broker whose parts are measured without it.
+OURS = "coterie"
 
 # Group names of two runs against one peer must differ, whatever the first has left behind.
 _tags = (f"{os.getpid():x}-{number:04d}" for number in itertools.count())
@@ -74,7 +78,11 @@ class Step:
 
 
 def takes_part(broker: Broker, scenario: Scenario) -> bool:
-    """Tell whether a scenario is for this broker: the floor has heartbeats, a peer no start."""
+    """Tell whether a scenario is for this broker: the floor has heartbeats, a peer no start, and
+    only ours has code that can be measured without a broker.
+    """
+    if scenario.brokerless:
+        return broker.name == OURS
     if broker.bare and not scenario.floor:
         return False
     return broker.ours or scenario.run is not None
@@ -128,28 +136,34 @@ def _measure(step: Step, plan: Plan, result: Results) -> Outcome | None:
     try:
         if isinstance(broker, Child) and step.scenario.run is None:
             return startup.measure(broker)
+        if step.scenario.brokerless:
+            return _generate(_job(step, plan, Address("127.0.0.1", 0)), result)
         running = broker.start()
     except StartFailed as error:
         result.not_available = str(error)
         return None
     try:
-        job = Job(
-            scenario=step.scenario.key,
-            row=step.row.key,
-            host=running.address.host,
-            port=running.address.port,
-            pid=running.address.pid,
-            duration_s=plan.duration_s if step.round_number else plan.warmup_s,
-            settle_s=plan.settle_s,
-            tag=next(_tags),
-            inflexible=broker.inflexible,
-            bare=broker.bare,
-            clean_up=not broker.ours,
-            quick=plan.quick,
-        )
-        return _generate(job, result)
+        return _generate(_job(step, plan, running.address), result)
     finally:
         broker.stop()
+
+
+def _job(step: Step, plan: Plan, address: Address) -> Job:
+    broker = step.broker
+    return Job(
+        scenario=step.scenario.key,
+        row=step.row.key,
+        host=address.host,
+        port=address.port,
+        pid=address.pid,
+        duration_s=plan.duration_s if step.round_number else plan.warmup_s,
+        settle_s=plan.settle_s,
+        tag=next(_tags),
+        inflexible=broker.inflexible,
+        bare=broker.bare,
+        clean_up=not broker.ours,
+        quick=plan.quick,
+    )
 
 
 def _generate(job: Job, result: Results) -> Outcome | None:

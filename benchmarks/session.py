@@ -62,6 +62,11 @@ class Job:
         return asdict(self)
 
 
+def group_name(job: Job, number: int) -> str:
+    """Name the n-th group of a job."""
+    return f"bench-{job.row}-{job.tag}-{number:05d}"
+
+
 class Conversation(asyncio.Protocol):
     """One connection on which each request is sent after the last one was answered."""
 
@@ -132,7 +137,7 @@ class Session:
 
     def group_name(self, number: int) -> str:
         """Name the job's n-th group; all names of a job have the same length."""
-        return f"bench-{self.job.row}-{self.job.tag}-{number:05d}"
+        return group_name(self.job, number)
 
     async def _find_coordinator(self) -> None:
         spoken = self.frames.spoken(frames.FIND_COORDINATOR)

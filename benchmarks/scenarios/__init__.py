@@ -2,10 +2,14 @@
 
 from benchmarks.measures import Scenario
 from benchmarks.scenarios import (
+    append,
+    background,
     churn,
+    compaction,
     group_creation,
     heartbeat,
     large_groups,
+    load,
     offset_commit,
     offset_fetch,
     startup,
@@ -21,5 +25,9 @@ SCENARIOS: dict[str, Scenario] = {
         group_creation.SCENARIO,
         churn.SCENARIO,
         large_groups.SCENARIO,
+        append.SCENARIO,
+        load.SCENARIO,
+        compaction.SCENARIO,
+        background.SCENARIO,
     )
 }

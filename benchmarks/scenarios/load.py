@@ -1,0 +1,171 @@
+"""Loading a partition of the groups: a million records on the disk, from opening the log to the
+first answer. No broker and no socket: the server's own code over a real directory.
+
+Beside the rate stand two ratios: to reading the file's bytes and doing nothing with them, and to
+the plain way of loading (every batch, record, key and value made an object, in a loop). All are CPU
+time of one thread, so that what else the machine does matters little.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.measures import Metric, Outcome, Row, Scenario, told
+from benchmarks.session import Job
+from coordinator.config import GroupConfig
+from coordinator.service import GroupCoordinator
+from coterie.server.group_log import LogReplay
+from protocol.messages.log_records import (
+    OffsetCommitKey,
+    OffsetCommitValue,
+    UnknownKey,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+)
+from protocol.records import decode_records, encode_batch, iterate_batches
+from storage.filesystem import OsFileSystem
+from storage.log import Log, LogConfig
+
+RECORDS = 1_000_000
+QUICK_RECORDS = 50_000
+# The plain way takes ten times as long; a part of the log is enough to know its rate.
+PLAIN_RECORDS = 50_000
+FEW_KEYS, MANY_KEYS = 50, 100_000
+# Kafka's segment.bytes of __consumer_offsets.
+CONFIG = LogConfig(segment_bytes=104_857_600, compacted=True)
+START_MS = 1_700_000_000_000
+_READ_BYTES = 1 << 20
+
+RECORDS_PER_S = Metric("records_per_s", "records/s", 0, more_is_better=True)
+TO_READ = Metric("times_bare_read", "times the\nbare read", 0)
+TO_PLAIN = Metric("plain_loop_ratio", "plain loop\ntakes times", 1, more_is_better=True)
+WORST_SLICE_MS = Metric("p99_slice_ms", "p99 slice\nms", 1)
+
+# Row key -> records a batch, keys.
+_SHAPES = {
+    "single_few": (1, FEW_KEYS),
+    "single_many": (1, MANY_KEYS),
+    "thirteen_few": (13, FEW_KEYS),
+    "thirteen_many": (13, MANY_KEYS),
+}
+
+
+def write_log(
+    directory: str, records: int, in_batch: int, keys: int, config: LogConfig = CONFIG
+) -> Log:
+    """A closed log of offset commits; keys come round, as those of consumers do."""
+    block: list[bytes] = []
+    for first in range(0, max(keys, 10_000), in_batch):
+        pairs = []
+        for number in range(first, first + in_batch):
+            key = OffsetCommitKey(
+                group=f"group-{number % keys % 1000:05}", topic="topic", partition=number % keys
+            )
+            value = OffsetCommitValue(
+                offset=number,
+                leader_epoch=3,
+                metadata="",
+                commit_timestamp=START_MS + number,
+                topic_id=b"0123456789abcdef",
+            )
+            pairs.append((encode_key(key), encode_value(value)))
+        block.append(encode_batch(pairs, 0, START_MS))
+    log = Log.open(OsFileSystem(), directory, config)
+    while log.log_end_offset < records:
+        for first in range(0, len(block), 500):
+            log.append(b"".join(block[first : first + 500]))
+    log.close()
+    return log
+
+
+def _load(directory: str) -> tuple[float, int, list[float]]:
+    """Load it as the server does: CPU seconds, records, milliseconds of each slice."""
+    began = time.process_time()
+    log = Log.open(OsFileSystem(), directory, CONFIG)
+    coordinator = GroupCoordinator(GroupConfig(offsets_topic_num_partitions=1), str, START_MS)
+    coordinator.begin_load(0, 0)
+
+    def replay(key: bytes | None, value: bytes | None) -> None:
+        coordinator.replay(0, key, value)
+
+    reading = LogReplay(log, replay)
+    slices = []
+    before = time.process_time()
+    while reading.step():
+        now = time.process_time()
+        slices.append((now - before) * 1e3)
+        before = now
+    coordinator.finish_load(0, START_MS)
+    took_s = time.process_time() - began
+    log.abandon()
+    return took_s, reading.newest.records, sorted(slices)
+
+
+def _bare_read_s(directory: str) -> float:
+    began = time.process_time()
+    for path in Path(directory).glob("*.log"):
+        with path.open("rb", buffering=0) as file:
+            while file.read(_READ_BYTES):
+                pass
+    return time.process_time() - began
+
+
+def _plain_s_per_record(directory: str) -> float:
+    began = time.process_time()
+    log = Log.open(OsFileSystem(), directory, CONFIG)
+    opened_s, loop_began = time.process_time() - began, time.process_time()
+    newest, count = {}, 0
+    for data in log.chunks():
+        for position, header in iterate_batches(data):
+            for record in decode_records(data, header, position):
+                assert record.key is not None
+                key = decode_key(record.key)
+                assert not isinstance(key, UnknownKey)
+                newest[record.key] = (key, decode_value(key, record.value))
+                count += 1
+        if count >= PLAIN_RECORDS:
+            break
+    loop_s = time.process_time() - loop_began
+    total = log.log_end_offset
+    log.abandon()
+    return loop_s / count + opened_s / total
+
+
+async def run(job: Job, row: Row) -> Outcome:
+    """Measure one row."""
+    in_batch, keys = _SHAPES[row.key]
+    records = QUICK_RECORDS if job.quick else RECORDS
+    keys = min(keys, records // 10)
+    with tempfile.TemporaryDirectory(prefix="coterie-bench-") as directory:
+        write_log(directory, records, in_batch, keys)
+        bare_s = _bare_read_s(directory)
+        took_s, loaded, slices = _load(directory)
+        assert loaded >= records, "the whole log was read"
+        plain_s = _plain_s_per_record(directory) * loaded
+    numbers = told(
+        records_per_s=loaded / took_s,
+        times_bare_read=took_s / bare_s if bare_s else None,
+        plain_loop_ratio=plain_s / took_s,
+        p99_slice_ms=slices[int(0.99 * (len(slices) - 1))],
+    )
+    return Outcome(numbers)
+
+
+SCENARIO = Scenario(
+    key="load",
+    title="Load of a partition of 1,000,000 records (CPU time; the goal is 400,000 records/s)",
+    rows=(
+        Row("single_few", f"one-record batches, {FEW_KEYS} keys"),
+        Row("single_many", f"one-record batches, {MANY_KEYS:,} keys"),
+        Row("thirteen_few", f"13-record batches, {FEW_KEYS} keys"),
+        Row("thirteen_many", f"13-record batches, {MANY_KEYS:,} keys"),
+    ),
+    metrics=(RECORDS_PER_S, TO_READ, TO_PLAIN, WORST_SLICE_MS),
+    primary=RECORDS_PER_S,
+    run=run,
+    brokerless=True,
+)

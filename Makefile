@@ -5,11 +5,11 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: help setup serve demo lint format test fuzz sim bench clean
+.PHONY: help setup serve demo lint format test fuzz sim crash bench bench-pipeline clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
 setup: $(READY)  ## make .venv with everything in it
 
@@ -46,6 +46,9 @@ sim: setup  ## the coordinator under simulated clients, faults and time; planted
 
 bench: setup  ## the figures, as a table; PEER="name=host:port ..." adds peers, ARGS=--quick is short
 	@$(BIN)/python -m benchmarks $(foreach peer,$(PEER),--peer $(peer)) $(ARGS)
+
+bench-pipeline: setup  ## decoding, scanning, tables and report of the pipeline, as a table
+	@$(BIN)/python -m benchmarks_pipeline $(ARGS)
 
 clean:  ## remove what the verbs made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

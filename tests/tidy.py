@@ -11,7 +11,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("protocol", "storage", "coordinator", "coterie", "benchmarks", "demo", "tests")
+PACKAGES = (
+    "protocol",
+    "storage",
+    "coordinator",
+    "coterie",
+    "benchmarks",
+    "benchmarks_pipeline",
+    "demo",
+    "tests",
+)
 PURE = ("protocol", "storage", "coordinator")
 
 MAX_FILE_LINES = 500  # a file that long has two subjects

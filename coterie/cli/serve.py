@@ -48,6 +48,12 @@ _ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 - to tell what can't be adver
     " or interval:MS.",
 )
 @click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve GET /metrics for Prometheus on this port of the same host; 0 picks a free one.",
+)
+@click.option(
     "--log-level",
     type=click.Choice(("debug", "info", "warning", "error")),
     default="info",
@@ -71,6 +77,7 @@ def serve(
     settings: tuple[str, ...],
     properties: str | None,
     flush: str,
+    metrics_port: int | None,
     log_level: str,
     log_format: str,
     allow_remote: bool,
@@ -114,6 +121,7 @@ def serve(
             log_level=log_level,
             log_format=log_format,
             started=started,
+            metrics_port=metrics_port,
         )
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from None

@@ -15,13 +15,12 @@ from coterie.server import limits
 from coterie.server.clock import system_clock
 from coterie.server.config import Config
 from coterie.server.connection import Connection
+from coterie.server.counted_groups import CountedGroups
 from coterie.server.disk_errors import cause_of, remedy_for, told
 from coterie.server.flusher import Flusher, FlushMode
 from coterie.server.ids import new_base64_id, new_uuid_text
 from coterie.server.listener import Listener
 from coterie.server.maintenance import Maintenance
-from coterie.server.metrics import CountedGroups, collect
-from coterie.server.metrics_listener import MetricsListener
 from coterie.server.replies import Outbox
 from coterie.server.routes import Routes
 from coterie.server.topic_names import OFFSETS_TOPIC
@@ -34,6 +33,8 @@ from storage.memory_filesystem import MemoryFileSystem
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
+
+    from coterie.server.metrics_listener import MetricsListener
 
 # The data directory that is none: everything is in memory and gone with the process.
 IN_MEMORY = ":memory:"
@@ -188,6 +189,10 @@ class Broker:
         Raises:
             OSError: the address can't be used.
         """
+        # Most brokers are not asked for them, and start sooner without.
+        from coterie.server.metrics import collect
+        from coterie.server.metrics_listener import MetricsListener
+
         self._metrics = MetricsListener(
             self.loop,
             lambda: collect(self),

@@ -14,17 +14,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from coordinator.effects import Effects
 from coordinator.group import GroupState
 from coordinator.shard import ShardState
 from coterie import __version__
 from coterie.server.exposition import Family, Labels, by_label, counter, gauge, render
-from coterie.server.groups import Groups
-from protocol.messages.log_records import OffsetCommitKey
 
 if TYPE_CHECKING:
-    from coordinator.service import GroupCoordinator
     from coterie.server.broker import Broker
+    from coterie.server.counted_groups import CountedGroups
 
 _GROUPS = "kafka.coordinator.group:type=GroupMetadataManager,name="
 _RUNTIME = "kafka.server:type=group-coordinator-metrics,name="
@@ -41,35 +38,6 @@ _SHARD_STATES = {
 _GROUPS_PER_TURN = 1_000
 # Likewise partitions.
 _PARTITIONS_PER_TURN = 500
-
-
-class CountedGroups(Groups):
-    """The group coordinator at work, and a count of what it does.
-
-    Attributes:
-        happened: facts by their name, as the journal has them.
-        offsets_committed, offsets_deleted: records of offsets that were written, and tombstones.
-    """
-
-    def __init__(self, broker: "Broker", coordinator: "GroupCoordinator") -> None:
-        super().__init__(broker, coordinator)
-        self.happened: Counter[str] = Counter()
-        self.offsets_committed = 0
-        self.offsets_deleted = 0
-
-    def carry_out(self, effects: Effects) -> None:
-        """See `Groups`."""
-        for append in effects.appends:
-            # Operations on offsets are of one kind: a commit, or what deletes and expires.
-            key, value = append.records[0]
-            if type(key) is OffsetCommitKey:
-                if value is None:
-                    self.offsets_deleted += len(append.records)
-                else:
-                    self.offsets_committed += len(append.records)
-        for event in effects.events:
-            self.happened[event.name] += 1
-        super().carry_out(effects)
 
 
 async def collect(broker: "Broker") -> bytes:
@@ -135,7 +103,7 @@ async def _groups(broker: "Broker") -> list[Family]:
     ]
 
 
-def _group_events(groups: CountedGroups, happened: "Counter[str]") -> Iterator[Family]:
+def _group_events(groups: "CountedGroups", happened: "Counter[str]") -> Iterator[Family]:
     for name, kafkas, text, value in (
         (
             "offset_commits",

@@ -12,6 +12,7 @@ from coterie.cli.broker import CommandFailed, broker_options, connected
 from coterie.cli.groups_assign import assign
 from coterie.cli.groups_delete_offsets import delete_offsets
 from coterie.cli.groups_describe import describe
+from coterie.cli.groups_history import history
 from coterie.cli.groups_reset import reset_offsets
 from coterie.cli.names import complete_groups
 from coterie.cli.output import Column, by_state, json_option, print_json, print_table, printable
@@ -111,6 +112,7 @@ def delete(*, group_ids: tuple[str, ...], as_json: bool) -> None:
 
 
 groups.add_command(describe)
+groups.add_command(history)
 groups.add_command(assign)
 groups.add_command(reset_offsets)
 groups.add_command(delete_offsets)

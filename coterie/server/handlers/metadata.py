@@ -38,7 +38,13 @@ def handle(
     """Describe the broker and the topics asked for."""
     asked = request.topics
     if asked is None or (connection.version == 0 and not asked):
-        topics = [_topic(broker, topic, request) for topic in broker.topics.by_name.values()]
+        topics = [
+            _topic(broker, topic, request)
+            for topic in broker.topics.by_name.values()
+            # The journal, which a Kafka does not have, would be met by everybody who subscribes to
+            # a pattern or compares the list of topics. Who knows its name may ask for it.
+            if topic.is_internal or not topic.is_own
+        ]
     else:
         refusal = _refusal(asked, connection.version)
         if refusal:

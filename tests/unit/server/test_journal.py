@@ -24,6 +24,7 @@ from protocol.messages.journal_records import (
     PartitionUnloaded,
     decode_fact,
 )
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.records import decode_pairs, iterate_batches
 from storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
@@ -228,6 +229,18 @@ def test_a_fetch_that_waits_is_told_of_a_fact() -> None:
     ((_, answer),) = client.answers()
     (value,) = values_of(answer.responses[0].partitions[0].records)
     assert value.endswith(b"\0\0\0\2\0")
+
+
+def test_the_journal_is_found_by_its_name_and_not_in_lists() -> None:
+    """A pattern must not subscribe to it, nor a list of topics differ from Kafka's for it."""
+    broker = make_broker()
+    broker.topics.create(JOURNAL_TOPIC, 1, {})
+    broker.topics.create("orders", 1, {})
+    client = Client(broker)
+    listed = client.call(MetadataRequest(topics=None), 12)
+    assert {topic.name for topic in listed.topics} == {"__consumer_offsets", "orders"}
+    named = client.call(MetadataRequest(topics=[MetadataRequestTopic(name=JOURNAL_TOPIC)]), 12)
+    assert [(topic.name, topic.error_code) for topic in named.topics] == [(JOURNAL_TOPIC, 0)]
 
 
 def test_clients_can_not_write_to_it_or_add_partitions() -> None:

@@ -1,0 +1,360 @@
+"""The journal with real clients: every rebalance is in the history, with its true cause.
+
+What the broker wrote to its group log is the measure: each generation there has its beginning, its
+cause and its end in the journal, and the assignments of both are the same.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import kafka.admin
+import pytest
+
+from tests.live.broker_process import Broker, BrokerProcess
+from tests.live.conftest import create_topic
+from tests.live.deadlines import eventually
+from tests.live.group_log import GroupLog
+from tests.live.members import Members, wait_shared
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = (sys.executable, "-m", "coterie", "groups", "history")
+PARTITIONS = 3
+
+Fact = dict[str, Any]
+
+
+def command(bootstrap: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `coterie groups history`."""
+    return subprocess.run(
+        [*COMMAND, *arguments, "--bootstrap-server", bootstrap],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+class History:
+    """What the journal says about a group."""
+
+    def __init__(self, bootstrap: str, group: str) -> None:
+        self.bootstrap = bootstrap
+        self.group = group
+
+    def facts(self) -> list[Fact]:
+        done = command(self.bootstrap, self.group, "--json")
+        assert done.returncode == 0, done.stderr
+        found: list[Fact] = json.loads(done.stdout)
+        return found
+
+    def causes(self) -> list[str]:
+        """Why each rebalance began, with what changed where that is the cause."""
+        return [
+            f"{fact['cause']}: {fact['subscription_change']}"
+            if fact["subscription_change"]
+            else fact["cause"]
+            for fact in self.facts()
+            if fact["event"] == "rebalance_began"
+        ]
+
+    def of(self, event: str, **fields: Any) -> list[Fact]:
+        return [
+            fact
+            for fact in self.facts()
+            if fact["event"] == event and all(fact[name] == fields[name] for name in fields)
+        ]
+
+    def wait_for(self, event: str, **fields: Any) -> Fact:
+        """The newest fact of that kind."""
+        return eventually(
+            lambda: self.of(event, **fields)[-1:],
+            f"{event} {fields} in the history of {self.group}",
+            told=lambda: command(self.bootstrap, self.group).stdout,
+        )[0]
+
+    def check(self) -> None:
+        """Every generation of the group's own log is here, with its beginning and its owners."""
+        facts = self.facts()
+        completed = {
+            fact["generation_id"]: fact for fact in facts if fact["event"] == "generation_completed"
+        }
+        logged = {
+            record.generation: record
+            for record in GroupLog(self.bootstrap, self.group).groups()
+            if record is not None and record.members
+        }
+        assert completed.keys() == logged.keys()
+        for generation, fact in completed.items():
+            owners = {
+                member["member_id"]: {
+                    (topic, partition)
+                    for topic, partitions in member["assignment"].items()
+                    for partition in partitions
+                }
+                for member in fact["members"]
+                if member["assignment"]
+            }
+            # A static member that came back since stands in the log under its new id.
+            given = sorted(map(sorted, logged[generation].assignments.values()))
+            assert sorted(map(sorted, owners.values())) == [each for each in given if each]
+            (*_, began) = [
+                each
+                for each in facts[: facts.index(fact)]
+                if each["event"] == "rebalance_began" and each["generation_id"] < generation
+            ]
+            assert began["at_ms"] == fact["began_ms"]
+            assert fact["at_ms"] == began["at_ms"] + fact["join_ms"] + fact["sync_ms"]
+
+
+@pytest.fixture
+def history(broker: Broker, name: str) -> History:
+    """Of the group of this test, which is called like its topic."""
+    if not broker.own:
+        pytest.skip("only Coterie keeps a journal")
+    return History(broker.bootstrap, name)
+
+
+@pytest.mark.parametrize("library", ["kafka-python", "aiokafka", "confluent"])
+def test_joining_leaving_and_dying(
+    broker: Broker,
+    make_topic: Callable[..., str],
+    members: Members,
+    history: History,
+    library: str,
+) -> None:
+    topic = make_topic(partitions=PARTITIONS)
+    options = {"group": topic, "topic": topic, "session_timeout_ms": broker.short_session_ms}
+    first = members.start(library, client_id="first", **options)
+    wait_shared([first], topic, PARTITIONS)
+    second = members.start(library, client_id="second", **options)
+    wait_shared([first, second], topic, PARTITIONS)
+    third = members.start(library, client_id="third", **options)
+    wait_shared([first, second, third], topic, PARTITIONS)
+    assert second.leave() == 0
+    wait_shared([first, third], topic, PARTITIONS)
+    third.kill()
+    wait_shared([first], topic, PARTITIONS)
+    assert first.leave() == 0
+    history.wait_for("group_emptied")
+    history.check()
+    joins = history.of("rebalance_began", cause="join")
+    assert [fact["client_id"] for fact in joins] == ["first", "second", "third"]
+    ((left, last), (died,)) = (
+        history.of("rebalance_began", cause="leave"),
+        history.of("rebalance_began", cause="session expiry"),
+    )
+    assert (left["client_id"], died["client_id"], last["client_id"]) == ("second", "third", "first")
+    (removed,) = history.of("member_removed", cause="session expiry")
+    silent_ms = removed["at_ms"] - removed["last_heard_ms"]
+    assert broker.short_session_ms <= silent_ms < broker.short_session_ms + 1_000
+    assert died["at_ms"] == removed["at_ms"]
+    # A leader may look at its topics again; nothing else may have happened.
+    assert set(history.causes()) <= {"join", "leave", "session expiry", "leader rejoin"}
+
+
+@pytest.mark.parametrize("library", ["kafka-python", "aiokafka", "confluent"])
+def test_a_static_member_that_is_started_again(
+    broker: Broker,
+    make_topic: Callable[..., str],
+    members: Members,
+    history: History,
+    library: str,
+) -> None:
+    topic = make_topic(partitions=PARTITIONS)
+    options = {"group": topic, "topic": topic}
+    pair = [members.start(library, instance=f"i{number}", **options) for number in range(2)]
+    wait_shared(pair, topic, PARTITIONS)
+    causes = history.causes()
+    old_id, owned = pair[1].member_id, pair[1].partitions
+    pair[1].kill()
+    pair[1] = members.start(library, instance="i1", **options)
+    eventually(lambda: pair[1].partitions == owned, "old partitions back", told=pair[1].story)
+    replaced = history.wait_for("static_member_replaced", old_member_id=old_id)
+    assert replaced["group_instance_id"] == "i1"
+    assert replaced["member_id"] == pair[1].member_id
+    assert not replaced["rebalances"]
+    assert history.causes() == causes, "a restart begins no rebalance"
+    history.check()
+    pair[1].kill()
+    admin = kafka.KafkaAdminClient(bootstrap_servers=broker.bootstrap, client_id="operator")
+    try:
+        doomed = kafka.admin.MemberToRemove(group_instance_id="i1", reason="host gone")
+        admin.remove_group_members(topic, [doomed])
+    finally:
+        admin.close()
+    began = history.wait_for("rebalance_began", cause="admin removal")
+    assert began["group_instance_id"] == "i1"
+    assert began["requester_client_id"].startswith("operator")
+    assert began["requester_host"] == "/127.0.0.1"
+    wait_shared(pair[:1], topic, PARTITIONS)
+    history.check()
+
+
+@pytest.mark.parametrize("library", ["kafka-python", "confluent"])
+def test_the_two_halves_of_a_cooperative_rebalance(
+    broker: Broker,
+    make_topic: Callable[..., str],
+    members: Members,
+    history: History,
+    library: str,
+) -> None:
+    topic = make_topic(partitions=PARTITIONS)
+    options = {"group": topic, "topic": topic, "assignor": "cooperative-sticky"}
+    first = members.start(library, client_id="first", **options)
+    wait_shared([first], topic, PARTITIONS)
+    before = len(history.causes())
+    second = members.start(library, client_id="second", **options)
+    wait_shared([first, second], topic, PARTITIONS)
+    history.check()
+    causes = history.causes()[before:]
+    assert causes[0] == "join"
+    assert "rejoin with changed subscription: owned partitions" in causes[1:]
+    (revoked,) = history.of(
+        "rebalance_began", subscription_change="owned partitions", client_id="first"
+    )[:1]
+    completed = history.of("generation_completed")
+    taken_away = [fact for fact in completed if fact["at_ms"] < revoked["at_ms"]][-1]
+    owned = [partition for member in taken_away["members"] for partition in _owned(member)]
+    assert len(owned) < PARTITIONS, "in between a partition has no owner"
+
+
+def _owned(member: Fact) -> list[tuple[str, int]]:
+    """What a member of a generation was given."""
+    if not member["assignment"]:
+        return []
+    return [(topic, part) for topic, parts in member["assignment"].items() for part in parts]
+
+
+def test_a_member_that_subscribes_to_more(
+    broker: Broker, make_topic: Callable[..., str], members: Members, history: History
+) -> None:
+    topic, more = make_topic(partitions=PARTITIONS), make_topic(suffix="-more")
+    member = members.start("confluent", group=topic, topic=topic)
+    wait_shared([member], topic, PARTITIONS)
+    member.order(subscribe=[topic, more])
+    eventually(lambda: (more, 0) in member.partitions, "the added topic", told=member.story)
+    assert "rejoin with changed subscription: topics" in history.causes()
+    history.check()
+
+
+def test_a_member_that_does_not_poll(
+    broker: Broker, make_topic: Callable[..., str], members: Members, history: History
+) -> None:
+    """It is stopped when a rebalance begins, and its rebalance timeout is short: the group goes on
+    without it.
+    """
+    topic = make_topic(partitions=PARTITIONS)
+    options = {"group": topic, "topic": topic, "max_poll_interval_ms": 3_000}
+    pair = [members.start("kafka-python", **options) for _ in range(2)]
+    wait_shared(pair, topic, PARTITIONS)
+    os.kill(pair[1].process.pid, signal.SIGSTOP)
+    third = members.start("kafka-python", **options)
+    removed = history.wait_for("member_removed", cause="rebalance timeout")
+    assert removed["member_id"] == pair[1].member_id
+    joined = history.wait_for("join_completed", ended_by="rebalance timeout")
+    assert joined["join_ms"] >= 3_000
+    wait_shared([pair[0], third], topic, PARTITIONS)
+    os.kill(pair[1].process.pid, signal.SIGCONT)
+    wait_shared([*pair, third], topic, PARTITIONS)
+    history.check()
+
+
+def test_partitions_that_are_added_show_as_a_rejoin_of_the_leader(
+    broker: Broker, make_topic: Callable[..., str], members: Members, history: History
+) -> None:
+    """That is all a coordinator can know of a change of metadata; the assignments tell the rest."""
+    topic = make_topic(partitions=PARTITIONS)
+    pair = [members.start("kafka-python", group=topic, topic=topic) for _ in range(2)]
+    wait_shared(pair, topic, PARTITIONS)
+    before = len(history.of("rebalance_began", cause="leader rejoin"))
+    admin = kafka.KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    try:
+        admin.create_partitions({topic: PARTITIONS + 1})
+    finally:
+        admin.close()
+    wait_shared(pair, topic, PARTITIONS + 1)
+    assert len(history.of("rebalance_began", cause="leader rejoin")) > before
+    completed = history.of("generation_completed")
+    newest = {part for member in completed[-1]["members"] for part in _owned(member)}
+    oldest = {part for member in completed[0]["members"] for part in _owned(member)}
+    assert newest - oldest == {(topic, PARTITIONS)}
+    history.check()
+
+
+def test_it_is_read_after_a_restart_and_says_that_there_was_one(
+    start_broker: Callable[..., BrokerProcess], name: str
+) -> None:
+    broker = start_broker()
+    create_topic(broker.bootstrap, name, PARTITIONS)
+    members = Members(broker.bootstrap)
+    try:
+        member = members.start("aiokafka", group=name, topic=name)
+        wait_shared([member], name, PARTITIONS)
+        history = History(broker.bootstrap, name)
+        causes = history.causes()
+        # What is told by the moment of a kill has been written for a while.
+        time.sleep(0.2)
+        broker.kill()
+        broker.start()
+        assert history.causes() == causes
+        (loaded,) = history.of("partition_loaded")
+        assert loaded["group_count"] == 1
+        assert history.of("partition_unloaded") == [], "nobody had time to say so"
+        broker.stop()
+        broker.start()
+        assert len(history.of("partition_loaded")) == 2
+        (unloaded,) = history.of("partition_unloaded")
+        assert unloaded["cause"] == "closed"
+    finally:
+        members.put_away()
+
+
+def test_a_broker_that_keeps_none_says_so(
+    start_broker: Callable[..., BrokerProcess], name: str
+) -> None:
+    broker = start_broker({"journal.enable": "false"})
+    create_topic(broker.bootstrap, name, 1)
+    members = Members(broker.bootstrap)
+    try:
+        wait_shared([members.start("confluent", group=name, topic=name)], name, 1)
+        done = command(broker.bootstrap, name)
+    finally:
+        members.put_away()
+    assert done.returncode == 1
+    assert "was started with journal.enable=false" in done.stderr
+
+
+def test_following_a_group_as_things_happen(
+    broker: Broker, make_topic: Callable[..., str], members: Members, history: History
+) -> None:
+    topic = make_topic(partitions=PARTITIONS)
+    first = members.start("confluent", group=topic, topic=topic)
+    wait_shared([first], topic, PARTITIONS)
+    following = subprocess.Popen(
+        [*COMMAND, topic, "--follow", "--json", "--bootstrap-server", broker.bootstrap],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert following.stdout is not None
+        assert json.loads(following.stdout.readline())["event"] == "member_joined"
+        assert first.leave() == 0
+        for line in following.stdout:
+            if json.loads(line)["event"] == "group_emptied":
+                break
+        following.send_signal(signal.SIGINT)
+        _, complaints = following.communicate(timeout=20)
+    finally:
+        following.kill()
+        following.wait()
+    assert (following.returncode, complaints) == (0, "")

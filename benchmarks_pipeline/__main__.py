@@ -1,0 +1,137 @@
+"""Measure the pipeline's reading: `python -m benchmarks_pipeline [--commits N] [--rounds N]`.
+
+Every figure is the best of several rounds, warm, and is printed beside what it is compared with in
+the same run: other work on the machine moves both. The load average is printed with them.
+"""
+
+import argparse
+import functools
+import os
+import shutil
+import struct
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks_pipeline.logs import TOPIC, write_commits
+from coterie.pipeline.ranges import LogRange, read_range
+from protocol.records import check_crc, iterate_batches, iterate_pairs
+
+_VALUE_HEAD = struct.Struct(">hqiB")
+_INT64 = struct.Struct(">q")
+
+
+def best(rounds: int, work: Callable[[], int]) -> tuple[float, int]:
+    """Seconds of the best round, and the rows it had."""
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        rows = work()
+        times.append(time.perf_counter() - began)
+    return min(times), rows
+
+
+def decode_bulk(directory: str) -> int:
+    """All commits of a partition with the codec."""
+    return sum(step.rows.num_rows for step in read_range(LogRange(directory, 0, 0), "commits"))
+
+
+def decode_plainly(directory: str) -> int:
+    """The same a record at a time in plain Python, as tightly as it can be written: no checksum of
+    fields, no object but the row, rows given up piece by piece."""
+    count = 0
+    for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
+        if not entry.name.endswith(".log"):
+            continue
+        with open(entry.path, "rb") as file:
+            data = file.read()
+        for position, header in iterate_batches(data):
+            assert check_crc(data, header, position)
+        for _, pairs in iterate_pairs(data):
+            rows = [_plain_row(key, value) for key, value in pairs if key and value]
+            count += len(rows)
+    return count
+
+
+def _plain_row(key: bytes, value: bytes) -> tuple[object, ...]:
+    topic_at = 6 + int.from_bytes(key[2:4])
+    group = key[4 : topic_at - 2].decode()
+    topic = key[topic_at:-4].decode()
+    partition = int.from_bytes(key[-4:])
+    _, offset, leader_epoch, size = _VALUE_HEAD.unpack_from(value)
+    metadata = value[15 : 14 + size].decode()
+    (commit_ms,) = _INT64.unpack_from(value, 14 + size)
+    topic_id = value[-16:]
+    return group, topic, partition, offset, leader_epoch, metadata, commit_ms, topic_id
+
+
+def report(name: str, seconds: float, rows: int, size_bytes: int, note: str = "") -> None:
+    """One line of the table."""
+    print(
+        f"{name:46} {seconds:7.2f} s {rows / seconds / 1e6:7.2f} M rows/s"
+        f" {size_bytes / seconds / 1e6:8.0f} MB/s  {note}",
+        flush=True,
+    )
+
+
+def measure_codec(root: str, commits: int, rounds: int) -> None:
+    """Decode alone, one thread, against the plain loop."""
+    for label, per_batch in (("13.5 records a batch", 13.5), ("1 record a batch", 1.0)):
+        path = os.path.join(root, f"codec-{per_batch}")
+        size = write_commits(path, commits, records_per_batch=per_batch)
+        directory = os.path.join(path, f"{TOPIC}-0")
+        plain, _ = best(2, functools.partial(decode_plainly, directory))
+        fast, rows = best(rounds, functools.partial(decode_bulk, directory))
+        report(f"plain loop, {label}", plain, rows, size)
+        report(f"codec, {label}", fast, rows, size, f"{plain / fast:.1f} x the plain loop")
+        shutil.rmtree(path)
+
+
+def measure_spark(root: str, commits: int, rounds: int) -> None:
+    """The data source: scan on one and two cores, and to Parquet."""
+    from coterie.pipeline.session import start_session
+
+    path = os.path.join(root, "spark")
+    size = write_commits(path, commits, log_partitions=4)
+    seconds = {}
+    for cores in (1, 2):
+        spark = start_session("bench", master=f"local[{cores}]")
+        frame = spark.read.format("coterie_log").load(path)
+        # Every column is decoded whatever is asked for; a count moves the least besides.
+        seconds[cores], rows = best(rounds, frame.count)
+        note = "" if cores == 1 else f"{seconds[1] / seconds[2]:.2f} x one core"
+        report(f"data source, scan, {cores} core(s)", seconds[cores], rows, size, note)
+        if cores == 2:
+            out = os.path.join(root, "parquet")
+            written, _ = best(rounds, functools.partial(write_parquet, frame, out))
+            report("data source to Parquet, 2 cores", written, rows, size)
+        spark.stop()
+    shutil.rmtree(path)
+
+
+def write_parquet(frame: Any, out: str) -> int:
+    """Write a frame; the rows are counted elsewhere."""
+    frame.write.mode("overwrite").parquet(out)
+    return 0
+
+
+def main() -> int:
+    """Run everything; the figures go to the standard output."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--commits", type=int, default=2_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--no-spark", action="store_true")
+    arguments = parser.parse_args()
+    print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
+    with tempfile.TemporaryDirectory(prefix="coterie-bench-") as root:
+        measure_codec(root, min(arguments.commits, 1_000_000), arguments.rounds)
+        if not arguments.no_spark:
+            measure_spark(root, arguments.commits, arguments.rounds)
+    print(f"load average {os.getloadavg()[0]:.1f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

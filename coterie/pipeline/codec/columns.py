@@ -1,0 +1,116 @@
+"""From arrays of positions and numbers to Arrow columns, without a Python object for any value."""
+
+import base64
+
+import numpy as np
+import pyarrow as pa
+
+from coterie.pipeline.codec.numbers import Bools, Buffer, Int64s
+from coterie.pipeline.schemas import TIMESTAMP
+
+# The calendar of Spark and of Python ends with the year 9999.
+_MAX_TIMESTAMP_MS = 253_402_300_799_999
+_ID_BYTES = 16
+_ID = np.dtype(f"V{_ID_BYTES}")
+# Offsets of an Arrow string column are int32.
+_MAX_BUFFER_BYTES = (1 << 31) - 1
+
+
+def texts(buffer: Buffer, starts: Int64s, sizes: Int64s, kind: pa.DataType) -> pa.Array:
+    """Strings or bytes as they stand in the buffer; a negative size is null. UTF-8 is not checked.
+
+    The buffer itself becomes an Arrow array whose elements are, by turns, a text and what stands
+    between it and the next one; taking every second element copies the texts and nothing else.
+    """
+    assert len(buffer) <= _MAX_BUFFER_BYTES, "a piece with its opened blocks fits into int32"
+    count = len(starts)
+    if count == 0:
+        return pa.array([], kind)
+    # Texts that were found wrong have no size and may stand anywhere; nothing is read for them.
+    starts = np.minimum(starts, len(buffer))
+    stops = np.minimum(starts + np.maximum(sizes, 0), len(buffer))
+    index = np.arange(0, 2 * count, 2, dtype=np.int32)
+    if count > 1 and not bool((stops[:-1] <= starts[1:]).all()):
+        # Opened blocks stand behind the rest, so their records are not in the buffer's order.
+        order = np.argsort(starts, kind="stable")
+        index[order] = np.arange(0, 2 * count, 2, dtype=np.int32)
+        starts, stops = starts[order], stops[order]
+    offsets = np.empty(2 * count, np.int32)
+    offsets[0::2] = starts
+    offsets[1::2] = stops
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(buffer.data)]
+    spans = pa.Array.from_buffers(kind, 2 * count - 1, buffers)
+    null = sizes < 0
+    return spans.take(pa.array(index, mask=null if null.any() else None))
+
+
+def invalid_utf8(column: pa.Array) -> Bools | None:
+    """Which strings of a column are not UTF-8; None if all are."""
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid:
+        return np.array([not _is_utf8(text) for text in column.view(pa.binary()).to_pylist()])
+    return None
+
+
+def _is_utf8(text: bytes | None) -> bool:
+    try:
+        str(text or b"", "utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def numbers(values: Int64s, kind: pa.DataType, null: Bools | None = None) -> pa.Array:
+    """Integers as a column of a narrower type, which they fit into."""
+    mask = null if null is not None and null.any() else None
+    return pa.array(values.astype(kind.to_pandas_dtype(), copy=False), kind, mask=mask)
+
+
+def flags(values: Bools) -> pa.Array:
+    """A boolean column."""
+    return pa.array(values, pa.bool_())
+
+
+def timestamps(epoch_ms: Int64s, null: Bools | None = None) -> pa.Array:
+    """Milliseconds since 1970 as timestamps; null where no calendar has them, as Kafka's -1."""
+    none = (epoch_ms < 0) | (epoch_ms > _MAX_TIMESTAMP_MS)
+    if null is not None:
+        none |= null
+    epoch_us = np.where(none, 0, epoch_ms) * 1000
+    return pa.array(epoch_us, mask=none if none.any() else None).view(TIMESTAMP)
+
+
+def topic_ids(buffer: Buffer, positions: Int64s, present: Bools) -> pa.Array:
+    """Ids of 16 bytes in Kafka's notation, url-safe base64; null where absent or all zeros."""
+    count = len(positions)
+    if not present.any():
+        return pa.nulls(count, pa.string())
+    gathered = buffer.read_as(_ID, positions)
+    kind = pa.binary(_ID_BYTES)
+    ids = pa.Array.from_buffers(kind, count, [None, pa.py_buffer(gathered)]).dictionary_encode()
+    # There are few topics, so the notation is made once for each.
+    names = pa.array([topic_id_text(each) for each in ids.dictionary.to_pylist()], pa.string())
+    absent = ~present
+    index = pa.array(ids.indices.to_numpy(), mask=absent if absent.any() else None)
+    return names.take(index)
+
+
+def topic_id_text(topic_id: bytes) -> str | None:
+    """An id as Kafka prints it; None for the id of zeros, which means none."""
+    if topic_id == bytes(_ID_BYTES):
+        return None
+    return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
+
+
+def timestamp_us(epoch_ms: int) -> int | None:
+    """One timestamp in the unit of the columns; None where `timestamps` has a null."""
+    return epoch_ms * 1000 if 0 <= epoch_ms <= _MAX_TIMESTAMP_MS else None
+
+
+def in_order(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Rows that were decoded apart, in the order of the log."""
+    table = pa.Table.from_batches(batches).sort_by("log_offset").combine_chunks()
+    return pa.RecordBatch.from_arrays(
+        [column.combine_chunks() for column in table.columns], schema=table.schema
+    )

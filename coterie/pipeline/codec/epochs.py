@@ -1,0 +1,122 @@
+"""The view `consumer_epochs`: the records of KIP-848 groups, one row each.
+
+Six kinds of records tell the whole course of such a group: members that come, change and go; the
+group's epoch; the target assignment; and how far each member is on the way to it. Partitions stand
+under topic ids; the names are in the metadata of the cluster, or among the commits of a group.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from coterie.pipeline.codec import columns
+from coterie.pipeline.codec.piece import DecodedView, Piece, damaged_record
+from coterie.pipeline.schemas import CONSUMER_EPOCHS
+from protocol.errors import MalformedFrame
+from protocol.messages import consumer_group_records as records
+from protocol.messages.group_record_types import DecodedKey, decode_group_key, decode_group_value
+
+_MEMBER_STATES = ("Stable", "UnrevokedPartitions", "UnreleasedPartitions")
+
+_Fields = Callable[[Any], dict[str, Any]]
+
+
+def _group(value: records.ConsumerGroupMetadataValue) -> dict[str, Any]:
+    return {"group_epoch": value.epoch, "metadata_hash": value.metadata_hash or None}
+
+
+def _member(value: records.ConsumerGroupMemberMetadataValue) -> dict[str, Any]:
+    return {
+        "instance_id": value.instance_id,
+        "rack_id": value.rack_id,
+        "client_id": value.client_id,
+        "client_host": value.client_host,
+        "topics": value.subscribed_topic_names,
+        "regex": value.subscribed_topic_regex,
+        "rebalance_timeout_ms": (
+            None if value.rebalance_timeout_ms < 0 else value.rebalance_timeout_ms
+        ),
+        "server_assignor": value.server_assignor,
+        "is_classic_member": value.classic_member_metadata is not None,
+    }
+
+
+def _target(value: records.ConsumerGroupTargetAssignmentMetadataValue) -> dict[str, Any]:
+    at_ms = value.assignment_timestamp or -1
+    return {"target_epoch": value.assignment_epoch, "target_ts": columns.timestamp_us(at_ms)}
+
+
+def _target_member(value: records.ConsumerGroupTargetAssignmentMemberValue) -> dict[str, Any]:
+    return {"assigned": _partitions(value.topic_partitions)}
+
+
+def _current_member(value: records.ConsumerGroupCurrentMemberAssignmentValue) -> dict[str, Any]:
+    known = 0 <= value.state < len(_MEMBER_STATES)
+    return {
+        "member_epoch": value.member_epoch,
+        "previous_epoch": value.previous_member_epoch,
+        "state": _MEMBER_STATES[value.state] if known else str(value.state),
+        "assigned": _partitions(value.assigned_partitions),
+        "pending_revocation": _partitions(value.partitions_pending_revocation),
+    }
+
+
+def _regex(value: records.ConsumerGroupRegularExpressionValue) -> dict[str, Any]:
+    return {"topics": value.topics}
+
+
+# Record type: its kind, and the columns of its value (spec 14.1).
+KINDS: dict[int, tuple[str, _Fields]] = {
+    3: ("group", _group),
+    5: ("member", _member),
+    6: ("target", _target),
+    7: ("target_member", _target_member),
+    8: ("current_member", _current_member),
+    16: ("regex", _regex),
+}
+
+
+def decode_epochs(piece: Piece) -> DecodedView:
+    """The KIP-848 records of a piece."""
+    rows, damages = [], []
+    for index in np.flatnonzero(np.isin(piece.key_types, list(KINDS))).tolist():
+        key, value = piece.key_and_value(piece.records, index)
+        assert key is not None, "it has a type"
+        try:
+            rows.append(piece.place(piece.records, index) | epoch_fields(key, value))
+        except MalformedFrame as error:
+            damages.append(damaged_record(piece, piece.records, index, error))
+    return DecodedView(pa.RecordBatch.from_pylist(rows, CONSUMER_EPOCHS), damages)
+
+
+def epoch_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
+    """One record: the columns that come from key and value.
+
+    Raises:
+        MalformedFrame: key or value are not what their type and version say.
+    """
+    decoded = decode_group_key(key)
+    assert isinstance(decoded, DecodedKey), "its type was looked at"
+    fields: Any = decoded.key
+    kind, columns_of = KINDS[decoded.record_type.number]
+    row: dict[str, Any] = {
+        "group_id": fields.group_id,
+        "record_type": decoded.record_type.number,
+        "kind": kind,
+        "is_tombstone": value is None,
+        "member_id": getattr(fields, "member_id", None),
+        "regex": getattr(fields, "regular_expression", None),
+    }
+    if value is None:
+        return row
+    return row | columns_of(decode_group_value(decoded.record_type, value).value)
+
+
+def _partitions(topics: Iterable[Any]) -> list[dict[str, Any]]:
+    return [
+        {"topic_id": columns.topic_id_text(topic.topic_id), "partition": partition}
+        for topic in topics
+        for partition in topic.partitions
+    ]

@@ -1,0 +1,106 @@
+"""The view `journal`: the coordinator's facts, one row each, decoded by `protocol`.
+
+Columns carry the names of the facts' fields. Moments (`at_ms`, `began_ms`, `last_heard_ms`) become
+timestamps called `_ts`; durations stay milliseconds, and -1, which says unknown, becomes null.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+
+from coterie.pipeline.codec import columns
+from coterie.pipeline.codec import damage as reasons
+from coterie.pipeline.codec.groups import CONSUMER, consumer_fields
+from coterie.pipeline.codec.piece import DecodedView, Piece, damaged_record, record_damage
+from coterie.pipeline.schemas import JOURNAL
+from protocol.errors import MalformedFrame
+from protocol.messages.journal_records import FACT_NAMES as NAMES
+from protocol.messages.journal_records import (
+    UNKNOWN_MS,
+    Fact,
+    GenerationCompleted,
+    GenerationMember,
+    OffsetsExpired,
+    PartitionLoaded,
+    PartitionUnloaded,
+    UnknownFact,
+    decode_fact,
+)
+
+_MOMENTS = {"at_ts": "at_ms", "began_ts": "began_ms", "last_heard_ts": "last_heard_ms"}
+_UNKNOWABLE = frozenset(("initial_delay_ms", "joined_after_ms", "wait_ms"))
+# Columns that are not fields of the same name.
+_MADE = frozenset(
+    (
+        *_MOMENTS, "log_partition", "log_offset", "record_ts", "record_type", "event", "group_id",
+        "members", "expired", "offsets_partition",
+    )
+)  # fmt: skip
+_FIELDS = tuple(field.name for field in JOURNAL if field.name not in _MADE)
+
+
+def decode_journal(piece: Piece) -> DecodedView:
+    """The facts of a piece of a journal."""
+    rows, damages = [], []
+    for index in range(len(piece.records)):
+        key, value = piece.key_and_value(piece.records, index)
+        try:
+            group_id, fact = decode_fact(key, value)
+        except MalformedFrame as error:
+            damages.append(damaged_record(piece, piece.records, index, error))
+            continue
+        if isinstance(fact, UnknownFact):
+            detail = f"fact of type {fact.record_type}, version {fact.version}"
+            damages.append(record_damage(piece, piece.records, index, reasons.UNKNOWN_TYPE, detail))
+            continue
+        row = piece.place(piece.records, index) | fact_fields(group_id, fact)
+        rows.append(row | {"record_type": int(piece.key_types[index])})
+    return DecodedView(pa.RecordBatch.from_pylist(rows, JOURNAL), damages)
+
+
+def fact_fields(group_id: str, fact: Fact) -> dict[str, Any]:
+    """The columns that come from a fact."""
+    row: dict[str, Any] = {name: getattr(fact, name, None) for name in _FIELDS}
+    for name in _UNKNOWABLE & row.keys():
+        if row[name] == UNKNOWN_MS:
+            row[name] = None
+    for column, name in _MOMENTS.items():
+        moment = getattr(fact, name, None)
+        row[column] = None if moment is None else columns.timestamp_us(moment)
+    row["event"] = NAMES[type(fact)]
+    row["group_id"] = group_id or None
+    if isinstance(fact, GenerationCompleted):
+        row["members"] = [
+            _member(member, is_consumer=fact.protocol_type == CONSUMER) for member in fact.members
+        ]
+    elif isinstance(fact, OffsetsExpired):
+        row["expired"] = [
+            {
+                "topic": topic.topic,
+                "partition": offset.partition,
+                "committed_offset": offset.committed_offset,
+            }
+            for topic in fact.topics
+            for offset in topic.partitions
+        ]
+    elif isinstance(fact, PartitionLoaded | PartitionUnloaded):
+        row["offsets_partition"] = fact.partition
+    return row
+
+
+def _member(member: GenerationMember, *, is_consumer: bool) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "member_id": member.member_id,
+        "instance_id": member.group_instance_id,
+        "member_key": member.group_instance_id or member.member_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "session_timeout_ms": member.session_timeout_ms,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
+        "joined_after_ms": (
+            None if member.joined_after_ms == UNKNOWN_MS else member.joined_after_ms
+        ),
+    }
+    if is_consumer:
+        row |= consumer_fields(member.subscription, member.assignment)
+    return row

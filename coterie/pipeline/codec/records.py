@@ -1,0 +1,279 @@
+"""The records of many batches at once: where each one's key and value are, its offset and time.
+
+Only the records' lengths have to be read one after the other. That is done for record k of all
+batches at once, and for the few long batches that are left then by a plain loop. Every other field
+is read for all records of the piece in one go.
+
+What is not plain goes another way and comes out the same: compressed blocks are opened first and
+their records read with the others; messages of magic 0 and 1, records with headers and whatever
+looks wrong are read by `protocol.records`, one batch at a time, and that also decides what is
+damage. So a row is here exactly if the scalar decoder has it, and equal to it.
+"""
+
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+
+from coterie.pipeline.codec import damage as reasons
+from coterie.pipeline.codec.damage import Damage, damage
+from coterie.pipeline.codec.framing import HEADER_BYTES, Batches
+from coterie.pipeline.codec.numbers import Bools, Buffer, Int64s
+from protocol.errors import MalformedFrame
+from protocol.records import Record, decode_records, decompress, read_header
+
+# With fewer batches than this left, a loop over each is quicker than numpy's calls.
+_LOCK_STEP_BATCHES = 48
+# Length, attributes, two deltas, two lengths, header count: no record is shorter.
+_MIN_RECORD_BYTES = 7
+_COMPRESSION = 0x07
+_LOG_APPEND_TIME = 0x08
+_CONTROL = 0x20
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """One array a field, in the order of the log. A size of -1 is null.
+
+    `batch` is the number of the record's batch; `start` and `stop` enclose the record's bytes.
+    """
+
+    batch: Int64s
+    offset: Int64s
+    timestamp_ms: Int64s
+    start: Int64s
+    stop: Int64s
+    key_start: Int64s
+    key_size: Int64s
+    value_start: Int64s
+    value_size: Int64s
+
+    def __len__(self) -> int:
+        return len(self.offset)
+
+    def chosen(self, index: Int64s | Bools) -> "Records":
+        """Those that a mask or an index array picks."""
+        return Records(*(getattr(self, name)[index] for name in _FIELDS))
+
+
+_FIELDS = tuple(field.name for field in fields(Records))
+
+
+class Opened(NamedTuple):
+    """Records, the buffer they stand in (longer than the piece where blocks were opened), and what
+    could not be opened."""
+
+    buffer: Buffer
+    batches: Batches
+    records: Records
+    damages: list[Damage]
+
+
+def open_records(buffer: Buffer, batches: Batches) -> Opened:
+    """All records of sound batches."""
+    bodies = _Bodies(buffer, batches)
+    begin, stop, count = bodies.begin, bodies.stop, batches.record_count.copy()
+    count[~bodies.plain] = 0
+    # No more records than there are bytes for: the loop over a damaged count stays short.
+    suspect = count > (stop - begin) // _MIN_RECORD_BYTES
+    count[suspect] = 0
+    work = bodies.buffer
+    starts, sizes, batch, ended = _walk(work, begin, stop, count, suspect)
+    suspect |= bodies.plain & (ended != stop)
+    records, wrong = _read_fields(work, batches, starts, sizes, batch)
+    suspect[batch[wrong]] = True
+    by_hand = np.flatnonzero(suspect | bodies.legacy)
+    if by_hand.size:
+        records = records.chosen(~np.isin(records.batch, by_hand))
+        records, work = bodies.read_by_hand(records, by_hand.tolist())
+    return Opened(work, batches, records, bodies.damages)
+
+
+class _Bodies:
+    """Where the uncompressed records of each batch are, in a buffer that also holds opened ones."""
+
+    def __init__(self, buffer: Buffer, batches: Batches) -> None:
+        self.piece = buffer
+        self.buffer = buffer
+        self.batches = batches
+        self.damages: list[Damage] = []
+        self.begin = batches.position + HEADER_BYTES
+        self.stop = batches.position + batches.length_bytes
+        self.legacy = batches.magic < 2
+        self.plain = ~self.legacy
+        compressed = np.flatnonzero(self.plain & (batches.attributes & _COMPRESSION != 0))
+        if compressed.size:
+            self._open(compressed.tolist())
+
+    def _open(self, compressed: list[int]) -> None:
+        parts = [self.piece.data]
+        end = len(self.piece)
+        for index in compressed:
+            block = self.piece.data[self.begin[index] : self.stop[index]]
+            codec = int(self.batches.attributes[index]) & _COMPRESSION
+            try:
+                body = decompress(codec, block)
+            except MalformedFrame as error:
+                self._damaged(index, reasons.COMPRESSION, str(error))
+                self.plain[index] = False
+                continue
+            parts.append(body)
+            self.begin[index], end = end, end + len(body)
+            self.stop[index] = end
+        self.buffer = Buffer(b"".join(parts))
+
+    def _damaged(self, index: int, reason: str, detail: str) -> None:
+        start = int(self.batches.position[index])
+        stop = start + int(self.batches.length_bytes[index])
+        offset = int(self.batches.base_offset[index])
+        self.damages.append(damage(self.piece.data, start, stop, reason, detail, offset))
+
+    def read_by_hand(self, records: Records, indexes: list[int]) -> tuple[Records, Buffer]:
+        """Add the records of batches that `protocol.records` has to read, in their places."""
+        rows: list[tuple[int, ...]] = []
+        extra = bytearray()
+        for index in indexes:
+            position = int(self.batches.position[index])
+            header = read_header(self.piece.data, position)
+            try:
+                found = decode_records(self.piece.data, header, position)
+            except MalformedFrame as error:
+                self._damaged(index, reasons.BAD_LENGTH, str(error))
+                continue
+            rows.extend(_row(index, record, extra, len(self.buffer)) for record in found)
+        if not rows:
+            return records, self.buffer
+        added = np.array(rows, np.int64).T
+        columns = [
+            np.concatenate((getattr(records, name), column))
+            for name, column in zip(_FIELDS, added, strict=True)
+        ]
+        merged = Records(*columns)
+        order = np.argsort(merged.batch, kind="stable")
+        return merged.chosen(order), Buffer(self.buffer.data + bytes(extra))
+
+
+def _row(batch: int, record: Record, extra: bytearray, before: int) -> tuple[int, ...]:
+    """A record's fields, with its key and value appended to bytes that stand `before` others."""
+    key_start = before + len(extra)
+    extra += record.key or b""
+    value_start = before + len(extra)
+    extra += record.value or b""
+    return (
+        batch, record.offset, record.timestamp_ms, key_start, before + len(extra),
+        key_start, -1 if record.key is None else len(record.key),
+        value_start, -1 if record.value is None else len(record.value),
+    )  # fmt: skip
+
+
+def _walk(
+    buffer: Buffer, begin: Int64s, stop: Int64s, count: Int64s, suspect: Bools
+) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+    """Where each record begins behind its length, how long it is, its batch; where batches end.
+
+    Batches whose lengths lead out of them are marked in `suspect`; what is returned of them means
+    nothing.
+    """
+    first = np.cumsum(count) - count
+    total = int(count.sum())
+    starts = np.zeros(total, np.int64)
+    sizes = np.zeros(total, np.int64)
+    order = np.argsort(-count, kind="stable")
+    sorted_count = count[order]
+    at = begin.copy()
+    step = 0
+    while True:
+        active = order[: int(np.searchsorted(-sorted_count, -step, side="left"))]
+        if len(active) < _LOCK_STEP_BATCHES:
+            break
+        size, after, overlong = buffer.varints(at[active])
+        wrong = (size < 0) | (size > stop[active] - after)
+        if overlong is not None:
+            wrong |= overlong
+        if wrong.any():
+            suspect[active[wrong]] = True
+            size[wrong] = 0
+            after[wrong] = begin[active[wrong]]
+        where = first[active] + step
+        starts[where] = after
+        sizes[where] = size
+        at[active] = after + size
+        step += 1
+    for index in active.tolist():
+        if suspect[index]:
+            continue
+        low = int(first[index]) + step
+        high = int(first[index] + count[index])
+        walked = _walk_one(buffer.data, int(at[index]), int(stop[index]), high - low)
+        if walked is None:
+            suspect[index] = True
+            continue
+        starts[low:high], sizes[low:high], at[index] = walked
+    return starts, sizes, np.repeat(np.arange(len(count)), count), at
+
+
+def _walk_one(
+    data: bytes, position: int, stop: int, count: int
+) -> tuple[list[int], list[int], int] | None:
+    """The same for the next `count` records of one batch; None if a length leads out of it."""
+    starts, sizes = [], []
+    for _ in range(count):
+        if position >= stop:
+            return None
+        size = data[position]
+        position += 1
+        if size > 127:
+            size &= 127
+            shift = 7
+            while True:
+                if position >= stop or shift > 35:
+                    return None
+                octet = data[position]
+                position += 1
+                size |= (octet & 127) << shift
+                if octet < 128:
+                    break
+                shift += 7
+        if size & 1:
+            return None
+        size >>= 1
+        starts.append(position)
+        sizes.append(size)
+        position += size
+    return (starts, sizes, position) if position <= stop else None
+
+
+def _read_fields(
+    buffer: Buffer, batches: Batches, starts: Int64s, sizes: Int64s, batch: Int64s
+) -> tuple[Records, Bools]:
+    """The fields of every record, and which records are not what this reads."""
+    stops = starts + sizes
+    timestamp_delta, at, long_1 = buffer.varints(starts + 1)
+    offset_delta, at, long_2 = buffer.varints(at)
+    key_size, key_start, long_3 = buffer.varints(at)
+    wrong = (key_size < -1) | (key_size > stops - key_start)
+    key_size[wrong] = 0
+    value_size, value_start, long_4 = buffer.varints(key_start + np.maximum(key_size, 0))
+    wrong |= (value_size < -1) | (value_size > stops - value_start)
+    value_size[wrong] = 0
+    # One byte is left: no headers.
+    tail = value_start + np.maximum(value_size, 0)
+    wrong |= (tail + 1 != stops) | (buffer.bytes_at(tail) != 0)
+    for overlong in (long_1, long_2, long_3, long_4):
+        if overlong is not None:
+            wrong |= overlong
+    timestamp_ms = batches.base_timestamp_ms[batch] + timestamp_delta
+    append_time = batches.attributes & _LOG_APPEND_TIME != 0
+    if append_time.any():
+        timestamp_ms = np.where(append_time[batch], batches.max_timestamp_ms[batch], timestamp_ms)
+    records = Records(
+        batch, batches.base_offset[batch] + offset_delta, timestamp_ms, starts, stops,
+        key_start, key_size, value_start, value_size,
+    )  # fmt: skip
+    return records, wrong
+
+
+def is_control(batches: Batches) -> Bools:
+    """Which batches hold transaction markers and no data."""
+    control: Bools = batches.attributes & _CONTROL != 0
+    return control

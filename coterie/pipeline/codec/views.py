@@ -1,0 +1,170 @@
+"""Every view by name: a piece of a log in, Arrow rows and damage out."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from coterie.pipeline.codec import columns
+from coterie.pipeline.codec import damage as reasons
+from coterie.pipeline.codec.commits import decode_commits
+from coterie.pipeline.codec.damage import Damage
+from coterie.pipeline.codec.epochs import decode_epochs
+from coterie.pipeline.codec.groups import decode_groups
+from coterie.pipeline.codec.journal import decode_journal
+from coterie.pipeline.codec.piece import (
+    NO_KEY_TYPE,
+    DecodedView,
+    Piece,
+    Source,
+    damaged_record,
+    record_damage,
+)
+from coterie.pipeline.codec.records import is_control
+from coterie.pipeline.schemas import BATCHES, MARKERS, QUARANTINE, RAW
+from coterie.pipeline.segments import OFFSETS_TOPIC
+from protocol.errors import MalformedFrame
+from protocol.messages.journal_records import JOURNAL_TOPIC
+from protocol.record_batch import CONTROL, HAS_DELETE_HORIZON, TRANSACTIONAL
+from protocol.records import Record, read_marker
+
+# Record types that some Kafka writes: 9 and 18 are unused (spec 14.1).
+_KNOWN_KEY_TYPES = [*range(9), *range(10, 18), *range(19, 24)]
+_COMPRESSION = 0x07
+
+
+def decode_raw(piece: Piece) -> DecodedView:
+    """Every record with its key and value as they are, markers too."""
+    records, batches = piece.records, piece.batches
+    batch = records.batch
+    epoch, producer_id = batches.leader_epoch[batch], batches.producer_id[batch]
+    rows = pa.RecordBatch.from_arrays(
+        [
+            piece.log_partitions(len(records)),
+            columns.numbers(records.offset, pa.int64()),
+            columns.numbers(batches.base_offset[batch], pa.int64()),
+            columns.timestamps(records.timestamp_ms),
+            columns.numbers(epoch, pa.int32(), epoch < 0),
+            columns.numbers(producer_id, pa.int64(), producer_id < 0),
+            columns.numbers(batches.attributes[batch], pa.int16()),
+            columns.numbers(piece.key_types, pa.int16(), piece.key_types == NO_KEY_TYPE),
+            columns.texts(piece.buffer, records.key_start, records.key_size, pa.binary()),
+            columns.texts(piece.buffer, records.value_start, records.value_size, pa.binary()),
+            pa.array(np.full(len(records), piece.source.segment_base, np.int64)),
+        ],
+        schema=RAW,
+    )
+    return DecodedView(rows, [])
+
+
+def decode_batches(piece: Piece) -> DecodedView:
+    """The headers of the batches."""
+    batches = piece.batches
+    attributes = batches.attributes
+    producer_id, epoch = batches.producer_id, batches.producer_epoch
+    sequence, leader_epoch = batches.base_sequence, batches.leader_epoch
+    count = batches.record_count
+    rows = pa.RecordBatch.from_arrays(
+        [
+            piece.log_partitions(len(batches)),
+            columns.numbers(batches.base_offset, pa.int64()),
+            columns.numbers(batches.last_offset, pa.int64()),
+            pa.array(np.full(len(batches), piece.source.segment_base, np.int64)),
+            columns.numbers(batches.position + piece.file_position, pa.int64()),
+            columns.numbers(batches.length_bytes, pa.int32()),
+            columns.numbers(leader_epoch, pa.int32(), leader_epoch < 0),
+            columns.numbers(batches.magic, pa.int8()),
+            columns.numbers(attributes & _COMPRESSION, pa.int8()),
+            columns.numbers(attributes, pa.int16()),
+            columns.flags(attributes & TRANSACTIONAL != 0),
+            columns.flags(attributes & CONTROL != 0),
+            columns.flags(attributes & HAS_DELETE_HORIZON != 0),
+            columns.timestamps(batches.base_timestamp_ms),
+            columns.timestamps(batches.max_timestamp_ms),
+            columns.numbers(producer_id, pa.int64(), producer_id < 0),
+            columns.numbers(epoch, pa.int16(), epoch < 0),
+            columns.numbers(sequence, pa.int32(), sequence < 0),
+            # A compressed entry of magic 0 or 1 does not say how many it holds.
+            columns.numbers(count, pa.int32(), count < 0),
+        ],
+        schema=BATCHES,
+    )
+    return DecodedView(rows, [])
+
+
+def decode_markers(piece: Piece) -> DecodedView:
+    """The ends of transactions."""
+    rows: list[dict[str, Any]] = []
+    damages = []
+    records, batches = piece.records, piece.batches
+    control = is_control(batches)[records.batch]
+    for index in np.flatnonzero(control).tolist():
+        key, value = piece.key_and_value(records, index)
+        try:
+            marker = read_marker(Record(int(records.offset[index]), 0, key, value))
+        except MalformedFrame as error:
+            damages.append(damaged_record(piece, records, index, error))
+            continue
+        if marker is not None:
+            batch = records.batch[index]
+            rows.append(
+                piece.place(records, index)
+                | {
+                    "producer_id": int(batches.producer_id[batch]),
+                    "producer_epoch": int(batches.producer_epoch[batch]),
+                    "is_commit": marker.commit,
+                    "coordinator_epoch": marker.coordinator_epoch,
+                }
+            )
+    return DecodedView(pa.RecordBatch.from_pylist(rows, MARKERS), damages)
+
+
+def decode_damage(piece: Piece) -> DecodedView:
+    """No rows, but all that no view of the group log can decode: `quarantine` is made of it."""
+    damages = []
+    for decode in (decode_commits, decode_groups, decode_epochs, decode_markers):
+        damages += decode(piece).damages
+    types = piece.key_types
+    strange = ~np.isin(types, _KNOWN_KEY_TYPES)
+    if piece.batches:
+        strange &= ~is_control(piece.batches)[piece.records.batch]
+    for index in np.flatnonzero(strange).tolist():
+        kind = int(types[index])
+        detail = "no record type" if kind == NO_KEY_TYPE else f"record type {kind}"
+        damages.append(record_damage(piece, piece.records, index, reasons.UNKNOWN_TYPE, detail))
+    return DecodedView(pa.RecordBatch.from_pylist([], QUARANTINE), damages)
+
+
+DECODERS: dict[str, Callable[[Piece], DecodedView]] = {
+    "raw": decode_raw,
+    "commits": decode_commits,
+    "groups": decode_groups,
+    "consumer_epochs": decode_epochs,
+    "journal": decode_journal,
+    "batches": decode_batches,
+    "markers": decode_markers,
+    "quarantine": decode_damage,
+}
+# The view that finds all damage of a topic; what other topics hold is their clients' business.
+CHECKED_BY = {OFFSETS_TOPIC: "quarantine", JOURNAL_TOPIC: "journal"}
+# Views that look at headers only: no block is opened for them.
+HEADERS_ONLY = frozenset(("batches",))
+
+
+def quarantined(source: Source, damages: list[Damage]) -> pa.RecordBatch:
+    """Damage as rows of `quarantine`; its positions are those in the file."""
+    rows = [
+        {
+            "log_partition": source.log_partition,
+            "file": source.file,
+            "position": found.position,
+            "length_bytes": found.length_bytes,
+            "log_offset": found.log_offset,
+            "reason": found.reason,
+            "detail": found.detail,
+            "bytes": found.data,
+        }
+        for found in damages
+    ]
+    return pa.RecordBatch.from_pylist(rows, QUARANTINE)

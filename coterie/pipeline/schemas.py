@@ -1,0 +1,300 @@
+"""The columns of every view of a log, declared once: as Arrow schemas, and from those for Spark.
+
+Spark takes Arrow batches only with exactly its own types (pipeline.md section 1): timestamps in
+microseconds of UTC, plain strings and bytes, list items called `element`. So the Arrow schema is
+the declaration, and the Spark schema is derived from it. Nothing here imports Spark until asked.
+
+Times that a log does not have, or that no calendar has, are null. An offset, an epoch or an id that
+a record does not carry is null too, never -1 or an empty string.
+"""
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+def list_of(item: pa.DataType) -> pa.DataType:
+    """A list as Spark writes it."""
+    return pa.list_(pa.field("element", item))
+
+
+# A partition by name (classic groups) and by id (KIP-848 groups).
+TOPIC_PARTITION = pa.struct([("topic", pa.string()), ("partition", pa.int32())])
+TOPIC_ID_PARTITION = pa.struct([("topic_id", pa.string()), ("partition", pa.int32())])
+
+# Where a record stands; every view of records begins with these.
+_PLACE = [
+    ("log_partition", pa.int32()),
+    ("log_offset", pa.int64()),
+    ("record_ts", TIMESTAMP),
+]
+
+RAW = pa.schema(
+    [
+        ("log_partition", pa.int32()),
+        ("log_offset", pa.int64()),
+        ("batch_base_offset", pa.int64()),
+        ("record_ts", TIMESTAMP),
+        ("leader_epoch", pa.int32()),
+        # Of a transaction: what is in one counts only if its marker says so (view `markers`).
+        ("producer_id", pa.int64()),
+        # The batch's attribute bits: compression, append time, transaction, control, horizon.
+        ("attributes", pa.int16()),
+        # Null for transaction markers, and for keys too short to have a type.
+        ("key_type", pa.int16()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("segment_base", pa.int64()),
+    ]
+)
+
+COMMITS = pa.schema(
+    [
+        *_PLACE,
+        ("producer_id", pa.int64()),
+        ("is_transactional", pa.bool_()),
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("topic_id", pa.string()),
+        ("partition", pa.int32()),
+        ("committed_offset", pa.int64()),
+        ("leader_epoch", pa.int32()),
+        ("metadata", pa.string()),
+        ("commit_ts", TIMESTAMP),
+        ("expire_ts", TIMESTAMP),
+        ("key_type", pa.int16()),
+        ("value_version", pa.int16()),
+        ("is_tombstone", pa.bool_()),
+    ]
+)
+
+MEMBER = pa.struct(
+    [
+        ("member_id", pa.string()),
+        ("instance_id", pa.string()),
+        # Who it is across restarts: the instance id, else the member id.
+        ("member_key", pa.string()),
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),
+        ("session_timeout_ms", pa.int32()),
+        ("rebalance_timeout_ms", pa.int32()),
+        # From the bytes of protocol type "consumer"; null where they are of another kind.
+        ("topics", list_of(pa.string())),
+        ("owned", list_of(TOPIC_PARTITION)),
+        ("owned_generation", pa.int32()),
+        ("rack_id", pa.string()),
+        ("assigned", list_of(TOPIC_PARTITION)),
+    ]
+)
+
+GROUPS = pa.schema(
+    [
+        *_PLACE,
+        ("group_id", pa.string()),
+        ("generation", pa.int32()),
+        ("protocol_type", pa.string()),
+        ("protocol", pa.string()),
+        ("leader", pa.string()),
+        # Stable, Empty, or Dead for a tombstone: the only states that are ever logged.
+        ("state", pa.string()),
+        ("state_ts", TIMESTAMP),
+        ("members", list_of(MEMBER)),
+        ("value_version", pa.int16()),
+        ("is_tombstone", pa.bool_()),
+    ]
+)
+
+CONSUMER_EPOCHS = pa.schema(
+    [
+        *_PLACE,
+        ("group_id", pa.string()),
+        ("record_type", pa.int16()),
+        # group, member, target, target_member, current_member or regex.
+        ("kind", pa.string()),
+        ("is_tombstone", pa.bool_()),
+        ("group_epoch", pa.int32()),
+        ("metadata_hash", pa.int64()),
+        ("target_epoch", pa.int32()),
+        ("target_ts", TIMESTAMP),
+        ("member_id", pa.string()),
+        ("instance_id", pa.string()),
+        ("rack_id", pa.string()),
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),
+        ("rebalance_timeout_ms", pa.int32()),
+        ("server_assignor", pa.string()),
+        ("is_classic_member", pa.bool_()),
+        ("topics", list_of(pa.string())),
+        ("regex", pa.string()),
+        ("member_epoch", pa.int32()),
+        ("previous_epoch", pa.int32()),
+        ("state", pa.string()),
+        ("assigned", list_of(TOPIC_ID_PARTITION)),
+        ("pending_revocation", list_of(TOPIC_ID_PARTITION)),
+    ]
+)
+
+# The members of a generation as the journal has them.
+JOURNAL_MEMBER = pa.struct(
+    [
+        *[MEMBER.field(index) for index in range(MEMBER.num_fields)],
+        # When it rejoined, counted from the beginning of the rebalance; null: it stayed away.
+        ("joined_after_ms", pa.int64()),
+    ]
+)
+EXPIRED_OFFSET = pa.struct(
+    [("topic", pa.string()), ("partition", pa.int32()), ("committed_offset", pa.int64())]
+)
+
+# One row a fact; a column is null in facts that do not have it (protocol/messages/
+# journal_records.py tells which have what, under the same names).
+JOURNAL = pa.schema(
+    [
+        *_PLACE,
+        ("record_type", pa.int16()),
+        ("event", pa.string()),
+        # Null for facts about a partition.
+        ("group_id", pa.string()),
+        ("at_ts", TIMESTAMP),
+        ("cause", pa.string()),
+        ("generation_id", pa.int32()),
+        ("previous_state", pa.string()),
+        ("state", pa.string()),
+        ("member_id", pa.string()),
+        ("group_instance_id", pa.string()),
+        ("old_member_id", pa.string()),
+        ("client_id", pa.string()),
+        ("client_host", pa.string()),
+        ("reason", pa.string()),
+        ("subscription_change", pa.string()),
+        ("requester_client_id", pa.string()),
+        ("requester_host", pa.string()),
+        ("member_count", pa.int32()),
+        ("session_timeout_ms", pa.int32()),
+        ("rebalance_timeout_ms", pa.int32()),
+        ("timeout_ms", pa.int32()),
+        ("initial_delay_ms", pa.int32()),
+        ("wait_ms", pa.int32()),
+        ("protocols", list_of(pa.string())),
+        ("protocol_type", pa.string()),
+        ("protocol_name", pa.string()),
+        ("leader", pa.string()),
+        ("was_leader", pa.bool_()),
+        ("rebalances", pa.bool_()),
+        ("holder", pa.string()),
+        ("request", pa.string()),
+        ("last_heard_ts", TIMESTAMP),
+        ("began_ts", TIMESTAMP),
+        ("join_ms", pa.int64()),
+        ("sync_ms", pa.int64()),
+        ("ended_by", pa.string()),
+        ("members", list_of(JOURNAL_MEMBER)),
+        ("expired", list_of(EXPIRED_OFFSET)),
+        ("offset_count", pa.int32()),
+        ("offsets_partition", pa.int32()),
+        ("leader_epoch", pa.int32()),
+        ("group_count", pa.int32()),
+    ]
+)
+
+BATCHES = pa.schema(
+    [
+        ("log_partition", pa.int32()),
+        ("base_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("segment_base", pa.int64()),
+        ("position", pa.int64()),
+        ("length_bytes", pa.int32()),
+        ("leader_epoch", pa.int32()),
+        ("magic", pa.int8()),
+        ("compression", pa.int8()),
+        ("attributes", pa.int16()),
+        ("is_transactional", pa.bool_()),
+        ("is_control", pa.bool_()),
+        ("has_delete_horizon", pa.bool_()),
+        # With a delete horizon the base timestamp is that horizon (KAFKA-8522).
+        ("base_ts", TIMESTAMP),
+        ("max_ts", TIMESTAMP),
+        ("producer_id", pa.int64()),
+        ("producer_epoch", pa.int16()),
+        ("base_sequence", pa.int32()),
+        ("record_count", pa.int32()),
+    ]
+)
+
+MARKERS = pa.schema(
+    [
+        *_PLACE,
+        ("producer_id", pa.int64()),
+        ("producer_epoch", pa.int16()),
+        ("is_commit", pa.bool_()),
+        ("coordinator_epoch", pa.int32()),
+    ]
+)
+
+QUARANTINE = pa.schema(
+    [
+        ("log_partition", pa.int32()),
+        ("file", pa.string()),
+        # Of the first damaged byte, or of the batch that holds the damaged record.
+        ("position", pa.int64()),
+        ("length_bytes", pa.int64()),
+        ("log_offset", pa.int64()),
+        ("reason", pa.string()),
+        ("detail", pa.string()),
+        # As much of it as is kept; `length_bytes` tells how much there was.
+        ("bytes", pa.binary()),
+    ]
+)
+
+VIEWS: dict[str, pa.Schema] = {
+    "raw": RAW,
+    "commits": COMMITS,
+    "groups": GROUPS,
+    "consumer_epochs": CONSUMER_EPOCHS,
+    "journal": JOURNAL,
+    "batches": BATCHES,
+    "markers": MARKERS,
+    "quarantine": QUARANTINE,
+}
+
+
+def spark_schema(schema: pa.Schema) -> "StructType":
+    """The Spark schema whose Arrow form is exactly this one.
+
+    Raises:
+        TypeError: a type that no view uses.
+    """
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(field.name, _spark_type(field.type)) for field in schema])
+
+
+def _spark_type(arrow: pa.DataType) -> "DataType":
+    from pyspark.sql import types
+
+    if pa.types.is_list(arrow):
+        return types.ArrayType(_spark_type(arrow.value_type))
+    if pa.types.is_struct(arrow):
+        return types.StructType(
+            [types.StructField(field.name, _spark_type(field.type)) for field in arrow]
+        )
+    simple: dict[pa.DataType, DataType] = {
+        pa.bool_(): types.BooleanType(),
+        pa.int8(): types.ByteType(),
+        pa.int16(): types.ShortType(),
+        pa.int32(): types.IntegerType(),
+        pa.int64(): types.LongType(),
+        pa.float64(): types.DoubleType(),
+        pa.string(): types.StringType(),
+        pa.binary(): types.BinaryType(),
+        TIMESTAMP: types.TimestampType(),
+    }
+    if arrow not in simple:
+        raise TypeError(f"no Spark type is declared for {arrow}")
+    return simple[arrow]

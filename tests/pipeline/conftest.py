@@ -1,0 +1,26 @@
+"""One Spark for all tests of a worker; the tests that use it run in one worker."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """A session on two threads. Start costs seconds, so it is made once and tests are few."""
+    pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
+    from coterie.pipeline.session import JavaMissing, find_java, start_session
+
+    try:
+        find_java()
+    except JavaMissing as error:
+        pytest.skip(str(error))
+    scratch = str(tmp_path_factory.mktemp("spark"))
+    settings = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
+    session = start_session("tests", master="local[2]", settings=settings, scratch=scratch)
+    yield session
+    session.stop()

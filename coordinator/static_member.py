@@ -90,18 +90,7 @@ def replace_static_member(
     )
     group.park_join(member, caller.to, now_ms)
     unharmed = group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name
-    replaced = journal_records.StaticMemberReplaced(
-        at_ms=now_ms,
-        group_instance_id=instance,
-        member_id=member_id,
-        old_member_id=old_id,
-        client_id=caller.client_id,
-        client_host=caller.client_host,
-        generation_id=group.generation_id,
-        state=group.state.value,
-        rebalances=not unharmed,
-        reason=told_reason(request.reason),
-    )
+    replaced = _replaced(group, old_id, request, caller, now_ms, rebalances=not unharmed)
     effects.note(group.group_id, replaced)
     if unharmed:
         effects.records.append(group_record(group))
@@ -109,6 +98,31 @@ def replace_static_member(
         return
     by = Instigator(member, request.reason)
     prepare_or_complete(shard, group, now_ms, effects, Cause.STATIC_REPLACEMENT, by)
+
+
+def _replaced(
+    group: Group,
+    old_id: str,
+    request: JoinGroupRequest,
+    caller: Caller,
+    now_ms: int,
+    *,
+    rebalances: bool,
+) -> journal_records.StaticMemberReplaced:
+    instance = request.group_instance_id
+    assert instance is not None
+    return journal_records.StaticMemberReplaced(
+        at_ms=now_ms,
+        group_instance_id=instance,
+        member_id=group.static_members[instance],
+        old_member_id=old_id,
+        client_id=caller.client_id,
+        client_host=caller.client_host,
+        generation_id=group.generation_id,
+        state=group.state.value,
+        rebalances=rebalances,
+        reason=told_reason(request.reason),
+    )
 
 
 def _fence_parked(group: Group, member_id: str, effects: Effects) -> list[str]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.effects import Effects, Event
+from coordinator.effects import Effects
 from coordinator.heartbeat import ANSWERS
 from coordinator.subscription_change import LARGEST_METADATA_BYTES
 from protocol.errors import ErrorCode
@@ -13,64 +13,8 @@ from protocol.messages.consumer_protocol import (
     TopicPartition,
     encode_subscription,
 )
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
-from tests.unit.coordinator.desk import SALES, START_MS, Desk
-
-
-class Listener(Desk):
-    """A desk that keeps what it is told."""
-
-    def __init__(self, **settings: Any) -> None:
-        self.events: list[Event] = []
-        super().__init__(**settings)
-
-    def take(self, effects: Effects, to: str = "") -> Any:
-        self.events += effects.events
-        return super().take(effects, to)
-
-    def heard(self) -> list[Any]:
-        """The facts since the last time."""
-        facts = [event.fact for event in self.events]
-        self.events.clear()
-        return facts
-
-    def names(self) -> list[str]:
-        """The names of the facts since the last time."""
-        names = [event.name for event in self.events]
-        self.events.clear()
-        return names
-
-    def rejoin(
-        self,
-        name: str,
-        *,
-        protocols: tuple[tuple[str, bytes], ...] = (("range", SALES),),
-        reason: str | None = None,
-        to: str = "",
-        protocol_type: str = "consumer",
-    ) -> Any:
-        """A member joins again, and says why."""
-        request = JoinGroupRequest(
-            group_id="g",
-            session_timeout_ms=10_000,
-            rebalance_timeout_ms=60_000,
-            member_id=self.id_of(name),
-            protocol_type=protocol_type,
-            protocols=[JoinGroupRequestProtocol(name=n, metadata=m) for n, m in protocols],
-            reason=reason,
-        )
-        return self.call("join_group", request, 9, to or f"{name} rejoins")
-
-    def remove(
-        self, *members: tuple[str, str | None], reason: str | None = None, to: str = "operator"
-    ) -> Any:
-        """A LeaveGroup of (member id, instance id)."""
-        listed = [
-            LeaveGroupRequestMember(member_id=member, group_instance_id=instance, reason=reason)
-            for member, instance in members
-        ]
-        return self.call("leave_group", LeaveGroupRequest(group_id="g", members=listed), 5, to)
+from tests.unit.coordinator.desk import SALES, START_MS
+from tests.unit.coordinator.listener import Listener, told
 
 
 @pytest.fixture
@@ -86,11 +30,6 @@ def pair() -> Listener:
     desk.wait(1_000)
     desk.events.clear()
     return desk
-
-
-def told(fact: Any, *names: str) -> dict[str, Any]:
-    """Some fields of a fact."""
-    return {name: getattr(fact, name) for name in names}
 
 
 # --- a rebalance from its beginning to its end ----------------------------------------------------
@@ -466,94 +405,6 @@ def test_a_straggler_that_finds_the_group_full() -> None:
     assert told(removed, "cause", "member_id") == {
         "cause": "group full",
         "member_id": desk.id_of("c2"),
-    }
-
-
-# --- static members -------------------------------------------------------------------------------
-
-
-def statics() -> Listener:
-    desk = Listener()
-    desk.stable("c1", "c2", instances={"c1": "i1", "c2": "i2"})
-    desk.events.clear()
-    return desk
-
-
-def test_a_static_member_that_is_started_again_costs_nothing() -> None:
-    desk = statics()
-    old_id = desk.id_of("c2")
-    desk.join("c2 again", instance="i2")
-    (replaced,) = desk.heard()
-    assert told(replaced, "group_instance_id", "old_member_id", "rebalances", "client_id") == {
-        "group_instance_id": "i2",
-        "old_member_id": old_id,
-        "rebalances": False,
-        "client_id": "c2 again",
-    }
-    desk.store()
-    assert replaced.member_id == desk.id_of("c2 again") != old_id
-
-
-def test_one_that_changes_the_protocol_costs_a_rebalance() -> None:
-    desk = Listener()
-    both = (("range", SALES), ("sticky", SALES))
-    desk.join("c1", instance="i1", protocols=both)
-    desk.join("c2", instance="i2", protocols=both)
-    desk.store()
-    desk.wait(0)
-    desk.sync("c1 syncs", desk.id_of("c1"), 1, {})
-    desk.store()
-    desk.events.clear()
-    desk.join("c2 again", instance="i2", protocols=(("sticky", SALES),))
-    replaced, began = desk.heard()
-    assert replaced.rebalances
-    assert told(began, "cause", "group_instance_id", "member_id") == {
-        "cause": "static replacement",
-        "group_instance_id": "i2",
-        "member_id": replaced.member_id,
-    }
-
-
-def test_the_older_process_of_an_instance_is_fenced_where_it_waits() -> None:
-    desk = statics()
-    desk.join("c2 rejoins", desk.id_of("c2"), instance="i2", protocols=(("range", SALES + b"!"),))
-    desk.events.clear()
-    desk.join("c2 again", instance="i2")
-    fenced, replaced = desk.heard()
-    assert desk.answers["c2 rejoins"].error_code == ErrorCode.FENCED_INSTANCE_ID
-    assert told(fenced, "member_id", "group_instance_id", "holder", "request") == {
-        "member_id": desk.id_of("c2"),
-        "group_instance_id": "i2",
-        "holder": replaced.member_id,
-        "request": "JoinGroup",
-    }
-
-
-def test_the_older_process_of_an_instance_is_fenced_when_it_asks() -> None:
-    desk = statics()
-    desk.join("c2 again", instance="i2")
-    desk.store()
-    desk.events.clear()
-    old_id, new_id = desk.id_of("c2"), desk.id_of("c2 again")
-    desk.join("c2 asks", old_id, instance="i2")
-    desk.sync("c2 syncs late", old_id, 1, instance="i2")
-    desk.remove((old_id, "i2"), to="c2 leaves")
-    facts = desk.heard()
-    assert [fact.request for fact in facts] == ["JoinGroup", "SyncGroup", "LeaveGroup"]
-    assert {(fact.member_id, fact.holder) for fact in facts} == {(old_id, new_id)}
-
-
-def test_a_restart_that_could_not_be_written_is_taken_back() -> None:
-    desk = statics()
-    old_id = desk.id_of("c2")
-    desk.join("c2 again", instance="i2")
-    (replaced,) = desk.heard()
-    desk.lose()
-    (restored,) = desk.heard()
-    assert told(restored, "group_instance_id", "member_id", "old_member_id") == {
-        "group_instance_id": "i2",
-        "member_id": old_id,
-        "old_member_id": replaced.member_id,
     }
 
 

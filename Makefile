@@ -44,6 +44,9 @@ fuzz: setup  ## minutes of mutated frames against the decoder and a live server
 sim: setup  ## the coordinator under simulated clients, faults and time; planted bugs to be found
 	@$(BIN)/python -m tests.simulation --seconds $${SECONDS_TO_RUN:-120}
 
+crash: setup  ## crashes, damage and failing calls by the hundred thousand, 200 real kills, planted bugs
+	@$(BIN)/python -m tests.crash --seconds $${SECONDS_TO_RUN:-600}
+
 bench: setup  ## the figures, as a table; PEER="name=host:port ..." adds peers, ARGS=--quick is short
 	@$(BIN)/python -m benchmarks $(foreach peer,$(PEER),--peer $(peer)) $(ARGS)
 

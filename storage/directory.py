@@ -306,7 +306,8 @@ class DataDirectory:
 
     def _load_partitions(self) -> None:
         # What was never synced may be lost with the power.
-        self._log_starts.load(needed=self.last_stop.synced)
+        # The next start knows of no such loss, and must find the file whole.
+        self._log_starts.load(needed=self.last_stop.synced, mended=True)
         self._recovery_points.load(needed=self.last_stop.synced and not self.last_stop.same_boot)
         self._cleaner_offsets.load(needed=False)
         for name in self._filesystem.list(self.path):
@@ -364,7 +365,7 @@ class DataDirectory:
 
 
 def _make(filesystem: FileSystem, path: str, *, durable: bool) -> None:
-    """Make a directory; with `durable` its own name, and those above it, survive a loss of power."""
+    """Make a directory; with `durable` its name, and new ones above it, survive a loss of power."""
     parents = []
     missing = path
     while missing and not filesystem.exists(missing):

@@ -22,7 +22,6 @@ from storage.torn_tail import TailTrust
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 _CLEAN_SHUTDOWN_TEXT = '{"version":0,"brokerEpoch":-1}'
 BOOT_FILE = "coterie-boot-id"
-_FIRST = "boot-id="
 # The lists of the file: logs not opened since such a stop, and whether nobody had synced them.
 _LISTS = {
     "process-died": (TailTrust.PROCESS_DIED, False),
@@ -127,15 +126,7 @@ class LastStop:
 
 
 def _read(filesystem: FileSystem, path: str) -> dict[str, str]:
-    """Our own file; empty where it is missing or a loss of power left it without its end.
-
-    Raises:
-        CorruptLog: it is something else, which no stop leaves: to go on as after the worst of them
-            would cut off what is only damaged.
-    """
-    text = (read_file(filesystem, path) or "").rstrip("\0")
-    if text and not (text.startswith(_FIRST) or _FIRST.startswith(text)):
-        raise CorruptLog(
-            path, 0, f"{_FIRST} does not come first; without the file the server starts"
-        )
-    return read_properties(text)
+    try:
+        return read_properties(read_file(filesystem, path) or "")
+    except CorruptLog:
+        return {}

@@ -33,8 +33,10 @@ class OffsetCheckpoints:
         # Whether it was written and not synced.
         self._unsynced = False
 
-    def load(self, *, needed: bool) -> None:
+    def load(self, *, needed: bool, mended: bool = False) -> None:
         """Read the file. With `needed` none of its entries may be lost, else 0 is right too.
+
+        With `mended` a file that can't be read is written anew at the next chance.
 
         Raises:
             CorruptLog: it is needed and no checkpoint.
@@ -45,8 +47,7 @@ class OffsetCheckpoints:
             if needed:
                 raise
             entries = []
-            # The next start may be stricter, so what it finds has to be whole again.
-            self._outdated = True
+            self._outdated = mended
         self._offsets = {(topic, int(number)): int(offset) for topic, number, offset in entries}
 
     def get(self, key: Key) -> int:

@@ -414,7 +414,8 @@ class Segment:
                 ):
                     if facts[3] - self.base_offset > MAX_RELATIVE_OFFSET:
                         # With gaps any greater offset could follow, but for the index's int32.
-                        raise BadBatch(facts[0], f"offset {facts[3]} is beyond the segment")
+                        found = BadBatch(facts[0], f"offset {facts[3]} is beyond the segment")
+                        return
                     yield facts
             except BadBatch as bad:
                 found = bad

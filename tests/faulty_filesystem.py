@@ -1,8 +1,9 @@
 """A file system that fails on purpose: the n-th call of a kind, or every call from then on.
 
-It wraps a real or in-memory one. `writing` calls are those that change something; a failing write
-may have written a part before. `calls` counts what was called, so that a test can fail each call in
-turn.
+It wraps a real or in-memory one. `writing` calls are those that change something, `any` is every
+call; a failing write may have written a part before. `calls` counts what was called, so that a test
+can fail each call in turn. A file below that has a `sync_failed` is told of a sync that failed:
+what was to be synced is then not certain to survive, however the next sync ends.
 """
 
 import errno
@@ -30,15 +31,16 @@ class FaultyFileSystem:
         self._torn_bytes = 0
 
     def fail_at(self, kind: str, n: int, number: int = errno.EIO, torn_bytes: int = 0) -> None:
-        """`kind` is a method's name, or "writing" for any that changes something."""
+        """`kind` is a method's name, "writing" for any that changes something, or "any"."""
         self._kind, self._left, self._number, self._torn_bytes = kind, n, number, torn_bytes
 
     def checked(self, kind: str) -> int:
         """Count a call; raise if it is the one. The bytes a failing write still writes, if any."""
         self.calls[kind] += 1
+        self.calls["any"] += 1
         if kind in WRITING:
             self.calls["writing"] += 1
-        if kind == self._kind or (self._kind == "writing" and kind in WRITING):
+        if self._kind in (kind, "any") or (self._kind == "writing" and kind in WRITING):
             self._left -= 1
             if self._left == 0:
                 self.failed += 1
@@ -57,6 +59,13 @@ class FaultyFileSystem:
     def create(self, path: str) -> File:
         self.checked("create")
         return FaultyFile(self, self.filesystem.create(path))
+
+    def exists(self, path: str) -> bool:
+        # Never fails in any file system: what can't be looked at does not exist.
+        return self.filesystem.exists(path)
+
+    def boot_id(self) -> str:
+        return self.filesystem.boot_id()
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self.filesystem, name)
@@ -91,10 +100,16 @@ class FaultyFile:
         self.file.truncate(size)
 
     def sync(self) -> None:
-        self.owner.checked("sync")
+        try:
+            self.owner.checked("sync")
+        except OSError:
+            if hasattr(self.file, "sync_failed"):
+                self.file.sync_failed()
+            raise
         self.file.sync()
 
     def size(self) -> int:
+        self.owner.checked("size")
         return self.file.size()
 
     def close(self) -> None:

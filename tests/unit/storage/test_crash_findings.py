@@ -4,7 +4,6 @@ import pytest
 
 from protocol.records import encode_batch
 from storage.directory import DataDirectory
-from storage.errors import CorruptLog
 from storage.log import Log, LogConfig
 from tests.crash.disk import Disk, RecordingFileSystem
 from tests.crash.losses import power_losses
@@ -14,7 +13,6 @@ from tests.unit.storage.test_directory_stops import filled, killed, power_lost
 
 METADATA = "orders-0/partition.metadata"
 LOG_STARTS = "log-start-offset-checkpoint"
-BOOT_FILE = "coterie-boot-id"
 
 
 @pytest.mark.parametrize("path", ["/data", "/var/lib/coterie", "data"])
@@ -40,18 +38,6 @@ def test_what_one_start_forgives_after_a_loss_of_power_the_next_one_does_not_mee
     killed(memory, opened(memory))
     again = opened(memory)
     assert again.topics["orders"].topic_id == ID, "told by the other partition"
-
-
-def test_a_boot_file_that_is_something_else_is_damage(memory: Place) -> None:
-    """To take it for the worst of stops would cut off logs that are only damaged."""
-    killed(memory, filled(memory))
-    for lost in (b"", bytes(20), b"boot", b"boot-id=mem"):
-        memory.write(BOOT_FILE, lost)
-        killed(memory, opened(memory))
-    for garbage in (b"\xff\xfe", b"version=1\n"):
-        memory.write(BOOT_FILE, garbage)
-        with pytest.raises(CorruptLog, match=BOOT_FILE):
-            opened(memory)
 
 
 def test_an_offset_beyond_any_segment_is_damage_in_a_compacted_log_too(memory: Place) -> None:

@@ -1,0 +1,241 @@
+"""Real processes killed at any moment: `coterie serve` against a ledger of what it acknowledged.
+
+Clients commit as fast as they are answered, and one group makes generation after generation. The
+server rolls its segments several times a second and compacts them at once, so that kills meet all
+of that; a part of them comes while it starts and loads. After each restart every group has the
+offset that was acknowledged last, or the one that was on its way, and no generation comes twice.
+"""
+
+import random
+import subprocess
+import tempfile
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+from tests.crash.wire import LATER, Connection, Refused
+from tests.live.broker_process import BrokerProcess
+
+TOPIC = "ledger"
+COMMITTERS = 3
+# Records of this length fill a segment of the smallest size in a few hundred commits.
+_METADATA = "m" * 3000
+_CONFIG = {
+    "offsets.topic.num.partitions": "2",
+    "offsets.topic.segment.bytes": str(1 << 20),
+    "log.roll.ms": "150",
+    "log.cleaner.backoff.ms": "20",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+    "group.initial.rebalance.delay.ms": "0",
+}
+# Every so often the kill does not wait until the server is up.
+_IN_START_SHARE = 0.25
+_LONGEST_START_S = 0.5
+_LONGEST_RUN_S = 0.6
+_LOAD_LIMIT_S = 30.0
+
+
+class Ledger:
+    """What one group was told. A request without an answer may have been carried out."""
+
+    def __init__(self, group: str) -> None:
+        self.group = group
+        self.acknowledged = -1
+        self.sent = -1
+        self.total = 0
+
+
+class Killed:
+    """What came of it."""
+
+    def __init__(self) -> None:
+        self.kills = 0
+        self.in_start = 0
+        self.in_compaction = 0
+        self.rolled = 0
+        self.commits = 0
+        self.generations = 0
+        self.failures: list[str] = []
+        self.seconds = 0.0
+
+    def table(self) -> list[str]:
+        """The figures, for people."""
+        return [
+            *self.failures,
+            f"{'kill -9':<28}{self.kills:>10,} in {self.seconds:.0f} s",
+            f"{'  while starting or loading':<28}{self.in_start:>10,}",
+            f"{'  amid a compaction':<28}{self.in_compaction:>10,}",
+            f"{'segments seen at kills':<28}{self.rolled:>10,}",
+            f"{'acknowledged commits':<28}{self.commits:>10,}",
+            f"{'acknowledged generations':<28}{self.generations:>10,}",
+            f"{'lost':<28}{len(self.failures):>10,}",
+        ]
+
+
+class Killing:
+    """One server that is killed and started again, in one directory."""
+
+    def __init__(self, place: Path, seed: int) -> None:
+        self.broker = BrokerProcess(place / "data", _CONFIG)
+        self.random = random.Random(seed)
+        self.offsets = [Ledger(f"committer-{number}") for number in range(COMMITTERS)]
+        self.generations = Ledger("generations")
+        self.member_id = ""
+        self.done = Killed()
+
+    def run(self, kills: int) -> None:
+        """Kill so many times."""
+        self.broker.start()
+        with closing(Connection(self.broker.port)) as connection:
+            connection.create_topic(TOPIC)
+        for _ in range(kills):
+            self._live()
+            if self.random.random() < _IN_START_SHARE:
+                self._kill_in_start()
+            self.broker.start()
+            self._compare()
+        self._count()
+        self.broker.kill()
+
+    def _live(self) -> None:
+        """Let the clients work, and kill the server amid of it."""
+        threads = [threading.Thread(target=self._commit, args=(each,)) for each in self.offsets]
+        threads.append(threading.Thread(target=self._rebalance))
+        for thread in threads:
+            thread.start()
+        # At first everybody has to have something to lose.
+        until = time.monotonic() + _LOAD_LIMIT_S
+        while not all(each.total for each in (*self.offsets, self.generations)):
+            if time.monotonic() > until:
+                self.done.failures.append("not every client was answered")
+                break
+            time.sleep(0.01)
+        time.sleep(self.random.uniform(0.01, _LONGEST_RUN_S))
+        self.broker.kill()
+        self.done.kills += 1
+        names = [path.name for path in self.broker.data_dir.glob("__consumer_offsets-*/*")]
+        self.done.in_compaction += any(".cleaned" in name or ".swap" in name for name in names)
+        self.done.rolled += sum(name.endswith(".log") for name in names)
+        for thread in threads:
+            thread.join()
+
+    def _kill_in_start(self) -> None:
+        """Start it and kill it before anybody asks it anything."""
+        with self.broker.output.open("ab") as output:
+            process = subprocess.Popen(
+                self.broker.command(),
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
+        time.sleep(self.random.uniform(0.1, _LONGEST_START_S))
+        process.kill()
+        process.wait()
+        self.done.kills += 1
+        self.done.in_start += 1
+
+    def _commit(self, ledger: Ledger) -> None:
+        try:
+            with closing(Connection(self.broker.port)) as connection:
+                while True:
+                    ledger.sent += 1
+                    connection.commit(ledger.group, TOPIC, ledger.sent, _METADATA)
+                    ledger.acknowledged = ledger.sent
+                    ledger.total += 1
+        except OSError:
+            return
+        except Refused as refused:
+            self.done.failures.append(f"{ledger.group}: a commit was refused: {refused}")
+
+    def _rebalance(self) -> None:
+        ledger = self.generations
+        try:
+            with closing(Connection(self.broker.port)) as connection:
+                while True:
+                    self._next_generation(connection)
+        except OSError:
+            return
+        except Refused as refused:
+            told = f"generations: {refused} after generation {ledger.acknowledged}"
+            if ledger.acknowledged < 0 and self.member_id:
+                # The first generation was never acknowledged, and may be gone with its member.
+                self.member_id = ""
+            else:
+                self.done.failures.append(told)
+
+    def _next_generation(self, connection: Connection) -> None:
+        ledger = self.generations
+        generation, self.member_id = connection.join(ledger.group, self.member_id)
+        if generation <= ledger.acknowledged:
+            told = f"generation {generation} comes after {ledger.acknowledged}"
+            self.done.failures.append(told)
+        connection.sync(ledger.group, generation, self.member_id)
+        ledger.acknowledged = generation
+        ledger.total += 1
+
+    def _compare(self) -> None:
+        with closing(Connection(self.broker.port)) as connection:
+            every = [self._fetched(connection, ledger.group) for ledger in self.offsets]
+        for ledger, found in zip(self.offsets, every, strict=True):
+            if not ledger.acknowledged <= found <= ledger.sent:
+                self.done.failures.append(
+                    f"{ledger.group}: {ledger.acknowledged} was acknowledged, {found} is found,"
+                    f" {ledger.sent} was sent (kill {self.done.kills}, {self.broker.data_dir})"
+                )
+            # From now on that is what everybody has seen.
+            ledger.acknowledged = ledger.sent = found
+
+    def _fetched(self, connection: Connection, group: str) -> int:
+        until = time.monotonic() + _LOAD_LIMIT_S
+        while True:
+            try:
+                return connection.fetch(group, TOPIC)
+            except Refused as refused:
+                if refused.code not in LATER or time.monotonic() > until:
+                    raise
+            time.sleep(0.01)
+
+    def _count(self) -> None:
+        self.done.commits = sum(each.total for each in self.offsets)
+        self.done.generations = self.generations.total
+
+
+def kill_many(kills: int, servers: int, first_seed: int = 0) -> Killed:
+    """Kill so many times in all, on several servers at once."""
+    began = time.monotonic()
+    done = Killed()
+    servers = max(1, min(servers, kills))
+    with tempfile.TemporaryDirectory() as place:
+        killings = []
+        for number in range(servers):
+            own = Path(place) / str(number)
+            own.mkdir()
+            killings.append(Killing(own, first_seed + number))
+        share = -(-kills // servers)
+        threads = [
+            threading.Thread(target=_run, args=(each, share), daemon=True) for each in killings
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for killing in killings:
+            one = killing.done
+            done.kills += one.kills
+            done.in_start += one.in_start
+            done.in_compaction += one.in_compaction
+            done.rolled += one.rolled
+            done.commits += one.commits
+            done.generations += one.generations
+            done.failures += one.failures
+    done.seconds = time.monotonic() - began
+    return done
+
+
+def _run(killing: Killing, kills: int) -> None:
+    try:
+        killing.run(kills)
+    except Exception as error:
+        killing.done.failures.append(f"{type(error).__name__}: {error}")
+        killing.broker.kill()

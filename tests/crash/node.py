@@ -1,0 +1,333 @@
+"""A broker without its sockets: the real coordinator over a real log and directory, on a recorded
+disk.
+
+It does in one call what the server does in a turn of its event loop: one batch a partition, a sync
+where that was promised, answers after it. What clients are told goes into the history. A failed
+write or sync is raised as `LogFailed` after the partition has been stopped as the server stops it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from coordinator.effects import Effects
+from coordinator.service import GroupCoordinator
+from coterie.server.group_log import LogReplay
+from protocol.errors import ErrorCode
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.log_records import (
+    GroupMetadataKey,
+    OffsetCommitKey,
+    encode_key,
+    encode_value,
+)
+from protocol.records import encode_batch
+from storage.cleaner import CleanerConfig, Cleaning, cleanable
+from storage.directory import DataDirectory
+from storage.errors import StorageError
+from storage.log import Log, LogConfig
+from tests.crash.history import History, TopicState
+from tests.unit.coordinator.desk import START_MS, Desk
+
+DATA = "/data"
+OFFSETS_TOPIC = "__consumer_offsets"
+OFFSETS_ID = bytes(15) + b"\x01"
+NODE_ID = 1
+# So small that a few commits fill a segment.
+SEGMENT_BYTES = 700
+_INDEX_INTERVAL_BYTES = 200
+
+# Every batch is a step, and tombstones are soon to go.
+CLEANER = CleanerConfig(delete_retention_ms=500, segment_bytes=SEGMENT_BYTES, slice_bytes=200)
+
+Pairs = frozenset[tuple[bytes, bytes]]
+
+
+def open_directory(filesystem: Any, *, flush: bool) -> DataDirectory:
+    """Take the data directory as the broker does."""
+    return DataDirectory.open(
+        filesystem, DATA, node_id=NODE_ID, cluster_id="cluster", directory_id="d", durable=flush
+    )
+
+
+def log_config(topic: str, *, flush: bool) -> LogConfig:
+    """The settings of a topic's log."""
+    return LogConfig(
+        segment_bytes=SEGMENT_BYTES,
+        index_interval_bytes=_INDEX_INTERVAL_BYTES,
+        compacted=topic == OFFSETS_TOPIC,
+        flush=flush,
+    )
+
+
+def load(coordinator: GroupCoordinator, log: Log, epoch: int, now_ms: int) -> Effects:
+    """Let the coordinator take its partition over from the log."""
+    assert coordinator.begin_load(0, epoch)
+    replay = LogReplay(log, lambda key, value: coordinator.replay(0, key, value))
+    while replay.step():
+        pass
+    return coordinator.finish_load(0, now_ms)
+
+
+def state_of(coordinator: GroupCoordinator) -> Pairs:
+    """The durable state of a coordinator, as the records that would make it."""
+    logged = coordinator.shards[0].logged
+    pairs = [
+        (encode_key(GroupMetadataKey(group=group)), encode_value(value))
+        for group, value in logged.groups.items()
+    ]
+    for group, topics in logged.offsets.items():
+        for topic, partitions in topics.items():
+            for partition, value in partitions.items():
+                key = OffsetCommitKey(group=group, topic=topic, partition=partition)
+                pairs.append((encode_key(key), encode_value(value)))
+    return frozenset(pairs)
+
+
+class Node(Desk):
+    """A desk whose appends go to a log on a disk."""
+
+    def __init__(
+        self, filesystem: Any, history: History, *, flush: bool, delay_ms: int = 0
+    ) -> None:
+        """Start on what the disk holds, `delay_ms` after the time that all scenarios begin at."""
+        self.filesystem = filesystem
+        self.history = history
+        self.flush = flush
+        self.directory = open_directory(filesystem, flush=flush)
+        if OFFSETS_TOPIC not in self.directory.topics:
+            self.directory.create_partition(OFFSETS_TOPIC, 0, OFFSETS_ID)
+        self.log_of_groups = self.open_log(OFFSETS_TOPIC)
+        # Whether syncs wait until `catch_up`, as they do behind a slow disk.
+        self.lags = False
+        self._behind = 0
+        self.recorder = filesystem
+        self.start_ms = START_MS
+        self.epoch = -1
+        super().__init__(
+            offsets_retention_ms=3_600_000, offsets_retention_check_interval_ms=600_000
+        )
+        self.load()
+        self.wait(delay_ms)
+
+    def _loaded(self, log: Any) -> GroupCoordinator:
+        return GroupCoordinator(self.config, lambda: str(next(self._uuids)), self.now_ms)
+
+    def open_log(self, topic: str) -> Log:
+        """The log of a topic's only partition."""
+        return self.directory.open_log(topic, 0, log_config(topic, flush=self.flush))
+
+    @property
+    def done(self) -> int:
+        """Operations the disk has done."""
+        return len(self.recorder.operations)
+
+    # -- groups ------------------------------------------------------------------------------------
+
+    def turn(self) -> None:
+        """Write what the coordinator wants, as one batch, and answer; until it is quiet."""
+        while held := self.held.pop(0, []):
+            pairs = [
+                (encode_key(key), None if value is None else encode_value(value))
+                for append in held
+                for key, value in append.records
+            ]
+            log = self.log_of_groups
+            batch = encode_batch(
+                pairs, log.log_end_offset, self.now_ms, leader_epoch=log.leader_epoch
+            )
+            register = self.history.groups
+            state = log.log_end_offset + len(pairs), state_of(self.coordinator)
+            register.change(self.done, state)
+            try:
+                log.append(batch)
+                if self.flush and not self.lags:
+                    log.sync()
+            except StorageError:
+                failed = self.coordinator.append_failed(
+                    0, ErrorCode.KAFKA_STORAGE_ERROR, self.now_ms
+                )
+                self.take(failed)
+                self.take(self.coordinator.fail(0, self.now_ms))
+                self.held.clear()
+                raise
+            self._behind += len(held)
+            if not self.lags:
+                self._acknowledge()
+
+    def catch_up(self) -> None:
+        """Sync what was written meanwhile, and answer."""
+        if self.flush:
+            self.log_of_groups.sync()
+        self.lags = False
+        self._acknowledge()
+        self.turn()
+
+    def _acknowledge(self) -> None:
+        self.history.groups.acknowledge(self.done)
+        behind, self._behind = self._behind, 0
+        self.take(self.coordinator.appended(0, behind, self.now_ms))
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        """Write one record as a request of its own, without the coordinator."""
+        log, register = self.log_of_groups, self.history.groups
+        newest = dict(register.states[-1][1])
+        newest.pop(key, None)
+        if value is not None:
+            newest[key] = value
+        register.change(self.done, (log.log_end_offset + 1, frozenset(newest.items())))
+        log.append(encode_batch([(key, value)], log.log_end_offset, self.now_ms))
+        if self.flush:
+            log.sync()
+        register.acknowledge(self.done)
+
+    def delete_groups(self, *group_ids: str) -> None:
+        """Send a DeleteGroups, and turn."""
+        request = DeleteGroupsRequest(groups_names=list(group_ids))
+        self.call("delete_groups", request, 2, f"delete {group_ids} {self.done}")
+        self.turn()
+
+    def commits(self, group_id: str, *offsets: int, topic: str = "sales") -> None:
+        """Commit one offset after the other, each in a turn of its own."""
+        for offset in offsets:
+            self.commit(f"{group_id} {offset} {self.done}", offset, topic=topic, group_id=group_id)
+            self.turn()
+
+    def rebalance(self, *names: str, instances: dict[str, str] | None = None) -> int:
+        """Bring a group of new members into a Stable generation; returns its number."""
+        for name in names:
+            self.join(name, instance=(instances or {}).get(name))
+        self.turn()
+        self.wait(0)
+        answers = {name: self.answers[name] for name in names}
+        leader = next(each for each in answers.values() if each.members)
+        for name, answer in answers.items():
+            given = {each.member_id: each.member_id.encode() for each in answer.members}
+            self.sync_group(name, answer.member_id, int(leader.generation_id), given)
+        self.turn()
+        return int(leader.generation_id)
+
+    def sync_group(self, name: str, member_id: str, generation: int, given: Any) -> None:
+        """Send a SyncGroup."""
+        Desk.sync(self, f"{name} syncs {self.done}", member_id, generation, given)
+
+    def pass_time(self, delay_ms: int) -> None:
+        """Let time pass, and write what comes of it."""
+        end_ms = self.now_ms + delay_ms
+        while (next_ms := self.coordinator.next_deadline_ms()) is not None and next_ms <= end_ms:
+            self.now_ms = max(self.now_ms, next_ms)
+            self.take(self.coordinator.advance(self.now_ms))
+            self.turn()
+        self.now_ms = end_ms
+
+    def clean(
+        self, *between: Callable[[], None], first: int | None = None, end: int | None = None
+    ) -> None:
+        """Compact the group log; one of `between` happens after each step.
+
+        Args:
+            between: what else the broker does meanwhile.
+            first: the first dirty offset, if not the one of the checkpoint.
+            end: where the cleaning ends, if not at the active segment; a segment begins there.
+
+        Raises:
+            StorageError, OSError: as the cleaner.
+        """
+        log, directory = self.log_of_groups, self.directory
+        if first is None:
+            first = directory.cleaner_offset(OFFSETS_TOPIC, 0)
+        found = cleanable(log, first, self.now_ms, CLEANER)
+        if end is not None:
+            found = found._replace(end_offset=end)
+        cleaning = Cleaning(log, found, self.now_ms, CLEANER)
+        waiting = list(between)
+        try:
+            for step in cleaning:
+                if step.pending is not None:
+                    try:
+                        step.pending.run()
+                    except OSError as error:
+                        cleaning.fail(error)
+                        raise
+                if waiting:
+                    waiting.pop(0)()
+        finally:
+            cleaning.abandon()
+        if not cleaning.result.abandoned:
+            done = cleaning.result.first_dirty_offset
+            directory.set_cleaner_offset(OFFSETS_TOPIC, 0, done)
+
+    def load(self) -> None:
+        """Load the groups' partition, under a newer epoch than before."""
+        self.epoch += 1
+        self.take(load(self.coordinator, self.log_of_groups, self.epoch, self.now_ms))
+
+    def unload(self) -> None:
+        """Give the groups' partition up."""
+        self.held.clear()
+        self.epoch += 1
+        self.take(self.coordinator.unload(0, self.epoch, self.now_ms))
+
+    # -- ordinary topics ---------------------------------------------------------------------------
+
+    def create_topic(self, name: str, number: int) -> None:
+        """Create a topic of one partition; `number` makes its id."""
+        register = self.history.topic(name)
+        topic_id = bytes(14) + bytes([1, number])
+        self.history.values[topic_id] = []
+        register.change(self.done, TopicState(topic_id, 0, 0))
+        self.directory.create_partition(name, 0, topic_id)
+        register.acknowledge(self.done)
+
+    def produce(self, name: str, *values: bytes) -> None:
+        """Produce one batch a value."""
+        log = self.open_log(name)
+        topic_id = self.directory.topics[name].topic_id
+        register = self.history.topic(name)
+        for value in values:
+            self.history.values[topic_id].append(value)
+            end = log.log_end_offset + 1
+            register.change(self.done, TopicState(topic_id, log.log_start_offset, end))
+            log.append(encode_batch([(b"k", value)], 0, self.now_ms + end))
+            if self.flush:
+                log.sync()
+            register.acknowledge(self.done)
+
+    def delete_records(self, name: str, before_offset: int) -> None:
+        """Let a topic's log begin at an offset."""
+        log = self.open_log(name)
+        topic_id = self.directory.topics[name].topic_id
+        register = self.history.topic(name)
+        register.change(self.done, TopicState(topic_id, before_offset, log.log_end_offset))
+        self.directory.delete_records(name, 0, before_offset)
+        register.acknowledge(self.done)
+
+    def expire_records(self, name: str, retention_bytes: int) -> None:
+        """Retention by size: whole segments go from the front; where the log begins is noted."""
+        log = self.open_log(name)
+        topic_id = self.directory.topics[name].topic_id
+        register = self.history.topic(name)
+        # Retention is nobody's request: every start up to the one it comes to is legal meanwhile.
+        register.change(self.done, TopicState(topic_id, log.log_end_offset, log.log_end_offset))
+        log.remove_expired(self.now_ms, -1, retention_bytes)
+        self.directory.note_log_start(name, 0, log.log_start_offset)
+        state = TopicState(topic_id, log.log_start_offset, log.log_end_offset)
+        register.change(self.done, state)
+        register.acknowledge(self.done)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and, as the broker does, every group's offsets for it."""
+        register = self.history.topic(name)
+        topic_id = self.directory.topics[name].topic_id
+        register.change(self.done, None)
+        self.directory.delete_topic(name)
+        register.acknowledge(self.done)
+        self.take(self.coordinator.topics_deleted([(name, topic_id)], self.now_ms))
+        self.turn()
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Stop in order."""
+        self.turn()
+        self.take(self.coordinator.unload(0, None, self.now_ms))
+        self.directory.close()

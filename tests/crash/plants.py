@@ -1,0 +1,159 @@
+"""The planted bugs, and the hunt for them."""
+
+from collections.abc import Iterator
+
+from tests.crash.campaign import CRASHES, Runner, Task, forget_recordings, length_of
+from tests.crash.planting import Plant, planted
+
+PLANTS = (
+    Plant(
+        "an append is acknowledged without a sync",
+        "storage.log:Log.sync",
+        "pending.run()",
+        "pass",
+        ("power:commit:commit",),
+    ),
+    Plant(
+        "a segment is full and the next begun without a sync",
+        "storage.log:Log._roll",
+        "if self.config.flush:",
+        "if False:",
+        ("power:group_commit:commit",),
+    ),
+    Plant(
+        "a new segment's name is not synced",
+        "storage.log:Log._begin_segment",
+        "if self.config.flush:",
+        "if False:",
+        ("power:roll:commit",),
+    ),
+    Plant(
+        "a log goes on after a failed write or sync",
+        "storage.log:Log._fail",
+        "self._failure = error",
+        "return LogFailed(self.directory, error)",
+        ("failing EIO:commit:commit",),
+    ),
+    Plant(
+        "a damaged end is cut off whatever is known of it",
+        "storage.segment:Segment.recover",
+        "if why is not None:",
+        "if False:",
+        ("sectors:commit:commit",),
+    ),
+    Plant(
+        "a bad batch in an older segment is not looked at",
+        "storage.scan:_check_crc",
+        "if not right:",
+        "if False:",
+        ("flipped:roll:commit",),
+    ),
+    Plant(
+        "a cleaned segment takes its place without a sync",
+        "storage.swap:PendingDisk.run",
+        "self.file.sync()",
+        "pass",
+        ("window:aar:commit",),
+    ),
+    Plant(
+        "old segments are removed before the cleaned one's name is synced",
+        "storage.swap:PendingDisk.run",
+        "if self.directory and not self.removed:",
+        "if False:",
+        ("window:aar:commit",),
+    ),
+    Plant(
+        "a finished cleaning is thrown away at a restart",
+        "storage.swap:finish_swap",
+        "done.append(_finish(filesystem, directory, base_offset, kinds))",
+        "[filesystem.remove(f'{directory}/{base_offset:020d}.{kind}.swap') for kind in kinds]",
+        ("window:aar:commit",),
+    ),
+    Plant(
+        "old segments go while the cleaned one still counts as unfinished",
+        "storage.cleaner:Cleaning._swap",
+        "cleaned.rename(SWAP_SUFFIX)",
+        "pass",
+        ("window:aar:commit",),
+    ),
+    Plant(
+        "a tombstone is dropped by the first cleaning",
+        "storage.retained:BatchFilter._horizon_passed",
+        "return",
+        "return True or",
+        ("window:arAr:commit", "window:aArbr:commit"),
+    ),
+    Plant(
+        "the oldest record of a key survives a cleaning",
+        "storage.offset_map:OffsetMap.add",
+        "self.last.update(",
+        "[self.last.setdefault(map_key(key), place) for key in keys if key]; ({}).update(",
+        ("window:aarar:commit",),
+    ),
+    Plant(
+        "a recovery point is written for what was not synced",
+        "storage.directory:DataDirectory.write_recovery_points",
+        "min(log.synced_offset, log.log_end_offset)",
+        "log.log_end_offset + 1",
+        ("death:checkpoints:commit", "power:checkpoints:commit"),
+    ),
+    Plant(
+        "the mark of a clean stop stays when the next run begins",
+        "storage.last_stop:LastStop.begin",
+        "if self.clean:",
+        "if False:",
+        ("death:clean_shutdown:commit",),
+    ),
+    Plant(
+        "a checkpoint is replaced without a sync of its bytes",
+        "storage.checkpoints:replace_file",
+        "file.sync()",
+        "pass",
+        ("power:first_start:commit", "power:delete_topic:commit"),
+    ),
+    Plant(
+        "a deleted topic's name is given up without a sync",
+        "storage.directory:DataDirectory.delete_topic",
+        "if self._durable:",
+        "if False:",
+        ("power:delete_topic:commit",),
+    ),
+    Plant(
+        "one write of an operation's records becomes two",
+        "tests.crash.node:Node.turn",
+        "log.append(batch)",
+        "[log.append(encode_batch([pair], log.log_end_offset, self.now_ms)) for pair in pairs]",
+        ("death:commit:commit",),
+    ),
+)
+
+# Of so many prefixes one is looked at before the others.
+_STEP = 4
+# The one that has to be found whatever else changes.
+CANARY = PLANTS[0]
+
+
+def _looks(kind: str, story: str, *, flush: bool) -> Iterator[list[str]]:
+    """The failures of one task after the other, of those that look everywhere together."""
+    end = length_of(kind, story, flush=flush)
+    step = _STEP if kind in CRASHES else 1
+    for start in range(step):
+        # Everywhere a little first, for that finds most.
+        for number in range(end - start, -1, -step):
+            yield Runner(Task(kind, story, flush, number, number)).run(most=1).failures
+            if kind not in CRASHES:
+                return
+
+
+def find(plant: Plant) -> str:
+    """Look for a plant; the kind of crash that found it, or nothing."""
+    with planted(plant):
+        forget_recordings()
+        try:
+            for where in plant.kinds:
+                kind, story, mode = where.split(":")
+                if any(_looks(kind, story, flush=mode == "commit")):
+                    return kind
+        finally:
+            forget_recordings()
+    return ""

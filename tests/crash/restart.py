@@ -1,0 +1,243 @@
+"""A restart on a disk: what it finds, and whether that is right.
+
+All that a restart finds is read through the storage package as the broker reads it: the directory,
+the group log from its start to its end, the coordinator's load, every topic. The coordinator's part
+depends on the log's bytes alone, so it is done once for each distinct log.
+"""
+
+from typing import Any, NamedTuple
+
+from coordinator.config import GroupConfig
+from coordinator.service import GroupCoordinator
+from protocol.records import decode_records, encode_batch, iterate_batches, iterate_pairs
+from storage.errors import StorageError
+from storage.log import Log
+from tests.crash.disk import FIRST_BOOT, Disk, RecordingFileSystem
+from tests.crash.history import NO_GROUPS, GroupState, History, TopicState
+from tests.crash.node import OFFSETS_TOPIC, Pairs, load, log_config, open_directory, state_of
+from tests.unit.coordinator.desk import START_MS
+
+
+class Wrong(AssertionError):  # noqa: N818 - says what the answer is
+    """A restart that lost what was acknowledged, or answers what never was."""
+
+
+class Found(NamedTuple):
+    """What a restart found.
+
+    Attributes:
+        detected: the error that names the damage, where there is one.
+        groups: the state of the group log.
+        topics: by name, the state of each topic and its values.
+        cut: whether the tail of a log was cut off.
+        operations: what recovery did to the disk.
+    """
+
+    detected: str
+    groups: GroupState
+    topics: dict[str, tuple[TopicState, tuple[bytes | None, ...]]]
+    cut: bool
+    operations: int
+
+
+class Restarts:
+    """Starts on disks, and remembers the coordinator's answer for each log it has seen."""
+
+    def __init__(self, *, flush: bool) -> None:
+        self.flush = flush
+        self._replayed: dict[tuple[bytes, ...], Pairs] = {}
+
+    def start(self, disk: Disk, boot: str = FIRST_BOOT, *, probe: bool = False) -> Found:
+        """Start on a copy of a disk; with `probe` read at every offset too.
+
+        Raises:
+            Wrong: the coordinator and the log disagree.
+        """
+        return self.start_on(RecordingFileSystem(disk.copy(), boot), probe=probe)
+
+    def start_on(self, filesystem: Any, *, probe: bool = False) -> Found:
+        """As `start`, on a file system that is given."""
+        topics: dict[str, tuple[TopicState, tuple[bytes | None, ...]]] = {}
+        groups, cut = NO_GROUPS, False
+        try:
+            directory = open_directory(filesystem, flush=self.flush)
+            for name, on_disk in directory.topics.items():
+                log = directory.open_log(name, 0, log_config(name, flush=self.flush))
+                cut = cut or log.tail_cut is not None
+                if name == OFFSETS_TOPIC:
+                    groups = self._groups(log)
+                else:
+                    state = TopicState(on_disk.topic_id, log.log_start_offset, log.log_end_offset)
+                    topics[name] = state, tuple(_values(log))
+                if probe:
+                    _probe(log)
+        except StorageError as error:
+            return Found(str(error), groups, topics, cut, len(filesystem.operations))
+        return Found("", groups, topics, cut, len(filesystem.operations))
+
+    def _groups(self, log: Log) -> GroupState:
+        chunks = tuple(log.chunks())
+        newest: dict[bytes, bytes] = {}
+        for data in chunks:
+            for _, pairs in iterate_pairs(data):
+                for key, value in pairs:
+                    assert key is not None
+                    if value is None:
+                        newest.pop(key, None)
+                    else:
+                        newest[key] = value
+        found = frozenset(newest.items())
+        replayed = self._replayed.get(chunks)
+        if replayed is None:
+            config = GroupConfig(offsets_topic_num_partitions=1)
+            coordinator = GroupCoordinator(config, lambda: "id", START_MS)
+            load(coordinator, log, 0, START_MS)
+            replayed = self._replayed[chunks] = state_of(coordinator)
+        if replayed != found:
+            raise Wrong("the coordinator loaded something else than the log says")
+        return log.log_end_offset, found
+
+
+def _values(log: Log) -> list[bytes | None]:
+    found = []
+    for data in log.chunks():
+        for position, header in iterate_batches(data):
+            found += [
+                record.value
+                for record in decode_records(data, header, position)
+                if record.offset >= log.log_start_offset
+            ]
+    return found
+
+
+def _probe(log: Log) -> None:
+    """Read at every offset and look for every time: the answers of an index are right or none."""
+    times: list[tuple[int, int]] = []
+    whole = b"".join(log.chunks())
+    firsts: list[tuple[int, int]] = []
+    for position, header in iterate_batches(whole):
+        firsts.append((header.last_offset, position))
+        times += [
+            (record.timestamp_ms, record.offset)
+            for record in decode_records(whole, header, position)
+            if record.offset >= log.log_start_offset
+        ]
+    for last_offset, position in firsts:
+        if last_offset >= log.log_start_offset:
+            data = log.read(max(last_offset, log.log_start_offset), 1)
+            if data != whole[position : position + len(data)]:
+                raise Wrong(f"offset {last_offset} reads as something else")
+    for timestamp_ms, _ in times:
+        expected = next(each for each in times if each[0] >= timestamp_ms)
+        found = log.offset_for_timestamp(timestamp_ms)
+        if found != expected:
+            raise Wrong(f"time {timestamp_ms} is found at {found} and not {expected}")
+
+
+def check(found: Found, history: History, operations: int, *, promised: bool = True) -> None:
+    """Compare what a restart found with what clients were told.
+
+    Args:
+        found: by the restart.
+        history: what they were told.
+        operations: how many the disk had done when it crashed.
+        promised: whether what was acknowledged has to be there. Otherwise anything may be
+            missing, or damage be reported, and only what was never written is wrong.
+
+    Raises:
+        Wrong: it is neither what was acknowledged nor what was asked for.
+    """
+    if found.detected:
+        if promised:
+            raise Wrong(f"no damage is here, but: {found.detected}")
+        return
+    if not promised:
+        _check_nothing_new(found, history)
+        return
+    low, high = history.groups.bounds(operations)
+    states = history.groups.states
+    if found.groups not in states[low : high + 1]:
+        raise Wrong(_difference("groups", found.groups, states, low, high))
+    for name, register in history.topics.items():
+        low, high = register.bounds(operations)
+        _check_topic(name, found, register.states[low : high + 1], history)
+    unknown = found.topics.keys() - history.topics.keys()
+    if unknown:
+        raise Wrong(f"topics that nobody made: {unknown}")
+
+
+def _check_nothing_new(found: Found, history: History) -> None:
+    """Whatever was lost, nothing is told that was never written."""
+    ever = frozenset[tuple[bytes, bytes]]().union(*(each for _, each in history.groups.states))
+    if not found.groups[1] <= ever:
+        raise Wrong(f"never committed: {found.groups[1] - ever}")
+    for name, (state, values) in found.topics.items():
+        written = {value for each in history.values.values() for value in each}
+        if name not in history.topics or not written.issuperset(values):
+            raise Wrong(f"never produced: {name} {state} {values}")
+
+
+def _check_topic(name: str, found: Found, allowed: list[Any], history: History) -> None:
+    if name not in found.topics:
+        if None not in allowed:
+            raise Wrong(f"topic {name} is gone, of {allowed}")
+        return
+    state, values = found.topics[name]
+    same = [each for each in allowed if each is not None and each.topic_id == state.topic_id]
+    ends = {each.end for each in same}
+    if not same or state.end not in ends:
+        raise Wrong(f"topic {name} is {state}, of {allowed}")
+    # A deletion from the front may have come to a segment's end and not to its own.
+    if not min(each.start for each in same) <= state.start <= max(each.start for each in same):
+        raise Wrong(f"topic {name} begins at {state.start}, of {allowed}")
+    expected = history.values[state.topic_id][state.start : state.end]
+    if list(values) != expected:
+        raise Wrong(f"topic {name} has {values} and not {expected}")
+
+
+def _difference(what: str, found: GroupState, states: list[Any], low: int, high: int) -> str:
+    for number, state in enumerate(states):
+        if state == found:
+            return f"{what}: state {number} is found, {low} was acknowledged, {high} asked for"
+    end_offset, pairs = found
+    nearest = states[high][1]
+    lost, extra = nearest - pairs, pairs - nearest
+    return (
+        f"{what}: no state there ever was, end offset {end_offset}, acknowledged"
+        f" {[each[0] for each in states[low : high + 1]]}; missing {sorted(lost)[:3]},"
+        f" not expected {sorted(extra)[:3]}"
+    )
+
+
+def live_on(found: Found, filesystem: Any, *, flush: bool) -> None:
+    """After a restart the log goes on: one more batch is there after the next one too.
+
+    Raises:
+        Wrong: what was found, or the new batch, is not there then.
+    """
+    if found.detected or not filesystem.exists(f"/data/{OFFSETS_TOPIC}-0"):
+        return
+    restarts = Restarts(flush=flush)
+    filesystem._locked.clear()
+    try:
+        directory = open_directory(filesystem, flush=flush)
+    except StorageError as error:
+        raise Wrong(f"the first start is fine, the second is not: {error}") from error
+    if OFFSETS_TOPIC not in directory.topics:
+        return
+    log = directory.open_log(OFFSETS_TOPIC, 0, log_config(OFFSETS_TOPIC, flush=flush))
+    key, value = next(iter(found.groups[1]), (NEW_KEY, NEW_VALUE))
+    batch = encode_batch([(key, value)], log.log_end_offset, START_MS)
+    log.append(batch)
+    if flush:
+        log.sync()
+    filesystem._locked.clear()
+    again = restarts.start_on(filesystem)
+    expected = found.groups[0] + 1, found.groups[1] | {(key, value)}
+    if again.detected or again.groups != expected:
+        raise Wrong(f"after one more batch the log is {again.detected or again.groups[0]}")
+
+
+# A committed offset, for a log without any: group "g", topic "t", partition 0.
+NEW_KEY = bytes.fromhex("000100016700017400000000")
+NEW_VALUE = bytes.fromhex("00040000000000000064ffffffff010000018bcfe5680000")

@@ -1,0 +1,47 @@
+"""A slice of the crashes, short enough for every test run; `make crash` does all of them.
+
+Every story is told in both modes, and of its crashes, after every operation, some are tried.
+"""
+
+import pytest
+
+from tests.crash.campaign import Campaign, Task, length_of, run
+from tests.crash.scenarios import STORIES
+
+# Of so many crashes one is tried: a prime, so that it is not always the same of each operation.
+_SAMPLE = {"death": 31, "power": 61}
+_MODES = [pytest.param(True, id="commit"), pytest.param(False, id="never")]
+
+
+@pytest.mark.parametrize("flush", _MODES)
+@pytest.mark.parametrize("story", STORIES)
+def test_crashes_of_a_story(story: str, flush: bool) -> None:
+    """Nothing acknowledged is lost, no answer is wrong, the log says what the coordinator knew."""
+    campaign = Campaign()
+    length = length_of("death", story, flush=flush)
+    for kind, sample in _SAMPLE.items():
+        campaign.add(run(Task(kind, story, flush, 0, length), sample))
+    assert campaign.failures == []
+    assert len(campaign.disks) > 1
+
+
+@pytest.mark.parametrize("flush", _MODES)
+@pytest.mark.parametrize("fault", ["EIO", "short write"])
+@pytest.mark.parametrize("story", ["commit", "delete_topic", "clean_shutdown"])
+def test_every_call_fails_in_turn(story: str, fault: str, flush: bool) -> None:
+    result = run(Task(f"failing {fault}", story, flush, 0, 0))
+    assert result.failures == []
+    assert sum(result.outcomes.values()) > 5
+
+
+@pytest.mark.parametrize("history", ["aar", "aAr", "arAr"])
+def test_every_window_of_compaction(history: str) -> None:
+    result = run(Task("window", history, True, 0, 0))
+    assert result.failures == []
+    assert len(result.disks) > 50
+
+
+def test_short_reads_and_writes_of_the_kernel() -> None:
+    result = run(Task("short calls", "commit", True, 0, 0))
+    assert result.failures == []
+    assert sum(result.outcomes.values()) > 10

@@ -1,0 +1,29 @@
+"""The test of the tests: every bug that is planted into the product is found, and nothing else."""
+
+import pytest
+
+from storage.log import Log
+from tests.crash.campaign import Runner, Task, length_of
+from tests.crash.planting import Plant, planted
+from tests.crash.plants import CANARY, PLANTS, find
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=[plant.name.replace(" ", "-") for plant in PLANTS])
+def test_a_planted_bug_is_found(plant: Plant) -> None:
+    assert find(plant)
+
+
+def test_the_canary_dies_and_without_it_nothing_is_found() -> None:
+    kind, story, mode = CANARY.kinds[0].split(":")
+    flush = mode == "commit"
+    before = Log.sync.__code__
+    assert find(CANARY) == kind
+    assert Log.sync.__code__ is before
+    end = length_of(kind, story, flush=flush)
+    assert Runner(Task(kind, story, flush, 0, end)).run().failures == []
+
+
+def test_a_plant_whose_text_is_gone_is_an_error() -> None:
+    gone = CANARY._replace(old="nothing")
+    with pytest.raises(AssertionError, match="is not in"), planted(gone):
+        raise NotImplementedError

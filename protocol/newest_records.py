@@ -10,6 +10,7 @@ Invariant: `take_newest` reads the same pairs as `iterate_pairs`, and refuses th
 
 import struct
 from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from protocol.errors import MalformedFrame
 from protocol.record_batch import HEADER_BYTES, BatchHeader, read_header
@@ -27,10 +28,31 @@ _PREFIX_BYTES = 2
 _MAX_SHAPES = 16_384
 # Length, magic, attributes, record count and the first record's head.
 _BATCH = struct.Struct(f">8xi4xb4xh34xi{_HEAD_BYTES}s")
+# Length, magic, attributes, record count, of a batch whose one record follows.
+_SINGLE = ">8xi4xb4xh34xi"
 
 # Reads key, the bytes of the value's length, value, header count; what that length has to be; how
-# long the record is.
-_Shape = tuple[Callable[[bytes, int], tuple[bytes, bytes, bytes, int]], bytes, int]
+# long the record is; and for batches of one such record what takes runs of them.
+_Shape = tuple[Callable[[bytes, int], tuple[bytes, bytes, bytes, int]], bytes, int, "_Single"]
+
+
+class _Single(NamedTuple):
+    """Batches of one record of one shape.
+
+    Attributes:
+        unpack: length, magic, attributes, record count; what is in front of the key, the key, the
+            bytes of the value's length, value, header count.
+        front: what has to be in front of the key.
+        prefix: what the key has to begin with.
+        value_length: what the bytes of the value's length have to be.
+        size: how long a batch is.
+    """
+
+    unpack: Callable[[memoryview], Iterator[tuple[Any, ...]]]
+    front: bytes
+    prefix: bytes
+    value_length: bytes
+    size: int
 
 
 class Shapes:
@@ -69,8 +91,13 @@ class Shapes:
         # As it stands: a length may take more bytes than it needs.
         value_length = record[key_at + len(key) : value_at]
         value_bytes = len(record) - 1 - value_at
-        shape = struct.Struct(f"{key_at}x{len(key)}s{len(value_length)}s{value_bytes}sB")
-        self.known[record[:_HEAD_BYTES]] = (shape.unpack_from, value_length, shape.size)
+        rest = f"{len(key)}s{len(value_length)}s{value_bytes}sB"
+        shape = struct.Struct(f"{key_at}x{rest}")
+        batch = struct.Struct(f"{_SINGLE}{key_at}s{rest}")
+        single = _Single(
+            batch.iter_unpack, record[:key_at], key[:_PREFIX_BYTES], value_length, batch.size
+        )
+        self.known[record[:_HEAD_BYTES]] = (shape.unpack_from, value_length, shape.size, single)
 
 
 def take_newest(
@@ -93,7 +120,9 @@ def take_newest(
     """
     known = shapes.known.get
     unpack = _BATCH.unpack_from
-    position, end = 0, len(buffer)
+    view, position, end = memoryview(buffer), 0, len(buffer)
+    # The first bytes of the record before: where two look alike more do.
+    head_before = b""
     while position < end:
         if position + _BATCH.size > end or buffer[position + 16] != 2:
             plain = False
@@ -107,6 +136,13 @@ def take_newest(
             yield header, pairs
             position += header.length_bytes
             continue
+        if count == 1 and head == head_before and (shape := known(head)) is not None:
+            taken = _take_run(view[position:], newest, shape[3])
+            if taken:
+                shapes.records += taken
+                position += taken * shape[3].size
+                continue
+        head_before = head
         if count > 0:
             shapes.records += count
         at = position + HEADER_BYTES
@@ -117,7 +153,7 @@ def take_newest(
             while count > 0:
                 shape = known(head)
                 if shape is not None:
-                    read, value_length, size = shape
+                    read, value_length, size, _ = shape
                     key, found, value, headers = read(buffer, at)
                     if found == value_length and not headers:
                         newest[key] = value
@@ -134,6 +170,23 @@ def take_newest(
             raise MalformedFrame("a batch ends within a record") from None
         if at != position:
             raise MalformedFrame(f"a batch has {position - at} bytes after its last record")
+
+
+def _take_run(view: memoryview, newest: dict[bytes, bytes], single: _Single) -> int:
+    """Put the records of batches of one shape into `newest`: how many there are at the front."""
+    unpack, wanted_front, prefix, wanted_length, size = single
+    wanted_size, taken = size - 12, 0
+    for length, magic, attributes, count, front, key, value_length, value, headers in unpack(
+        view[: len(view) // size * size]
+    ):
+        if (
+            front != wanted_front or length != wanted_size or value_length != wanted_length
+            or attributes or headers or count != 1 or magic != 2 or not key.startswith(prefix)
+        ):  # fmt: skip
+            break
+        newest[key] = value
+        taken += 1
+    return taken
 
 
 def _read_pair(buffer: bytes, at: int, end: int, shapes: Shapes) -> tuple[Pair, int]:

@@ -8,28 +8,20 @@ Everything is checked here as far as it is read (checksum, order of offsets), si
 the map would take the place of a good one.
 """
 
-import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from protocol import checksum
 from protocol.raw_records import open_body, split_keys, split_records
-from protocol.record_batch import CRC_START, PREFIX_BYTES, BatchHeader
+from protocol.record_batch import BatchHeader
 from protocol.records import decode_records
 from storage.offset_map import OffsetMap
 from storage.open_files import OpenFiles
-from storage.scan import BadBatch
+from storage.plain_batches import PlainBatches
 from storage.segment import Segment
 from storage.slices import Slices, checked_header
 from storage.transactions import Transactions
 
-# A batch of one record, up to its key: base offset, length, magic, CRC, attributes and
-# last offset delta, producer id, record count; then the record's length in two bytes, attributes
-# and both deltas, the key's length.
-_ONE_RECORD = struct.Struct(">qi4xbI6s16xq6xiBB3sB")
-_KEY_AT = _ONE_RECORD.size
-_ZERO, _ZEROS_3, _ZEROS_6 = bytes(1), bytes(3), bytes(6)
-# Of producers that may be active the last batch is remembered, of so many (1 MiB).
+# Of producers that may be active the last batch and marker are remembered, of so many (2 MiB).
 MAX_PRODUCERS = 10_000
 
 
@@ -86,10 +78,15 @@ class DirtyPart:
         # Lowered while mapping: to where an open transaction begins, to where the map was full.
         self.end_offset = end_offset
         self.map = OffsetMap(config.max_map_bytes)
+        self.plain = PlainBatches()
+        # Of the batches that were mapped.
+        self.records_read = 0
         self.map_full = False
         self.transactions = Transactions(config.max_map_bytes // 4)
         # The last offset of the last batch with data of producers that may still be active.
         self.producers: dict[int, int] = {}
+        # As above, of their markers, for whom no batch with data was met before.
+        self.markers: dict[int, int] = {}
         # By base offset of the segment: what was mapped of it.
         self.stretches: dict[int, Stretch] = {}
         self._files = files
@@ -160,46 +157,24 @@ class DirtyPart:
         Returns:
             The bytes that were taken in; 0 if the transactions have to be found first.
         """
-        unpack, crc32c, view = _ONE_RECORD.unpack_from, checksum.crc32c, memoryview(buffer)
         position = slices.position
-        origin, last = stretch.origin + position, self.map.last
-        checked = slices.segment.is_checked(position, position + len(buffer))
-        # The last batch of all is for the slow path: it is looked at again.
-        least_offset, end_offset = self.first_offset, self.end_offset - 1
+        origin = stretch.origin + position
+        unchecked = slices.unchecked(len(buffer))
+        view, take = memoryview(buffer), self.plain.take
+        least_offset = self.first_offset
         expected_offset = self._expected_offset
         at, end = 0, len(buffer)
+        records = 0
         self.map.reach(origin + end)
         while at < end:
-            # Nearly all of a coordinator's log: one record, no codec, no producer, a short key.
-            if end - at >= _ONE_RECORD.size:
-                (
-                    base_offset, length, magic, crc, zeros, producer_id, count,
-                    size, size_rest, deltas, key_size,
-                ) = unpack(buffer, at)  # fmt: skip
-                stop = at + PREFIX_BYTES + length
-                if (
-                    magic == 2 and count == 1 and zeros == _ZEROS_6 and producer_id < 0
-                    and stop <= end and expected_offset <= base_offset >= least_offset
-                    and base_offset < end_offset
-                ):  # fmt: skip
-                    start = at + _KEY_AT
-                    if size < 128:
-                        # A shorter record: everything stands one byte further to the front.
-                        start -= 1
-                        size_rest, key_size, deltas = (
-                            128 if size_rest else 0, deltas[2], deltas[:2] + _ZERO
-                        )  # fmt: skip
-                    key_end = start + (key_size >> 1)
-                    if (
-                        size_rest < 128 and deltas == _ZEROS_3
-                        and not key_size & 129 and key_end + 1 < stop
-                    ):  # fmt: skip
-                        if not checked and crc32c(view[at + CRC_START : stop]) != crc:
-                            raise BadBatch(position + at, f"the checksum is not {crc:#010x}")
-                        last[buffer[start:key_end]] = origin + at
-                        expected_offset = base_offset + 1
-                        at = stop
-                        continue
+            # The last batch of all is for the slow path: it is looked at again.
+            offsets = range(max(expected_offset, least_offset), self.end_offset - 1)
+            run = take(view, at, offsets, position=unchecked)
+            if run is not None:
+                self.map.add_run(run.keys, origin + at, run.batch_bytes, run.batch_records)
+                records += len(run.keys)
+                at, expected_offset = run.stop, run.next_offset
+                continue
             self._expected_offset = expected_offset
             header = checked_header(buffer, at, position, expected_offset)
             if header is None or (header.is_transactional and not self._transactions_known):
@@ -207,9 +182,12 @@ class DirtyPart:
             self._map_batch(buffer, header, at, origin + at, stretch)
             if self._done and header.next_offset > self.end_offset:
                 break
+            self.plain.learn(buffer, header, at)
+            records += max(header.record_count, 0)
             expected_offset = header.next_offset
             at += header.length_bytes
         self._expected_offset = expected_offset
+        self.records_read += records
         return at
 
     def _map_batch(
@@ -231,8 +209,10 @@ class DirtyPart:
         ):
             self.map.mark(place)
         if header.is_control:
+            if header.producer_id not in self.producers:
+                self._remember(self.markers, header)
             return
-        self._remember_producer(header)
+        self._remember(self.producers, header)
         if header.is_transactional and self.transactions.is_aborted(
             header.producer_id, header.base_offset
         ):
@@ -272,13 +252,13 @@ class DirtyPart:
             ]
         return [each for each in found if self.first_offset <= each[0] < self.end_offset]
 
-    def _remember_producer(self, header: BatchHeader) -> None:
+    def _remember(self, batches: dict[int, int], header: BatchHeader) -> None:
+        """Note a batch as the newest of its producer, if that may still be active."""
         producer_id = header.producer_id
         if producer_id < 0 or header.max_timestamp_ms <= self._config.producers_since_ms:
             return
-        producers = self.producers
-        producers.pop(producer_id, None)
-        if len(producers) >= MAX_PRODUCERS:
+        batches.pop(producer_id, None)
+        if len(batches) >= MAX_PRODUCERS:
             # The one heard of longest ago.
-            del producers[next(iter(producers))]
-        producers[producer_id] = header.last_offset
+            del batches[next(iter(batches))]
+        batches[producer_id] = header.last_offset

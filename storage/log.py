@@ -69,6 +69,8 @@ class Log:
         self.epochs = LeaderEpochs(files.filesystem, directory, durable=config.flush)
         # Stamped into what is appended. The server raises it when leadership is taken anew.
         self.leader_epoch = 0
+        # A cleaning stopped within its swap: old files are gone in part, until the log is reopened.
+        self.swap_unfinished = False
         self._files = files
         self._segments: list[Segment] = []
         self._bases: list[int] = []

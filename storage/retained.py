@@ -8,8 +8,8 @@ any more, and a horizon of its own has passed.
 
 Batches keep their offsets, producer and codec; one of which all records stay is copied byte for
 byte. A batch of which nothing stays is kept empty if it is the last of a producer that may be
-active, whose sequence it tells, or the last before the end of what was to be cleaned, whose offset
-it tells.
+active, whose sequence it tells (or whose epoch, if nothing but a marker was met), or the last
+before the end of what was to be cleaned, whose offset it tells.
 
 Messages of magic 0 and 1 have no place for a horizon. Kafka looks at the age of the file; we keep
 their tombstones until something follows under their key. What is left of a compressed message is
@@ -19,28 +19,24 @@ written as messages of its own.
 import struct
 from collections.abc import Iterator
 
-from protocol import checksum
 from protocol.raw_records import RawRecord, open_body, split_records
-from protocol.record_batch import (
-    CRC_START,
-    HAS_DELETE_HORIZON,
-    PREFIX_BYTES,
-    BatchHeader,
-)
+from protocol.record_batch import HAS_DELETE_HORIZON, BatchHeader
 from protocol.record_writer import empty_batch, encode_legacy, rebuild_batch
 from protocol.records import decode_records, read_header, read_marker
 from storage.dirty_part import DirtyPart
 from storage.offset_map import map_key
 from storage.open_files import OpenFiles
 from storage.placing import BatchFacts
-from storage.scan import BadBatch
+from storage.plain_batches import Run
 from storage.segment import Segment
-from storage.slices import FIELDS, Slices, checked_header
+from storage.slices import Slices, checked_header
 
-_MAX_TIMESTAMP = struct.Struct(">q")
-_MAX_TIMESTAMP_AT = 35
+# Base offset, last offset delta, maximum timestamp.
+_KEPT = struct.Struct(">q15xi8xq")
 # How far to look for the next marked batch in one step: 8 KiB of marks.
 _HOP_BYTES = 512 << 10
+# Marked batches looked at together.
+_MOST = 64
 
 
 class BatchFilter:
@@ -70,6 +66,8 @@ class BatchFilter:
         self._now_ms = now_ms
         self._horizon_ms = now_ms + delete_retention_ms
         self._producers_since_ms = producers_since_ms
+        # Whether what is being looked at has been mapped, and so been counted as read.
+        self._mapped = False
         # Producers of whose current transaction a batch was met.
         self._met: set[int] = set()
         self._pieces: list[bytes] = []
@@ -95,10 +93,12 @@ class BatchFilter:
         yield from self._walk(Slices(files, segment, 0, slice_bytes, start), None)
         if stretch is not None:
             slices = Slices(files, segment, start, slice_bytes, end)
+            self._mapped = True
             if stretch.all_marked:
                 yield from self._walk(slices, stretch.origin)
             else:
                 yield from self._visit(slices, stretch.origin)
+            self._mapped = False
             yield from self._walk(Slices(files, segment, end, slice_bytes), stretch.origin)
 
     def _walk(self, slices: Slices, origin: int | None) -> Iterator[int]:
@@ -130,78 +130,104 @@ class BatchFilter:
         self, buffer: bytes, slices: Slices, expected_offset: int, origin: int | None
     ) -> tuple[int, int]:
         """Filter the whole batches of a slice: the bytes taken in, the offset after the last."""
-        unpack, crc32c, view = FIELDS.unpack_from, checksum.crc32c, memoryview(buffer)
-        last, first_offset = self._dirty.map.last, self._dirty.first_offset
-        position = slices.position
-        checked = slices.segment.is_checked(position, position + len(buffer))
-        at, end, plain = 0, len(buffer), 0
+        first_offset, position = self._dirty.first_offset, slices.position
+        unchecked = slices.unchecked(len(buffer))
+        view, take = memoryview(buffer), self._dirty.plain.take
+        at, end = 0, len(buffer)
         while at < end:
-            if end - at >= FIELDS.size:
-                base_offset, length, magic, crc, attributes, delta, producer_id, count = unpack(
-                    buffer, at
-                )
-                stop = at + PREFIX_BYTES + length
-                if (
-                    magic == 2 and attributes == 0 and producer_id < 0 and count == 1
-                    and at + 67 < stop <= end and expected_offset <= base_offset
-                    and 0 <= delta < first_offset - base_offset
-                ):  # fmt: skip
-                    key_at, key_end = _short_key(buffer, at, stop)
-                    if key_end and not buffer[key_end] & 1:
-                        if not checked and crc32c(view[at + CRC_START : stop]) != crc:
-                            raise BadBatch(position + at, f"the checksum is not {crc:#010x}")
-                        if buffer[key_at:key_end] not in last:
-                            self._keep(buffer[at:stop], base_offset, base_offset + delta, 1)
-                        plain += 1
-                        expected_offset = base_offset + delta + 1
-                        at = stop
-                        continue
+            offsets = range(expected_offset, first_offset)
+            run = take(view, at, offsets, position=unchecked)
+            if run is not None:
+                self._filter_run(buffer, run, at)
+                at, expected_offset = run.stop, run.next_offset
+                continue
             header = checked_header(buffer, at, position, expected_offset)
             if header is None:
                 break
+            if not self._mapped and header.magic == 2:
+                self.records_read += header.record_count
             self._filter(buffer, header, at, -1 if origin is None else origin + position + at)
+            self._dirty.plain.learn(buffer, header, at)
             expected_offset = header.next_offset
             at += header.length_bytes
-        self.records_read += plain
         return at, expected_offset
 
     def _feed_marked(self, buffer: bytes, position: int, origin: int) -> int:
         """Filter the marked batches of a slice, which begins with one; the bytes done with it."""
-        unpack, marks, place = FIELDS.unpack_from, self._dirty.map, origin + position
-        at, end = 0, len(buffer)
+        dirty, place = self._dirty, origin + position
+        marks = dirty.map
+        view, take = memoryview(buffer), dirty.plain.take
+        offsets = range(dirty.first_offset, dirty.end_offset - 1)
+        # Where one batch stays its neighbours often do: more and more are looked at together.
+        at, end, most = 0, len(buffer), 1
         while at < end:
-            if not marks.is_marked(place + at):
-                at = marks.next_marked(place + at, place + end) - place
+            here = place + at
+            if not marks.is_marked(here):
+                at = marks.next_marked(here, place + end) - place
                 continue
-            if end - at >= FIELDS.size:
-                base_offset, length, magic, _, attributes, delta, producer_id, count = unpack(
-                    buffer, at
-                )
-                stop = at + PREFIX_BYTES + length
-                if (
-                    magic == 2 and attributes == 0 and producer_id < 0 and count == 1
-                    and at + 67 < stop <= end
-                    and base_offset + delta + 1 < self._dirty.end_offset
-                    and base_offset >= self._dirty.first_offset
-                ):  # fmt: skip
-                    _, key_end = _short_key(buffer, at, stop)
-                    if key_end and not buffer[key_end] & 1:
-                        self._keep(buffer[at:stop], base_offset, base_offset + delta, 1)
-                        at = stop
-                        continue
+            # Whatever is marked was checked when it was mapped.
+            run = take(view, at, offsets, position=None, most=most)
+            stop = at if run is None else self._stay_until(run, at, place)
+            if run is not None and stop > at:
+                self._keep_run(buffer, at, stop, run)
+                at, most = stop, min(2 * most, _MOST)
+                continue
+            most = 1
             header = checked_header(buffer, at, position, 0)
             if header is None:
                 break
-            self._filter(buffer, header, at, place + at)
+            self._filter(buffer, header, at, here)
             at += header.length_bytes
         return at
 
-    def _keep(self, data: bytes, base_offset: int, last_offset: int, records: int) -> None:
-        """Let a batch stay; `data` is all of it."""
-        (max_timestamp_ms,) = _MAX_TIMESTAMP.unpack_from(data, _MAX_TIMESTAMP_AT)
+    def _filter_run(self, buffer: bytes, run: Run, at: int) -> None:
+        """Decide over neighbouring batches that are alike and lie before the dirty part."""
+        if not self._mapped:
+            self.records_read += len(run.keys)
+        last, size, count = self._dirty.map.last, run.batch_bytes, run.batch_records
+        kept_from = at
+        for start, keys in run.batches(at):
+            stay = [key for key in keys if key not in last]
+            if len(stay) == count and (count == 1 or len(set(stay)) == count):
+                continue
+            self._keep_run(buffer, kept_from, start, run)
+            kept_from = start + size
+            if stay:
+                # In parts, or with a key twice.
+                self._filter(buffer, read_header(buffer, start), start, -1)
+        self._keep_run(buffer, kept_from, run.stop, run)
+
+    def _stay_until(self, run: Run, at: int, place: int) -> int:
+        """Up to where all records of a run, which begins at `at` of a slice, stay; `place` is that
+        of the slice."""
+        last, count = self._dirty.map.last.get, run.batch_records
+        for start, keys in run.batches(at):
+            here = place + start
+            stay = [key for key in keys if last(key) == here]
+            if len(stay) < count or (count > 1 and len(set(stay)) < count):
+                return start
+        return run.stop
+
+    def _keep_run(self, buffer: bytes, start: int, stop: int, run: Run) -> None:
+        """Let the batches of a run between `start` and `stop` stay."""
+        if start == stop:
+            return
+        data, size, length = buffer[start:stop], run.batch_bytes, self._length
+        self._pieces.append(data)
+        for base_offset, delta, max_timestamp_ms in run.kept_facts(data):
+            self._facts.append((length, size, base_offset, base_offset + delta, max_timestamp_ms))
+            length += size
+        self.records_kept += (length - self._length) // size * run.batch_records
+        self._length = length
+
+    def _keep(self, data: bytes, records: int) -> None:
+        """Let a batch of magic 2 stay; `data` is all of it."""
+        base_offset, last_offset_delta, max_timestamp_ms = _KEPT.unpack_from(data)
         length = len(data)
         self._pieces.append(data)
-        self._facts.append((self._length, length, base_offset, last_offset, max_timestamp_ms))
+        self._facts.append(
+            (self._length, length, base_offset, base_offset + last_offset_delta, max_timestamp_ms)
+        )
         self._length += length
         self.records_kept += records
 
@@ -211,10 +237,8 @@ class BatchFilter:
         if header.magic < 2:
             self._filter_legacy(whole, header, place)
             return
-        base_offset, last_offset = header.base_offset, header.last_offset
-        self.records_read += header.record_count
-        if base_offset >= self._dirty.end_offset:
-            self._keep(whole, base_offset, last_offset, header.record_count)
+        if header.base_offset >= self._dirty.end_offset:
+            self._keep(whole, header.record_count)
             return
         body, start, end = open_body(whole, header)
         records = split_records(body, start, end, header.record_count)
@@ -234,13 +258,13 @@ class BatchFilter:
         if not kept:
             if self._stays_empty(header):
                 data = empty_batch(header) if records else whole
-                self._keep(data, base_offset, last_offset, 0)
+                self._keep(data, 0)
         elif len(kept) == len(records) and not new_horizon:
-            self._keep(whole, base_offset, last_offset, len(kept))
+            self._keep(whole, len(kept))
         else:
             horizon_ms = self._horizon_ms if new_horizon else None
             data = rebuild_batch(header, body, kept, delete_horizon_ms=horizon_ms)
-            self._keep(data, base_offset, last_offset, len(kept))
+            self._keep(data, len(kept))
 
     def _retained(
         self, header: BatchHeader, records: list[RawRecord], place: int
@@ -301,22 +325,25 @@ class BatchFilter:
     def _stays_empty(self, header: BatchHeader) -> bool:
         if header.next_offset == self._upper_offset:
             return True
-        producer_id = header.producer_id
-        if producer_id < 0 or header.is_control:
+        dirty, producer_id = self._dirty, header.producer_id
+        if producer_id < 0 or (header.is_control and producer_id in dirty.producers):
             return False
-        newest_offset = self._dirty.producers.get(producer_id)
+        # A marker may be the last that is left of a producer, whose epoch it tells.
+        newest = dirty.markers if header.is_control else dirty.producers
+        newest_offset = newest.get(producer_id)
         if newest_offset is not None:
             return newest_offset == header.last_offset
         # From before the dirty part, in which the producer wrote nothing.
         return (
-            header.base_offset < self._dirty.first_offset
+            header.base_offset < dirty.first_offset
             and header.max_timestamp_ms > self._producers_since_ms
         )
 
     def _filter_legacy(self, message: bytes, header: BatchHeader, place: int) -> None:
         records = decode_records(message, header)
         stay = self._last_of_key([(each.offset, each.key) for each in records], place)
-        self.records_read += len(records)
+        if not self._mapped:
+            self.records_read += len(records)
         kept = [each for each, stays in zip(records, stay, strict=True) if stays]
         self.tombstones_kept += sum(each.value is None for each in kept)
         if len(kept) == len(records):
@@ -332,23 +359,3 @@ class BatchFilter:
         self._facts.append((self._length, *facts))
         self._length += len(message)
         self.records_kept += records
-
-
-def _short_key(buffer: bytes, at: int, stop: int) -> tuple[int, int]:
-    """Where the key of a batch's one record begins and ends, or (0, 0) if it is no usual one.
-
-    Usual is: no times of its own, a key whose length is one byte, and something behind it.
-    """
-    # The record's length, in one byte or two; attributes, two deltas, the key's length.
-    start = at + (62 if buffer[at + 61] < 128 else 63)
-    size = buffer[start + 3]
-    key_end = start + 4 + (size >> 1)
-    if (
-        buffer[start - 1] > 127
-        or buffer[start + 1]
-        or buffer[start + 2]
-        or size & 129
-        or key_end + 1 >= stop
-    ):
-        return 0, 0
-    return start + 4, key_end

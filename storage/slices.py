@@ -59,6 +59,11 @@ class Slices:
             return buffer
         raise BadBatch(self.position, "the file ends within a batch")
 
+    def unchecked(self, length: int) -> int | None:
+        """Where the next `length` bytes begin, if their checksums are to be looked at; or None."""
+        known = self.segment.is_checked(self.position, self.position + length)
+        return None if known else self.position
+
     def skip(self, length: int) -> None:
         """`length` bytes from here, whole batches, are done."""
         assert length > 0, "each slice has a whole batch"

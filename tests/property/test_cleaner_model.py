@@ -45,6 +45,7 @@ _steps = st.one_of(
     st.tuples(st.just("wait"), st.sampled_from([1, 40, 101])),
     st.tuples(st.just("roll")),
     st.tuples(st.just("delete"), st.floats(0, 1)),
+    st.tuples(st.just("expire"), st.sampled_from([(60, -1), (-1, 500), (60, 1200), (-1, 0)])),
     st.tuples(st.just("reopen")),
     st.tuples(st.just("clean")),
     st.tuples(st.just("begin cleaning")),
@@ -169,6 +170,8 @@ class CompactedLog:
             self.log.roll()
         elif verb == "delete":
             self.delete(*arguments)
+        elif verb == "expire":
+            self.log.remove_expired(self.now_ms, *arguments[0])
         elif verb == "reopen":
             if self.cleaning is not None:
                 self.cleaning.abandon()

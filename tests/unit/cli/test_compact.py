@@ -82,7 +82,7 @@ def test_only_the_newest_record_of_each_key_stays(data: Path) -> None:
 
 def test_the_active_segment_is_compacted_when_asked_for(data: Path) -> None:
     (row,) = rows_of(compact(data, "--include-active", "--json"))
-    assert (row["state"], row["records_kept"]) == ("compacted", 5)
+    assert (row["state"], row["records_read"], row["records_kept"]) == ("compacted", 100, 5)
     assert records(data, f"{OFFSETS}-3") == [(95 + key, f"g{key}", 19) for key in range(5)]
     assert segments(data, f"{OFFSETS}-3") == [f"{0:020d}.log", f"{100:020d}.log"]
     directory = opened(data)

@@ -188,6 +188,40 @@ def test_damaged_bytes_are_refused_where_the_plain_reading_refuses_them(
     assert outcomes[0] == outcomes[1]
 
 
+def test_any_changed_bit_of_a_run_is_read_as_the_plain_reading_reads_it() -> None:
+    """Batches of one record that look alike are taken together, as long as they do."""
+    whole = b"".join(batch_of([(offset_key("g", n), offset_value(n))]) for n in range(4))
+    shapes = Shapes(frozenset({b"\0\1"}))
+    for _ in take_newest(whole, {}, shapes):
+        pass
+    read = 0
+    for at in range(len(whole)):
+        for bit in range(8):
+            changed = bytearray(whole)
+            changed[at] ^= 1 << bit
+            outcomes = []
+            for how in (_plainly, lambda buffer: _in_bulk(buffer, shapes)):
+                try:
+                    outcomes.append(how(bytes(changed)))
+                except MalformedFrame:
+                    outcomes.append(None)
+            assert outcomes[0] == outcomes[1], (at, bit)
+            read += outcomes[0] is not None
+    assert 0 < read < 8 * len(whole)
+
+
+def test_keys_of_other_types_end_a_run() -> None:
+    key = offset_key("g")
+    run = [batch_of([(key, offset_value(n))]) for n in range(4)]
+    for prefix, expected in ((b"\0\0", offset_value(9)), (b"\0\5", offset_value(3))):
+        newest = NewestRecords()
+        other = batch_of([(prefix + key[2:], offset_value(9))])
+        newest.absorb(b"".join([*run, other]))
+        assert newest.records == 5
+        assert newest.skipped.total() == (prefix == b"\0\5")
+        assert dict(newest.survivors()) == {key: expected}
+
+
 def _plainly(buffer: bytes) -> dict[bytes | None, bytes | None]:
     return {key: value for _, found in iterate_pairs(buffer) for key, value in found}
 

@@ -1,7 +1,5 @@
 """What compaction keeps and drops, rule by rule, and that its failures leave the log as it was."""
 
-import errno
-
 import pytest
 
 from protocol.record_batch import HAS_DELETE_HORIZON
@@ -16,12 +14,10 @@ from protocol.records import (
     encode_records,
     iterate_batches,
 )
-from storage.cleaner import CleanerConfig, Cleaning, clean, cleanable, grouped
-from storage.errors import CorruptLog, LogFailed
+from storage.cleaner import CleanerConfig, clean, cleanable, grouped
 from storage.filesystem import FileSystem
 from storage.log import Log, LogConfig
 from storage.offset_map import MAX_ENTRY_BYTES, OffsetMap
-from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_golden_segments import copied
 
@@ -229,6 +225,48 @@ def test_the_last_batch_of_an_active_producer_stays_empty(place: Place) -> None:
     assert [header.producer_id for header, _ in batches_of(log)] == [-1, -1]
 
 
+def test_the_last_marker_of_an_active_producer_stays_empty(place: Place) -> None:
+    log = opened(place)
+    transactional(log, b"key", b"value")
+    log.roll()
+    marker(log, commit=True)
+    log.delete_records(1)
+    log.roll()
+    dirty = 1
+    # The first two cleanings let it wait for its horizon; then only its batch is left.
+    for now_ms in (NOW_MS, NOW_MS + 10, NOW_MS + 20):
+        pair(log, b"other", b"")
+        log.roll()
+        config = CONFIG._replace(delete_retention_ms=0, producer_expiration_ms=1000)
+        result = clean(log, dirty, now_ms, config)
+        assert result is not None
+        dirty = result.first_dirty_offset
+        (control,) = [each for each in batches_of(log) if each[0].is_control]
+    assert (control[0].producer_id, control[0].base_offset, control[1]) == (1, 1, [])
+    pair(log, b"other", b"")
+    log.roll()
+    clean(log, dirty, NOW_MS + 2000, config)
+    assert not [each for each in batches_of(log) if each[0].is_control]
+
+
+def test_each_record_counts_once_as_read(place: Place) -> None:
+    log = opened(place)
+    dirty = 0
+    for number in range(3):
+        for at in range(30):
+            pair(log, b"%d" % (at % 9), b"%d" % number)
+            keys = [b"%d" % (at % 4), b"x", b"%d" % at]
+            log.append(encode_records([Record(n, NOW_MS, key, b"") for n, key in enumerate(keys)]))
+        pair(log, b"tombstone", None)
+        log.roll()
+        there = len(left(log))
+        result = clean(log, dirty, NOW_MS, CONFIG)
+        assert result is not None
+        assert (result.records_read, result.records_kept) == (there, len(left(log)))
+        assert result.tombstones_kept == 1
+        dirty = result.first_dirty_offset
+
+
 def test_a_full_map_ends_the_cleaning_and_the_next_goes_on(place: Place) -> None:
     log = opened(place)
     for number in range(400):
@@ -342,110 +380,6 @@ def test_segments_are_grouped_by_size_and_offsets(place: Place) -> None:
     assert [len(each) for each in grouped(segments, 1)] == [1, 1, 1, 1]
     segments[3].next_offset = (1 << 31) + 1
     assert [len(each) for each in grouped(segments, 10 * size)] == [3, 1]
-
-
-# Below: what may go wrong.
-
-
-def test_a_damaged_batch_leaves_the_log_as_it_was(place: Place) -> None:
-    log = filled(place)
-    log.close()
-    data = bytearray(place.read(f"{5:020d}.log"))
-    data[100] ^= 1
-    place.write(f"{5:020d}.log", bytes(data))
-    names = place.names()
-    log = opened(place)
-    with pytest.raises(CorruptLog) as caught:
-        clean(log, 0, NOW_MS, CONFIG)
-    assert caught.value.path.endswith(f"{5:020d}.log")
-    assert caught.value.position == 78
-    assert place.names() == names
-    assert not log.failed
-    pair(log, b"key", b"value")
-
-
-@pytest.mark.parametrize("kind", ["create", "write", "sync"])
-def test_a_full_disk_leaves_the_log_as_it_was_and_going(memory: Place, kind: str) -> None:
-    filled(memory).close()
-    names = memory.names()
-    for n in range(1, 10):
-        faulty = FaultyFileSystem(memory.filesystem)
-        log = opened(memory, faulty)
-        before = bytes_of(log)
-        faulty.fail_at(kind, n, errno.ENOSPC, torn_bytes=3)
-        try:
-            clean(log, 0, NOW_MS, CONFIG)
-        except OSError:
-            assert memory.names() == names
-            assert not log.failed
-            assert bytes_of(log) == before
-            pair(log, b"key", b"goes on")
-            log.roll()
-            names = memory.names()
-        else:
-            assert n > 1
-            assert len(log.segments) == 2
-            break
-
-
-def test_any_failing_call_leaves_a_log_that_loads_the_same() -> None:
-    failed = 0
-    for n in range(1, 200):
-        filesystem = copied("none").filesystem
-        filesystem.make_directory("/other")
-        memory = Place(filesystem, "/other")
-        filled(memory).close()
-        faulty = FaultyFileSystem(memory.filesystem)
-        log = opened(memory, faulty)
-        faulty.fail_at("writing", n, errno.EIO)
-        try:
-            clean(log, 0, NOW_MS, CONFIG._replace(segment_bytes=700))
-        except (OSError, LogFailed):
-            failed += 1
-            assert left(log)[-1] == (19, b"value 3")
-            again = opened(memory)
-            assert left(again)[-1] == (19, b"value 3")
-            assert again.log_end_offset == 20
-            clean(again, 0, NOW_MS, CONFIG)
-            assert left(again) == [(19, b"value 3")]
-        else:
-            break
-    assert failed > 10
-
-
-def test_a_segment_that_goes_ends_the_cleaning(place: Place) -> None:
-    for steps in range(40):
-        log = filled(place)
-        offset = log.log_end_offset
-        found = cleanable(log, log.log_start_offset, NOW_MS, CONFIG)
-        cleaning = Cleaning(log, found, NOW_MS, CONFIG._replace(slice_bytes=100))
-        for _, step in zip(range(steps), cleaning, strict=False):
-            if step.pending is not None:
-                step.pending.run()
-        log.delete_records(offset)
-        for step in cleaning:
-            if step.pending is not None:
-                step.pending.run()
-        assert not [name for name in place.names() if name.endswith((".cleaned", ".swap"))]
-        pair(log, b"key", b"last")
-        assert left(log) == [(offset, b"last")]
-        log.close()
-
-
-def test_readers_go_on_over_a_swap(place: Place) -> None:
-    log = filled(place)
-    wanted = [value for _, value in left(log)]
-    chunks = log.chunks(chunk_bytes=100)
-    read = [next(chunks) for _ in range(7)]
-    clean(log, 0, NOW_MS, CONFIG)
-    rest = list(chunks)
-    found = [
-        record.value
-        for data in (*read, *rest)
-        for position, header in iterate_batches(data)
-        for record in decode_records(data, header, position)
-    ]
-    assert found == [*wanted[:7], wanted[-1]]
 
 
 def test_the_map_measures_what_it_holds() -> None:

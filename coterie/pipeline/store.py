@@ -7,7 +7,9 @@ A run writes its parts into hidden directories, renames them, and replaces the m
 do they count. What a killed run leaves is removed when the directory is opened next, so any reader
 of Parquet that is pointed at a table finds whole files, and each row once.
 
-Bronze tables grow by a part a run; silver and gold are worked out anew from them and replaced.
+Tables of single records (bronze, and silver decoded from it) grow by a part a run; the others are
+worked out anew and replaced. A decoded part has the number of the run that wrote it, so bronze
+parts with a higher number than the newest decoded one are those that are still to be decoded.
 
 Invariants: one holder writes (a lock file); no name begins with an underscore (Spark would pass it
 over); a table's parts are those of the manifest.
@@ -17,18 +19,23 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from coterie.pipeline.schemas import spark_schema
-from coterie.pipeline.tables import BRONZE, TABLES
+from coterie.pipeline.segments import OFFSETS_TOPIC
+from coterie.pipeline.tables import TABLES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+# By input, topic and partition the next log offset to read.
+Positions = Mapping[str, Mapping[str, Mapping[int, int]]]
+
 MANIFEST = "manifest.json"
 _LOCK = ".lock"
+_NEW = ".tmp"
 _VERSION = 1
 _PART = "part="
 # Runs that the manifest goes on telling about.
@@ -47,6 +54,8 @@ class Store:
         self.path = path
         self._manifest = manifest
         self._written: dict[str, dict[str, Any]] = {}
+        # Tables among them to which the part was added; in the others it stands alone.
+        self._added: set[str] = set()
 
     @classmethod
     def reading(cls, path: str) -> "Store":
@@ -94,6 +103,8 @@ class Store:
                     "tables": {},
                     "runs": [],
                 }
+                # At once: a run that is killed before its commit leaves parts, and they are ours.
+                _replace(os.path.join(path, MANIFEST), json.dumps(manifest, indent=1) + "\n")
             store = cls(path, manifest)
             store._remove_leftovers()
             yield store
@@ -112,10 +123,33 @@ class Store:
         """What each run did, the newest last."""
         return list(self._manifest["runs"])
 
-    def position(self, source: str) -> dict[int, int]:
-        """The next log offset to read of an input, by log partition."""
-        stored = self._manifest["inputs"].get(source, {})
+    def about(self, source: str) -> dict[str, Any]:
+        """What is known of an input: whatever was given to `commit` about it."""
+        return dict(self._manifest["inputs"].get(source, {}).get("about", {}))
+
+    @property
+    def next_run(self) -> int:
+        """The number of the run that is under way, or of the next one."""
+        number: int = self._manifest["next_run"]
+        return number
+
+    def position(self, source: str, topic: str = OFFSETS_TOPIC) -> dict[int, int]:
+        """The next log offset to read of an input's topic, by log partition."""
+        stored = self._manifest["inputs"].get(source, {}).get("next_offsets", {}).get(topic, {})
         return {int(partition): offset for partition, offset in stored.items()}
+
+    def parts(self, table: str, *, newer_than: str | None = None) -> list[str]:
+        """The parts of a table, oldest first; those of the run that is under way included.
+
+        Args:
+            table: whose.
+            newer_than: another table; only parts with a higher number than its newest one.
+        """
+        names = [os.path.basename(directory) for directory in self._directories(table)]
+        if newer_than is not None:
+            newest = max(self._parts(newer_than), default="")
+            names = [name for name in names if name > newest]
+        return names
 
     def rows(self, table: str) -> int:
         """How many rows a table has."""
@@ -130,18 +164,36 @@ class Store:
             if name.endswith(".parquet")
         ]
 
-    def read(self, spark: "SparkSession", table: str) -> "DataFrame":
-        """A table; empty where nothing was written yet."""
+    def read(
+        self, spark: "SparkSession", table: str, parts: Collection[str] | None = None
+    ) -> "DataFrame":
+        """A table, or some parts of it; empty where nothing was written yet."""
         schema = spark_schema(TABLES[table].schema)
         directories = self._directories(table)
+        if parts is not None:
+            directories = [each for each in directories if os.path.basename(each) in parts]
         if not directories:
             return spark.createDataFrame([], schema)
         return spark.read.schema(schema).parquet(*directories)
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def write(self, table: str, frame: "DataFrame") -> int:
-        """Write one part of a table; it counts after `commit`. Returns its number of rows."""
+    @property
+    def has_written(self) -> bool:
+        """Whether anything was written since the last commit."""
+        return bool(self._written)
+
+    def write(self, table: str, frame: "DataFrame", *, replace: bool = False) -> dict[str, int]:
+        """Write one part of a table; it counts after `commit`.
+
+        Args:
+            table: which.
+            frame: its rows; columns that the table does not have are left out.
+            replace: whether the part takes the place of all others in a table that grows, too.
+
+        Returns:
+            `rows` and `bytes` of the part.
+        """
         schema = TABLES[table].schema
         name = self._part_name()
         hidden = os.path.join(self.path, table, f".{name}")
@@ -152,33 +204,47 @@ class Store:
         os.rename(hidden, directory)
         part = _measured(directory)
         self._written[table] = {name: part}
-        rows: int = part["rows"]
-        return rows
+        if TABLES[table].grows and not replace:
+            self._added.add(table)
+        return part
 
-    def commit(self, positions: Mapping[str, Mapping[int, int]], report: Mapping[str, Any]) -> None:
+    def commit(
+        self,
+        positions: Positions,
+        report: Mapping[str, Any],
+        about: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
         """Let everything written since the last commit count, all at once.
 
         Args:
-            positions: by input and log partition the next log offset to read.
+            positions: how far each input has been read now; others stay where they are.
             report: about the run, for the manifest.
+            about: by input what to remember of it.
         """
         manifest = json.loads(json.dumps(self._manifest))
         replaced: list[str] = []
         for table, part in self._written.items():
             before = manifest["tables"].get(table, {})
-            if TABLES[table].level == BRONZE:
+            if table in self._added:
                 part = {**before, **part}
             else:
                 replaced += [os.path.join(self.path, table, name) for name in before]
             manifest["tables"][table] = part
-        for source, offsets in positions.items():
-            known = manifest["inputs"].setdefault(source, {})
-            known.update({str(partition): offset for partition, offset in offsets.items()})
+        for source, topics in positions.items():
+            known = manifest["inputs"].setdefault(source, {"about": {}, "next_offsets": {}})
+            for topic, offsets in topics.items():
+                known["next_offsets"].setdefault(topic, {}).update(
+                    {str(partition): offset for partition, offset in offsets.items()}
+                )
+        for source, told in (about or {}).items():
+            known = manifest["inputs"].setdefault(source, {"about": {}, "next_offsets": {}})
+            known["about"] = dict(told)
         manifest["runs"] = [*manifest["runs"], dict(report)][-_REMEMBERED_RUNS:]
         manifest["next_run"] += 1
         _replace(os.path.join(self.path, MANIFEST), json.dumps(manifest, indent=1) + "\n")
         self._manifest = manifest
         self._written = {}
+        self._added = set()
         for directory in replaced:
             shutil.rmtree(directory, ignore_errors=True)
 
@@ -193,7 +259,7 @@ class Store:
         names = list(self._parts(table))
         if table in self._written:
             new = list(self._written[table])
-            names = names + new if TABLES[table].level == BRONZE else new
+            names = names + new if table in self._added else new
         return [os.path.join(self.path, table, name) for name in names]
 
     def _part_name(self) -> str:
@@ -246,7 +312,7 @@ def _read_manifest(path: str) -> dict[str, Any] | None:
 
 def _check_empty(path: str) -> None:
     """Refuse a directory with others' files: tables would be written, and removed, among them."""
-    others = [name for name in os.listdir(path) if name != _LOCK]
+    others = [name for name in os.listdir(path) if name not in (_LOCK, MANIFEST + _NEW)]
     if others:
         raise StoreError(
             f"{path} holds other files ({', '.join(sorted(others)[:3])}) and no {MANIFEST}: give a"
@@ -255,7 +321,7 @@ def _check_empty(path: str) -> None:
 
 
 def _replace(path: str, text: str) -> None:
-    new = path + ".tmp"
+    new = path + _NEW
     with open(new, "w", encoding="utf-8") as file:
         file.write(text)
         file.flush()

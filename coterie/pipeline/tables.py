@@ -23,18 +23,29 @@ class Table(NamedTuple):
         level: bronze, silver or gold.
         about: what a row is.
         schema: its columns.
+        grows: whether a run adds a part to it; else it is worked out anew and replaced.
     """
 
     name: str
     level: str
     about: str
     schema: pa.Schema
+    grows: bool = False
 
 
 def _with_input(schema: pa.Schema) -> pa.Schema:
     """A view's columns, and which input a row came from."""
     return pa.schema([pa.field("input", pa.string()), *schema])
 
+
+_LOG_ENDS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("at_ts", TIMESTAMP),
+        ("log_end_offset", pa.int64()),
+    ]
+)
 
 _GROUP_EVENTS = pa.schema(
     [
@@ -196,14 +207,49 @@ _GENERATIONS = pa.schema(
 
 _ALL = (
     Table(
-        "log_records", BRONZE, "a record of __consumer_offsets, as it is", _with_input(schemas.RAW)
+        "log_records",
+        BRONZE,
+        "a record of __consumer_offsets, as it is",
+        _with_input(schemas.RAW),
+        grows=True,
     ),
-    Table("journal_records", BRONZE, "a record of the journal, as it is", _with_input(schemas.RAW)),
-    Table("quarantine", BRONZE, "bytes that are no records", _with_input(schemas.QUARANTINE)),
-    Table("offset_commits", SILVER, "a committed offset, or its deletion", schemas.COMMITS),
+    Table(
+        "journal_records",
+        BRONZE,
+        "a record of the journal, as it is",
+        _with_input(schemas.RAW),
+        grows=True,
+    ),
+    Table(
+        "quarantine",
+        BRONZE,
+        "bytes that are no records",
+        _with_input(schemas.QUARANTINE),
+        grows=True,
+    ),
+    Table("log_ends", BRONZE, "where a partition ended at a time", _LOG_ENDS, grows=True),
+    Table(
+        "offset_commits",
+        SILVER,
+        "a committed offset, or its deletion",
+        schemas.COMMITS,
+        grows=True,
+    ),
     Table("group_generations", SILVER, "a classic group as it was logged", _GENERATIONS),
-    Table("group_events", SILVER, "what happened to a group, by the journal", _GROUP_EVENTS),
-    Table("consumer_epochs", SILVER, "a record of a KIP-848 group", schemas.CONSUMER_EPOCHS),
+    Table(
+        "group_events",
+        SILVER,
+        "what happened to a group, by the journal",
+        _GROUP_EVENTS,
+        grows=True,
+    ),
+    Table(
+        "consumer_epochs",
+        SILVER,
+        "a record of a KIP-848 group",
+        schemas.CONSUMER_EPOCHS,
+        grows=True,
+    ),
     Table("ownership", SILVER, "a partition in one member's hands", _OWNERSHIP),
     Table("rebalances", GOLD, "a logical rebalance: why, whose doing, its cost", _REBALANCES),
     Table("partition_moves", GOLD, "a partition that changed hands", _PARTITION_MOVES),

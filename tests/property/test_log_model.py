@@ -11,10 +11,12 @@ from protocol.records import (
     encode_records,
     iterate_batches,
 )
+from storage.errors import CorruptLog
 from storage.index import TimeIndex
 from storage.log import Log, LogConfig
 from storage.memory_filesystem import MemoryFileSystem
 from storage.open_files import OpenFiles
+from storage.torn_tail import TailTrust
 
 DIRECTORY = "/data"
 
@@ -53,11 +55,16 @@ class ModelledLog:
         self.start = 0
         self.open()
 
-    def open(self) -> None:
+    def open(self, trust: TailTrust = TailTrust.POWER_LOST) -> None:
         # Two open files: every use after another one opens anew.
         files = OpenFiles(self.filesystem, limit=2)
         self.log = Log.open(
-            self.filesystem, DIRECTORY, self.config, files=files, log_start_offset=self.start
+            self.filesystem,
+            DIRECTORY,
+            self.config,
+            files=files,
+            log_start_offset=self.start,
+            trust=trust,
         )
 
     @property
@@ -135,6 +142,14 @@ class ModelledLog:
             if batch[-1].offset < segment.base_offset or batch[-1].offset in whole
         ]
         file.truncate(left)
+        end = max(whole) + 1 if whole else segment.base_offset
+        if end < self.start:
+            # What deletion had already been told of is gone too: only where nothing was ever synced
+            # can a loss of power explain that, and then the log begins anew where it was to begin.
+            with pytest.raises(CorruptLog, match="is to begin at"):
+                self.open()
+            self.open(TailTrust.POWER_LOST_UNSYNCED)
+            return
         self.open()
 
     def step(self, verb: str, *arguments: object) -> None:

@@ -1,6 +1,9 @@
-"""Lag and commits over time, summed up over the partitions of a group, as two small line charts."""
+"""Lag and progress over time, summed up over the partitions of a group, as two small line charts.
 
-from collections.abc import Callable, Sequence
+Long times are drawn in steps of several minutes: the mean progress and the highest lag of each.
+"""
+
+from collections.abc import Sequence
 
 from coterie.pipeline.report.content import GroupContent, Row
 from coterie.pipeline.report.svg import Scale, clock, line, path, svg, text, ticks_ms
@@ -8,35 +11,60 @@ from coterie.pipeline.report.svg import Scale, clock, line, path, svg, text, tic
 _WIDTH, _HEIGHT = 530, 150
 _LEFT, _TOP, _BOTTOM = 62, 24, 24
 _MINUTE_MS = 60_000
+# A step is at least so many pixels wide.
+_STEP_PIXELS = 2
 
-# By minute: the value, or None where it is not known.
+# By step: the value, or None where it is not known.
 Series = dict[int, float | None]
 
 
-def commits_chart(group: GroupContent, span_ms: tuple[int, int]) -> str:
-    """Messages a second that the group moved on by."""
-    series = _summed(group.tables["commit_velocity_1m"], lambda row: row["advance"] / 60)
-    return _chart("Progress, messages/s", series, span_ms, missing_is_zero=True)
+def progress_chart(group: GroupContent, span_ms: tuple[int, int]) -> str:
+    """Messages a second that the group moved on by; a minute without commits is none."""
+    step_ms = _step_ms(span_ms)
+    values = _by_step(group.tables["progress"], "advance", step_ms)
+    minutes = step_ms / _MINUTE_MS
+    series: Series = {at: sum(found) / 60 / minutes for at, (found, _) in values.items()}
+    for at in range(_floor(span_ms[0], step_ms), span_ms[1], step_ms) if series else ():
+        series.setdefault(at, 0.0)
+    return _chart("Progress, messages/s", series, span_ms, step_ms)
 
 
 def lag_chart(group: GroupContent, span_ms: tuple[int, int]) -> str:
     """Messages between the group and the ends of its partitions; unknown is a gap, never zero."""
-    series = _summed(group.tables["lag_1m"], lambda row: row["lag"])
-    return _chart("Lag, messages", series, span_ms, missing_is_zero=False)
+    step_ms = _step_ms(span_ms)
+    values = _by_step(group.tables["lag"], "lag", step_ms)
+    series: Series = {
+        at: None if unknown or not found else max(found) for at, (found, unknown) in values.items()
+    }
+    return _chart("Lag, messages", series, span_ms, step_ms)
 
 
-def _summed(rows: Sequence[Row], value: Callable[[Row], float | None]) -> Series:
-    """The sum by minute; one unknown partition makes the sum unknown."""
-    sums: Series = {}
+def _step_ms(span_ms: tuple[int, int]) -> int:
+    pixels = (_WIDTH - _LEFT) / _STEP_PIXELS
+    minutes = -(-(span_ms[1] - span_ms[0]) // int(pixels * _MINUTE_MS))
+    return max(1, minutes) * _MINUTE_MS
+
+
+def _floor(at_ms: int, step_ms: int) -> int:
+    return at_ms // step_ms * step_ms
+
+
+def _by_step(rows: Sequence[Row], column: str, step_ms: int) -> dict[int, tuple[list[float], int]]:
+    """By step: the values that are known, and how many are not."""
+    found: dict[int, tuple[list[float], int]] = {}
     for row in rows:
-        minute = row["window_start_ts"]
-        found = value(row)
-        before = sums.get(minute, 0)
-        sums[minute] = None if found is None or before is None else before + found
-    return sums
+        at = _floor(row["window_start_ts"], step_ms)
+        values, unknown = found.get(at, ([], 0))
+        value = row[column]
+        if value is None:
+            unknown += 1
+        else:
+            values.append(value)
+        found[at] = values, unknown
+    return found
 
 
-def _chart(title: str, series: Series, span_ms: tuple[int, int], *, missing_is_zero: bool) -> str:
+def _chart(title: str, series: Series, span_ms: tuple[int, int], step_ms: int) -> str:
     known = [value for value in series.values() if value is not None]
     parts = [text(0, 12, title, css="chart-title")]
     if not known:
@@ -53,17 +81,20 @@ def _chart(title: str, series: Series, span_ms: tuple[int, int], *, missing_is_z
         parts.append(text(x.at(at_ms), _HEIGHT - 6, words, css="tick", anchor="middle"))
     points: list[tuple[float, float] | None] = []
     before: int | None = None
-    for minute in sorted(series):
-        value = series[minute]
-        if before is not None and minute - before > _MINUTE_MS:
-            # Minutes without commits: nothing was read, or nothing is known.
-            zero = y.at(0)
-            gap = [(x.at(before + _MINUTE_MS), zero), (x.at(minute - _MINUTE_MS), zero)]
-            points += gap if missing_is_zero else [None]
-        points.append(None if value is None else (x.at(minute), y.at(value)))
-        before = minute
+    for at in sorted(series):
+        value = series[at]
+        if before is not None and at - before > step_ms:
+            points.append(None)
+        if value is None:
+            points.append(None)
+        else:
+            # A level line over the step: one that stands alone is seen too.
+            points += [(x.at(at), y.at(value)), (x.at(at + step_ms), y.at(value))]
+        before = at
     parts.append(path(points, css="curve"))
-    return svg(_WIDTH, _HEIGHT, parts, label=title)
+    last = next(value for at in sorted(series, reverse=True) if (value := series[at]) is not None)
+    label = f"{title}: from {_short(min(known))} to {_short(max(known))}, {_short(last)} at the end"
+    return svg(_WIDTH, _HEIGHT, parts, label=label)
 
 
 def _short(value: float) -> str:

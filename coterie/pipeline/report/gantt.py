@@ -1,10 +1,12 @@
 """Who had which partition when: a lane for each partition, a bar for each owner, a mark for each
 rebalance with its cause.
 
-Where a lane is empty the partition had no owner: that is what a rebalance costs.
+Where a lane is empty the partition had no owner: that is what a rebalance costs. Over days such
+gaps are thinner than a pixel, so the costliest rebalance is drawn once more by itself.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from coterie.pipeline.report.content import GroupContent, Row
 from coterie.pipeline.report.svg import (
@@ -19,19 +21,28 @@ from coterie.pipeline.report.svg import (
     text,
     ticks_ms,
 )
+from coterie.pipeline.report.words import counted, cut
 
 # More lanes than that are no picture any more; the page says how many are left out.
 MAX_LANES = 64
-# Bars of one page: a browser draws some ten thousand without delay.
-MAX_BARS = 6_000
 _WIDTH = 1080
-_LEFT = 190
+# Room for the names of the lanes: as much as they need, within these.
+_LEAST_LEFT, _MOST_LEFT, _LETTER_WIDTH = 44, 190, 6.4
 _LANE = 16
 _BAR = 11
 _TOP = 34
 _BOTTOM = 26
 _LEAST_BAR = 0.6
+# A gap that is thinner can't be seen: what is left and right of it is drawn as one bar.
+_LEAST_GAP = 0.7
 _LABEL_LETTERS = 28
+# From so many on marks are drawn thin: they would hide the bars.
+_MANY_MARKS = 60
+# What is drawn before and after a rebalance by itself, as a part of its duration.
+_AROUND = 0.2
+_AROUND_MS = 50
+
+Span = tuple[int, int]
 
 
 def member_colours(rows: Sequence[Row]) -> dict[str, str]:
@@ -40,26 +51,90 @@ def member_colours(rows: Sequence[Row]) -> dict[str, str]:
     return {key: COLOURS[number % len(COLOURS)] for number, key in enumerate(keys)}
 
 
-def gantt(group: GroupContent, span_ms: tuple[int, int]) -> str:
+def gantt(group: GroupContent, span_ms: Span) -> str:
     """The drawing, and a sentence about what it leaves out."""
     rows = group.tables["ownership"]
     lanes = sorted({(row["topic"], row["partition"]) for row in rows})
-    shown = {lane: number for number, lane in enumerate(lanes[:MAX_LANES])}
-    colours = member_colours(rows)
-    height = _TOP + len(shown) * _LANE + _BOTTOM
-    scale = Scale(*span_ms, _LEFT, _WIDTH - 10)
-    parts = [*_axis(scale, height), *_labels(shown)]
-    bars = [row for row in rows if (row["topic"], row["partition"]) in shown]
-    parts += [_bar(row, shown, scale, colours, span_ms[1]) for row in bars[-MAX_BARS:]]
-    parts += [_mark(row, scale, height) for row in group.rebalances]
-    drawing = svg(_WIDTH, height, parts, label=f"Ownership of partitions in {group.group_id}")
-    left_out = []
-    if len(lanes) > len(shown):
-        left_out.append(f"{len(lanes) - len(shown)} more partitions are not drawn.")
-    if len(bars) > MAX_BARS:
-        left_out.append(f"The oldest {len(bars) - MAX_BARS} bars are not drawn.")
-    note = f'<p class="note">{" ".join(left_out)}</p>' if left_out else ""
-    return f'<div class="wide">{drawing}</div>{note}'
+    shown = set(lanes[:MAX_LANES])
+    drawn = [row for row in rows if (row["topic"], row["partition"]) in shown]
+    drawing = _drawing(group, span_ms, lanes[:MAX_LANES], drawn)
+    if len(lanes) <= MAX_LANES:
+        return drawing
+    left_out = counted(len(lanes) - MAX_LANES, "more partition")
+    return f'{drawing}<p class="note">{left_out} not drawn.</p>'
+
+
+def costliest(group: GroupContent) -> Row | None:
+    """The rebalance that left partitions without an owner for longest, where that is known."""
+    known = [
+        row
+        for row in group.rebalances
+        if row["unowned_partition_ms"] and row["started_ts"] and row["completed_ts"]
+    ]
+    return max(known, key=lambda row: row["unowned_partition_ms"], default=None)
+
+
+def close_up(group: GroupContent, rebalance: Row) -> str:
+    """One rebalance by itself: who gave up what when, and who got it.
+
+    Args:
+        group: whose.
+        rebalance: one of its rows with a beginning and an end.
+    """
+    begin, end = rebalance["started_ts"], rebalance["completed_ts"]
+    around = round((end - begin) * _AROUND) + _AROUND_MS
+    span = (begin - around, end + around)
+    bars = [
+        row
+        for row in group.tables["ownership"]
+        if row["from_ts"] <= span[1] and (row["to_ts"] is None or row["to_ts"] >= span[0])
+    ]
+    lanes = sorted({(row["topic"], row["partition"]) for row in bars})[:MAX_LANES]
+    shown = [row for row in bars if (row["topic"], row["partition"]) in set(lanes)]
+    return _drawing(group, span, lanes, shown, shaded=(begin, end))
+
+
+def _drawing(
+    group: GroupContent,
+    span_ms: Span,
+    lanes: Sequence[tuple[str, int]],
+    rows: Sequence[Row],
+    shaded: Span | None = None,
+) -> str:
+    # By all rows, so that a member has one colour in all drawings.
+    colours = member_colours(group.tables["ownership"])
+    height = _TOP + len(lanes) * _LANE + _BOTTOM
+    names = [cut(f"{topic}-{partition}", _LABEL_LETTERS) for topic, partition in lanes]
+    left = max(_LEAST_LEFT, *(round(len(name) * _LETTER_WIDTH) + 14 for name in names), 0)
+    left = min(left, _MOST_LEFT)
+    scale = Scale(*span_ms, left, _WIDTH - 10)
+    parts = []
+    if shaded is not None:
+        x, width = scale.at(shaded[0]), scale.at(shaded[1]) - scale.at(shaded[0])
+        parts.append(rect(x, _TOP - 6, width, height - _BOTTOM - _TOP + 6, css="shade"))
+    parts += [*_axis(scale, height), *_labels(names, left)]
+    rows_of: dict[tuple[str, int], list[Row]] = {lane: [] for lane in lanes}
+    for row in rows:
+        rows_of[row["topic"], row["partition"]].append(row)
+    for number, (lane, name) in enumerate(zip(lanes, names, strict=True)):
+        parts += [
+            _bar(name, number, bar, scale, colours[bar.member_key])
+            for bar in _bars(rows_of[lane], scale)
+        ]
+    marked = [row for row in group.rebalances if span_ms[0] <= _began(row) <= span_ms[1]]
+    css = "mark many" if len(marked) > _MANY_MARKS else "mark"
+    parts += [_mark(row, scale, height, css) for row in marked]
+    label = (
+        f"Ownership of {counted(len(lanes), 'partition')} of {cut(group.group_id)} from"
+        f" {moment(span_ms[0])} to {moment(span_ms[1])}, {counted(len(marked), 'rebalance')}"
+    )
+    drawing = svg(_WIDTH, height, parts, label=label)
+    return f'<div class="wide" role="region" tabindex="0" aria-label="Drawing">{drawing}</div>'
+
+
+def _began(row: Row) -> int:
+    at_ms: int = row["started_ts"] if row["started_ts"] is not None else row["completed_ts"]
+    return at_ms
 
 
 def _axis(scale: Scale, height: float) -> list[str]:
@@ -72,45 +147,72 @@ def _axis(scale: Scale, height: float) -> list[str]:
     return parts
 
 
-def _labels(shown: dict[tuple[str, int], int]) -> list[str]:
-    parts = []
-    for (topic, partition), number in shown.items():
-        name = f"{topic}-{partition}"
-        if len(name) > _LABEL_LETTERS:
-            name = "…" + name[-_LABEL_LETTERS:]
-        y = _TOP + number * _LANE + _BAR
-        parts.append(text(_LEFT - 8, y - 1, name, css="lane", anchor="end"))
-    return parts
+def _labels(names: Sequence[str], left: float) -> list[str]:
+    return [
+        text(left - 8, _TOP + number * _LANE + _BAR - 1, each, css="lane", anchor="end")
+        for number, each in enumerate(names)
+    ]
 
 
-def _bar(
-    row: Row,
-    shown: dict[tuple[str, int], int],
-    scale: Scale,
-    colours: dict[str, str],
-    end_ms: int,
-) -> str:
-    until_ms = end_ms if row["to_ts"] is None else row["to_ts"]
-    start, end = scale.at(row["from_ts"]), scale.at(until_ms)
-    y = _TOP + shown[row["topic"], row["partition"]] * _LANE
-    held = duration(until_ms - row["from_ts"])
-    still = "" if row["to_ts"] is not None else ", and still does"
-    title = (
-        f"{row['topic']}-{row['partition']}: {row['member_key']} held it {held} from"
-        f" {moment(row['from_ts'])}, generation {row['generation']}{still}"
-    )
+class _Bar(NamedTuple):
+    """A lane in one member's hands, over gaps that can't be seen."""
+
+    member_key: str
+    from_ms: int
+    to_ms: int
+    is_open: bool
+    first_generation: int
+    last_generation: int
+
+
+def _bars(rows: Sequence[Row], scale: Scale) -> list[_Bar]:
+    """The bars of one lane, from its rows in order of time."""
+    gap_ms = _LEAST_GAP * (scale.high - scale.low) / (scale.end - scale.start)
+    bars: list[_Bar] = []
+    for row in rows:
+        to_ms = row["to_ts"]
+        bar = _Bar(
+            row["member_key"],
+            row["from_ts"],
+            round(scale.high) if to_ms is None else to_ms,
+            to_ms is None,
+            row["generation"],
+            row["generation"],
+        )
+        before = bars[-1] if bars else None
+        if (
+            before is not None
+            and before.member_key == bar.member_key
+            and bar.from_ms - before.to_ms < gap_ms
+        ):
+            bars[-1] = bar._replace(
+                from_ms=before.from_ms, first_generation=before.first_generation
+            )
+        else:
+            bars.append(bar)
+    return bars
+
+
+def _bar(lane: str, number: int, bar: _Bar, scale: Scale, fill: str) -> str:
+    start, end = scale.at(bar.from_ms), scale.at(bar.to_ms)
+    held = "holds it" if bar.is_open else f"held it {duration(bar.to_ms - bar.from_ms)}"
+    generations = f"generation {bar.first_generation}"
+    if bar.last_generation != bar.first_generation:
+        generations = f"generations {bar.first_generation} to {bar.last_generation}"
+    title = f"{lane}: {cut(bar.member_key)} {held} since {moment(bar.from_ms)}, {generations}"
     width = max(end - start, _LEAST_BAR)
-    return rect(start, y, width, _BAR, css="bar", title=title, fill=colours[row["member_key"]])
+    return rect(start, _TOP + number * _LANE, width, _BAR, css="bar", title=title, fill=fill)
 
 
-def _mark(row: Row, scale: Scale, height: float) -> str:
-    at_ms = row["started_ts"] if row["started_ts"] is not None else row["completed_ts"]
+def _mark(row: Row, scale: Scale, height: float, css: str) -> str:
+    at_ms = _began(row)
     x = scale.at(at_ms)
-    css = "mark" if row["evidence"] == "journal" else "mark guessed"
-    by = f" by {row['trigger_member_key']}" if row["trigger_member_key"] else ""
-    reason = f" ({row['trigger_reason']})" if row["trigger_reason"] else ""
+    if row["evidence"] != "journal":
+        css += " guessed"
+    by = f" by {cut(row['trigger_member_key'])}" if row["trigger_member_key"] else ""
+    reason = f" ({cut(row['trigger_reason'])})" if row["trigger_reason"] else ""
     title = (
-        f"Generation {row['to_generation']}: {row['trigger']}{by}{reason}, {moment(at_ms)}."
+        f"Generation {row['to_generation']}: {cut(row['trigger'])}{by}{reason}, {moment(at_ms)}."
         f" Took {duration(row['duration_ms'])}, without owner"
         f" {duration(row['unowned_partition_ms'])} in all, moved {row['moved']}."
     )

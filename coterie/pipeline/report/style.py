@@ -11,11 +11,12 @@ body { margin: 0 auto; padding: 24px 28px 80px; max-width: 1180px; background: v
 h1 { font-size: 24px; margin: 0 0 2px } h2 { font-size: 18px; margin: 36px 0 8px }
 h3 { font-size: 14px; margin: 22px 0 6px }
 a { color: var(--link) } .note { color: var(--soft); margin: 4px 0 }
-.figures { display: flex; flex-wrap: wrap; gap: 10px; margin: 16px 0 }
+.figures { display: flex; flex-wrap: wrap; gap: 10px; margin: 16px 0 } dd { margin: 0 }
 .figure { background: var(--panel); border: 1px solid var(--line); border-radius: 8px;
   padding: 8px 14px; min-width: 128px }
-.figure b { display: block; font-size: 20px; font-variant-numeric: tabular-nums }
-.figure span { color: var(--soft); font-size: 12px }
+.figure { display: flex; flex-direction: column }
+.figure dd { font-size: 20px; font-weight: 700; font-variant-numeric: tabular-nums }
+.figure dt { color: var(--soft); font-size: 12px; order: 1 }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums }
 th { text-align: left; color: var(--soft); font-weight: 600; font-size: 12px;
   border-bottom: 1px solid var(--line); padding: 4px 10px 4px 0 }
@@ -23,6 +24,12 @@ td { border-bottom: 1px solid var(--line); padding: 4px 10px 4px 0; vertical-ali
 td.n, th.n { text-align: right; white-space: nowrap }
 .scroll { overflow-x: auto; max-height: 420px; overflow-y: auto }
 .scroll th { position: sticky; top: 0; background: var(--back) }
+caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%) }
+:focus-visible { outline: 2px solid var(--link); outline-offset: 2px }
+.long { display: block; overflow-wrap: anywhere; min-width: 260px }
+@media (max-width: 720px) { body { padding: 14px 12px 60px } td, th { white-space: nowrap }
+  td .long { white-space: normal } input[type=search] { width: 100% } }
+@media print { .scroll { max-height: none } input { display: none } }
 .critical { color: var(--alarm); font-weight: 600 } .warning { color: var(--warn) }
 .wide { overflow-x: auto } .charts { display: flex; flex-wrap: wrap; gap: 16px }
 .key { display: inline-block; margin-right: 14px } .key i { display: inline-block; width: 10px;
@@ -35,7 +42,9 @@ svg .tick, svg .chart-title { fill: var(--soft) } svg .lane { font-size: 10.5px 
 svg .grid { stroke: var(--line); stroke-width: 1 }
 svg .bar { rx: 2px } svg .bar:hover { opacity: .7 }
 svg .mark { stroke: var(--alarm); stroke-width: 1.5; opacity: .75 }
-svg .mark:hover { stroke-width: 4 }
+svg .many { stroke-width: 1; opacity: .45 }
+svg .mark:hover { stroke-width: 4; opacity: 1 }
+svg .shade { fill: var(--alarm); opacity: .1 }
 svg .guessed { stroke-dasharray: 4 3 }
 svg .curve { fill: none; stroke: var(--link); stroke-width: 1.6 }
 """

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 
+from coterie.pipeline.report.words import UNKNOWN, printable
+
 # Told apart by people with the common kinds of colour blindness too (after Okabe and Ito), on light
 # and on dark ground.
 COLOURS = (
@@ -53,7 +55,7 @@ def rect(
         f'<rect class="{css}" x="{number(x)}" y="{number(y)}" width="{number(width)}"'
         f' height="{number(height)}"{colour}'
     )
-    return f"{shape}><title>{escape(title)}</title></rect>" if title else f"{shape}/>"
+    return f"{shape}><title>{_words(title)}</title></rect>" if title else f"{shape}/>"
 
 
 def line(x1: float, y1: float, x2: float, y2: float, *, css: str, title: str = "") -> str:
@@ -62,14 +64,14 @@ def line(x1: float, y1: float, x2: float, y2: float, *, css: str, title: str = "
         f'<line class="{css}" x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}"'
         f' y2="{number(y2)}"'
     )
-    return f"{shape}><title>{escape(title)}</title></line>" if title else f"{shape}/>"
+    return f"{shape}><title>{_words(title)}</title></line>" if title else f"{shape}/>"
 
 
 def text(x: float, y: float, words: str, *, css: str, anchor: str = "start") -> str:
     """Words at a place."""
     return (
         f'<text class="{css}" x="{number(x)}" y="{number(y)}" text-anchor="{anchor}">'
-        f"{escape(words)}</text>"
+        f"{_words(words)}</text>"
     )
 
 
@@ -90,9 +92,13 @@ def svg(width: float, height: float, parts: Sequence[str], *, label: str) -> str
     """A drawing; `label` tells those who can't see it what it shows."""
     return (
         f'<svg viewBox="0 0 {number(width)} {number(height)}" width="{number(width)}"'
-        f' height="{number(height)}" role="img" aria-label="{escape(label, quote=True)}">'
+        f' height="{number(height)}" role="img" aria-label="{_words(label)}">'
         f"{''.join(parts)}</svg>"
     )
+
+
+def _words(text: str) -> str:
+    return escape(printable(text), quote=True)
 
 
 def ticks_ms(low_ms: float, high_ms: float, most: int) -> list[int]:
@@ -120,7 +126,7 @@ def clock(at_ms: float, span_ms: float) -> str:
 def moment(at_ms: float | None) -> str:
     """A moment in full, UTC."""
     if at_ms is None:
-        return "not known"
+        return UNKNOWN
     found = datetime.fromtimestamp(at_ms / 1000, UTC)
     return f"{found:%Y-%m-%d %H:%M:%S}.{found.microsecond // 1000:03d}"
 
@@ -128,7 +134,7 @@ def moment(at_ms: float | None) -> str:
 def duration(ms: float | None) -> str:
     """A duration for people: 340 ms, 12.4 s, 3 min 05 s, 2 h 10 min."""
     if ms is None:
-        return "not known"
+        return UNKNOWN
     if ms < _SECOND_MS:
         return f"{ms:.0f} ms"
     seconds = ms / 1000

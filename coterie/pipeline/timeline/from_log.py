@@ -64,6 +64,9 @@ class _LogTimeline:
             self.current = None
         elif self.current is not None and generation.generation == self.current.generation:
             self._rewritten(self.current, generation)
+        elif self.current is None and generation.generation == 0 and not generation.members:
+            # A coordinator logs a new group before anybody is in it (Kafka 4): no rebalance yet.
+            return
         else:
             self._completed(self.current, generation)
 

@@ -38,6 +38,16 @@ def test_what_changed_tells_why(
     assert rebalance.evidence is evidence
 
 
+def test_a_group_that_was_only_made_has_had_no_rebalance() -> None:
+    made, first = logged(0, 90), logged(1, 100, one="a-0")
+    found = log_history("g", [made, first])
+    assert [each.to_generation for each in found.rebalances] == [1]
+    assert found.rebalances[0].from_generation is None
+    # Deleted and made again; what an empty group with a number tells is a rebalance.
+    again = log_history("g", [made, first, None, made, logged(2, 200)])
+    assert [each.to_generation for each in again.rebalances] == [1, 2]
+
+
 def test_numbers_that_were_never_completed_are_skipped() -> None:
     found = log_history("g", [logged(10, 100, one="a-0"), logged(12, 200, one="a-0", two="")])
     assert found.rebalances[-1].skipped_generations == 1

@@ -140,19 +140,20 @@ def goals_table(table: Table, baseline: str, brokers: list[str]) -> RichTable:
             ours = results[baseline].values(metric.key) if baseline in results else []
             made.add_row(
                 f"{scenario.key}, {row.title}: {_flat(metric.title)}",
-                f"≤ {goal:g}",
+                f"{'≥' if metric.more_is_better else '≤'} {goal:g}",
                 f"{median(ours):,.{metric.decimals}f}" if ours else "n/a",
-                _verdict(ours, goal),
+                _verdict(ours, goal, metric),
                 *(_beside(results, name, baseline, metric) for name in others),
             )
     return made
 
 
-def _verdict(ours: list[float], goal: float) -> Text:
+def _verdict(ours: list[float], goal: float, metric: Metric) -> Text:
     if not ours:
         return Text("-", "dim")
     value = median(ours)
-    return Text("yes", "green") if value <= goal else Text(f"x {value / goal:.2f}", "red")
+    reached = value >= goal if metric.more_is_better else value <= goal
+    return Text("yes", "green") if reached else Text(f"x {value / goal:.2f}", "red")
 
 
 def _beside(results: dict[str, Results], name: str, baseline: str, metric: Metric) -> Text:

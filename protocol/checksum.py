@@ -21,3 +21,9 @@ def _bind_then_compute(data: Buffer) -> int:
 
 
 crc32c: Callable[[Buffer], int] = _bind_then_compute
+
+
+def bound() -> Callable[[Buffer], int]:
+    """The compiled function itself, for a caller who keeps it: it is loaded if it is not yet."""
+    crc32c(b"")
+    return crc32c

@@ -70,10 +70,7 @@ def scan(
     wanted = CHUNK_BYTES
     # The epoch that batches below an offset must have, as its four bytes.
     epoch, epoch_until = b"", _BEYOND_OFFSETS if epochs is None else 0
-    if position < end:
-        # The first checksum of a process binds the compiled function to the name.
-        checksum.crc32c(b"")
-    fields, crc32c = _FIELDS.unpack_from, checksum.crc32c
+    fields, crc32c = _FIELDS.unpack_from, checksum.bound() if position < end else checksum.crc32c
     while position < end:
         asked = min(wanted, end - position)
         buffer = _read(file, position, asked, end)

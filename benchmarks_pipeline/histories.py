@@ -1,0 +1,121 @@
+"""A log of groups that commit and rebalance: what the gold tables are measured on.
+
+Groups of four members and 100 partitions under `range`; every generation one member goes and
+another comes, evenly spread over the commits.
+"""
+
+import os
+import random
+
+from benchmarks_pipeline.logs import START_MS, TOPIC, SegmentWriter
+from coordinator.assignors import MemberSubscription, assign_range
+from coordinator.placement import partition_for
+from protocol.messages import consumer_protocol as consumer
+from protocol.messages.log_records import (
+    GroupMetadataKey,
+    GroupMetadataMember,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    encode_key,
+)
+
+GROUPS = 400
+MEMBERS = 4
+PARTITIONS = 100
+LOG_PARTITIONS = 8
+_SEGMENT_BYTES = 100 << 20
+# Records in a batch, on average, as a consumer of several partitions commits them.
+_BATCH_RECORDS = 13.5
+
+
+class _Group:
+    def __init__(self, number: int, writers: list[SegmentWriter]) -> None:
+        self.name = f"consumer-group-{number}"
+        self.topic = f"orders-{number % 20}"
+        self.writer = writers[partition_for(self.name, len(writers))]
+        self.keys = [
+            encode_key(OffsetCommitKey(group=self.name, topic=self.topic, partition=each))
+            for each in range(PARTITIONS)
+        ]
+        self.generation = 0
+        self.offset = 0
+
+    def rebalance(self, now_ms: int) -> None:
+        """The next generation, logged."""
+        self.generation += 1
+        ids = [f"{self.name}-member-{self.generation + each}" for each in range(MEMBERS)]
+        subscribed = [MemberSubscription(each, (self.topic,)) for each in ids]
+        given = assign_range({self.topic: PARTITIONS}, subscribed)
+        subscription = consumer.encode_subscription(
+            consumer.ConsumerProtocolSubscription(topics=[self.topic])
+        )
+        members = []
+        for each in ids:
+            mine = [partition.partition for partition in given[each]]
+            assigned = consumer.TopicPartition(topic=self.topic, partitions=mine)
+            assignment = consumer.ConsumerProtocolAssignment(assigned_partitions=[assigned])
+            members.append(
+                GroupMetadataMember(
+                    member_id=each,
+                    group_instance_id=None,
+                    client_id=each,
+                    client_host="/127.0.0.1",
+                    rebalance_timeout=60_000,
+                    session_timeout=10_000,
+                    subscription=subscription,
+                    assignment=consumer.encode_assignment(assignment),
+                )
+            )
+        value = GroupMetadataValue(
+            protocol_type="consumer",
+            generation=self.generation,
+            protocol="range",
+            leader=ids[0],
+            current_state_timestamp=now_ms,
+            members=members,
+        )
+        encoded = (3).to_bytes(2) + GroupMetadataValue.encoder(3)(value)
+        self.writer.append([(encode_key(GroupMetadataKey(group=self.name)), encoded)], now_ms)
+
+
+def write_histories(path: str, commits: int, generations: int, seed: int = 1) -> int:
+    """A data directory; returns its size in bytes."""
+    rng = random.Random(seed)
+    directories = [os.path.join(path, f"{TOPIC}-{number}") for number in range(LOG_PARTITIONS)]
+    writers = [SegmentWriter(directory, _SEGMENT_BYTES) for directory in directories]
+    groups = [_Group(number, writers) for number in range(GROUPS)]
+    topic_id = rng.randbytes(16)
+    encode = OffsetCommitValue.encoder(4)
+    written = rebalanced = 0
+    now_ms = START_MS
+    while written < commits:
+        while rebalanced < generations and rebalanced * commits <= written * generations:
+            groups[rebalanced % GROUPS].rebalance(now_ms)
+            rebalanced += 1
+        group = groups[rng.randrange(GROUPS)]
+        count = min(rng.randint(1, int(2 * _BATCH_RECORDS) - 1), commits - written)
+        now_ms += 2
+        group.offset += 5
+        value = (4).to_bytes(2) + encode(
+            OffsetCommitValue(
+                offset=group.offset,
+                leader_epoch=3,
+                metadata="",
+                commit_timestamp=now_ms,
+                topic_id=topic_id,
+            )
+        )
+        first = rng.randrange(PARTITIONS)
+        group.writer.append(
+            [(group.keys[(first + each) % PARTITIONS], value) for each in range(count)], now_ms
+        )
+        written += count
+    for writer in writers:
+        writer.close()
+    return sum(
+        entry.stat().st_size
+        for directory in directories
+        for entry in os.scandir(directory)
+        if entry.name.endswith(".log")
+    )

@@ -1,0 +1,75 @@
+"""Every table from a log, and another assignor over its history: seconds, in 1 GB of driver memory.
+
+python -m benchmarks_pipeline.tables [--commits N] [--generations N] [--keep DIR]
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+
+from benchmarks_pipeline.histories import write_histories
+from coterie.pipeline.jobs.replay import replay_groups
+from coterie.pipeline.jobs.run import BUILD, INGEST, Step, run
+from coterie.pipeline.session import start_session
+from coterie.pipeline.store import Store
+from coterie.pipeline.tables import GOLD, TABLES
+
+DRIVER_MEMORY = "1g"
+CORES = 2
+# Warms up Java, Python's workers and Spark's code: the first run of anything is twice as slow.
+_WARM_UP = (100_000, 400)
+
+
+def told(step: Step) -> None:
+    """One line for a table that was written."""
+    if step.seconds is not None:
+        print(
+            f"{step.stage:7} {step.table:20} {step.rows or 0:>11,} rows {step.seconds:8.2f} s"
+            f"   load {os.getloadavg()[0]:.1f}",
+            flush=True,
+        )
+
+
+def measure(root: str, commits: int, generations: int) -> None:
+    """Write the log, make the tables, replay it."""
+    small, large = os.path.join(root, "small"), os.path.join(root, "large")
+    write_histories(small, *_WARM_UP)
+    size_bytes = write_histories(large, commits, generations)
+    print(f"{commits:,} commits and {generations:,} generations, {size_bytes / 1e6:.0f} MB of log")
+    spark = start_session(
+        "bench", master=f"local[{CORES}]", settings={"spark.driver.memory": DRIVER_MEMORY}
+    )
+    run(spark, [small], os.path.join(root, "warm"))
+    output = os.path.join(root, "tables")
+    report = run(spark, [large], output, progress=told)
+    gold = sum(step.seconds or 0.0 for step in report.steps if TABLES[step.table].level == GOLD)
+    print(
+        f"bronze {report.stage_seconds(INGEST):.1f} s, silver and gold"
+        f" {report.stage_seconds(BUILD):.1f} s, of which gold {gold:.1f} s"
+    )
+    began = time.perf_counter()
+    played = replay_groups(spark, Store.reading(output), "cooperative-sticky")
+    print(f"replay of {played.num_rows} groups: {time.perf_counter() - began:.1f} s")
+    spark.stop()
+
+
+def main() -> int:
+    """Run it; the figures go to the standard output."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--commits", type=int, default=10_000_000)
+    parser.add_argument("--generations", type=int, default=10_000)
+    parser.add_argument("--keep", metavar="DIR", help="work there, and leave what was made")
+    arguments = parser.parse_args()
+    print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
+    if arguments.keep:
+        measure(arguments.keep, arguments.commits, arguments.generations)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="coterie-bench-") as root:
+        measure(root, arguments.commits, arguments.generations)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

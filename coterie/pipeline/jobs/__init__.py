@@ -1,0 +1,1 @@
+"""What the pipeline does from one end to the other: reading in, working out, following."""

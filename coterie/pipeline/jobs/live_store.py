@@ -1,0 +1,141 @@
+"""An output directory that grows while its tables are worked out.
+
+Two things go on at once in a directory that is followed: new records are appended, several times a
+second, and the other tables are built from a state that stands still. So an append is a commit of
+its own (files first, then the manifest, as everywhere), a build works on a copy of the manifest,
+and only the commits themselves take turns.
+
+Invariants: a part's number is given when it begins to count, so what a build has not seen has a
+higher number than what it writes; a merged part sorts before the parts that it was not made of, and
+the newest part of a table is never merged, because its number tells how far decoding has come.
+"""
+
+import copy
+import os
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from coterie.pipeline.store import Positions, Store, _measured
+
+# A table of so many parts is merged: a reader opens each of them, at about a millisecond.
+MAX_PARTS = 64
+
+
+class LiveStore(Store):
+    """The tables of an output directory that is followed; open it with `LiveStore.open`."""
+
+    def __init__(self, path: str, manifest: dict[str, Any]) -> None:
+        """See `Store`."""
+        super().__init__(path, manifest)
+        self._turn = threading.RLock()
+        # Following is one run, however often it commits.
+        self._earlier_runs = self.runs
+        self._told: dict[str, Any] = {}
+
+    def new_directory(self, table: str) -> str:
+        """Where to write Parquet files for `append`; it is not there yet."""
+        os.makedirs(os.path.join(self.path, table), exist_ok=True)
+        return os.path.join(self.path, table, f".part=new-{uuid.uuid4().hex}")
+
+    def write_rows(self, table: str, batches: Sequence[pa.RecordBatch]) -> str:
+        """Such a directory with some rows in it, written without Spark."""
+        directory = self.new_directory(table)
+        os.mkdir(directory)
+        pq.write_table(pa.Table.from_batches(batches), os.path.join(directory, "rows.parquet"))
+        return directory
+
+    def append(
+        self,
+        directories: Mapping[str, str],
+        positions: Positions,
+        report: Mapping[str, Any],
+        about: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Add a part to each of some tables, and let it count.
+
+        Args:
+            directories: by table one of `new_directory`, written by now.
+            positions: how far that brings each input.
+            report: about the run so far, for the manifest.
+            about: by input what to remember of it.
+        """
+        with self._turn:
+            for table, directory in directories.items():
+                self._place(table, directory, self._part_name())
+                self._added.add(table)
+            self._told = dict(report)
+            self._commit(positions, about)
+
+    def snapshot(self) -> "Building":
+        """The directory as it is now, to build the other tables from."""
+        with self._turn:
+            building = Building(self.path, copy.deepcopy(self._manifest), self)
+            # What is appended from now on has higher numbers than what is built.
+            self._manifest["next_run"] += 1
+        return building
+
+    def take_over(self, written: dict[str, dict[str, Any]], added: set[str]) -> None:
+        """Let what was built count."""
+        with self._turn:
+            self._written, self._added = written, added
+            self._commit({}, None)
+
+    def merge(self, spark: SparkSession, table: str) -> int:
+        """Make one part of all parts of a table but the newest; returns how many there were.
+
+        Nobody may be building meanwhile.
+        """
+        names = self.parts(table)[:-1]
+        if len(names) < MAX_PARTS:
+            return 0
+        hidden = self.new_directory(table)
+        rows = self.read(spark, table, names)
+        # One file for what is small; more would be as many again at the next merge.
+        rows.coalesce(1).write.parquet(hidden)
+        with self._turn:
+            first = names[0].split("-", 1)[0]
+            self._place(table, hidden, f"{first}-{self.next_run:06d}")
+            parts = self._manifest["tables"][table]
+            # The commit replaces what it knows of the table by what was written.
+            self._written[table].update(
+                {name: part for name, part in parts.items() if name not in names}
+            )
+            self._manifest["tables"][table] = {name: parts[name] for name in names}
+            self._commit({}, None)
+        return len(names)
+
+    def _place(self, table: str, hidden: str, name: str) -> None:
+        """Give a finished part its name."""
+        self._tidy(hidden)
+        directory = os.path.join(self.path, table, name)
+        os.rename(hidden, directory)
+        self._written[table] = {name: _measured(directory)}
+
+    def _commit(self, positions: Positions, about: Mapping[str, Mapping[str, Any]] | None) -> None:
+        self._manifest["runs"] = self._earlier_runs
+        super().commit(positions, self._told, about)
+
+
+class Building(Store):
+    """A state of a followed directory, with the tables that are built from it."""
+
+    def __init__(self, path: str, manifest: dict[str, Any], live: LiveStore) -> None:
+        """Use `LiveStore.snapshot`."""
+        super().__init__(path, manifest)
+        self._live = live
+
+    def commit(
+        self,
+        positions: Positions,  # noqa: ARG002 - a build reads nothing new
+        report: Mapping[str, Any],  # noqa: ARG002 - it belongs to the run that follows
+        about: Mapping[str, Mapping[str, Any]] | None = None,  # noqa: ARG002
+    ) -> None:
+        """Let what was built count in the directory as it is by now."""
+        self._live.take_over(self._written, self._added)
+        self._written, self._added = {}, set()

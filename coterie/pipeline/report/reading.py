@@ -1,0 +1,185 @@
+"""Reads the gold tables of an output directory with pyarrow: no Spark, no Java.
+
+Commits and lags of a minute are summed up here, and what a picture could not show is cut off, so
+that the time and the memory it takes depend on the rebalances and not on the commits.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from coterie.pipeline.report.content import Content, GroupContent, Row, content_of, group_content
+from coterie.pipeline.report.history import CompletedGeneration
+from coterie.pipeline.store import Store
+from coterie.pipeline.tables import TABLES
+
+# Of one group; a picture of more bars is a smear, and the newest are those one looks for.
+NEWEST_OWNERSHIP = 6_000
+_GENERATION_COMPLETED = "generation_completed"
+_FACT_COLUMNS = ("group_id", "fact", "generation", "at_ts", "detail")
+_GENERATION_COLUMNS = (
+    "group_id",
+    "generation",
+    "record_ts",
+    "is_rewrite",
+    "is_tombstone",
+    "members",
+)
+_MINUTE = ("group_id", "window_start_ts")
+_PARTITION = ("group_id", "topic", "partition")
+_KEEP_NULLS = pc.ScalarAggregateOptions(skip_nulls=False)
+
+
+def read_content(store: Store) -> Content:
+    """What the page shows.
+
+    Args:
+        store: the output directory of a run.
+    """
+    tables: dict[str, Iterable[Row]] = {
+        name: _rows(_table(store, name)) for name in ("rebalances", "member_sessions", "anomalies")
+    }
+    tables["ownership"] = _newest_ownership(_table(store, "ownership"))
+    tables["progress"] = _rows(_progress(_table(store, "commit_velocity_1m")))
+    lag = _table(store, "lag_1m")
+    tables["lag"] = _rows(_summed_lag(lag))
+    tables["partition_lag"] = _rows(_newest_lag(lag))
+    tables["partition_moves"] = _rows(_moves(_table(store, "partition_moves")))
+    health = _rows(_table(store, "log_health"))
+    return content_of(tables, _inputs(store), health, store.rows("quarantine"))
+
+
+def _inputs(store: Store) -> list[str]:
+    """What was read: where it was, and what it goes by if that is another thing."""
+    found = []
+    for source in store.inputs:
+        paths = [path for path in store.about(source).get("paths", ()) if path != source]
+        found.append(f"{', '.join(paths)} ({source})" if paths else source)
+    return found
+
+
+def read_group(store: Store, group_id: str) -> GroupContent:
+    """One group's rebalances, ownership and members.
+
+    Args:
+        store: the output directory of a run.
+        group_id: whose; no rows where it is not known.
+    """
+    names = ("rebalances", "ownership", "member_sessions", "anomalies")
+    return group_content(
+        group_id, {name: _rows(_table(store, name, group_id=group_id)) for name in names}
+    )
+
+
+def read_moves(store: Store, group_id: str) -> list[Row]:
+    """The rows of `partition_moves` of a group, by time."""
+    rows = _rows(_table(store, "partition_moves", group_id=group_id))
+    return sorted(rows, key=lambda row: (row["at_ts"], row["topic"], row["partition"]))
+
+
+def read_generations(store: Store, group_id: str) -> list[CompletedGeneration]:
+    """The completed generations of a group: from the journal, and from the log before it begins."""
+    told = [
+        _completed(row["generation"], row["at_ts"], json.loads(row["detail"] or "{}"))
+        for row in _rows(_table(store, "group_events", _FACT_COLUMNS, group_id=group_id))
+        if row["fact"] == _GENERATION_COMPLETED
+    ]
+    first_ms = min((each.at_ms for each in told), default=None)
+    generations = _table(store, "group_generations", _GENERATION_COLUMNS, group_id=group_id)
+    logged = [
+        _completed(row["generation"], row["record_ts"], row)
+        for row in _rows(generations)
+        if not (row["is_rewrite"] or row["is_tombstone"]) and row["record_ts"] is not None
+    ]
+    earlier = [each for each in logged if first_ms is None or each.at_ms < first_ms]
+    return sorted(earlier + told, key=lambda each: (each.at_ms, each.generation))
+
+
+def _completed(generation: int, at_ms: int, row: Row) -> CompletedGeneration:
+    owned = {
+        member["member_key"]: sorted(
+            (each["topic"], each["partition"]) for each in member.get("assigned") or ()
+        )
+        for member in row.get("members") or ()
+    }
+    return CompletedGeneration(generation, at_ms, dict(sorted(owned.items())))
+
+
+def group_ids(store: Store) -> list[str]:
+    """The groups that have a history."""
+    seen: set[str] = set()
+    for name in ("rebalances", "member_sessions"):
+        seen.update(_table(store, name, ("group_id",)).column("group_id").unique().to_pylist())
+    return sorted(seen)
+
+
+def _table(
+    store: Store, name: str, columns: Sequence[str] | None = None, *, group_id: str | None = None
+) -> pa.Table:
+    """A table as it is in the files; its times become epoch milliseconds."""
+    files = store.files(name)
+    schema = TABLES[name].schema
+    wanted = list(columns or schema.names)
+    if not files:
+        table = schema.empty_table().select(wanted)
+    else:
+        only = None if group_id is None else ds.field("group_id") == group_id
+        table = ds.dataset(files, format="parquet").to_table(columns=wanted, filter=only)
+    for number, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            # Spark writes Parquet's old 96-bit times, which come as nanoseconds.
+            in_ms = pa.timestamp("ms", tz=field.type.tz)
+            moments = table.column(number).cast(in_ms, safe=False).cast(pa.int64())
+            table = table.set_column(number, field.name, moments)
+    return table
+
+
+def _rows(table: pa.Table) -> list[Row]:
+    rows: list[Row] = table.to_pylist()
+    return rows
+
+
+def _newest_ownership(table: pa.Table) -> list[Row]:
+    """The newest rows of each group, as many as a picture can show."""
+    rows: list[Row] = []
+    ordered = table.sort_by([("group_id", "ascending"), ("from_ts", "descending")])
+    first = 0
+    # Values are counted in the order in which they come.
+    for count in pc.value_counts(ordered.column("group_id")).field("counts").to_pylist():
+        rows += ordered.slice(first, min(count, NEWEST_OWNERSHIP)).to_pylist()
+        first += count
+    return rows
+
+
+def _progress(table: pa.Table) -> pa.Table:
+    """How far each group moved on in each minute, and how many commits that took."""
+    sums = table.group_by(list(_MINUTE)).aggregate([("advance", "sum"), ("commits", "sum")])
+    return sums.rename_columns([*_MINUTE, "advance", "commits"])
+
+
+def _summed_lag(table: pa.Table) -> pa.Table:
+    """The lag of each group in each minute; one unknown partition makes the sum unknown."""
+    sums = table.group_by(list(_MINUTE)).aggregate([("lag", "sum", _KEEP_NULLS)])
+    return sums.rename_columns([*_MINUTE, "lag"])
+
+
+def _newest_lag(table: pa.Table) -> pa.Table:
+    """The newest row of each partition."""
+    ordered = table.sort_by([("window_start_ts", "ascending")])
+    rest = [name for name in ordered.column_names if name not in _PARTITION]
+    newest = ordered.group_by(list(_PARTITION), use_threads=False).aggregate(
+        [(name, "last", _KEEP_NULLS) for name in rest]
+    )
+    return newest.rename_columns([*_PARTITION, *rest])
+
+
+def _moves(table: pa.Table) -> pa.Table:
+    """How often each partition changed hands, and for how long nobody had it, of what is known."""
+    moved = table.filter(pc.is_valid(table.column("from_member_key")))
+    sums = moved.group_by(list(_PARTITION)).aggregate(
+        [("to_generation", "count", pc.CountOptions(mode="all")), ("gap_ms", "sum")]
+    )
+    return sums.rename_columns([*_PARTITION, "moves", "gap_ms"])

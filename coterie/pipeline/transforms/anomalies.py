@@ -1,0 +1,419 @@
+"""What is conspicuous: rules over the other tables, each a function with its limits beside it.
+
+A rule gives the group, the time, the subject (a member's key, or a topic and partition) and a
+number, and says in words what it saw. The end of the records is "now": a finding does not depend on
+when the tables are worked out.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from coterie.pipeline.tables import TABLES
+from coterie.pipeline.transforms.progress import KEY, MINUTE_MS
+
+CRITICAL, WARNING, INFO = "critical", "warning", "info"
+
+# A deployment of a few members costs a rebalance each; five in ten minutes are more than that, and
+# with Kafka's session timeout of 45 s a member that dies over and over makes a dozen.
+STORM_REBALANCES = 5
+STORM_MINUTES = 10
+
+# A member that goes before it could be idle once (max.poll.interval.ms, five minutes by default)
+# did not get to work; three of those in half an hour are no deployment.
+SHORT_SESSION_MINUTES = 5
+FLAPS = 3
+FLAP_MINUTES = 30
+
+# The time of a commit and that of an assignment are taken at different places, and a commit may be
+# under way: Kafka's shortest session timeout that clients use by default.
+ZOMBIE_GRACE_MS = 10_000
+
+# One move too many may be chance where two assignments are equally good.
+NEEDLESS_MOVES = 2
+# A range assignment of several topics differs by a partition each; twice as much is a burden.
+UNBALANCED_RATIO = 2
+UNBALANCED_PARTITIONS = 2
+
+# offsets.retention.minutes, Kafka's default.
+OFFSETS_RETENTION_MS = 7 * 24 * 3600 * 1000
+# Before the end people can still do something; a day covers a night and a morning.
+EXPIRY_NOTICE_MS = 24 * 3600 * 1000
+
+_SECOND_MS = 1000
+_FOREVER_MS = 1 << 62
+
+
+class Tables(NamedTuple):
+    """What the rules look at.
+
+    Attributes:
+        minutes: see `progress.commit_minutes`; the others are the tables of their names.
+        retention_ms: how long the offsets of a group without members are kept.
+    """
+
+    rebalances: DataFrame
+    ownership: DataFrame
+    member_sessions: DataFrame
+    group_generations: DataFrame
+    minutes: DataFrame
+    lag_1m: DataFrame
+    retention_ms: int = OFFSETS_RETENTION_MS
+
+
+class Rule(NamedTuple):
+    """A rule.
+
+    Attributes:
+        name: in the column `rule`.
+        severity: critical, warning or info.
+        about: what it means, for people.
+        find: from the tables to the columns of `anomalies` without rule and severity.
+    """
+
+    name: str
+    severity: str
+    about: str
+    find: Callable[[Tables], DataFrame]
+
+
+def anomalies(tables: Tables) -> DataFrame:
+    """Everything that the rules find."""
+    found = [
+        rule.find(tables).select(
+            f.lit(rule.name).alias("rule"),
+            f.lit(rule.severity).alias("severity"),
+            "group_id",
+            "window_start_ts",
+            "window_end_ts",
+            "subject",
+            f.col("value").cast("double").alias("value"),
+            "evidence",
+        )
+        for rule in RULES
+    ]
+    every = found[0]
+    for rows in found[1:]:
+        every = every.unionByName(rows)
+    return every.select(*TABLES["anomalies"].schema.names)
+
+
+def rebalance_storm(tables: Tables) -> DataFrame:
+    """Many rebalances of a group in a short time: it hardly works."""
+    rows = tables.rebalances.select(
+        "group_id",
+        f.lit(None).cast("string").alias("subject"),
+        f.coalesce("started_ts", "completed_ts").alias("at_ts"),
+        f.coalesce("trigger", f.lit("unknown")).alias("what"),
+    )
+    evidence = f.format_string(
+        f"%s rebalances within {STORM_MINUTES} minutes, mostly: %s", "value", "what"
+    )
+    bursts = _bursts(rows, STORM_REBALANCES, STORM_MINUTES)
+    return bursts.withColumn("evidence", evidence)
+
+
+def flapping_member(tables: Tables) -> DataFrame:
+    """A member that comes and goes. A dynamic one gets a new id each time: its client is looked
+    at."""
+    ended = tables.member_sessions.where(f.col("last_seen_ts").isNotNull())
+    length_ms = f.unix_millis("last_seen_ts") - f.unix_millis("first_seen_ts")
+    is_static = f.col("member_key") != f.col("member_id")
+    rows = ended.where(length_ms < SHORT_SESSION_MINUTES * MINUTE_MS).select(
+        "group_id",
+        f.when(is_static, f.col("member_key"))
+        .otherwise(f.concat("client_id", "client_host"))
+        .alias("subject"),
+        f.col("last_seen_ts").alias("at_ts"),
+        f.coalesce("exit_kind", f.lit("unknown")).alias("what"),
+    )
+    evidence = f.format_string(
+        f"came and went %s times within {FLAP_MINUTES} minutes, mostly by: %s", "value", "what"
+    )
+    return _bursts(rows, FLAPS, FLAP_MINUTES).select("*", evidence.alias("evidence"))
+
+
+def _bursts(rows: DataFrame, count: int, minutes: int) -> DataFrame:
+    """Where at least `count` rows of a subject come within so many minutes; one row a burst.
+
+    Args:
+        rows: `group_id, subject, at_ts, what`.
+        count: how many.
+        minutes: within which time.
+    """
+    who = ("group_id", "subject")
+    recent = (
+        Window.partitionBy(*who)
+        .orderBy(f.unix_millis("at_ts"))
+        .rangeBetween(-minutes * MINUTE_MS, 0)
+    )
+    order = Window.partitionBy(*who).orderBy("at_ts")
+    hot = rows.select(
+        *who,
+        "at_ts",
+        "what",
+        f.count("*").over(recent).alias("n"),
+        f.min("at_ts").over(recent).alias("since_ts"),
+    ).where(f.col("n") >= count)
+    apart_ms = f.unix_millis("at_ts") - f.unix_millis(f.lag("at_ts").over(order))
+    begins = hot.withColumn("begins", f.coalesce(apart_ms > minutes * MINUTE_MS, f.lit(True)))
+    numbered = begins.withColumn("burst", f.count_if("begins").over(order))
+    return numbered.groupBy(*who, "burst").agg(
+        f.min("since_ts").alias("window_start_ts"),
+        f.max("at_ts").alias("window_end_ts"),
+        f.max("n").alias("value"),
+        f.mode("what", True).alias("what"),
+    )
+
+
+def rewind(tables: Tables) -> DataFrame:
+    """A committed offset that went back: records are read again. One row a partition and hour."""
+    back = tables.minutes.where(f.col("rewinds") > 0)
+    return (
+        back.groupBy(*KEY, f.date_trunc("hour", "window_start_ts").alias("hour"))
+        .agg(
+            f.min("window_start_ts").alias("window_start_ts"),
+            f.max("last_ts").alias("window_end_ts"),
+            f.max("rewound_by").alias("value"),
+            f.max_by("rewound_offset", "rewound_by").alias("at_offset"),
+            f.sum("rewinds").alias("times"),
+        )
+        .select(
+            "*",
+            _partition_name(),
+            f.format_string(
+                "went back by up to %s, %s times; the farthest is the record at log offset %s",
+                "value",
+                "times",
+                "at_offset",
+            ).alias("evidence"),
+        )
+    )
+
+
+def zombie_commit(tables: Tables) -> DataFrame:
+    """Commits of a partition that no member had while the group had members.
+
+    A commit does not say which member made it, so this is what the log can tell. Only minutes all
+    of whose commits are so count, and only topics that the group had once.
+    """
+    alone = without_owner(tables.minutes, tables.ownership)
+    evidence = f.format_string("%s commits while no member of the group had it", "value")
+    return (
+        alone.groupBy(*KEY)
+        .agg(
+            f.min("first_ts").alias("window_start_ts"),
+            f.max("last_ts").alias("window_end_ts"),
+            f.sum("commits").alias("value"),
+        )
+        .select("*", _partition_name(), evidence.alias("evidence"))
+    )
+
+
+def without_owner(commits: DataFrame, ownership: DataFrame) -> DataFrame:
+    """The commits of a partition at a time when no member had it and the group had members.
+
+    Args:
+        commits: the key of a partition, `first_ts`, `last_ts` and `commits`: several together, or
+            each on its own.
+        ownership: the table of that name.
+    """
+    owned = ownership.select(
+        *KEY,
+        f.unix_millis("from_ts").alias("from_ms"),
+        f.coalesce(f.unix_millis("to_ts"), f.lit(_FOREVER_MS)).alias("to_ms"),
+    )
+    rows = commits.where(f.col("commits") > 0).select(
+        *KEY,
+        (f.unix_millis("first_ts") - ZOMBIE_GRACE_MS).alias("first_ms"),
+        (f.unix_millis("last_ts") + ZOMBIE_GRACE_MS).alias("last_ms"),
+        "first_ts",
+        "last_ts",
+        "commits",
+    )
+    topics = owned.select("group_id", "topic").distinct()
+    rows = rows.join(topics, ["group_id", "topic"], "left_semi")
+    alone = _touched(rows, owned, list(KEY), wanted=False)
+    return _touched(alone, owned, ["group_id"], wanted=True)
+
+
+def _touched(rows: DataFrame, owned: DataFrame, by: list[str], *, wanted: bool) -> DataFrame:
+    """The rows whose time an interval touches, or that none touches.
+
+    One does if, of those that begin before the row ends, the latest end is not before its first.
+    """
+    begins = owned.select(
+        *by,
+        f.col("from_ms").alias("at_ms"),
+        "to_ms",
+        f.lit(False).alias("asks"),
+    )
+    asks = rows.withColumn("at_ms", f.col("last_ms")).withColumn("asks", f.lit(True))
+    order = Window.partitionBy(*by).orderBy("at_ms", "asks")
+    until = f.max("to_ms").over(order.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    touched = f.coalesce(f.col("until_ms") >= f.col("first_ms"), f.lit(False))
+    return (
+        asks.unionByName(begins, allowMissingColumns=True)
+        .withColumn("until_ms", until)
+        .where("asks")
+        .where(touched == wanted)
+        .select(*rows.columns)
+    )
+
+
+def stalled_partition(tables: Tables) -> DataFrame:
+    """A lag that nobody works at; only where the log's end is known."""
+    order = Window.partitionBy(*KEY).orderBy("window_start_ts")
+    began = f.col("stalled") & ~f.coalesce(f.lag("stalled").over(order), f.lit(False))
+    rows = tables.lag_1m.where("stalled is not null").withColumn("began", began)
+    rows = rows.withColumn("stall", f.count_if("began").over(order)).where("stalled")
+    stands = f.format_string("stands at offset %s, %s records behind the end", "at", "value")
+    return rows.groupBy(*KEY, "stall").agg(
+        f.min("window_start_ts").alias("window_start_ts"),
+        f.max("window_start_ts").alias("window_end_ts"),
+        f.max("lag").alias("value"),
+        f.max("committed_offset").alias("at"),
+    ).select(
+        "*",
+        _partition_name(),
+        stands.alias("evidence"),
+    )  # fmt: skip
+
+
+def needless_moves(tables: Tables) -> DataFrame:
+    """Partitions that moved though a balanced assignment could have left them. By the hour."""
+    rows = tables.rebalances.where(f.col("excess_moved") >= NEEDLESS_MOVES)
+    at = f.coalesce("started_ts", "completed_ts")
+    return rows.groupBy("group_id", f.date_trunc("hour", at).alias("hour")).agg(
+        f.min(at).alias("window_start_ts"),
+        f.max("completed_ts").alias("window_end_ts"),
+        f.sum("excess_moved").alias("value"),
+        f.sum("moved").alias("moved"),
+        f.count("*").alias("times"),
+        f.mode("protocol", True).alias("protocol"),
+    ).select(
+        "*",
+        f.lit(None).cast("string").alias("subject"),
+        f.format_string(
+            "%s of %s moves in %s rebalances need not have been; assignor %s",
+            "value", "moved", "times", "protocol",
+        ).alias("evidence"),
+    )  # fmt: skip
+
+
+def unbalanced_assignment(tables: Tables) -> DataFrame:
+    """Members with the same subscriptions and very different numbers of partitions."""
+    members = f.col("members")
+    counts = f.transform(members, lambda member: f.size(member["assigned"]))
+    topics = f.transform(members, lambda member: f.array_sort(member["topics"]))
+    # Between the halves of a cooperative rebalance partitions are in nobody's hands.
+    settled = tables.rebalances.select("group_id", f.col("to_generation").alias("generation"))
+    rows = (
+        tables.group_generations.join(settled, ["group_id", "generation"], "left_semi")
+        .where((f.col("state") == "Stable") & (f.size("members") > 1))
+        .where(f.size(f.array_distinct(topics)) == 1)
+        .where(~f.exists(topics, lambda each: each.isNull()))
+        .select(
+            "group_id",
+            "generation",
+            "protocol",
+            f.coalesce("record_ts", "state_ts").alias("at_ts"),
+            f.array_max(counts).alias("most"),
+            f.array_min(counts).alias("least"),
+        )
+        .where(f.col("most") - f.col("least") >= UNBALANCED_PARTITIONS)
+        .where(f.col("most") >= UNBALANCED_RATIO * f.col("least"))
+    )
+    worst = f.struct((f.col("most") - f.col("least")).alias("apart"), "most", "least", "generation")
+    return rows.groupBy("group_id").agg(
+        f.min("at_ts").alias("window_start_ts"),
+        f.max("at_ts").alias("window_end_ts"),
+        f.max(worst).alias("worst"),
+        f.mode("protocol", True).alias("protocol"),
+    ).select(
+        "*",
+        f.lit(None).cast("string").alias("subject"),
+        f.col("worst.apart").alias("value"),
+        f.format_string(
+            "one member had %s partitions, another %s, in generation %s; assignor %s",
+            "worst.most", "worst.least", "worst.generation", "protocol",
+        ).alias("evidence"),
+    )  # fmt: skip
+
+
+def group_about_to_expire(tables: Tables) -> DataFrame:
+    """A group without members whose committed offsets will be deleted within a day (KIP-211)."""
+    last = tables.minutes.groupBy(*KEY).agg(
+        f.max_by("last_offset", "window_start_ts").alias("committed_offset"),
+        f.max("last_ts").alias("committed_ts"),
+    )
+    groups = (
+        last.where(f.col("committed_offset").isNotNull())
+        .groupBy("group_id")
+        .agg(f.max("committed_ts").alias("committed_ts"), f.count("*").alias("offsets"))
+    )
+    members = tables.member_sessions.groupBy("group_id").agg(
+        f.count_if(f.col("last_seen_ts").isNull()).alias("members"),
+        f.max("last_seen_ts").alias("left_ts"),
+    )
+    ends = tables.minutes.agg(f.max("last_ts").alias("now_ts")).unionByName(
+        tables.rebalances.agg(f.max("completed_ts").alias("now_ts"))
+    )
+    now = ends.agg(f.max("now_ts").alias("now_ts"))
+    # Without members ever, as a consumer that assigns itself, it is the last commit that counts.
+    since = f.coalesce("left_ts", "committed_ts")
+    left_ms = f.unix_millis(since) + tables.retention_ms - f.unix_millis("now_ts")
+    return (
+        groups.join(members, "group_id", "left")
+        .where(f.coalesce("members", f.lit(0)) == 0)
+        .crossJoin(f.broadcast(now))
+        .withColumn("left_ms", left_ms)
+        .where(f.col("left_ms") <= EXPIRY_NOTICE_MS)
+        .select(
+            "group_id",
+            since.alias("window_start_ts"),
+            f.timestamp_millis(f.unix_millis(since) + tables.retention_ms).alias("window_end_ts"),
+            f.lit(None).cast("string").alias("subject"),
+            (f.col("left_ms") / (3600 * _SECOND_MS)).alias("value"),
+            f.format_string("%s committed offsets, without members", "offsets").alias("evidence"),
+        )
+    )
+
+
+def _partition_name() -> Column:
+    return f.concat_ws("-", "topic", f.col("partition").cast("string")).alias("subject")
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(
+        "rebalance_storm",
+        CRITICAL,
+        f"{STORM_REBALANCES} or more rebalances within {STORM_MINUTES} minutes",
+        rebalance_storm,
+    ),
+    Rule(
+        "flapping_member",
+        WARNING,
+        f"{FLAPS} or more times within {FLAP_MINUTES} minutes a member was there for less than"
+        f" {SHORT_SESSION_MINUTES}",
+        flapping_member,
+    ),
+    Rule("rewind", WARNING, "a committed offset went back", rewind),
+    Rule("zombie_commit", WARNING, "a commit of a partition that nobody had", zombie_commit),
+    Rule("stalled_partition", CRITICAL, "a lag, and no step for minutes", stalled_partition),
+    Rule("needless_moves", INFO, "partitions moved that need not have", needless_moves),
+    Rule(
+        "unbalanced_assignment",
+        INFO,
+        "members with equal subscriptions have very different numbers of partitions",
+        unbalanced_assignment,
+    ),
+    Rule(
+        "group_about_to_expire",
+        WARNING,
+        "a group without members loses its offsets within a day",
+        group_about_to_expire,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Runs from data directories to tables, and the rules over both."""

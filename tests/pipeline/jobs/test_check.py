@@ -1,0 +1,81 @@
+"""The rules of `check`: each fires on its fault, and on nothing that is as it should be."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from coterie.pipeline.check import ERROR, WARNING, check
+from coterie.pipeline.jobs.run import run
+from coterie.pipeline.store import Store
+from tests.pipeline.jobs.test_run import orders
+from tests.pipeline.jobs.written import NOW_MS
+from tests.pipeline.timeline.facts import completed, member_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+def test_each_rule_fires_on_its_fault_and_on_nothing_else(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    data, output = orders(tmp_path / "data"), str(tmp_path / "out")
+    data.generation("twice", 1, NOW_MS, one="a-0", two="a-0 a-1")
+    data.generation("beyond", 1, NOW_MS, topics="b", one="a-0")
+    data.generation("back", 5, NOW_MS, one="a-0")
+    data.generation("back", 4, NOW_MS + 1, one="a-0")
+    data.generation("anew", 5, NOW_MS, one="a-0")
+    data.tombstone("anew", NOW_MS + 1)
+    data.generation("anew", 1, NOW_MS + 2, one="a-0")
+    data.generation("untold", 5, NOW_MS, one="a-0")
+    data.generation("untold", 1, NOW_MS + 2, one="a-0")
+    data.generation("alone", 1, NOW_MS, one="a-0")
+    data.generation("alone", 2, NOW_MS + 1000, one="a-1")
+    data.commit("alone", "a-0", 3, NOW_MS + 60_000)
+    data.generation("told", 1, NOW_MS, one="a-1")
+    data.facts("told", completed(NOW_MS, 1, NOW_MS, member_of("one", "a-0")))
+    data.generation("unlogged", 2, NOW_MS, one="a-1")
+    data.facts("unlogged", completed(NOW_MS, 3, NOW_MS, member_of("one", "a-0")))
+    data.commit("astray", "a-0", 3, NOW_MS)
+    data.misplace("astray")
+    data.commit("lost", "a-0", 3, NOW_MS)
+    data.commit("deleted", "a-0", 3, NOW_MS)
+    data.commit("deleted", "a-0", None, NOW_MS + 1)
+    for number in range(10):
+        data.commit(f"last-{number}", "a-0", 1, NOW_MS)
+    data.write()
+    run(spark, [data.path], output)
+    # Cleaning, and a cleaner that goes too far; one log loses its end.
+    data.compact()
+    data.lose("deleted")
+    data.lose("lost")
+    cut = f"__consumer_offsets-{1 - int(data.home('lost')[-1])}"
+    last = data.logs[cut].pop()
+    data.write()
+    found = check(spark, Store.reading(output))
+    of_groups = {
+        (each.rule, each.severity, each.subject)
+        for each in found
+        if each.rule != "log_kept_its_records"
+    }
+    assert of_groups == {
+        ("one_owner", ERROR, "twice"),
+        ("assigned_within_subscribed", ERROR, "beyond"),
+        ("generations_increase", ERROR, "back"),
+        ("generations_increase", WARNING, "untold"),
+        ("commits_of_owned_partitions", WARNING, "alone"),
+        ("key_in_its_partition", ERROR, "astray"),
+        ("journal_and_log_agree", ERROR, "told"),
+        ("journal_and_log_agree", ERROR, "unlogged"),
+    }
+    kept = [each for each in found if each.rule == "log_kept_its_records"]
+    assert {each.severity for each in kept} == {ERROR}
+    details = sorted(each.detail for each in kept)
+    assert len(details) == 3
+    assert "lost" in details[0] or "lost" in details[1]
+    assert details[2] == f"was read to offset {last.offset + 1} and ends at {last.offset} now"
+    # A tombstone may be gone as long after the last run as it is kept.
+    late = check(spark, Store.reading(output), delete_retention_ms=0)
+    assert WARNING in {each.severity for each in late if each.rule == "log_kept_its_records"}

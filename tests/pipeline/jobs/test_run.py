@@ -1,0 +1,202 @@
+"""Runs: what a directory becomes, what a second run adds, what a killed one leaves."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from coterie.pipeline.jobs import inputs
+from coterie.pipeline.jobs.run import Job, RunReport, Step, decode, ingest, run
+from coterie.pipeline.store import MANIFEST, Store
+from tests.pipeline.jobs.written import NOW_MS, Directory, table
+from tests.pipeline.timeline.facts import began, completed, join_done, joined, member_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow, pytest.mark.timeout(600)]
+
+COMMITS = ("group_id", "topic", "partition", "committed_offset")
+
+
+def decoded(spark: "SparkSession", paths: list[str], output: str) -> RunReport:
+    """A run without gold, which takes most of the time."""
+    with Store.open(output) as store:
+        planned = inputs.plan(store, paths)
+        job = Job(spark, store, about=planned.about)
+        ingest(job, planned)
+        decode(job)
+        return job.finish(planned.positions)
+
+
+def rows_of(report: RunReport) -> dict[str, int | None]:
+    return {step.table: step.rows for step in report.steps}
+
+
+def orders(path: Path) -> Directory:
+    """A group that one joined and then two, told by log and journal; it committed meanwhile."""
+    data = Directory(path, "cluster-1")
+    data.generation("orders", 1, NOW_MS + 10, one="a-0 a-1")
+    data.commit("orders", "a-0", 5, NOW_MS + 20)
+    data.commit("orders", "a-1", 7, NOW_MS + 30)
+    data.commit("orders", "a-1", 9, NOW_MS + 70_000)
+    data.generation("orders", 2, NOW_MS + 80_000, one="a-0", two="a-1")
+    data.facts(
+        "orders",
+        joined(NOW_MS, "one"),
+        began(NOW_MS, "join", "one", 0, state="Empty"),
+        join_done(NOW_MS + 5, 1, NOW_MS),
+        completed(NOW_MS + 10, 1, NOW_MS, member_of("one", "a-0 a-1")),
+        joined(NOW_MS + 79_000, "two"),
+        began(NOW_MS + 79_000, "join", "two", 1),
+        join_done(NOW_MS + 79_990, 2, NOW_MS + 79_000),
+        completed(
+            NOW_MS + 80_000, 2, NOW_MS + 79_000,
+            member_of("one", "a-0", after=900), member_of("two", "a-1"),
+        ),
+    )  # fmt: skip
+    # A group of a real Kafka: no journal.
+    data.generation("bills", 4, NOW_MS, topics="b", x="b-0")
+    data.generation("bills", 6, NOW_MS + 60_000, topics="b", y="b-0")
+    return data
+
+
+def test_tables_of_a_directory_and_a_second_run_that_adds_nothing(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    data, output = orders(tmp_path / "data").write(), str(tmp_path / "out")
+    steps: list[Step] = []
+    report = run(spark, [data], output, progress=steps.append)
+    assert report.number == 0
+    assert (rows_of(report)["log_records"], rows_of(report)["journal_records"]) == (7, 8)
+    assert {step.total for step in steps} >= {len(report.steps)}
+    assert table(output, "rebalances", "group_id", "trigger", "trigger_member_key", "evidence") == [
+        ("bills", "join", "x", "log"),
+        ("bills", "members changed", None, "inferred"),
+        ("orders", "join", "one", "journal"),
+        ("orders", "join", "two", "journal"),
+    ]
+    moved = table(
+        output, "partition_moves", "group_id", "partition", "from_member_key", "to_member_key",
+        "committed_at_handover", "gap_ms",
+    )  # fmt: skip
+    assert ("orders", 1, "one", "two", 9, 100) in moved
+    assert ("orders", 0, None, "one", None, 10) in moved
+    assert table(
+        output, "commit_velocity_1m", "partition", "commits", "advance", "last_offset"
+    ) == [
+        (0, 1, 0, 5),
+        (1, 1, 0, 7),
+        (1, 1, 2, 9),
+    ]
+    assert table(output, "lag_1m", "committed_offset", "lag", "stalled") == [
+        (5, None, None),
+        (7, None, None),
+        (9, None, None),
+    ]
+    facts = table(output, "group_events", "log_offset", "fact", "cause", "member_key", "detail")
+    assert facts[1][:4] == (1, "rebalance_began", "join", "one")
+    assert json.loads(facts[1][4])["previous_state"] == "Empty"
+    assert table(output, "log_health", "input", "records", "keys", "tombstones", "batches")
+    before = Path(output, MANIFEST).read_bytes()
+    again = run(spark, [data], output)
+    assert (again.number, again.steps) == (None, [])
+    assert Path(output, MANIFEST).read_bytes() == before
+
+
+def test_a_run_after_compaction_adds_what_is_new_and_keeps_what_is_gone(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    data, output = orders(tmp_path / "data"), str(tmp_path / "out")
+    data.write()
+    decoded(spark, [str(data.path)], output)
+    data.commit("orders", "a-1", 12, NOW_MS + 90_000)
+    data.generation("orders", 3, NOW_MS + 95_000, one="a-0 a-1")
+    data.compact()
+    data.write()
+    report = decoded(spark, [str(data.path)], output)
+    assert rows_of(report)["log_records"] == 2
+    assert table(output, "group_generations", "group_id", "generation", "is_rewrite") == [
+        ("bills", 4, False),
+        ("bills", 6, False),
+        ("orders", 1, False),
+        ("orders", 2, False),
+        ("orders", 3, False),
+    ]
+    assert [row[3] for row in table(output, "offset_commits", *COMMITS)] == [5, 12, 7, 9]
+    assert len(Store.reading(output).parts("offset_commits")) == 2
+
+
+def test_what_a_killed_run_wrote_does_not_count_and_is_done_again(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, output = orders(tmp_path / "data").write(), str(tmp_path / "out")
+
+    class Killed(BaseException):
+        pass
+
+    def killed(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "commit", killed)
+        with pytest.raises(Killed):
+            decoded(spark, [data], output)
+    assert list(Path(output, "offset_commits").glob("part=*/*.parquet"))
+    assert table(output, "offset_commits", *COMMITS) == []
+    report = decoded(spark, [data], output)
+    assert report.number == 0
+    assert len(list(Path(output, "offset_commits").glob("part=*"))) == 1
+    assert len(table(output, "offset_commits", *COMMITS)) == 3
+
+
+def test_commits_of_a_transaction_count_from_the_run_that_reads_its_marker(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    data, output = Directory(tmp_path / "data", log_partitions=1), str(tmp_path / "out")
+    data.commit("g", "a-0", 1, NOW_MS)
+    data.commit("g", "a-1", 10, NOW_MS, producer=7)
+    data.commit("g", "a-2", 20, NOW_MS, producer=8)
+    data.marker("g", 8, NOW_MS, commit=False)
+    data.write()
+    decoded(spark, [str(data.path)], output)
+    assert table(output, "offset_commits", "partition", "committed_offset") == [(0, 1)]
+    data.marker("g", 7, NOW_MS + 1, commit=True)
+    data.commit("g", "a-2", 21, NOW_MS + 2, producer=8)
+    data.write()
+    decoded(spark, [str(data.path)], output)
+    assert table(output, "offset_commits", "partition", "committed_offset") == [(0, 1), (1, 10)]
+
+
+def test_clusters_are_told_apart_and_directories_of_one_cluster_are_one_input(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    first = Directory(tmp_path / "east", "cluster-1", 1)
+    behind = Directory(tmp_path / "east-2", "cluster-1", 1)
+    other = Directory(tmp_path / "west", "cluster-2", 1)
+    for data in (first, behind, other):
+        data.commit("g", "a-0", 1, NOW_MS)
+    first.commit("g", "a-0", 2, NOW_MS + 1)
+    other.commit("g", "a-0", 900, NOW_MS + 1)
+    paths = [data.write() for data in (behind, first, other)]
+    output = str(tmp_path / "out")
+    decoded(spark, paths, output)
+    assert table(output, "offset_commits", *COMMITS) == [
+        ("g", "a", 0, 1),
+        ("g", "a", 0, 2),
+        ("g@west", "a", 0, 1),
+        ("g@west", "a", 0, 900),
+    ]
+    store = Store.reading(output)
+    assert store.inputs == ["cluster-1", "cluster-2"]
+    assert store.position("cluster-1") == store.position("cluster-2") == {0: 2}
+    # A directory that was moved is the input it was; one that lost its end is told of.
+    moved = (tmp_path / "west").rename(tmp_path / "elsewhere")
+    assert inputs.plan(store, [str(moved)]).new == []
+    first.logs["__consumer_offsets-0"].pop()
+    first.write()
+    (tmp_path / "east-2").rename(tmp_path / "gone")
+    planned = inputs.plan(store, [paths[1]])
+    assert planned.new == []
+    assert "ends at offset 1, and was read to 2" in planned.warnings[0]

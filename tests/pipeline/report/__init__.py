@@ -1,0 +1,1 @@
+"""Tests of what is told of the tables: the page and the terminal."""

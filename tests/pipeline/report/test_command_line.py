@@ -1,0 +1,78 @@
+"""`coterie pipeline run`, `check` and `show` as a user calls them, one after the other."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
+
+from coterie.pipeline.session import JavaMissing, find_java
+from tests.pipeline.report.test_story import SEED, TOLD, data_with
+
+LIMIT_S = 300
+SPARK = ("--master", "local[2]", "--conf", "spark.driver.memory=1g")
+
+pytestmark = [
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.slow,
+    pytest.mark.timeout(3 * LIMIT_S),
+]
+
+
+@pytest.fixture(autouse=True)
+def java() -> None:
+    try:
+        find_java()
+    except JavaMissing as error:
+        pytest.skip(str(error))
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "coterie", "pipeline", *arguments]
+
+
+def coterie(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), capture_output=True, text=True, check=False, timeout=LIMIT_S
+    )
+
+
+def test_a_run_its_check_and_its_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, output = data_with(tmp_path, SEED, monkeypatch), str(tmp_path / "tables")
+    done = coterie("run", "--input", data, "--output", output, *SPARK)
+    assert done.returncode == 0, done.stderr
+    *table, manifest = done.stdout.splitlines()
+    assert manifest == os.path.join(output, "manifest.json")
+    assert table[0].split() == ["STAGE", "TABLE", "ROWS", "BYTES", "SECONDS", "ROWS/S"]
+    assert [line.split()[1] for line in table if line.startswith("build")].count("rebalances") == 1
+    assert coterie("show", output, "kmo", "--limit", "2").stdout == TOLD
+
+    checked = coterie("check", output, "--json", *SPARK)
+    findings = json.loads(checked.stdout)
+    assert checked.returncode == any(each["severity"] == "error" for each in findings)
+
+
+def test_following_ends_with_everything_in_the_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, output = data_with(tmp_path, SEED, monkeypatch), str(tmp_path / "tables")
+    line = command("run", "--input", data, "--output", output, "--follow", "--json", *SPARK)
+    with subprocess.Popen(
+        line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as following:
+        deadline = time.monotonic() + LIMIT_S
+        while not os.path.exists(os.path.join(output, "manifest.json")):
+            assert following.poll() is None, following.communicate()[1]
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        following.send_signal(signal.SIGTERM)
+        told, errors = following.communicate(timeout=LIMIT_S)
+    assert following.returncode == 0, errors
+    assert json.loads(told)["manifest"] == os.path.join(output, "manifest.json")
+    assert coterie("show", output, "kmo", "--limit", "2").stdout == TOLD

@@ -1,0 +1,42 @@
+"""docs/pipeline.md tells of every table, column, rule and command: of these and no others."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
+
+from coterie.cli.pipeline import PipelineCommands
+from coterie.pipeline.tables import TABLES
+from coterie.pipeline.transforms.anomalies import RULES
+
+TEXT = (Path(__file__).parents[3] / "docs" / "pipeline.md").read_text(encoding="utf-8")
+
+
+def test_every_table_with_every_column_in_its_order() -> None:
+    parts = re.split(r"^### (\w+)$", TEXT, flags=re.MULTILINE)[1:]
+    told = {
+        name: re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE)
+        for name, body in zip(parts[::2], parts[1::2], strict=True)
+    }
+    assert told == {name: table.schema.names for name, table in TABLES.items()}
+
+
+def test_every_rule_with_its_severity() -> None:
+    told = re.findall(r"^\| `(\w+)` \| (critical|warning|info) \|", TEXT, re.MULTILINE)
+    assert dict(told) == {rule.name: rule.severity for rule in RULES}
+
+
+def test_every_command() -> None:
+    assert set(re.findall(r"^    coterie pipeline (\w+) .*\[", TEXT, re.MULTILINE)) == set(
+        PipelineCommands.about
+    )
+
+
+def test_the_story_in_the_document_is_the_one_that_is_tested() -> None:
+    from tests.pipeline.report.test_story import TOLD
+
+    shown = [line.strip() for line in TEXT.splitlines()]
+    last = TOLD.splitlines()[-10:]
+    assert [line for line in last if line.strip() not in shown] == []

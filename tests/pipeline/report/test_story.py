@@ -1,0 +1,158 @@
+"""The seed's story of two cooperative clients, told by `coterie pipeline show`.
+
+The conformance transcript is played against the real core; the events it tells are encoded as the
+server's journal encodes them, written as a segment, read back by the pipeline's codec and told.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from coordinator.effects import Effects
+from coterie.conformance.core_broker import CoreBroker, Pending, Seen
+from coterie.conformance.driver import CoreDriver
+from coterie.conformance.transcript import read
+from protocol.messages.journal_records import encode_fact
+from protocol.records import encode_batch
+
+# ruff: noqa: E501 - lines of a terminal
+pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
+pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
+
+from coterie.cli.main import main
+from coterie.pipeline.show import facts_of, known_groups
+from coterie.pipeline.timeline.from_journal import journal_history
+from tests.pipeline.report.stores import tables_of, write_store
+
+STORY = Path(__file__).parents[3] / "coterie/conformance/stories"
+SEED = STORY / "cooperative_rebalance_of_two_clients.txt"
+GOLDEN = Path(__file__).parents[2] / "golden" / "group_records"
+EAGER = STORY / "eager_rebalance_of_two_clients.txt"
+
+TOLD = """\
+2023-11-14 UTC
+22:13:23.000  ▷ generation 8 → 9      rejoin with changed subscription (user data) by one-1, client one at 127.0.0.1
+              took 0 ms (join 0 ms, sync 0 ms), told by the journal
+              without an owner: 0 ms over all partitions; 0 of 3 partitions moved
+22:13:23.000  ■ generation 9
+              └ one-1  community 0-2  gave up sales 0; new
+22:13:23.000  ▷ generation 9 → 11     join by two-1, client two at 127.0.0.1
+              took 2.00 s (join 2.00 s, sync 0 ms), 2 generations, told by the journal
+              without an owner: 1.00 s over all partitions; 1 of 3 partitions moved, 1 had to
+              + two-1
+22:13:24.000  ■ generation 10
+              ├ one-1  community 1-2  gave up community 0
+              └ two-1  nothing
+22:13:25.000  ■ generation 11
+              ├ one-1  community 1-2
+              └ two-1  community 0    from one-1 after 1.00 s
+"""
+
+
+def journal_of(transcript: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, bytes]]:
+    """Play a transcript against the core; the facts it tells, as a journal has them."""
+    pairs: list[tuple[bytes, bytes]] = []
+    carry_out = CoreBroker.carry_out
+
+    def telling(self: CoreBroker, effects: Effects, pending: Pending | None = None) -> list[Seen]:
+        pairs.extend(encode_fact(group_id, fact) for group_id, fact in effects.events)
+        return carry_out(self, effects, pending)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CoreBroker, "carry_out", telling)
+        CoreDriver().run(read(transcript))
+    return pairs
+
+
+def show(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["pipeline", "show", *arguments], catch_exceptions=False)
+
+
+def data_with(path: Path, story: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A broker's data directory with the journal of a story."""
+    partition = path / "data" / "coterie.journal-0"
+    partition.mkdir(parents=True)
+    batch = encode_batch(journal_of(story, monkeypatch), 0, 0)
+    (partition / f"{0:020d}.log").write_bytes(batch)
+    return str(path / "data")
+
+
+@pytest.fixture
+def data_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    return data_with(tmp_path, SEED, monkeypatch)
+
+
+def test_the_story_is_told_as_the_seed_tells_it(data_directory: str) -> None:
+    result = show(data_directory, "kmo", "--limit", "2")
+    assert result.exit_code == 0
+    assert result.stdout == TOLD
+
+
+def test_a_run_s_tables_tell_it_in_the_same_words(data_directory: str, tmp_path: Path) -> None:
+    history = journal_history("kmo", facts_of(data_directory, "kmo"))
+    tables = write_store(str(tmp_path / "tables"), tables_of(history))
+    assert show(tables, "kmo", "--limit", "2").stdout == TOLD
+
+
+def test_the_rows_have_what_the_lines_have(data_directory: str) -> None:
+    *_, row = json.loads(show(data_directory, "kmo", "--json").stdout)
+    assert (row["from_generation"], row["to_generation"], row["generations"]) == (9, 11, 2)
+    assert row["started_ts"] == "2023-11-14T22:13:23.000+00:00"
+    assert row["unowned_partition_ms"] == 1_000
+    assert [(step["generation"], step["owned"]) for step in row["steps"]] == [
+        (10, {"one-1": {"community": [1, 2]}, "two-1": {}}),
+        (11, {"one-1": {"community": [1, 2]}, "two-1": {"community": [0]}}),
+    ]
+    (move,) = row["moves"]
+    assert (move["partition"], move["from_member_key"], move["gap_ms"]) == (0, "one-1", 1_000)
+
+
+def test_the_eager_story_costs_every_partition(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a cooperative rebalance spares: here all are given up, and most come back."""
+    directory = data_with(tmp_path, EAGER, monkeypatch)
+    told = [json.loads(show(directory, name, "--json").stdout) for name in known_groups(directory)]
+    *_, last = [row for rows in told for row in rows]
+    assert (last["generations"], last["duration_ms"]) == (1, 1_000)
+    assert last["unowned_partition_ms"] == 3 * 1_000
+
+
+def test_a_group_that_nobody_knows_is_told_with_those_that_are_known(data_directory: str) -> None:
+    result = show(data_directory, "kmu")
+    assert result.exit_code == 1
+    assert "Nothing is known of group 'kmu'." in result.stderr
+    assert "There are: kmo." in result.stderr
+
+
+def test_a_directory_that_is_neither_is_told(tmp_path: Path) -> None:
+    result = show(str(tmp_path), "g")
+    assert result.exit_code == 1
+    assert "neither a manifest.json" in result.stderr
+
+
+def test_a_real_kafka_s_consumer_group_of_kip_848_is_told_from_its_log(tmp_path: Path) -> None:
+    """tests/golden/group_records: two librdkafka members, a reconciliation with a revocation."""
+    for number in range(3):
+        partition = tmp_path / f"__consumer_offsets-{number}"
+        partition.mkdir()
+        shutil.copy(GOLDEN / f"{number}.log", partition / f"{0:020d}.log")
+    assert known_groups(str(tmp_path)) == ["classic-one", "mixed", "modern", "regex-group"]
+    rows = json.loads(show(str(tmp_path), "modern", "--json").stdout)
+    told = [(row["trigger"], row["from_generation"], row["to_generation"]) for row in rows]
+    assert told == [
+        ("join", None, 2),
+        ("join", 2, 3),
+        ("leave or expiry", 3, 4),
+        ("leave or expiry", 4, 5),
+    ]
+    second = rows[1]
+    assert (second["moved"], second["unowned_partition_ms"]) == (2, 354)
+    (step,) = second["steps"]
+    assert [sum(map(len, owned.values())) for owned in step["owned"].values()] == [4, 2]
+    classic = show(str(tmp_path), "classic-one").stdout
+    assert "its beginning is not recorded" in classic
+    assert classic.endswith("■ generation 2: nobody is left\n")

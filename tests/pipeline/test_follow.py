@@ -1,0 +1,236 @@
+"""Following: killed at any moment, every record counts once; clusters read by their protocol."""
+
+import json
+import os
+import queue
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.dataset as ds
+import pytest
+
+from benchmarks_pipeline.logs import SegmentWriter
+from tests.live.broker_process import FAST_GROUPS, BrokerProcess
+from tests.pipeline.histories import TOPIC, commit_key, commit_value
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
+PARTITIONS = 2
+# A busy machine needs half a minute to start Spark.
+PATIENCE_S = 180.0
+
+
+class Feeder(threading.Thread):
+    """Appends to a log all the time, and rolls segments meanwhile."""
+
+    def __init__(self, logs: Path) -> None:
+        super().__init__(daemon=True)
+        self.writers = [
+            SegmentWriter(str(logs / f"{TOPIC}-{number}"), 16 << 10) for number in range(PARTITIONS)
+        ]
+        self.done = threading.Event()
+        self.put()
+
+    def put(self) -> None:
+        for writer in self.writers:
+            offset = writer.next_offset
+            pairs = [(commit_key(partition=each), commit_value(offset=offset)) for each in range(3)]
+            writer.append(pairs, int(time.time() * 1000))
+            writer.flush()
+
+    def run(self) -> None:
+        while not self.done.wait(0.02):
+            self.put()
+        for writer in self.writers:
+            writer.close()
+
+
+class Follower:
+    """The program of `following.py` in a process group of its own."""
+
+    def __init__(self, logs: Path, output: Path, build_every_s: float = 3) -> None:
+        command = [sys.executable, "-m", "tests.pipeline.following", str(logs), str(output)]
+        self.process = subprocess.Popen(
+            [*command, str(build_every_s)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        self.lines: queue.Queue[str] = queue.Queue()
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        with self.process.stdout as lines:
+            for line in lines:
+                self.lines.put(line.strip())
+
+    def wait_for(self, word: str) -> str:
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            try:
+                line = self.lines.get(timeout=1)
+            except queue.Empty:
+                assert self.process.poll() is None, self.process.returncode
+                continue
+            if line.startswith(word):
+                return line
+        raise AssertionError(f"no {word} in {PATIENCE_S} s")
+
+    def kill(self) -> None:
+        """Python, Java and all, with no warning."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        self.reader.join()
+
+
+def offsets_of(output: Path, table: str) -> list[tuple[int, int]]:
+    """What any reader of Parquet finds that is pointed at a table."""
+    found = ds.dataset(str(output / table), format="parquet").to_table(
+        columns=["log_partition", "log_offset"]
+    )
+    return sorted(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+@pytest.mark.timeout(900)
+def test_killed_at_random_moments_every_record_counts_once(tmp_path: Path) -> None:
+    rng = random.Random(12)
+    logs, output = tmp_path / "logs", tmp_path / "output"
+    feeder = Feeder(logs)
+    feeder.start()
+    for _ in range(3):
+        follower = Follower(logs, output)
+        follower.wait_for("appended")
+        time.sleep(rng.uniform(0.1, 5))
+        follower.kill()
+        assert follower.process.returncode == -signal.SIGKILL
+    # What was being written when it was killed is there to be removed.
+    (output / "log_records" / ".part=new-killed").mkdir()
+    follower = Follower(logs, output)
+    follower.wait_for("appended")
+    feeder.done.set()
+    feeder.join()
+    follower.process.send_signal(signal.SIGTERM)
+    follower.wait_for("done")
+    assert follower.process.wait(PATIENCE_S) == 0
+    follower.reader.join()
+    expected = [
+        (number, offset)
+        for number, writer in enumerate(feeder.writers)
+        for offset in range(writer.next_offset)
+    ]
+    assert offsets_of(output, "log_records") == expected
+    # The last build has decoded all of it, once.
+    assert offsets_of(output, "offset_commits") == expected
+    manifest = json.loads((output / "manifest.json").read_text())
+    for table, parts in manifest["tables"].items():
+        assert sorted(parts) == sorted(os.listdir(output / table))
+    (told,) = manifest["inputs"].values()
+    assert told["next_offsets"][TOPIC] == {
+        str(number): writer.next_offset for number, writer in enumerate(feeder.writers)
+    }
+
+
+@pytest.mark.timeout(300)
+def test_a_cluster_by_its_protocol(spark: "SparkSession", tmp_path: Path) -> None:
+    """A run over kafka:// gives tables, lags included; the cluster's files then add nothing."""
+    from kafka import KafkaConsumer
+
+    from coterie.client.cluster import Cluster
+    from coterie.client.topics import create_topic
+    from coterie.pipeline.jobs.replay import replay_groups, summed
+    from coterie.pipeline.jobs.run import run
+    from coterie.pipeline.store import Store
+
+    server = BrokerProcess(tmp_path / "data", FAST_GROUPS | {"offsets.topic.num.partitions": "4"})
+    server.start()
+    try:
+        with Cluster(server.bootstrap) as cluster:
+            assert not create_topic(cluster, "paid", 3, 1).error
+        consumer = KafkaConsumer("paid", bootstrap_servers=server.bootstrap, group_id="readers")
+        deadline = time.monotonic() + 30
+        while not consumer.assignment() and time.monotonic() < deadline:
+            consumer.poll(timeout_ms=100)
+        consumer.poll(timeout_ms=500)
+        consumer.close()
+        time.sleep(0.2)  # the journal is written 50 ms behind
+        output = str(tmp_path / "output")
+        run(spark, ["kafka://" + server.bootstrap], output)
+        store = Store.reading(output)
+        rows = {table: store.rows(table) for table in ("log_records", "journal_records")}
+        assert all(rows.values())
+        assert store.rows("log_ends") == 3
+        lags = store.read(spark, "lag_1m").collect()
+        assert [(row["partition"], row["lag"]) for row in lags] == [(0, 0), (1, 0), (2, 0)]
+        run(spark, [str(server.data_dir)], output)
+        assert {table: Store.reading(output).rows(table) for table in rows} == rows
+    finally:
+        server.kill()
+    (played,) = (summed(row) for row in replay_groups(spark, store, "sticky").to_pylist())
+    assert (played["group"], played["problem"]) == ("readers", None)
+    assert (played["rebalances"], played["moved"], played["needless"]) == (1, 0, 0)
+    assert played["recorded_unowned_ms"] == played["unowned_ms"]
+    assert not replay_groups(spark, store, "range", groups=["nobody"]).num_rows
+
+
+@pytest.mark.timeout(300)
+def test_a_live_store_takes_appends_during_a_build_and_merges(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow as pa
+
+    from coterie.pipeline.jobs import live_store
+    from coterie.pipeline.jobs.live_store import LiveStore
+    from coterie.pipeline.tables import TABLES
+
+    schema = TABLES["log_ends"].schema
+
+    def add(store: LiveStore, number: int) -> None:
+        row = {"topic": "paid", "partition": number, "at_ts": 0, "log_end_offset": number}
+        rows = pa.RecordBatch.from_pylist([row], schema)
+        directory = store.write_rows("log_ends", [rows])
+        store.append({"log_ends": directory}, {"c": {TOPIC: {0: number}}}, {"run": 0})
+
+    def partitions(path: str) -> list[int]:
+        table = ds.dataset(path, format="parquet").to_table(columns=["partition"])
+        return sorted(table.column("partition").to_pylist())
+
+    path = str(tmp_path / "output")
+    with LiveStore.open(path) as store:
+        assert isinstance(store, LiveStore)
+        add(store, 0)
+        building = store.snapshot()
+        add(store, 1)
+        # The build does not see it, and it keeps it: its part has a higher number.
+        assert building.read(spark, "log_ends").count() == 1
+        building.write("lag_1m", spark.createDataFrame([], building.read(spark, "lag_1m").schema))
+        (built,) = building.parts("lag_1m")
+        building.commit({}, {})
+        assert [name > built for name in store.parts("log_ends")] == [False, True]
+        assert store.parts("lag_1m") == [built]
+        assert store.position("c") == {0: 1}
+        monkeypatch.setattr(live_store, "MAX_PARTS", 4)
+        assert store.merge(spark, "log_ends") == 0
+        for number in range(2, 6):
+            add(store, number)
+        newest = store.parts("log_ends")[-1]
+        assert store.merge(spark, "log_ends") == 5
+        merged, kept = store.parts("log_ends")
+        assert merged < built
+        assert kept == newest
+        assert partitions(f"{path}/log_ends") == list(range(6))
+        add(store, 6)
+        assert len(store.runs) == 1
+    with LiveStore.open(path) as store:
+        assert store.rows("log_ends") == 7
+    assert partitions(f"{path}/log_ends") == list(range(7))

@@ -1,0 +1,174 @@
+"""`kafka://` as an input gives the rows of the broker's files, and goes on where it ended."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from coterie.client.cluster import Cluster, TopicPartition
+from coterie.client.errors import ClientError
+from coterie.client.offsets import commit_offsets
+from coterie.client.topics import create_topic
+from coterie.pipeline.jobs.inputs import identity_of
+from coterie.pipeline.kafka_input import KafkaLog, _decoded, is_kafka
+from coterie.pipeline.lag import log_ends
+from coterie.pipeline.ranges import LogRange, read_range
+from coterie.pipeline.segments import OFFSETS_TOPIC, find_partitions
+from protocol.messages.journal_records import JOURNAL_TOPIC
+from protocol.records import encode_batch
+from tests.live.broker_process import FAST_GROUPS, BrokerProcess
+from tests.pipeline.histories import NOW_MS, commit_key, commit_value
+
+GROUPS = [f"group-{number}" for number in range(9)]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[BrokerProcess]:
+    """A server of our own, whose files can be looked at beside what it sends."""
+    process = BrokerProcess(tmp_path / "data", FAST_GROUPS | {"offsets.topic.num.partitions": "4"})
+    process.start()
+    yield process
+    process.kill()
+
+
+@pytest.fixture
+def cluster(server: BrokerProcess) -> Iterator[Cluster]:
+    with Cluster(server.bootstrap) as cluster:
+        assert not create_topic(cluster, "paid", 3, 1).error
+        yield cluster
+
+
+def commit(cluster: Cluster, rounds: int, first: int = 0) -> None:
+    for number in range(first, first + rounds):
+        for group in GROUPS:
+            errors = commit_offsets(cluster, group, {("paid", each): number for each in range(3)})
+            assert set(errors.values()) == {0}
+
+
+class Copied:
+    """Everything from some positions to the end, by table."""
+
+    def __init__(self, log: KafkaLog, positions: dict[TopicPartition, int]) -> None:
+        self.positions: dict[TopicPartition, int] = {}
+        self.rows: dict[str, list[dict[str, Any]]] = {}
+        for arrived in log.read_to_end(positions):
+            self.positions[arrived.topic, arrived.partition] = arrived.next_offset
+            for table, batch in arrived.tables(log.identity):
+                self.rows.setdefault(table, []).extend(batch.to_pylist())
+
+
+def rows_of(copied: Copied, table: str) -> list[dict[str, Any]]:
+    return sorted(copied.rows.get(table, []), key=place)
+
+
+def rows_of_files(data_dir: Path, topic: str, identity: str) -> list[dict[str, Any]]:
+    found = []
+    for number, path in find_partitions(str(data_dir), topic).items():
+        for step in read_range(LogRange(path, number, 0), "raw"):
+            found += [{"input": identity, **row} for row in step.rows.to_pylist()]
+    return sorted(found, key=place)
+
+
+def place(row: dict[str, Any]) -> tuple[int, int]:
+    return row["log_partition"], row["log_offset"]
+
+
+def test_rows_are_those_of_the_files(server: BrokerProcess, cluster: Cluster) -> None:
+    commit(cluster, 5)
+    with KafkaLog("kafka://" + server.bootstrap) as log:
+        # The same cluster, read from its files, is the same input.
+        assert log.identity == identity_of(str(server.data_dir))
+        first = Copied(log, {})
+        commit(cluster, 5, first=5)
+        second = Copied(log, first.positions)
+        assert not Copied(log, first.positions | second.positions).rows
+    expected = rows_of_files(server.data_dir, OFFSETS_TOPIC, log.identity)
+    got = sorted(rows_of(first, "log_records") + rows_of(second, "log_records"), key=place)
+    assert len(expected) >= 2 * 5 * len(GROUPS) * 3
+    assert len(rows_of(first, "log_records")) >= 5 * len(GROUPS) * 3
+    assert got == expected
+    assert not rows_of(first, "quarantine")
+
+
+def test_the_journal_comes_too(server: BrokerProcess, cluster: Cluster) -> None:
+    from kafka import KafkaConsumer
+
+    with KafkaLog("kafka://" + server.bootstrap) as log:
+        assert not log.look_for_journal()
+        consumer = KafkaConsumer(
+            "paid", bootstrap_servers=server.bootstrap, group_id="readers", client_id="reader-1"
+        )
+        deadline = time.monotonic() + 20
+        while not consumer.assignment() and time.monotonic() < deadline:
+            consumer.poll(timeout_ms=100)
+        consumer.close()
+        while not log.look_for_journal() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(0.2)  # the journal is written 50 ms behind
+        copied = Copied(log, {})
+    got = rows_of(copied, "journal_records")
+    assert got
+    assert got == rows_of_files(server.data_dir, JOURNAL_TOPIC, log.identity)
+
+
+def test_log_ends_of_what_was_committed(cluster: Cluster) -> None:
+    rows = log_ends(cluster, [("paid", 0), ("paid", 2), ("gone", 0)], at_ms=NOW_MS)
+    found = [(row["topic"], row["partition"], row["log_end_offset"]) for row in rows.to_pylist()]
+    assert found == [("paid", 0, 0), ("paid", 2, 0)]
+
+
+def batch(offset: int, count: int = 2) -> bytes:
+    pairs = [(commit_key(partition=each), commit_value(offset=each)) for each in range(count)]
+    return encode_batch(pairs, offset, NOW_MS)
+
+
+def test_an_answer_may_begin_before_and_end_within_a_batch() -> None:
+    data = batch(10) + batch(12)
+    arrived = _decoded("host:1", (OFFSETS_TOPIC, 7), 11, data + batch(14)[:-9])
+    assert arrived.rows.column("log_offset").to_pylist() == [11, 12, 13]
+    assert arrived.rows.column("log_partition").to_pylist() == [7, 7, 7]
+    assert (arrived.next_offset, arrived.size_bytes) == (14, len(data))
+    assert not arrived.damaged.num_rows
+
+
+def test_a_damaged_batch_goes_to_quarantine_and_is_passed() -> None:
+    damaged = bytearray(batch(12))
+    damaged[-1] ^= 1
+    arrived = _decoded("host:1", (OFFSETS_TOPIC, 7), 10, batch(10) + bytes(damaged) + batch(14))
+    assert arrived.rows.column("log_offset").to_pylist() == [10, 11, 14, 15]
+    assert arrived.damaged.column("reason").to_pylist() == ["crc"]
+    assert arrived.next_offset == 16
+    alone = _decoded("host:1", (OFFSETS_TOPIC, 7), 12, bytes(damaged))
+    assert (alone.next_offset, alone.rows.num_rows, alone.damaged.num_rows) == (14, 0, 1)
+
+
+def test_nothing_whole_is_an_error() -> None:
+    with pytest.raises(ClientError, match="no whole batch"):
+        _decoded("host:1", (OFFSETS_TOPIC, 7), 12, batch(12)[:-1])
+
+
+def test_addresses() -> None:
+    assert is_kafka("kafka://localhost:9092")
+    assert not is_kafka(os.fspath("/var/lib/kafka"))
+    with pytest.raises(ClientError):
+        KafkaLog("kafka://127.0.0.1:1", timeout_s=1)
+
+
+def test_a_log_that_lost_its_end_is_refused(server: BrokerProcess, cluster: Cluster) -> None:
+    commit(cluster, 1)
+    with KafkaLog("kafka://" + server.bootstrap) as log:
+        ahead = dict.fromkeys(log.end_offsets(), 1_000_000)
+        with pytest.raises(ClientError, match="truncated"):
+            Copied(log, ahead)
+        with pytest.raises(ClientError, match="truncated"):
+            list(log.fetch(ahead))
+
+
+def test_tables_have_the_input_in_front() -> None:
+    ((table, rows),) = _decoded("host:1", (OFFSETS_TOPIC, 7), 0, batch(0)).tables("cluster-1")
+    assert table == "log_records"
+    assert rows.column("input") == pa.array(["cluster-1"] * 2)

@@ -1,0 +1,1 @@
+"""Transforms over tiny hand-made tables."""

@@ -202,7 +202,7 @@ class Store:
         self._tidy(hidden)
         directory = os.path.join(self.path, table, name)
         os.rename(hidden, directory)
-        part = _measured(directory)
+        part = measured(directory)
         self._written[table] = {name: part}
         if TABLES[table].grows and not replace:
             self._added.add(table)
@@ -282,7 +282,7 @@ class Store:
                 os.remove(os.path.join(directory, name))
 
 
-def _measured(directory: str) -> dict[str, int]:
+def measured(directory: str) -> dict[str, int]:
     """Rows and bytes of the Parquet files in a directory, from their footers."""
     import pyarrow.parquet as pq
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from coterie.client.cluster import TopicPartition
 from coterie.client.errors import BrokerTimedOut, BrokerUnreachable, ClientError, ConnectionLost
-from coterie.pipeline.jobs.inputs import _new_label
+from coterie.pipeline.jobs.inputs import new_label
 from coterie.pipeline.jobs.live_store import LiveStore
 from coterie.pipeline.kafka_input import TABLE_OF, Arrived, KafkaLog
 from coterie.pipeline.lag import log_ends
@@ -152,7 +152,7 @@ def about_cluster(store: Store, log: KafkaLog, source: str) -> dict[str, Any]:
     """
     known = store.about(log.identity)
     labels = {name: store.about(name).get("label", "") for name in store.inputs}
-    label = known["label"] if known else _new_label(source, labels)
+    label = known["label"] if known else new_label(source, labels)
     return {
         "paths": list(dict.fromkeys([*known.get("paths", []), source])),
         "label": label,

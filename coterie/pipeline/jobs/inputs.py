@@ -101,7 +101,7 @@ def plan(store: Store, paths: Iterable[str]) -> Plan:
     labels = {name: store.about(name).get("label", "") for name in store.inputs}
     for name, directories in inputs.items():
         if name not in labels:
-            labels[name] = _new_label(directories[0], labels)
+            labels[name] = new_label(directories[0], labels)
         counts: dict[str, int | None] = {}
         for topic in TOPICS:
             partitions = _partitions(directories, topic)
@@ -184,7 +184,7 @@ def _believable_count(directories: list[str], partitions: dict[int, _Found]) -> 
     return len(partitions) if whole and partitions else None
 
 
-def _new_label(path: str, labels: dict[str, str]) -> str:
+def new_label(path: str, labels: dict[str, str]) -> str:
     """The label of a further input; the first one needs none."""
     if not labels:
         return ""

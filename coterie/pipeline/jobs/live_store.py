@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from coterie.pipeline.store import Positions, Store, _measured
+from coterie.pipeline.store import Positions, Store, measured
 
 # A table of so many parts is merged: a reader opens each of them, at about a millisecond.
 MAX_PARTS = 64
@@ -115,7 +115,7 @@ class LiveStore(Store):
         self._tidy(hidden)
         directory = os.path.join(self.path, table, name)
         os.rename(hidden, directory)
-        self._written[table] = {name: _measured(directory)}
+        self._written[table] = {name: measured(directory)}
 
     def _commit(self, positions: Positions, about: Mapping[str, Mapping[str, Any]] | None) -> None:
         self._manifest["runs"] = self._earlier_runs

@@ -160,9 +160,12 @@ def test_a_cluster_by_its_protocol(spark: "SparkSession", tmp_path: Path) -> Non
         with Cluster(server.bootstrap) as cluster:
             assert not create_topic(cluster, "paid", 3, 1).error
         consumer = KafkaConsumer("paid", bootstrap_servers=server.bootstrap, group_id="readers")
+        # A kafka-python that leads its group before it knows the topic assigns nothing.
+        assert "paid" in consumer.topics()
         deadline = time.monotonic() + 30
         while not consumer.assignment() and time.monotonic() < deadline:
             consumer.poll(timeout_ms=100)
+        assert consumer.assignment(), "it was given partitions"
         consumer.poll(timeout_ms=500)
         consumer.close()
         time.sleep(0.2)  # the journal is written 50 ms behind

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,18 +23,26 @@ from benchmarks.scenarios.load import QUICK_RECORDS, write_log
 from benchmarks.session import Conversation, Job, Membership, Session, group_name
 from benchmarks.steady import CLOSED, Ring
 from coordinator.placement import partition_for
+from coterie.client.cluster import Cluster
+from coterie.client.errors import Refused
+from coterie.client.groups import list_groups
 from storage.directory import DataDirectory
 from storage.filesystem import OsFileSystem
 from storage.log import LogConfig
 
 RECORDS = 4_000_000
 KEYS = 20_000
+LOAD_TIMEOUT_S = 60.0
 PARTITIONS = 50
 OFFSETS_TOPIC = "__consumer_offsets"
 # Members are formed before the load is measured; cleaning must go on long after that.
 _CLEANER = {
     "quiet": ("log.cleaner.enable=false",),
-    "compacting": ("log.cleaner.backoff.ms=50", "log.cleaner.min.cleanable.ratio=0.01"),
+    "compacting": (
+        "log.initial.task.delay.ms=0",
+        "log.cleaner.backoff.ms=50",
+        "log.cleaner.min.cleanable.ratio=0.01",
+    ),
     "loading": ("log.cleaner.enable=false",),
 }
 _CONFIG = LogConfig(segment_bytes=8 << 20, compacted=True)
@@ -56,11 +65,28 @@ async def run(job: Job, row: Row) -> Outcome:
             job = replace(
                 job, host=running.address.host, port=running.address.port, pid=running.address.pid
             )
+            if row.key != "loading":
+                await asyncio.to_thread(_wait_until_loaded, f"{job.host}:{job.port}")
             outcome = await stable_members.measure(job, Row("closed", row.title), _heartbeats)
             outcome.numbers["log_mib"] = _log_mib(data, large)
         finally:
             await asyncio.to_thread(server.stop)
     return outcome
+
+
+def _wait_until_loaded(bootstrap: str) -> None:
+    """Groups are listed when every partition is loaded, and refused before."""
+    deadline = time.monotonic() + LOAD_TIMEOUT_S
+    with Cluster(bootstrap) as cluster:
+        while True:
+            try:
+                list_groups(cluster)
+            except Refused:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+            else:
+                return
 
 
 def _log_mib(data: str, partition: int) -> float:

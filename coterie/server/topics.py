@@ -115,15 +115,20 @@ class Topics:
         stored = self._read_settings()
         self._next_producer_id = self._reserved_producer_id = int(stored.get("next_producer_id", 0))
         config.alter(stored.get("broker", {}))
-        overrides = stored.get("topics", {})
+        overrides = stored.get("topics", {}) if stored else self._of_foreign_topics()
         for name, found in sorted(data.topics.items()):
             topic_id = found.topic_id if any(found.topic_id) else new_topic_id()
-            topic = Topic(name, topic_id, TopicConfig(config, overrides.get(name, {})))
+            own = overrides.get(name, {})
+            if name == OFFSETS_TOPIC:
+                own = {**self._offsets_overrides(), **own}
+            topic = Topic(name, topic_id, TopicConfig(config, own))
             count = max(found.partitions) + 1
             # A crash may have interrupted the creation between two partitions.
             missing = sorted(set(range(count)) - found.partitions)
             data.create_partitions(name, missing, found.topic_id)
             self._add(topic, count)
+        if overrides and not stored:
+            self._write_settings()
 
     def new_producer_id(self) -> int:
         """A producer id that was never given out, also not before a restart."""
@@ -258,6 +263,17 @@ class Topics:
         return self._data.delete_records(partition.topic.name, partition.index, before_offset)
 
     # --- inside -----------------------------------------------------------------------------------
+
+    def _of_foreign_topics(self) -> dict[str, dict[str, str]]:
+        """Settings of topics that a Kafka made, whose own stand in its metadata log.
+
+        They are not known here, so nothing of such a topic is deleted by its age until somebody
+        says what its retention is to be.
+        """
+        names = [name for name in self._data.topics if name not in INTERNAL_TOPICS]
+        if names:
+            self._log.info("topics of another broker found, kept without limit", topics=len(names))
+        return {name: {"retention.ms": "-1"} for name in names}
 
     def _offsets_overrides(self) -> dict[str, str]:
         """The settings of `__consumer_offsets` (spec section 2)."""

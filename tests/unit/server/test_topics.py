@@ -129,3 +129,23 @@ def test_a_disk_that_is_full_refuses_the_topic(monkeypatch: pytest.MonkeyPatch) 
 def test_memory_is_no_directory() -> None:
     assert make_broker()._data.path == "memory"
     assert IN_MEMORY == ":memory:"
+
+
+def test_a_directory_of_kafkas_keeps_its_records_and_compacts_its_groups() -> None:
+    """The settings of its topics stand in Kafka's metadata log: unknown is not the default."""
+    filesystem = MemoryFileSystem()
+    broker = make_broker(filesystem=filesystem)
+    broker.topics.create("orders", 1, {})
+    broker._data.close()
+    filesystem.remove(f"memory/{SETTINGS_FILE}")
+    for _ in range(2):
+        again = make_broker(filesystem=filesystem)
+        assert again.topics.by_name["__consumer_offsets"].config.compact
+        orders = again.topics.by_name["orders"].config
+        assert orders.overrides == {"retention.ms": "-1"}
+        assert not orders.compact
+        # What is created here has the defaults.
+        if "bills" not in again.topics.by_name:
+            again.topics.create("bills", 1, {})
+        assert again.topics.by_name["bills"].config.overrides == {}
+        again._data.close()

@@ -39,7 +39,6 @@ OFFSETS_TOPIC = "__consumer_offsets"
 _CLEANER = {
     "quiet": ("log.cleaner.enable=false",),
     "compacting": (
-        "log.initial.task.delay.ms=0",
         "log.cleaner.backoff.ms=50",
         "log.cleaner.min.cleanable.ratio=0.01",
     ),

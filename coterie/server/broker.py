@@ -15,9 +15,9 @@ from coterie.server import limits
 from coterie.server.clock import system_clock
 from coterie.server.config import Config
 from coterie.server.connection import Connection
-from coterie.server.counted_groups import CountedGroups
 from coterie.server.disk_errors import cause_of, remedy_for, told
 from coterie.server.flusher import Flusher, FlushMode
+from coterie.server.groups import Groups
 from coterie.server.ids import new_base64_id, new_uuid_text
 from coterie.server.listener import Listener
 from coterie.server.maintenance import Maintenance
@@ -143,7 +143,7 @@ class Broker:
         # Set when the broker can't go on; the reason.
         self.fatal: asyncio.Future[str] = self.loop.create_future()
 
-    def _take_groups(self, new_uuid: Callable[[], str]) -> CountedGroups:
+    def _take_groups(self, new_uuid: Callable[[], str]) -> Groups:
         offsets = self.topics.by_name.get(OFFSETS_TOPIC)
         if offsets is None:
             count = self.config.get_int("offsets.topic.num.partitions")
@@ -152,7 +152,7 @@ class Broker:
             # What the directory has counts: another number would look for groups in wrong places.
             offsets_topic_num_partitions=len(offsets.partitions)
         )
-        groups = CountedGroups(self, GroupCoordinator(group_config, new_uuid, self.now_ms()))
+        groups = Groups(self, GroupCoordinator(group_config, new_uuid, self.now_ms()))
         groups.take_over(offsets.partitions)
         return groups
 

@@ -10,6 +10,7 @@ Invariant: a partition is written to only between the end of its load and the mo
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from coterie.server.group_appends import GroupAppends
 from coterie.server.group_loading import GroupLoading
 from coterie.server.journal import Journal
 from coterie.server.replies import PendingReply
+from protocol.messages.log_records import OffsetCommitKey
 from storage.log import Log
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ class Groups:
     Attributes:
         coordinator: which is asked.
         journal: where what happens is kept.
+        happened: facts by their name, counted as the journal has them; `metrics.py` shows these.
+        offsets_committed, offsets_deleted: records of offsets that were written, and tombstones.
     """
 
     def __init__(self, broker: "Broker", coordinator: GroupCoordinator) -> None:
@@ -57,6 +61,9 @@ class Groups:
         self._loading = GroupLoading(broker, coordinator, self._loaded, self._not_loaded)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
+        self.happened: Counter[str] = Counter()
+        self.offsets_committed = 0
+        self.offsets_deleted = 0
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -100,10 +107,18 @@ class Groups:
         """Append the records, send the replies, tell the events, set the timer."""
         for append in effects.appends:
             self._appends.queue(append)
+            # Operations on offsets are of one kind: a commit, or what deletes and expires.
+            key, value = append.records[0]
+            if type(key) is OffsetCommitKey:
+                if value is None:
+                    self.offsets_deleted += len(append.records)
+                else:
+                    self.offsets_committed += len(append.records)
         for reply in effects.replies:
             reply.to.send(reply.message)  # type: ignore[attr-defined]  # opaque to the coordinator
         if effects.events:
             for event in effects.events:
+                self.happened[event.name] += 1
                 self._events.tell(event)
             self.journal.tell(effects.events)
         if effects.timers:

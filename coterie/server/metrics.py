@@ -21,7 +21,7 @@ from coterie.server.exposition import Family, Labels, by_label, counter, gauge, 
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.counted_groups import CountedGroups
+    from coterie.server.groups import Groups
 
 _GROUPS = "kafka.coordinator.group:type=GroupMetadataManager,name="
 _RUNTIME = "kafka.server:type=group-coordinator-metrics,name="
@@ -103,7 +103,7 @@ async def _groups(broker: "Broker") -> list[Family]:
     ]
 
 
-def _group_events(groups: "CountedGroups", happened: "Counter[str]") -> Iterator[Family]:
+def _group_events(groups: "Groups", happened: "Counter[str]") -> Iterator[Family]:
     for name, kafkas, text, value in (
         (
             "offset_commits",

@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from coterie.pipeline.codec import columns
-from coterie.pipeline.codec.piece import DecodedView, Piece, damaged_record
+from coterie.pipeline.codec.piece import DecodedView, Piece, decode_each
 from coterie.pipeline.schemas import CONSUMER_EPOCHS
-from protocol.errors import MalformedFrame
 from protocol.messages import consumer_group_records as records
 from protocol.messages.group_record_types import DecodedKey, decode_group_key, decode_group_value
 
@@ -80,15 +78,7 @@ KINDS: dict[int, tuple[str, _Fields]] = {
 
 def decode_epochs(piece: Piece) -> DecodedView:
     """The KIP-848 records of a piece."""
-    rows, damages = [], []
-    for index in np.flatnonzero(np.isin(piece.key_types, list(KINDS))).tolist():
-        key, value = piece.key_and_value(piece.records, index)
-        assert key is not None, "it has a type"
-        try:
-            rows.append(piece.place(piece.records, index) | epoch_fields(key, value))
-        except MalformedFrame as error:
-            damages.append(damaged_record(piece, piece.records, index, error))
-    return DecodedView(pa.RecordBatch.from_pylist(rows, CONSUMER_EPOCHS), damages)
+    return decode_each(piece, np.isin(piece.key_types, list(KINDS)), epoch_fields, CONSUMER_EPOCHS)
 
 
 def epoch_fields(key: bytes, value: bytes | None) -> dict[str, Any]:

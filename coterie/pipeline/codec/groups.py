@@ -7,11 +7,8 @@ decoded by `protocol`, whose every version it has.
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from coterie.pipeline.codec import columns
-from coterie.pipeline.codec.piece import DecodedView, Piece, damaged_record
+from coterie.pipeline.codec.piece import DecodedView, Piece, decode_each
 from coterie.pipeline.schemas import GROUPS
 from protocol.errors import MalformedFrame
 from protocol.messages.consumer_protocol import (
@@ -33,15 +30,7 @@ CONSUMER = "consumer"
 
 def decode_groups(piece: Piece) -> DecodedView:
     """The group metadata of a piece."""
-    rows, damages = [], []
-    for index in np.flatnonzero(piece.key_types == KEY_TYPE).tolist():
-        key, value = piece.key_and_value(piece.records, index)
-        assert key is not None, "it has a type"
-        try:
-            rows.append(piece.place(piece.records, index) | group_fields(key, value))
-        except MalformedFrame as error:
-            damages.append(damaged_record(piece, piece.records, index, error))
-    return DecodedView(pa.RecordBatch.from_pylist(rows, GROUPS), damages)
+    return decode_each(piece, piece.key_types == KEY_TYPE, group_fields, GROUPS)
 
 
 def group_fields(key: bytes, value: bytes | None) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """A piece of a log with its records opened: what every view decodes from."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -98,6 +99,31 @@ def closed_piece(source: Source, file_position: int, buffer: Buffer, batches: Ba
     none = batches.chosen(slice(0, 0))
     records = open_records(buffer, none).records
     return Piece(source, file_position, buffer, batches, records, records.offset)
+
+
+def decode_each(
+    piece: Piece,
+    chosen: "np.ndarray[Any, Any]",
+    fields_of: Callable[[bytes, bytes | None], dict[str, Any]],
+    schema: pa.Schema,
+) -> DecodedView:
+    """Rows of records that are decoded one by one, for views of which a log has few.
+
+    Args:
+        piece: whose records.
+        chosen: which of them, a truth value for each; they have keys.
+        fields_of: the columns that come from a key and a value; raises MalformedFrame.
+        schema: of the view.
+    """
+    rows, damages = [], []
+    for index in np.flatnonzero(chosen).tolist():
+        key, value = piece.key_and_value(piece.records, index)
+        assert key is not None, "it has a type"
+        try:
+            rows.append(piece.place(piece.records, index) | fields_of(key, value))
+        except MalformedFrame as error:
+            damages.append(damaged_record(piece, piece.records, index, error))
+    return DecodedView(pa.RecordBatch.from_pylist(rows, schema), damages)
 
 
 def damaged_record(piece: Piece, records: Records, index: int, error: MalformedFrame) -> Damage:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from coterie.pipeline.report.content import GroupContent, Row, group_content
+from coterie.pipeline.timeline.columns import rebalance_columns
 from coterie.pipeline.timeline.model import (
     Generation,
     GroupHistory,
     PartitionMove,
-    Rebalance,
 )
 
 Place = tuple[str, int]
@@ -43,7 +43,7 @@ class Story(NamedTuple):
 def story_of(history: GroupHistory) -> Story:
     """The rows of a history."""
     tables = {
-        "rebalances": [_rebalance(each) for each in history.rebalances],
+        "rebalances": [rebalance_columns(each) for each in history.rebalances],
         "ownership": [_in_columns(each) for each in history.ownership],
         "member_sessions": [_in_columns(each) for each in history.sessions],
     }
@@ -60,26 +60,6 @@ def _generation(found: Generation) -> CompletedGeneration:
         for member in found.members
     }
     return CompletedGeneration(found.generation, found.completed_ms, dict(sorted(owned.items())))
-
-
-def _rebalance(found: Rebalance) -> Row:
-    row = found._asdict()
-    trigger = row.pop("trigger")
-    row |= {
-        "trigger": trigger.cause,
-        "trigger_member_key": trigger.member_key,
-        "trigger_member_id": trigger.member_id,
-        "trigger_client_id": trigger.client_id,
-        "trigger_client_host": trigger.client_host,
-        "trigger_reason": trigger.reason,
-        "subscription_change": trigger.subscription_change,
-        "started_ts": row.pop("started_ms"),
-        "completed_ts": row.pop("completed_ms"),
-        "duration_ms": found.duration_ms,
-        "excess_moved": found.excess_moved,
-        "evidence": found.evidence.value,
-    }
-    return row | {name: list(row[name]) for name in ("joined", "left", "replaced")}
 
 
 def _move(found: PartitionMove) -> Row:

@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 from coordinator.assignors import TopicPartition
 from coterie.pipeline.schemas import CONSUMER_EPOCHS, GROUPS, spark_schema
 from coterie.pipeline.tables import TABLES
+from coterie.pipeline.timeline.columns import rebalance_columns
 from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.from_epochs import epochs_history
 from coterie.pipeline.timeline.model import (
@@ -131,7 +132,7 @@ def _labelled(group: Column, labels: Mapping[str, str]) -> Column:
 
 def _teller(topic_names: Mapping[str, str]) -> ArrowRows:
     def tell(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _TOLD}
+        rows: dict[str, list[Any]] = {name: [] for name in _TOLD}
         # Sorted by group, so a group's rows follow each other over the borders of batches.
         ordered = (row for batch in batches for row in batch.to_pylist())
         for group_id, of_group in groupby(ordered, key=itemgetter("group_id")):
@@ -220,14 +221,14 @@ def _partitions(listed: Iterable[Row] | None) -> tuple[TopicPartition, ...]:
     return tuple(TopicPartition(each["topic"], each["partition"]) for each in listed or ())
 
 
-def _add(rows: dict[str, list[tuple[Any, ...]]], history: GroupHistory) -> None:
+def _add(rows: dict[str, list[Any]], history: GroupHistory) -> None:
     rows["rebalances"] += map(_rebalance, history.rebalances)
     rows["partition_moves"] += map(_move, history.moves)
     rows["ownership"] += map(_interval, history.ownership)
     rows["member_sessions"] += map(_session, history.sessions)
 
 
-def _tagged(rows: Mapping[str, list[tuple[Any, ...]]]) -> pa.RecordBatch:
+def _tagged(rows: Mapping[str, list[Any]]) -> pa.RecordBatch:
     """Rows of every table in one batch: each in its column, the others null."""
     before = 0
     count = sum(map(len, rows.values()))
@@ -245,17 +246,10 @@ def _us(epoch_ms: int | None) -> int | None:
     return None if epoch_ms is None else epoch_ms * 1000
 
 
-def _rebalance(told: Rebalance) -> tuple[Any, ...]:
-    trigger = told.trigger
-    return (
-        told.group_id, told.protocol, told.from_generation, told.to_generation, told.generations,
-        told.skipped_generations, _us(told.started_ms), _us(told.completed_ms), told.duration_ms,
-        told.join_ms, told.sync_ms, told.initial_delay_ms, told.unowned_partition_ms,
-        trigger.cause, trigger.member_key, trigger.member_id, trigger.client_id,
-        trigger.client_host, trigger.reason, trigger.subscription_change,
-        told.joined, told.left, told.replaced, told.members, told.partitions,
-        told.moved, told.moved_min, told.excess_moved, str(told.evidence),
-    )  # fmt: skip
+def _rebalance(told: Rebalance) -> dict[str, Any]:
+    row = rebalance_columns(told)
+    moments = {name: _us(row[name]) for name in ("started_ts", "completed_ts")}
+    return row | moments
 
 
 def _move(told: PartitionMove) -> tuple[Any, ...]:

@@ -3,7 +3,9 @@
 import base64
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from coterie.pipeline.codec.numbers import Bools, Buffer, Int64s
 from coterie.pipeline.schemas import TIMESTAMP
@@ -11,7 +13,7 @@ from coterie.pipeline.schemas import TIMESTAMP
 # The calendar of Spark and of Python ends with the year 9999.
 _MAX_TIMESTAMP_MS = 253_402_300_799_999
 _ID_BYTES = 16
-_ID = np.dtype(f"V{_ID_BYTES}")
+_NOT_ASCII = 0x80
 # Offsets of an Arrow string column are int32.
 _MAX_BUFFER_BYTES = (1 << 31) - 1
 
@@ -24,8 +26,11 @@ def texts(buffer: Buffer, starts: Int64s, sizes: Int64s, kind: pa.DataType) -> p
     """
     assert len(buffer) <= _MAX_BUFFER_BYTES, "a piece with its opened blocks fits into int32"
     count = len(starts)
-    if count == 0:
-        return pa.array([], kind)
+    null = sizes < 0
+    if not (sizes > 0).any():
+        nothing = pa.py_buffer(np.zeros(count + 1, np.int32))
+        empty = pa.Array.from_buffers(kind, count, [None, nothing, pa.py_buffer(b"")])
+        return pc.if_else(pa.array(null), None, empty) if null.any() else empty
     # Texts that were found wrong have no size and may stand anywhere; nothing is read for them.
     starts = np.minimum(starts, len(buffer))
     stops = np.minimum(starts + np.maximum(sizes, 0), len(buffer))
@@ -40,12 +45,14 @@ def texts(buffer: Buffer, starts: Int64s, sizes: Int64s, kind: pa.DataType) -> p
     offsets[1::2] = stops
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(buffer.data)]
     spans = pa.Array.from_buffers(kind, 2 * count - 1, buffers)
-    null = sizes < 0
     return spans.take(pa.array(index, mask=null if null.any() else None))
 
 
 def invalid_utf8(column: pa.Array) -> Bools | None:
     """Which strings of a column are not UTF-8; None if all are."""
+    data = column.buffers()[2]
+    if data is None or not data.size or np.frombuffer(data, np.uint8).max() < _NOT_ASCII:
+        return None
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
@@ -64,6 +71,8 @@ def _is_utf8(text: bytes | None) -> bool:
 def numbers(values: Int64s, kind: pa.DataType, null: Bools | None = None) -> pa.Array:
     """Integers as a column of a narrower type, which they fit into."""
     mask = null if null is not None and null.any() else None
+    if mask is not None and mask.all():
+        return pa.nulls(len(mask), kind)
     return pa.array(values.astype(kind.to_pandas_dtype(), copy=False), kind, mask=mask)
 
 
@@ -77,23 +86,29 @@ def timestamps(epoch_ms: Int64s, null: Bools | None = None) -> pa.Array:
     none = (epoch_ms < 0) | (epoch_ms > _MAX_TIMESTAMP_MS)
     if null is not None:
         none |= null
-    epoch_us = np.where(none, 0, epoch_ms) * 1000
-    return pa.array(epoch_us, mask=none if none.any() else None).view(TIMESTAMP)
+    if not none.any():
+        return pa.array(epoch_ms * 1000).view(TIMESTAMP)
+    if none.all():
+        return pa.nulls(len(none), TIMESTAMP)
+    return pa.array(np.where(none, 0, epoch_ms) * 1000, mask=none).view(TIMESTAMP)
 
 
-def topic_ids(buffer: Buffer, positions: Int64s, present: Bools) -> pa.Array:
+def topic_ids(ids: npt.NDArray[np.void], present: Bools) -> pa.Array:
     """Ids of 16 bytes in Kafka's notation, url-safe base64; null where absent or all zeros."""
-    count = len(positions)
+    count = len(ids)
     if not present.any():
         return pa.nulls(count, pa.string())
-    gathered = buffer.read_as(_ID, positions)
+    # A request commits a topic after the other, and the notation is made once for each run.
+    high, low = ids.view(np.int64).reshape(count, 2).T
+    begins = np.ones(count, np.bool_)
+    begins[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+    runs = np.ascontiguousarray(ids[begins])
     kind = pa.binary(_ID_BYTES)
-    ids = pa.Array.from_buffers(kind, count, [None, pa.py_buffer(gathered)]).dictionary_encode()
-    # There are few topics, so the notation is made once for each.
-    names = pa.array([topic_id_text(each) for each in ids.dictionary.to_pylist()], pa.string())
+    few = pa.Array.from_buffers(kind, len(runs), [None, pa.py_buffer(runs)]).dictionary_encode()
+    names = pa.array([topic_id_text(each) for each in few.dictionary.to_pylist()], pa.string())
+    index = few.indices.to_numpy()[np.cumsum(begins) - 1]
     absent = ~present
-    index = pa.array(ids.indices.to_numpy(), mask=absent if absent.any() else None)
-    return names.take(index)
+    return names.take(pa.array(index, mask=absent if absent.any() else None))
 
 
 def topic_id_text(topic_id: bytes) -> str | None:

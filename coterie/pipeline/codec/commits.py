@@ -30,6 +30,10 @@ KEY_TYPES = (0, 1)
 _NEWEST_VERSION = 4
 # What a value begins with; before version 3 there is no leader epoch.
 _VALUE_HEAD = np.dtype([("version", ">i2"), ("offset", ">i8"), ("leader_epoch", ">i4")])
+# What stands behind the metadata: of version 4 all of it, of others the timestamp.
+_VALUE_TAIL = np.dtype(
+    [("commit_ms", ">i8"), ("tags", "u1"), ("topic_id_tag", ">u2"), ("topic_id", "V16")]
+)
 # The tagged field 0 of 16 bytes, as its tag and size are written.
 _TOPIC_ID_TAG = 0x0010
 # The varint of MAX_STRING_BYTES + 1.
@@ -38,7 +42,7 @@ _MAX_SIZE_BYTES = 3
 
 def decode_commits(piece: Piece) -> DecodedView:
     """The offset commits of a piece."""
-    mask = np.isin(piece.key_types, KEY_TYPES)
+    mask = (piece.key_types == KEY_TYPES[0]) | (piece.key_types == KEY_TYPES[1])
     records = piece.records if mask.all() else piece.records.chosen(mask)
     key_types = piece.key_types[mask]
     keys, bad_keys = _Keys.read(piece, records)
@@ -142,7 +146,8 @@ class _Values:
         wrong |= (size < 0) | (size > end - at)
         size[wrong] = 0
         after = at + size
-        self.commit_ms = buffer.read(">i8", after)
+        tail = buffer.read_as(_VALUE_TAIL, after)
+        self.commit_ms = tail["commit_ms"].astype(np.int64)
         after += 8
         self.expire_ms = np.full(len(records), NO_EXPIRY, np.int64)
         expires = version == 1
@@ -150,15 +155,15 @@ class _Values:
             self.expire_ms = np.where(expires, buffer.read(">i8", after), NO_EXPIRY)
             after += np.where(expires, 8, 0)
         flexible = version == _NEWEST_VERSION
-        tags = np.where(flexible, buffer.bytes_at(after), 0)
+        tags = np.where(flexible, tail["tags"], 0)
         after += flexible
-        tagged = (tags == 1) & (buffer.read(">i2", after) == _TOPIC_ID_TAG)
+        tagged = (tags == 1) & (tail["topic_id_tag"] == _TOPIC_ID_TAG)
         wrong |= (tags != 0) & ~tagged
-        id_at = after + 2
         after += np.where(tagged, 18, 0)
         wrong |= after != end
         wrong &= ~self.tombstone
-        self.topic_id = columns.topic_ids(buffer, id_at, tagged & ~wrong & ~self.tombstone)
+        ids = np.ascontiguousarray(tail["topic_id"])
+        self.topic_id = columns.topic_ids(ids, tagged & ~wrong & ~self.tombstone)
         size[self.tombstone] = -1
         # A tombstone's value begins where its record ends, and what was read there is not its own.
         at = np.where(self.tombstone, start, at)

@@ -148,12 +148,16 @@ def _hop(data: bytes, position: int, end: int) -> tuple[list[int], int]:
     unpack = _LENGTH.unpack_from
     add = starts.append
     last = end - PREFIX_BYTES
+    shortest = MIN_BATCH_BYTES - PREFIX_BYTES
     while position <= last:
-        stop = position + PREFIX_BYTES + unpack(data, position + 8)[0]
-        if stop > end or stop - position < MIN_BATCH_BYTES:
-            break
+        (length,) = unpack(data, position + 8)
+        if length < shortest:
+            return starts, position
         add(position)
-        position = stop
+        position += length + PREFIX_BYTES
+    if position > end:
+        # The last one is cut off: only its beginning is here.
+        position = starts.pop()
     return starts, position
 
 

@@ -1,8 +1,8 @@
 """Reading numbers at many positions of a buffer at once, with numpy.
 
-A position array in, a value array out. Positions past the last byte are read as if they stood on
-it: the callers compare ends with what is allowed and discard what came of such reads, so a damaged
-length costs a wrong number that nobody uses and never an exception.
+A position array in, a value array out. Behind the last byte zeros are read: the callers compare
+ends with what is allowed and discard what came of such reads, so a damaged length costs a wrong
+number that nobody uses and never an exception.
 """
 
 from typing import Any, NamedTuple
@@ -60,7 +60,18 @@ class Buffer:
         try:
             return view[positions].view(dtype)
         except IndexError:
-            return view[np.clip(positions, 0, len(view) - 1)].view(dtype)
+            return self._read_near_end(view, positions).view(dtype)
+
+    def _read_near_end(self, view: npt.NDArray[Any], positions: Int64s) -> npt.NDArray[Any]:
+        """The same where some of it would stand behind the last byte: zeros are read there."""
+        count = len(view)
+        values = view[np.clip(positions, 0, count - 1)]
+        beyond = positions >= count
+        padded = np.concatenate([self.octets[count:], np.zeros(_WIDEST_BYTES, np.uint8)])
+        last = len(self.octets) - count
+        near = np.ndarray((last + 1,), view.dtype, padded, strides=(1,))
+        values[beyond] = near[np.minimum(positions[beyond] - count, last)]
+        return values
 
     def bytes_at(self, positions: Int64s) -> Int64s:
         """The unsigned bytes at the positions."""

@@ -1,12 +1,13 @@
 """What a run is at, on standard error; only on a terminal.
 
 Two bars: the tables of the run, and the tasks of the one that is written now, which Spark is asked
-for twice a second. The second has the time left: tasks are about equal, tables are not.
+for twice a second. The second has the time left: tasks are about equal, tables are not. While a
+cluster is copied there is one for that, in offsets of its logs.
 """
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,26 @@ from coterie.cli.output import printable
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from rich.progress import Progress as Bars
+    from rich.progress import TaskID
 
     from coterie.pipeline.jobs.run import Step
+    from coterie.pipeline.kafka_input import Copying
 
 _ASK_EVERY_S = 0.5
 
 
+class Told:
+    """Who is told what a run is at; this one does nothing with it."""
+
+    def tell(self, step: "Step") -> None:
+        """A table is begun, or is written."""
+
+    def copied(self, copying: "Copying") -> None:
+        """A cluster has been copied so far."""
+
+
 @contextmanager
-def step_progress(spark: "SparkSession", *, wanted: bool) -> "Iterator[Callable[[Step], None]]":
+def step_progress(spark: "SparkSession", *, wanted: bool) -> Iterator[Told]:
     """Bars for a run.
 
     Args:
@@ -30,10 +43,10 @@ def step_progress(spark: "SparkSession", *, wanted: bool) -> "Iterator[Callable[
         wanted: nothing is shown if not, or if standard error is no terminal.
 
     Yields:
-        A function that is told when a table is begun and when it is written.
+        Who is to be told.
     """
     if not wanted or not sys.stderr.isatty():
-        yield _ignore
+        yield Told()
         return
     # Imported only for a terminal, as in `output`.
     from rich.console import Console
@@ -61,20 +74,22 @@ def step_progress(spark: "SparkSession", *, wanted: bool) -> "Iterator[Callable[
         asking = threading.Thread(target=_ask, args=(spark, shown, stop), daemon=True)
         asking.start()
         try:
-            yield shown.tell
+            yield shown
         finally:
             stop.set()
             asking.join()
 
 
-class _Shown:
+class _Shown(Told):
     def __init__(self, bars: "Bars") -> None:
         self._bars = bars
         self._rows = 0
         self._all = bars.add_task("tables", total=None, what="tables")
         self._one = bars.add_task("", total=None, what="tasks", visible=False)
+        self._copies: dict[str, TaskID] = {}
 
     def tell(self, step: "Step") -> None:
+        """Show it."""
         if step.rows is None:
             self._bars.update(self._all, total=step.total, completed=step.number - 1)
             self._bars.reset(
@@ -88,7 +103,20 @@ class _Shown:
         self._rows += step.rows
         self._bars.update(self._all, completed=step.number, what=f"tables, {self._rows:,} rows")
 
+    def copied(self, copying: "Copying") -> None:
+        """Show it."""
+        if copying.source not in self._copies:
+            title = f"copy {printable(copying.source)}"
+            self._copies[copying.source] = self._bars.add_task(title, total=None, what="")
+        self._bars.update(
+            self._copies[copying.source],
+            total=copying.total,
+            completed=copying.done,
+            what=f"offsets, {copying.rows:,} records",
+        )
+
     def tasks(self, done: int, total: int) -> None:
+        """Show how far the table that is written now has come."""
         self._bars.update(self._one, total=total, completed=done)
 
 
@@ -111,7 +139,3 @@ def _tasks(tracker: Any) -> tuple[int, int]:
             done += stage.numCompletedTasks
             total += stage.numTasks
     return done, total
-
-
-def _ignore(_: "Step") -> None:
-    """No bars."""

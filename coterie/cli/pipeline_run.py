@@ -20,15 +20,18 @@ from coterie.cli.output import (
     printable,
 )
 from coterie.cli.pipeline_progress import step_progress
-from coterie.cli.pipeline_session import spark_options, spark_session, told_errors
+from coterie.cli.pipeline_session import key_values, spark_options, spark_session, told_errors
 from coterie.client.errors import ClientError
 
 if TYPE_CHECKING:
+    from coterie.pipeline.jobs.connector import Connector
     from coterie.pipeline.jobs.follow import Appended
     from coterie.pipeline.jobs.run import RunReport
 
 _DEFAULT_BUILD_EVERY_S = 30.0
 _MINUTE_MS = 60_000
+# What reads clusters.
+_OWN, _SPARK = "own", "spark"
 
 
 def _grouped(value: Any) -> str:
@@ -91,6 +94,29 @@ _COLUMNS = [
     show_default=True,
     help="With --follow: how often silver and gold tables are brought up to date.",
 )
+@click.option(
+    "--connector",
+    type=click.Choice([_OWN, _SPARK]),
+    default=_OWN,
+    show_default=True,
+    help="What reads clusters: our own client, in plain text, or Spark's Kafka connector, with TLS"
+    " and SASL; --conf spark.jars.packages or spark.jars brings its jars.",
+)
+@click.option(
+    "--connector-option",
+    "connector_options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=key_values,
+    help="An option of the connector; repeatable: kafka.security.protocol=SASL_SSL.",
+)
+@click.option(
+    "--connector-config",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Settings of Kafka's clients in a file, as Kafka's own tools take it: passwords are not"
+    " for command lines.",
+)
 @click.option("--rebuild", is_flag=True, help="Work out silver and gold from all of bronze again.")
 @click.option("--no-crc", is_flag=True, help="Do not check checksums: damage may become rows.")
 @json_option
@@ -103,6 +129,9 @@ def run(
     retention_minutes: int | None,
     follow: bool,
     build_every: float,
+    connector: str,
+    connector_options: dict[str, str],
+    connector_config: str | None,
     rebuild: bool,
     no_crc: bool,
     as_json: bool,
@@ -115,18 +144,16 @@ def run(
     A run that is stopped or killed has done nothing; the next one does it again. A run that finds
     nothing new writes nothing. Groups of a second cluster get its name behind an @.
     """
-    if follow and (rebuild or retention_minutes is not None):
-        raise click.UsageError(
-            "--rebuild and --offsets-retention-minutes are for a run by itself: do it first, then"
-            " --follow."
-        )
-    wanted = _Wanted(inputs, output, log_ends, not no_crc, as_json, master, settings)
+    if follow and rebuild:
+        raise click.UsageError("--rebuild is for a run by itself: do it first, then --follow.")
     with told_errors(), _told_refusals():
-        _check_inputs(inputs)
+        by = _connector(inputs, connector, connector_options, connector_config, follow=follow)
+        wanted = _Wanted(inputs, output, log_ends, not no_crc, by, as_json, master, settings)
+        _check_inputs(inputs, is_asked=by is None)
         if follow:
-            found = _follow(wanted, build_every)
+            found = _follow(wanted, build_every, retention_minutes)
         else:
-            found = _once(wanted, rebuild=rebuild, retention_minutes=retention_minutes)
+            found = _once(wanted, retention_minutes, rebuild=rebuild)
     if as_json:
         print_json(found)
     for warning in found["warnings"]:
@@ -140,25 +167,70 @@ class _Wanted(NamedTuple):
     output: str
     log_ends: str | None
     crc: bool
+    connector: "Connector | None"
     as_json: bool
     master: str | None
     settings: dict[str, str]
 
 
-def _check_inputs(inputs: Iterable[str]) -> None:
+def _connector(
+    inputs: Iterable[str],
+    name: str,
+    options: dict[str, str],
+    settings_file: str | None,
+    *,
+    follow: bool,
+) -> "Connector | None":
+    """Spark's Kafka connector, if that is what reads clusters.
+
+    Raises:
+        UsageError: options that do not go together.
+    """
+    if name == _OWN:
+        if options or settings_file:
+            raise click.UsageError(
+                "--connector-option and --connector-config are for --connector spark: our own"
+                " client speaks plain text."
+            )
+        return None
+    from coterie.pipeline.jobs.connector import Connector
+    from coterie.pipeline.kafka_input import SCHEME, is_kafka
+
+    if not any(is_kafka(each) for each in inputs):
+        raise click.UsageError(f"--connector is for an --input {SCHEME}HOST:PORT.")
+    if follow:
+        raise click.UsageError(
+            "--follow reads clusters with our own client only: run --connector spark without it,"
+            " as often as wanted; each run goes on where the last one ended."
+        )
+    connector = Connector(options, settings_file)
+    refused = connector.refused()
+    if refused:
+        raise click.UsageError(f"A run sets {', '.join(refused)} by itself.")
+    return connector
+
+
+def _check_inputs(inputs: Iterable[str], *, is_asked: bool) -> None:
     """Refuse what is none before Spark is started, which takes seconds.
+
+    Args:
+        inputs: as given.
+        is_asked: whether clusters are to be asked, too, which our own client does.
 
     Raises:
         CommandFailed: an input is neither a directory nor a cluster.
         ClientError: nobody answers for a cluster, or it has no groups.
     """
-    from coterie.pipeline.kafka_input import SCHEME, KafkaLog, is_kafka
+    from coterie.client.connection import Address
+    from coterie.pipeline.kafka_input import SCHEME, KafkaLog, address_of, is_kafka
 
     for each in inputs:
         if is_kafka(each):
             try:
-                with KafkaLog(each):
-                    pass
+                if is_asked:
+                    KafkaLog(each).cluster.close()
+                for address in address_of(each).split(","):
+                    Address.parse(address)
             except ValueError as error:
                 raise click.UsageError(f"Invalid value for --input: {error}.") from error
         elif not os.path.isdir(each):
@@ -177,13 +249,15 @@ def _told_refusals() -> Iterator[None]:
         raise CommandFailed(error.cause, error.remedy) from error
 
 
-def _once(wanted: _Wanted, *, rebuild: bool, retention_minutes: int | None) -> Row:
-    from coterie.pipeline.jobs.run import run as run_once
+def _retention_ms(minutes: int | None) -> int:
     from coterie.pipeline.transforms.anomalies import OFFSETS_RETENTION_MS
 
-    retention_ms = (
-        OFFSETS_RETENTION_MS if retention_minutes is None else retention_minutes * _MINUTE_MS
-    )
+    return OFFSETS_RETENTION_MS if minutes is None else minutes * _MINUTE_MS
+
+
+def _once(wanted: _Wanted, retention_minutes: int | None, *, rebuild: bool) -> Row:
+    from coterie.pipeline.jobs.run import run as run_once
+
     with (
         spark_session("coterie pipeline run", wanted.master, wanted.settings) as spark,
         step_progress(spark, wanted=not wanted.as_json) as progress,
@@ -193,10 +267,12 @@ def _once(wanted: _Wanted, *, rebuild: bool, retention_minutes: int | None) -> R
             wanted.inputs,
             wanted.output,
             log_ends=wanted.log_ends,
-            retention_ms=retention_ms,
+            retention_ms=_retention_ms(retention_minutes),
             rebuild=rebuild,
             crc=wanted.crc,
-            progress=progress,
+            connector=wanted.connector,
+            progress=progress.tell,
+            copying=progress.copied,
         )
     found = _told(report, wanted.output)
     if not wanted.as_json:
@@ -204,7 +280,7 @@ def _once(wanted: _Wanted, *, rebuild: bool, retention_minutes: int | None) -> R
     return found
 
 
-def _follow(wanted: _Wanted, build_every: float) -> Row:
+def _follow(wanted: _Wanted, build_every: float, retention_minutes: int | None) -> Row:
     from coterie.pipeline.jobs.follow import (
         FOLLOW_SETTINGS,
         FollowOptions,
@@ -216,7 +292,12 @@ def _follow(wanted: _Wanted, build_every: float) -> Row:
     with spark_session("coterie pipeline run", wanted.master, settings) as spark:
         stop = stop_on_signals()
         note("Following; Ctrl-C or SIGTERM ends it, with everything read by then in the tables.")
-        options = FollowOptions(build_every_s=build_every, crc=wanted.crc, log_ends=wanted.log_ends)
+        options = FollowOptions(
+            build_every_s=build_every,
+            crc=wanted.crc,
+            log_ends=wanted.log_ends,
+            retention_ms=_retention_ms(retention_minutes),
+        )
         report = follow_logs(
             spark, wanted.inputs, wanted.output, stop=stop, options=options, told=_arrivals()
         )

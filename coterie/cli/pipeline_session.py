@@ -30,7 +30,7 @@ def spark_options(function: F) -> F:
         "settings",
         multiple=True,
         metavar="KEY=VALUE",
-        callback=_settings,
+        callback=key_values,
         help="A setting of Spark; repeatable. Memory: spark.driver.memory=4g.",
     )
     master = click.option(
@@ -41,7 +41,8 @@ def spark_options(function: F) -> F:
     return master(conf(function))
 
 
-def _settings(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[str, str]:
+def key_values(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[str, str]:
+    """For an option that is given as KEY=VALUE, again and again."""
     settings = {}
     for each in given:
         key, equals, value = each.partition("=")

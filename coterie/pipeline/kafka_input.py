@@ -56,6 +56,37 @@ def is_kafka(source: str) -> bool:
     return source.startswith(SCHEME)
 
 
+def address_of(source: str) -> str:
+    """The brokers' addresses in such an input: HOST:PORT, or several with commas."""
+    return source.removeprefix(SCHEME).rstrip("/")
+
+
+def no_group_log(address: str) -> ClientError:
+    """What to say of a cluster without consumer groups."""
+    return ClientError(
+        f"The cluster at {address} has no topic {OFFSETS_TOPIC}.",
+        "It comes with the first consumer group; reading it may also be forbidden.",
+    )
+
+
+class Copying(NamedTuple):
+    """How far the copying of a cluster has come.
+
+    Attributes:
+        source: kafka://HOST:PORT.
+        done, total: log offsets, of which compaction may have left few records.
+        rows: records so far.
+    """
+
+    source: str
+    done: int
+    total: int
+    rows: int
+
+
+CopyProgress = Callable[[Copying], None]
+
+
 class Arrived(NamedTuple):
     """What one answer had of one partition.
 
@@ -86,22 +117,26 @@ class KafkaLog:
     """The logs of one cluster; use it in `with`.
 
     Attributes:
+        source, address: as given, and without the scheme.
         identity: what the input goes by in tables and in the manifest.
         partitions: of each topic that exists.
     """
 
-    def __init__(self, source: str, timeout_s: float = 30.0) -> None:
+    def __init__(self, source: str, timeout_s: float = 30.0, *, crc: bool = True) -> None:
         """Connect and learn what there is.
 
         Args:
             source: kafka://HOST:PORT, or several addresses with commas.
             timeout_s: for one request with its retries.
+            crc: whether to check checksums. Without, damage may become rows.
 
         Raises:
             ClientError: no broker answers, or the cluster has no group log yet.
             ValueError: that is no address.
         """
-        self.address = source.removeprefix(SCHEME).rstrip("/")
+        self.source = source
+        self.address = address_of(source)
+        self._crc = crc
         self.cluster = Cluster(self.address, timeout_s)
         # Which partition stands first in a request: each in turn, so that none starves.
         self._turn = 0
@@ -126,10 +161,7 @@ class KafkaLog:
         answer = self.cluster.metadata(TABLE_OF)
         found = {topic.name: topic for topic in answer.topics if not topic.error_code}
         if OFFSETS_TOPIC not in found:
-            raise ClientError(
-                f"The cluster at {self.address} has no topic {OFFSETS_TOPIC}.",
-                "It comes with the first consumer group; reading it may also be forbidden.",
-            )
+            raise no_group_log(self.address)
         # As a data directory of the cluster says in its meta.properties.
         self.identity = answer.cluster_id or SCHEME + self.address
         self._ids = {str(name): topic.topic_id for name, topic in found.items()}
@@ -166,10 +198,23 @@ class KafkaLog:
         Raises:
             ClientError: a broker refuses, or a log is shorter than it was.
         """
-        offsets = {**self.first_offsets(), **positions}
-        ends = self.end_offsets()
+        begins = {**self.first_offsets(), **positions}
+        return self.read_between(begins, self.end_offsets())
+
+    def read_between(
+        self, begins: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+    ) -> Iterator[Arrived]:
+        """What there is between some offsets.
+
+        Args:
+            begins, ends: by partition, for the same ones.
+
+        Raises:
+            ClientError: a broker refuses, or a log is shorter than it was.
+        """
+        refuse_truncated(begins, ends)
+        offsets = dict(begins)
         pending = {each for each in ends if offsets[each] < ends[each]}
-        _refuse_truncated(offsets, ends)
         while pending:
             some = {each: offsets[each] for each in pending}
             seen = False
@@ -203,7 +248,7 @@ class KafkaLog:
         if gone:
             firsts = partition_offsets(self.cluster, dict.fromkeys(gone, EARLIEST))
             ends = partition_offsets(self.cluster, dict.fromkeys(gone, LATEST))
-            _refuse_truncated({each: offsets[each] for each in gone}, ends)
+            refuse_truncated({each: offsets[each] for each in gone}, ends)
             offsets |= firsts
             answers |= self._ask(firsts, 0)
         for partition, found in answers.items():
@@ -211,7 +256,9 @@ class KafkaLog:
                 raise Refused(found.error_code, f"Records of {partition[0]}-{partition[1]}")
             data = found.records or b""
             if data:
-                yield _decoded(self.address, partition, offsets[partition], bytes(data))
+                yield _decoded(
+                    self.address, partition, offsets[partition], bytes(data), crc=self._crc
+                )
 
     def _ask(
         self, positions: Mapping[TopicPartition, int], max_wait_ms: int
@@ -261,7 +308,7 @@ class KafkaLog:
         return ordered[first:] + ordered[:first]
 
 
-def _refuse_truncated(
+def refuse_truncated(
     offsets: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> None:
     """Refuse a log that ends before what was read of it: it is not the log that was read.
@@ -278,7 +325,9 @@ def _refuse_truncated(
             )
 
 
-def _decoded(address: str, partition: TopicPartition, offset: int, data: bytes) -> Arrived:
+def _decoded(
+    address: str, partition: TopicPartition, offset: int, data: bytes, *, crc: bool = True
+) -> Arrived:
     """The whole batches of an answer, decoded."""
     topic, number = partition
     size_bytes, last = _whole_batches(data)
@@ -290,9 +339,9 @@ def _decoded(address: str, partition: TopicPartition, offset: int, data: bytes) 
     data = data[:size_bytes]
     # Bytes of an answer stand in no file; they are told by where the answer begins.
     source = Source(number, f"{SCHEME}{address}/{topic}-{number} from offset {offset}", 0)
-    raw = SegmentDecoder("raw", source, first_offset=offset)
+    raw = SegmentDecoder("raw", source, first_offset=offset, crc=crc)
     rows = raw.decode(data, 0, final=True).rows
-    checker = SegmentDecoder(CHECKED_BY[topic], source, first_offset=offset)
+    checker = SegmentDecoder(CHECKED_BY[topic], source, first_offset=offset, crc=crc)
     damages = checker.decode(data, 0, final=True).damages
     damaged = quarantined(source, damages)
     next_offset = raw.last_offset + 1
@@ -341,7 +390,7 @@ def spool(
     log: KafkaLog,
     positions: Mapping[TopicPartition, int],
     directory: str,
-    progress: Callable[[int], None] | None = None,
+    progress: CopyProgress | None = None,
 ) -> Spooled:
     """Copy everything new, to where the logs end now, into Parquet files.
 
@@ -349,7 +398,7 @@ def spool(
         log: of the cluster.
         positions: how far it has been read.
         directory: where to put a directory for each bronze table; it must exist.
-        progress: is told how many bytes of log each answer had.
+        progress: is told how far it has come.
 
     Raises:
         ClientError: a broker refuses, or a log is shorter than it was.
@@ -358,8 +407,11 @@ def spool(
     writers: dict[str, pq.ParquetWriter] = {}
     reached: dict[str, dict[int, int]] = {}
     rows = size_bytes = 0
+    begins, ends = {**log.first_offsets(), **positions}, log.end_offsets()
+    left = {each: end - begins[each] for each, end in ends.items() if begins[each] < end}
+    total = sum(left.values())
     try:
-        for arrived in log.read_to_end(positions):
+        for arrived in log.read_between(begins, ends):
             reached.setdefault(arrived.topic, {})[arrived.partition] = arrived.next_offset
             for table, batch in arrived.tables(log.identity):
                 if table not in writers:
@@ -370,8 +422,10 @@ def spool(
                 writers[table].write_batch(batch)
             rows += arrived.rows.num_rows
             size_bytes += arrived.size_bytes
+            partition = arrived.topic, arrived.partition
+            left[partition] = max(0, ends[partition] - arrived.next_offset)
             if progress is not None:
-                progress(arrived.size_bytes)
+                progress(Copying(log.source, total - sum(left.values()), total, rows))
     finally:
         for writer in writers.values():
             writer.close()

@@ -23,6 +23,8 @@ from protocol.records import encode_batch
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
 from tests.pipeline.histories import NOW_MS, commit_key, commit_value
 
+# Of the checksum in a batch's header.
+_CRC_POSITION = 17
 GROUPS = [f"group-{number}" for number in range(9)]
 
 
@@ -144,6 +146,16 @@ def test_a_damaged_batch_goes_to_quarantine_and_is_passed() -> None:
     assert arrived.next_offset == 16
     alone = _decoded("host:1", (OFFSETS_TOPIC, 7), 12, bytes(damaged))
     assert (alone.next_offset, alone.rows.num_rows, alone.damaged.num_rows) == (14, 0, 1)
+
+
+def test_checksums_need_not_be_checked() -> None:
+    damaged = bytearray(batch(12))
+    damaged[_CRC_POSITION] ^= 1
+    checked = _decoded("host:1", (OFFSETS_TOPIC, 7), 12, bytes(damaged))
+    assert checked.damaged.column("reason").to_pylist() == ["crc"]
+    arrived = _decoded("host:1", (OFFSETS_TOPIC, 7), 12, bytes(damaged), crc=False)
+    assert arrived.rows.column("log_offset").to_pylist() == [12, 13]
+    assert not arrived.damaged.num_rows
 
 
 def test_nothing_whole_is_an_error() -> None:

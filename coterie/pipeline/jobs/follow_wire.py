@@ -5,22 +5,26 @@ A broker that is restarted is waited for; a log that is not the one that was rea
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sized
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from coterie.client.cluster import TopicPartition
-from coterie.client.errors import BrokerTimedOut, BrokerUnreachable, ClientError, ConnectionLost
+from coterie.client.cluster import LEADER_MOVES, TopicPartition
+from coterie.client.errors import (
+    BrokerTimedOut,
+    BrokerUnreachable,
+    ClientError,
+    ConnectionLost,
+    Refused,
+)
 from coterie.pipeline.jobs.inputs import new_label
 from coterie.pipeline.jobs.live_store import LiveStore
 from coterie.pipeline.kafka_input import TABLE_OF, Arrived, KafkaLog
-from coterie.pipeline.lag import log_ends
+from coterie.pipeline.lag import commit_keys, committed_in, committed_partition, log_ends
 from coterie.pipeline.segments import OFFSETS_TOPIC
 from coterie.pipeline.store import Store
-from protocol.errors import MalformedFrame
-from protocol.messages.log_records import OffsetCommitKey, decode_key
+from protocol.messages.journal_records import JOURNAL_TOPIC
 
 # How often brokers are asked where the partitions end that groups have committed to.
 LOG_ENDS_EVERY_S = 30.0
@@ -34,7 +38,15 @@ Append = Callable[[str, str, dict[str, str], dict[int, int], int, dict[str, Any]
 class Wire(threading.Thread):
     """One cluster that is followed; start it, look at it now and then, stop it."""
 
-    def __init__(self, source: str, store: LiveStore, append: Append, trigger_ms: int) -> None:
+    def __init__(
+        self,
+        source: str,
+        store: LiveStore,
+        append: Append,
+        trigger_ms: int,
+        *,
+        crc: bool = True,
+    ) -> None:
         """Follow a cluster.
 
         Args:
@@ -42,12 +54,14 @@ class Wire(threading.Thread):
             store: where to append.
             append: lets written parts count, see `follow.py`.
             trigger_ms: the least time between two appends.
+            crc: whether to check checksums.
         """
         super().__init__(name=f"follow {source}", daemon=True)
         self._source = source
         self._store = store
         self._append = append
         self._trigger_ms = trigger_ms
+        self._crc = crc
         self._stopping = threading.Event()
         self._error: Exception | None = None
         # Keys of commits that were seen, for the partitions that are asked about.
@@ -69,18 +83,20 @@ class Wire(threading.Thread):
         is_done = False
         while not is_done:
             try:
-                with KafkaLog(self._source) as log:
+                with KafkaLog(self._source, crc=self._crc) as log:
                     self._follow(log)
                 is_done = True
-            except (BrokerUnreachable, BrokerTimedOut, ConnectionLost):
-                is_done = self._stopping.wait(_RETRY_S)
             except Exception as error:  # noqa: BLE001 - raised again by `look`, in the main thread
-                self._error = error
-                is_done = True
+                if _is_away(error):
+                    is_done = self._stopping.wait(_RETRY_S)
+                else:
+                    self._error = error
+                    is_done = True
 
     def _follow(self, log: KafkaLog) -> None:
-        about = about_cluster(self._store, log, self._source)
+        about = about_cluster(self._store, log.identity, log.partitions, self._source)
         positions = known_positions(self._store, log)
+        self._committed |= committed_in(self._store.files("log_records"), log.identity)
         asked_s = looked_s = 0.0
         while not self._stopping.is_set():
             began_s = time.monotonic()
@@ -91,10 +107,11 @@ class Wire(threading.Thread):
             if self._committed and now_s - asked_s >= LOG_ENDS_EVERY_S:
                 self._ask_log_ends(log)
                 asked_s = now_s
-            if now_s - looked_s >= _JOURNAL_EVERY_S:
+            if JOURNAL_TOPIC not in log.partitions and now_s - looked_s >= _JOURNAL_EVERY_S:
                 looked_s = now_s
                 if log.look_for_journal():
-                    positions = log.first_offsets() | positions
+                    positions = known_positions(self._store, log) | positions
+                    about = about_cluster(self._store, log.identity, log.partitions, self._source)
             self._stopping.wait(max(0.0, self._trigger_ms / 1000 - (time.monotonic() - began_s)))
 
     def _take_all(self, log: KafkaLog, arrived: list[Arrived], about: dict[str, Any]) -> None:
@@ -122,14 +139,9 @@ class Wire(threading.Thread):
 
     def _note_commits(self, rows: pa.RecordBatch) -> None:
         """Remember which partitions groups have committed to."""
-        commits = pc.less_equal(rows.column("key_type"), 1)
-        for key in pc.unique(rows.column("key").filter(commits)).to_pylist():
-            if key is None or key in self._keys:
-                continue
-            self._keys.add(key)
-            partition = committed_partition(key)
-            if partition is not None:
-                self._committed.add(partition)
+        new = commit_keys(rows) - self._keys
+        self._keys |= new
+        self._committed.update(filter(None, map(committed_partition, new)))
 
     def _ask_log_ends(self, log: KafkaLog) -> None:
         try:
@@ -142,21 +154,31 @@ class Wire(threading.Thread):
             self._append(log.identity, "", {"log_ends": directory}, {}, 0, None)
 
 
-def about_cluster(store: Store, log: KafkaLog, source: str) -> dict[str, Any]:
+def _is_away(error: Exception) -> bool:
+    """Whether the cluster is to be waited for: nobody answers, or partitions have no leader."""
+    if isinstance(error, Refused):
+        return error.code in LEADER_MOVES
+    return isinstance(error, BrokerUnreachable | BrokerTimedOut | ConnectionLost)
+
+
+def about_cluster(
+    store: Store, identity: str, partitions: Mapping[str, Sized], source: str
+) -> dict[str, Any]:
     """What to remember of a cluster, as of a data directory.
 
     Args:
         store: which may know it already.
-        log: of the cluster.
+        identity: what the input goes by.
+        partitions: of each topic that exists.
         source: the address that was given for it.
     """
-    known = store.about(log.identity)
+    known = store.about(identity)
     labels = {name: store.about(name).get("label", "") for name in store.inputs}
     label = known["label"] if known else new_label(source, labels)
     return {
         "paths": list(dict.fromkeys([*known.get("paths", []), source])),
         "label": label,
-        "partitions": {topic: len(log.partitions.get(topic, [])) or None for topic in TABLE_OF},
+        "partitions": {topic: len(partitions.get(topic, ())) or None for topic in TABLE_OF},
     }
 
 
@@ -167,12 +189,3 @@ def known_positions(store: Store, log: KafkaLog) -> dict[TopicPartition, int]:
         known = store.position(log.identity, topic)
         positions |= {(topic, number): offset for number, offset in known.items()}
     return positions
-
-
-def committed_partition(key: bytes) -> TopicPartition | None:
-    """What a commit with this key is about; None where that can't be told."""
-    try:
-        decoded = decode_key(key)
-    except MalformedFrame:
-        return None
-    return (decoded.topic, decoded.partition) if isinstance(decoded, OffsetCommitKey) else None

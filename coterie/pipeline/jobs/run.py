@@ -8,26 +8,35 @@ nothing, and the next one does it again. Positions are log offsets, so a log may
 between two runs: what was read before stays in bronze. A run that finds nothing new writes nothing.
 """
 
+import functools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
+from coterie.pipeline.jobs.file_scan import scan_files
 from coterie.pipeline.jobs.inputs import Plan, plan
 from coterie.pipeline.jobs.range_source import read_new
 from coterie.pipeline.kafka_input import is_kafka
+from coterie.pipeline.schemas import spark_schema
 from coterie.pipeline.segments import OFFSETS_TOPIC
 from coterie.pipeline.store import Positions, Store
 from coterie.pipeline.tables import GOLD, TABLES
 from coterie.pipeline.transforms import histories as group_histories
 from coterie.pipeline.transforms import progress as commit_progress
-from coterie.pipeline.transforms import silver
+from coterie.pipeline.transforms import segment_sums, silver
 from coterie.pipeline.transforms.anomalies import OFFSETS_RETENTION_MS, Tables, anomalies
+from coterie.pipeline.transforms.commit_runs import COLUMNS, NAMES, RUNS, commit_runs
+from coterie.pipeline.transforms.handovers import HANDED, handed_over
 from coterie.pipeline.transforms.health import log_health
+
+if TYPE_CHECKING:
+    from coterie.pipeline.jobs.connector import Connector
+    from coterie.pipeline.kafka_input import CopyProgress
 
 INGEST, BUILD = "ingest", "build"
 
@@ -97,7 +106,9 @@ def run(
     retention_ms: int = OFFSETS_RETENTION_MS,
     rebuild: bool = False,
     crc: bool = True,
+    connector: "Connector | None" = None,
     progress: Progress | None = None,
+    copying: "CopyProgress | None" = None,
 ) -> RunReport:
     """Read what is new and bring every table up to date.
 
@@ -111,20 +122,27 @@ def run(
         retention_ms: how long the brokers keep offsets of a group without members.
         rebuild: decode everything that was ever read again.
         crc: whether to check checksums.
+        connector: read clusters through Spark's Kafka connector; None for our own client.
         progress: is told when a step begins and ends.
+        copying: is told how far a cluster has been copied.
 
     Raises:
+        ClientError: a cluster can't be reached, refuses, or its log is shorter than it was.
         NoSuchLog: an input is none.
         StoreError: the output can't be used.
     """
     began = time.monotonic()
     inputs = list(inputs)
     sources = [each for each in inputs if is_kafka(each)]
-    if sources:
-        # It needs the client of clusters, which files do not.
+    # Clusters need clients, which files do not.
+    if sources and connector is not None:
+        from coterie.pipeline.jobs.connector import copy_by_connector
+
+        copy_by_connector(spark, sources, output, connector, copying)
+    elif sources:
         from coterie.pipeline.jobs.clusters import copy_clusters
 
-        copy_clusters(sources, output)
+        copy_clusters(sources, output, copying, crc=crc)
     with Store.open(output) as store:
         planned = plan(store, [each for each in inputs if not is_kafka(each)])
         job = Job(spark, store, progress, planned.about)
@@ -329,23 +347,24 @@ def work_out(
         log_ends, retention_ms: see `run`.
     """
     job.expect(len(_REBUILT))
-    commits = job.read("offset_commits")
     with (
         _kept(_histories(job)) as histories,
-        _kept(commit_progress.commit_minutes(commits)) as minutes,
+        _kept(commit_progress.commit_minutes(_commit_runs(job))) as summed,
     ):
         told = group_histories.told(histories)
         rebalances = commit_progress.of_others(told.rebalances)
         job.write(BUILD, "rebalances", rebalances)
         job.write(BUILD, "ownership", told.ownership)
         job.write(BUILD, "member_sessions", commit_progress.of_others(told.member_sessions))
+        minutes = commit_progress.with_overlaps(summed, job.read("offset_commits"))
         job.write(BUILD, "commit_velocity_1m", minutes)
-        moves = commit_progress.with_handover(told.partition_moves, minutes, commits)
+        handed = _handed_over(job, told.partition_moves)
+        moves = commit_progress.with_handover(told.partition_moves, minutes, handed)
         job.write(BUILD, "partition_moves", moves)
         ends = _read_log_ends(job.spark, log_ends)
         job.write(BUILD, "lag_1m", commit_progress.lag_1m(minutes, ends))
-        health = log_health(job.read("log_records"), job.read("quarantine"))
-        job.write(BUILD, "log_health", health)
+        with _kept(_segment_sums(job)) as sums:
+            job.write(BUILD, "log_health", log_health(sums, job.read("quarantine")))
         tables = Tables(
             job.read("rebalances"),
             job.read("ownership"),
@@ -356,6 +375,36 @@ def work_out(
             retention_ms,
         )
         job.write(BUILD, "anomalies", anomalies(tables))
+
+
+def _commit_runs(job: Job) -> DataFrame:
+    """All commits, summed up where they lie."""
+    return scan_files(
+        job.spark, job.store.files("offset_commits"), COLUMNS, commit_runs, RUNS, names=NAMES
+    )
+
+
+def _segment_sums(job: Job) -> DataFrame:
+    """All records of the group log, summed up where they lie."""
+    return scan_files(
+        job.spark,
+        job.store.files("log_records"),
+        segment_sums.COLUMNS,
+        segment_sums.segment_sums,
+        segment_sums.SUMS,
+        names=segment_sums.NAMES,
+    )
+
+
+def _handed_over(job: Job, moves: DataFrame) -> DataFrame:
+    """What the commits say of the moments when partitions changed hands."""
+    wanted = commit_progress.moments(moves).toArrow()
+    if not wanted.num_rows:
+        return job.spark.createDataFrame([], spark_schema(HANDED))
+    work = functools.partial(handed_over, wanted=wanted)
+    return scan_files(
+        job.spark, job.store.files("offset_commits"), COLUMNS, work, HANDED, names=NAMES
+    )
 
 
 def _histories(job: Job) -> DataFrame:

@@ -1,32 +1,32 @@
 """The log itself, a segment at a time: how much of it is outdated, deleted or damaged."""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from coterie.pipeline.segments import OFFSETS_TOPIC
-from protocol.record_batch import HAS_DELETE_HORIZON
+from coterie.pipeline.transforms.segment_sums import OF_BATCHES, OF_BORDER, OF_KEY
 
 _SEGMENT = ("input", "log_partition", "segment_base")
+_COUNTED = ("batches", "horizon_batches")
 
 
-def log_health(records: DataFrame, quarantine: DataFrame) -> DataFrame:
+def log_health(sums: DataFrame, quarantine: DataFrame) -> DataFrame:
     """Every segment of the group log, as it was when its records were read.
 
-    `keys` are different ones within the segment; `bytes` are those of keys and values.
+    `keys` are different ones within the segment; `bytes` are those of keys and values; the batches
+    of what was read through a connector are not known.
 
     Args:
-        records: `log_records`.
+        sums: those of all of `log_records`, see `segment_sums`.
         quarantine: the table of that name.
     """
-    size = f.coalesce(f.octet_length("key"), f.lit(0)) + f.coalesce(
-        f.octet_length("value"), f.lit(0)
-    )
-    by_key = records.groupBy(*_SEGMENT, "key").agg(
-        f.count("*").alias("records"),
-        f.count_if(f.col("value").isNull() & f.col("key").isNotNull()).alias("tombstones"),
-        f.min("log_offset").alias("first_offset"),
-        f.max("log_offset").alias("last_offset"),
-        f.sum(size).alias("bytes"),
+    of_keys = sums.where(f.col("kind") == OF_KEY)
+    by_key = of_keys.groupBy(*_SEGMENT, "key").agg(
+        f.sum("records").alias("records"),
+        f.sum("tombstones").alias("tombstones"),
+        f.min("first_offset").alias("first_offset"),
+        f.max("last_offset").alias("last_offset"),
+        f.sum("bytes").alias("bytes"),
     )
     segments = by_key.groupBy(*_SEGMENT).agg(
         f.sum("records").alias("records"),
@@ -39,7 +39,7 @@ def log_health(records: DataFrame, quarantine: DataFrame) -> DataFrame:
     )
     # A segment may hold nothing but damage.
     return (
-        segments.join(_batches(records), list(_SEGMENT))
+        segments.join(_batches(sums), list(_SEGMENT), "left")
         .join(_quarantined(quarantine), list(_SEGMENT), "full")
         .select(
             *_SEGMENT,
@@ -47,8 +47,8 @@ def log_health(records: DataFrame, quarantine: DataFrame) -> DataFrame:
             f.coalesce("keys", f.lit(0)).alias("keys"),
             (1 - f.col("keys") / f.nullif("keyed", f.lit(0))).alias("duplicate_ratio"),
             f.coalesce("tombstones", f.lit(0)).alias("tombstones"),
-            f.coalesce("batches", f.lit(0)).alias("batches"),
-            f.coalesce("horizon_batches", f.lit(0)).alias("horizon_batches"),
+            _of_records("batches"),
+            _of_records("horizon_batches"),
             f.coalesce("quarantined", f.lit(0)).alias("quarantined"),
             "first_offset",
             "last_offset",
@@ -57,22 +57,17 @@ def log_health(records: DataFrame, quarantine: DataFrame) -> DataFrame:
     )
 
 
-def _batches(records: DataFrame) -> DataFrame:
-    """How many batches there are, and how many with a delete horizon.
+def _of_records(name: str) -> Column:
+    """A number that is not known where it is missing, but 0 where there are no records."""
+    return f.when(f.col("records").isNull(), f.lit(0)).otherwise(f.col(name)).alias(name)
 
-    Distinct base offsets, counted in bitmaps: there may be a batch for every record.
-    """
-    base = f.col("batch_base_offset")
-    horizon = f.col("attributes").bitwiseAND(HAS_DELETE_HORIZON) != 0
-    # Null where there is none, which no bitmap has.
-    position = f.bitmap_bit_position(base)
-    counted = records.groupBy(*_SEGMENT, f.bitmap_bucket_number(base).alias("bucket")).agg(
-        f.bitmap_count(f.bitmap_construct_agg(position)).alias("batches"),
-        f.bitmap_count(f.bitmap_construct_agg(f.when(horizon, position))).alias("horizon_batches"),
-    )
-    return counted.groupBy(*_SEGMENT).agg(
-        f.sum("batches").alias("batches"), f.sum("horizon_batches").alias("horizon_batches")
-    )
+
+def _batches(sums: DataFrame) -> DataFrame:
+    """How many batches there are, and how many with a delete horizon."""
+    # A batch at a border of two stretches is named by both.
+    borders = sums.where(f.col("kind") == OF_BORDER).dropDuplicates([*_SEGMENT, "first_offset"])
+    counted = sums.where(f.col("kind") == OF_BATCHES).unionByName(borders)
+    return counted.groupBy(*_SEGMENT).agg(*(f.sum(name).alias(name) for name in _COUNTED))
 
 
 def _quarantined(quarantine: DataFrame) -> DataFrame:

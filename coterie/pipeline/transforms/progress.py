@@ -1,11 +1,17 @@
 """What groups committed: by the minute, when a partition changed hands, and behind the log's end.
 
-Commits are millions of rows, so they are sorted once, into `commit_minutes`; everything else is
-worked out from those minutes.
+Commits are millions of rows, so they are summed up where they lie (`commit_runs`) and joined to
+`commit_minutes`; everything else is worked out from those minutes.
 """
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as f
+from pyspark.sql.types import LongType, StructField, StructType
+
+from coterie.pipeline.schemas import spark_schema
+from coterie.pipeline.transforms.commit_runs import COLUMNS, OWN_GROUPS, RUNS, commit_runs
+from coterie.pipeline.transforms.handovers import ASKED, ENDED, SAID, answered
 
 KEY = ("group_id", "topic", "partition")
 MINUTE_MS = 60_000
@@ -16,93 +22,122 @@ STALLED_MINUTES = 5
 # A log end that was looked at longer ago tells nothing about now.
 LOG_END_MINUTES = 5
 
-# Where Spark itself reads from Kafka, its drivers and executors are members of such groups.
-_OWN_GROUPS = r"^spark-(kafka|executor)-"
-
 
 def of_others(rows: DataFrame) -> DataFrame:
     """The rows of groups that are not Spark's own."""
-    return rows.where(~f.col("group_id").rlike(_OWN_GROUPS))
+    return rows.where(~f.col("group_id").rlike(OWN_GROUPS))
 
 
-def commit_minutes(commits: DataFrame) -> DataFrame:
+def commit_minutes(runs: DataFrame) -> DataFrame:
     """Commits by partition and minute.
 
     Args:
-        commits: `offset_commits`.
+        runs: those of all commits, see `commit_runs`.
 
     Returns:
         The columns of `commit_velocity_1m`, and `rewound_by`: the farthest step back in it, null
         where there was none; `rewound_offset`: the log offset of that commit; `first_ts` and
-        `last_ts`: when the first and the last commit came.
+        `last_ts`: when the first and the last commit came; `overlaps`: whether there are
+        commits of another run between those of one, so that `with_overlaps` has to look at them.
     """
     # The number in front sorts quicker than ids that begin alike.
-    order = Window.partitionBy(f.xxhash64(*KEY), *KEY).orderBy("log_offset")
-    offset = f.col("committed_offset")
-    # After a deletion the offset before is not known, so nothing is a step back from it.
-    step = offset - f.lag("committed_offset").over(order)
-    rows = of_others(commits.where(f.col("record_ts").isNotNull())).select(
-        *KEY, "log_offset", "committed_offset", "record_ts", "is_tombstone", step.alias("step")
+    order = Window.partitionBy(f.xxhash64(*KEY), *KEY).orderBy("first_log_offset")
+    opens = f.col("after_log_offset").isNull()
+    ended = f.lag("last_log_offset").over(order)
+    overlaps = f.when(opens, ended > f.col("first_log_offset")).otherwise(
+        ended != f.col("after_log_offset")
+    )
+    step = f.col("first_offset") - f.lag("last_offset").over(order)
+    # A run that does not open knows what was before it.
+    # Partitioned as the sums below are, so that rows travel once.
+    joined = (
+        runs.repartition(*KEY)
+        .withColumn("overlaps", overlaps)
+        .withColumn("step", f.when(opens, step))
     )
     back = f.when(f.col("step") < 0, -f.col("step"))
-    committed_ts = f.when(~f.col("is_tombstone"), f.col("record_ts"))
-    return rows.groupBy(*KEY, f.date_trunc("minute", "record_ts").alias("window_start_ts")).agg(
-        f.count_if(~f.col("is_tombstone")).alias("commits"),
-        f.coalesce(f.sum(f.greatest("step", f.lit(0))), f.lit(0)).alias("advance"),
-        f.count_if(f.col("step") < 0).alias("rewinds"),
-        f.max_by("committed_offset", "log_offset").alias("last_offset"),
-        f.max(back).alias("rewound_by"),
-        f.max_by("log_offset", back).alias("rewound_offset"),
-        f.min(committed_ts).alias("first_ts"),
-        f.max(committed_ts).alias("last_ts"),
+    is_farthest = f.coalesce(back >= f.coalesce("rewound_by", f.lit(0)), f.lit(False))
+    opened = joined.select(
+        "*",
+        back.alias("back"),
+        f.greatest("rewound_by", back).alias("farthest_by"),
+        f.when(is_farthest, f.col("first_log_offset"))
+        .otherwise(f.col("rewound_offset"))
+        .alias("farthest_offset"),
+    )
+    return opened.groupBy(*KEY, "window_start_ts").agg(
+        f.sum("commits").alias("commits"),
+        f.sum(f.col("advance") + f.coalesce(f.greatest("step", f.lit(0)), f.lit(0))).alias(
+            "advance"
+        ),
+        f.sum(f.col("rewinds") + f.when(f.col("step") < 0, 1).otherwise(0)).alias("rewinds"),
+        f.max_by("last_offset", "last_log_offset").alias("last_offset"),
+        f.max("farthest_by").alias("rewound_by"),
+        f.max_by("farthest_offset", "farthest_by").alias("rewound_offset"),
+        f.min("first_ts").alias("first_ts"),
+        f.max("last_ts").alias("last_ts"),
+        f.coalesce(f.bool_or("overlaps"), f.lit(False)).alias("overlaps"),
     )
 
 
-def with_handover(moves: DataFrame, minutes: DataFrame, commits: DataFrame) -> DataFrame:
+def with_overlaps(minutes: DataFrame, commits: DataFrame) -> DataFrame:
+    """The minutes, worked out from the commits themselves for partitions whose runs overlap.
+
+    A transaction's commit counts when its marker is read, which may be after later ones; and who
+    writes a file may put rows into it that belong before and behind another file's.
+
+    Args:
+        minutes: of `commit_minutes`, persisted.
+        commits: `offset_commits`.
+    """
+    overlapping = minutes.where("overlaps").select(*KEY).distinct()
+    found = minutes.drop("overlaps")
+    if overlapping.isEmpty():
+        return found
+    again = commits.join(f.broadcast(overlapping), list(KEY), "left_semi")
+    in_order = again.repartition(*KEY).sortWithinPartitions(*KEY, "log_offset")
+    whole = in_order.groupBy(*KEY).applyInArrow(_runs_of_all, spark_schema(RUNS))
+    kept = found.join(f.broadcast(overlapping), list(KEY), "left_anti")
+    return kept.unionByName(commit_minutes(whole).drop("overlaps"))
+
+
+def _runs_of_all(commits: pa.Table) -> pa.Table:
+    """The runs of all commits of one partition."""
+    rows = commits.select(COLUMNS).combine_chunks().to_batches()
+    return pa.Table.from_batches([commit_runs(each) for each in rows], RUNS)
+
+
+def with_handover(moves: DataFrame, minutes: DataFrame, handed: DataFrame) -> DataFrame:
     """Moves, each with the newest offset that was committed when the partition changed hands.
+
+    Within the minute of the move every commit counts; before it, the ends of minutes do.
 
     Args:
         moves: `partition_moves` without `committed_at_handover`.
         minutes: see `commit_minutes`.
-        commits: `offset_commits`.
+        handed: of all commits, what `handovers.handed_over` says to `moments(moves)`.
     """
-    minute = f.date_trunc("minute", "at_ts")
-    moved = moves.withColumn("window_start_ts", minute)
-    # Within the minute of the move every commit counts; before it, the ends of minutes do.
-    wanted = moved.select(*KEY, "window_start_ts", "at_ts").distinct()
-    at_once = (
-        commits.where(f.col("record_ts").isNotNull())
-        .withColumn("window_start_ts", f.date_trunc("minute", "record_ts"))
-        .join(f.broadcast(wanted), [*KEY, "window_start_ts"])
-        .where(f.col("record_ts") <= f.col("at_ts"))
-        .groupBy(*KEY, "at_ts")
-        .agg(f.max_by(f.struct("committed_offset"), "log_offset").alias("at_once"))
-    )
-    before = Window.partitionBy(*KEY).orderBy("window_start_ts", "is_move")
-    known = f.last("ended_with", ignorenulls=True).over(
-        before.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    )
-    ends = minutes.select(
+    ends = minutes.join(f.broadcast(moves.select(*KEY).distinct()), list(KEY), "left_semi").select(
         *KEY,
         # What a minute ended with is known from the next one on.
-        (f.col("window_start_ts") + f.expr("interval 1 minute")).alias("window_start_ts"),
-        f.struct(f.col("last_offset").alias("committed_offset")).alias("ended_with"),
-        f.lit(False).alias("is_move"),
+        (f.col("window_start_ts") + f.expr("interval 1 minute")).alias("at_ts"),
+        f.lit(ENDED).alias("kind"),
+        f.lit(0).cast("bigint").alias("log_offset"),
+        f.col("last_offset").alias("committed_offset"),
     )
-    asked = wanted.withColumn("is_move", f.lit(True))
-    earlier = (
-        ends.join(f.broadcast(wanted.select(*KEY).distinct()), list(KEY), "left_semi")
-        .unionByName(asked, allowMissingColumns=True)
-        .withColumn("earlier", known)
-        .where("is_move")
-        .select(*KEY, "at_ts", "earlier")
+    said = handed.withColumn("kind", f.lit(SAID))
+    asked = moves.withColumn("kind", f.lit(ASKED))
+    everything = asked.unionByName(said, allowMissingColumns=True).unionByName(
+        ends, allowMissingColumns=True
     )
-    found = f.coalesce("at_once", "earlier")["committed_offset"]
-    return (
-        moved.join(at_once, [*KEY, "at_ts"], "left")
-        .join(earlier, [*KEY, "at_ts"], "left")
-        .select(*moves.columns, found.alias("committed_at_handover"))
-    )
+    found = [*moves.schema.fields, StructField("committed_at_handover", LongType())]
+    # One shuffle, and no join: who answers and who asks come together by their group.
+    return everything.repartition("group_id").mapInArrow(answered, StructType(found))
+
+
+def moments(moves: DataFrame) -> DataFrame:
+    """When partitions changed hands, each once: what `handovers.handed_over` is asked."""
+    return moves.select(*KEY, "at_ts").where(f.col("at_ts").isNotNull()).distinct()
 
 
 def lag_1m(minutes: DataFrame, log_ends: DataFrame | None = None) -> DataFrame:

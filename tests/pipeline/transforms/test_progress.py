@@ -1,8 +1,10 @@
 """Commits by the minute, at hand-over, and behind the log's end."""
 
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 if TYPE_CHECKING:
@@ -38,10 +40,24 @@ def commits(spark: "SparkSession", *rows: tuple[Any, ...]) -> "DataFrame":
     )
 
 
-def test_steps_are_counted_in_the_order_of_the_log(spark: "SparkSession") -> None:
-    from pyspark.testing import assertDataFrameEqual
+def minutes_of(given: "DataFrame", stretches: int = 1) -> "DataFrame":
+    """The minutes of commits whose files lie within each other if there are several."""
+    from coterie.pipeline.schemas import spark_schema
+    from coterie.pipeline.transforms.commit_runs import COLUMNS, RUNS, commit_runs
+    from coterie.pipeline.transforms.progress import commit_minutes, with_overlaps
 
-    from coterie.pipeline.transforms.progress import commit_minutes
+    def summed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for rows in batches:
+            for number in range(stretches):
+                yield commit_runs(rows.take(pa.array(range(number, rows.num_rows, stretches))))
+
+    runs = given.coalesce(1).select(*COLUMNS).mapInArrow(summed, spark_schema(RUNS))
+    return with_overlaps(commit_minutes(runs).persist(), given)
+
+
+@pytest.mark.parametrize("stretches", [1, 3])
+def test_steps_are_counted_in_the_order_of_the_log(spark: "SparkSession", stretches: int) -> None:
+    from pyspark.testing import assertDataFrameEqual
 
     given = commits(
         spark,
@@ -57,7 +73,7 @@ def test_steps_are_counted_in_the_order_of_the_log(spark: "SparkSession") -> Non
         ("g", 0, 8, 2, 130),
         ("spark-kafka-relation-1", 0, 9, 3, 0),
     )
-    found = commit_minutes(given).select(*[each.split()[0] for each in VELOCITY.split(", ")])
+    found = minutes_of(given, stretches).select(*[each.split()[0] for each in VELOCITY.split(", ")])
     expected = [
         ("g", 0, at(0), 3, 21, 0, 31, None, None),
         ("g", 0, at(60), 2, 1, 1, None, 20, 4),
@@ -70,7 +86,10 @@ def test_steps_are_counted_in_the_order_of_the_log(spark: "SparkSession") -> Non
 def test_what_was_committed_when_a_partition_changed_hands(spark: "SparkSession") -> None:
     from pyspark.testing import assertDataFrameEqual
 
-    from coterie.pipeline.transforms.progress import commit_minutes, with_handover
+    from coterie.pipeline.schemas import spark_schema
+    from coterie.pipeline.transforms.commit_runs import COLUMNS
+    from coterie.pipeline.transforms.handovers import HANDED, handed_over
+    from coterie.pipeline.transforms.progress import moments, with_handover
 
     given = commits(
         spark,
@@ -88,7 +107,14 @@ def test_what_was_committed_when_a_partition_changed_hands(spark: "SparkSession"
         ("g", "a", 2, at(90), None),  # never committed
     ]
     moved = spark.createDataFrame(moves, MOVES)
-    found = with_handover(moved, commit_minutes(given), given)
+    wanted = moments(moved).toArrow()
+
+    def said(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for rows in batches:
+            yield handed_over(rows, wanted)
+
+    handed = given.select(*COLUMNS).mapInArrow(said, spark_schema(HANDED))
+    found = with_handover(moved, minutes_of(given), handed)
     expected = [
         (*move, offset) for move, offset in zip(moves, (20, 25, None, None, None), strict=True)
     ]
@@ -97,10 +123,10 @@ def test_what_was_committed_when_a_partition_changed_hands(spark: "SparkSession"
 
 
 def test_lag_is_unknown_without_an_end_and_stalls_when_nobody_steps(spark: "SparkSession") -> None:
-    from coterie.pipeline.transforms.progress import commit_minutes, lag_1m
+    from coterie.pipeline.transforms.progress import lag_1m
 
     given = commits(spark, ("g", 0, 1, 100, 30), ("g", 0, 2, 110, 90), ("g", 1, 3, 5, 30))
-    minutes = commit_minutes(given).persist()
+    minutes = minutes_of(given).persist()
     unknown = lag_1m(minutes).collect()
     assert {(row["lag"], row["log_end_offset"], row["stalled"]) for row in unknown} == {
         (None, None, None)

@@ -1,0 +1,185 @@
+"""Commits summed up where they lie: a row for each run of a partition's commits within a minute.
+
+A log has millions of commits and far fewer minutes, so a worker sums up each stretch of rows that
+it is given, with numpy, before anything is sorted or sent anywhere. Stretches know nothing of each
+other: what the first commit of a partition did to the offset before it is left to whoever joins
+them (`progress.commit_minutes`), and so is noticing that two stretches lie within each other.
+"""
+
+import re
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from coterie.pipeline.codec.numbers import Bools, Int64s
+from coterie.pipeline.schemas import TIMESTAMP
+
+MINUTE_US = 60_000_000
+
+# Where Spark itself reads from Kafka, its drivers and executors are members of such groups.
+OWN_GROUPS = r"^spark-(kafka|executor)-"
+
+COLUMNS = (
+    "group_id", "topic", "partition", "log_offset", "committed_offset", "record_ts", "is_tombstone",
+)  # fmt: skip
+
+# Those of few different values.
+NAMES = ("group_id", "topic")
+
+# `after_log_offset` is where the partition's commit before the run stands in the stretch; in the
+# partition's first run it is null, and what `first_offset` was a step from is not known.
+RUNS = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("window_start_ts", TIMESTAMP),
+        ("after_log_offset", pa.int64()),
+        ("first_log_offset", pa.int64()),
+        ("last_log_offset", pa.int64()),
+        ("first_offset", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("commits", pa.int64()),
+        ("advance", pa.int64()),
+        ("rewinds", pa.int64()),
+        ("rewound_by", pa.int64()),
+        ("rewound_offset", pa.int64()),
+        ("first_ts", TIMESTAMP),
+        ("last_ts", TIMESTAMP),
+    ]
+)
+
+_LEAST = np.iinfo(np.int64).min
+_MOST = np.iinfo(np.int64).max
+
+
+class Stretch:
+    """Rows of `offset_commits` as arrays, in the order of the log; those of Spark's own groups and
+    those without a time are left out.
+
+    Attributes:
+        groups, topics: the names, without the rows' order.
+        group, topic, partition, log_offset, offset, at_us: of each row; `offset` of a deletion
+            means nothing.
+        deleted: whether the row is a deletion.
+    """
+
+    def __init__(self, rows: pa.RecordBatch) -> None:
+        """Take the rows apart.
+
+        Args:
+            rows: with `COLUMNS`; the names may be dictionaries already.
+        """
+        groups, group = _encoded(rows.column("group_id"))
+        topics, topic = _encoded(rows.column("topic"))
+        at_us = rows.column("record_ts").cast(pa.int64())
+        own = np.array([re.match(OWN_GROUPS, name) is not None for name in groups.to_pylist()])
+        kept = at_us.is_valid().to_numpy(zero_copy_only=False) & ~_picked(own, group)
+        log_offset = rows.column("log_offset").to_numpy()
+        index: Any = slice(None) if kept.all() else np.flatnonzero(kept)
+        if (np.diff(log_offset[index]) <= 0).any():
+            index = np.arange(len(kept))[index]
+            index = index[np.argsort(log_offset[index], kind="stable")]
+        self.groups, self.topics = groups, topics
+        self.group, self.topic = group[index], topic[index]
+        self.partition = rows.column("partition").to_numpy()[index].astype(np.int64)
+        self.log_offset = log_offset[index]
+        self.at_us = at_us.fill_null(0).to_numpy()[index]
+        self.offset = rows.column("committed_offset").fill_null(0).to_numpy()[index]
+        self.deleted = rows.column("is_tombstone").to_numpy(zero_copy_only=False)[index]
+
+    def __len__(self) -> int:
+        return len(self.log_offset)
+
+    def keys(self) -> Int64s:
+        """A number for each row that tells its group, topic and partition."""
+        pair = self.group * max(len(self.topics), 1) + self.topic
+        # Partitions are numbered from 0, so this fits; where a log has had strange ones, the pairs
+        # that there are get numbers of their own.
+        most = int(self.partition.max(initial=0)) + 1
+        if most * max(len(self.groups) * len(self.topics), 1) > _MOST:
+            pair = np.unique(pair, return_inverse=True)[1]
+        keys: Int64s = pair * most + self.partition
+        return keys
+
+    def names(self, index: Int64s) -> list[pa.Array]:
+        """The columns group_id, topic and partition of some rows."""
+        return [
+            self.groups.take(pa.array(self.group[index])),
+            self.topics.take(pa.array(self.topic[index])),
+            pa.array(self.partition[index].astype(np.int32)),
+        ]
+
+
+def _encoded(column: pa.Array) -> tuple[pa.Array, Int64s]:
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    return column.dictionary, column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _picked(own: npt.NDArray[Any], group: Int64s) -> Bools:
+    if not own.any():
+        return np.zeros(len(group), np.bool_)
+    picked: Bools = own[group]
+    return picked
+
+
+def commit_runs(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The runs of a stretch of commits; see `RUNS`.
+
+    Args:
+        rows: with `COLUMNS`, in any order.
+    """
+    stretch = Stretch(rows)
+    if not len(stretch):
+        return pa.RecordBatch.from_pylist([], RUNS)
+    keys = stretch.keys()
+    # The order of the log stays within each key.
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    minute = stretch.at_us[order] // MINUTE_US
+    offset, deleted = stretch.offset[order], stretch.deleted[order]
+    opens = np.ones(len(keys), np.bool_)
+    opens[1:] = keys[1:] != keys[:-1]
+    begins = opens.copy()
+    begins[1:] |= minute[1:] != minute[:-1]
+    starts = np.flatnonzero(begins)
+    lasts = np.append(starts[1:], len(keys)) - 1
+    # After a deletion the offset before is not known, so nothing is a step from it.
+    known = ~opens & ~deleted
+    known[1:] &= ~deleted[:-1]
+    step = np.zeros(len(keys), np.int64)
+    step[1:] = offset[1:] - offset[:-1]
+    step[~known] = 0
+    most_back = np.minimum.reduceat(step, starts)
+    log_offset, at_us = stretch.log_offset[order], stretch.at_us[order]
+    # Of the farthest steps back of a run the first is told.
+    run = np.cumsum(begins) - 1
+    farthest = np.where((step < 0) & (step == most_back[run]), log_offset, _MOST)
+    none_committed = np.logical_and.reduceat(deleted, starts)
+    stays = most_back == 0
+    return pa.RecordBatch.from_arrays(
+        [
+            *stretch.names(order[starts]),
+            pa.array(minute[starts] * MINUTE_US).view(TIMESTAMP),
+            pa.array(log_offset[starts - 1], mask=opens[starts]),
+            pa.array(log_offset[starts]),
+            pa.array(log_offset[lasts]),
+            pa.array(offset[starts], mask=deleted[starts]),
+            pa.array(offset[lasts], mask=deleted[lasts]),
+            pa.array(np.add.reduceat((~deleted).astype(np.int64), starts)),
+            pa.array(np.add.reduceat(np.maximum(step, 0), starts)),
+            pa.array(np.add.reduceat((step < 0).astype(np.int64), starts)),
+            pa.array(-most_back, mask=stays),
+            pa.array(np.minimum.reduceat(farthest, starts), mask=stays),
+            _times(np.minimum.reduceat(np.where(deleted, _MOST, at_us), starts), none_committed),
+            _times(np.maximum.reduceat(np.where(deleted, _LEAST, at_us), starts), none_committed),
+        ],
+        schema=RUNS,
+    )
+
+
+def _times(at_us: Int64s, null: Bools) -> pa.Array:
+    return pa.array(np.where(null, 0, at_us), mask=null).view(TIMESTAMP)

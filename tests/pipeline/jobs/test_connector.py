@@ -1,0 +1,370 @@
+"""Clusters read through Spark's own Kafka connector give the rows that our own client gives.
+
+The connector's jars are no part of anything that pip brings, so the tests that read with them are
+skipped without COTERIE_TEST_CONNECTOR_JARS; the reason tells how to get them.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.dataset as ds
+import pytest
+
+pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession as Session
+
+from coterie.client.cluster import Cluster
+from coterie.client.errors import ClientError
+from coterie.client.topics import create_topic
+from coterie.pipeline.doctor import connector_check, connector_coordinates
+from coterie.pipeline.jobs.clusters import copy_clusters
+from coterie.pipeline.jobs.connector import Connector, bronze_rows, copy_by_connector
+from coterie.pipeline.jobs.connector_admin import JAR_CLASSES, require_connector
+from coterie.pipeline.kafka_input import KafkaLog
+from coterie.pipeline.session import start_session
+from coterie.pipeline.store import Store
+from tests.live.broker_process import FAST_GROUPS, BrokerProcess
+from tests.pipeline.histories import NOW_MS, commit_key, commit_value
+from tests.pipeline.test_kafka_input import commit
+from tests.unit.cli.command import run as run_command
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+JARS_VARIABLE = "COTERIE_TEST_CONNECTOR_JARS"
+# Which fit together with Spark 4.2 and 4.3, and can be had (pipeline.md section 3).
+ARTIFACTS = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
+    "org.apache.kafka:kafka-clients:3.9.2",
+    "org.apache.commons:commons-pool2:2.12.0",
+)
+HOW_TO_GET_THEM = (
+    f"needs Spark's Kafka connector: {JARS_VARIABLE}=DIRECTORY (or jars with commas), filled by"
+    f" `mvn dependency:copy -DoutputDirectory=DIRECTORY -Dartifact=...` of {', '.join(ARTIFACTS)}"
+)
+TABLES = ("log_records", "journal_records")
+# What the connector tells of a record.
+TOLD = ("input", "log_partition", "log_offset", "record_ts", "key_type", "key", "value")
+
+
+# -- without the jars ------------------------------------------------------------------------------
+
+
+@pytest.mark.xdist_group("spark")
+def test_without_its_jars_it_says_which_are_wanted(spark: "SparkSession", tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    with pytest.raises(ClientError) as refusal:
+        copy_by_connector(spark, ["kafka://127.0.0.1:1"], str(output), Connector())
+    assert all(jar in refusal.value.cause for jar in JAR_CLASSES)
+    wanted = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}"
+    assert f"--conf spark.jars.packages={wanted}" in refusal.value.remedy
+    assert "--conf spark.jars=" in refusal.value.remedy
+    # Before any work.
+    assert not output.exists()
+
+
+def test_the_doctor_looks_among_the_jars_of_spark(tmp_path: Path) -> None:
+    absent = connector_check({"SPARK_HOME": str(tmp_path)})
+    assert "--connector spark" in absent.found
+    assert "spark.jars.packages=org.apache.spark:spark-sql-kafka" in absent.remedy
+    (tmp_path / "jars").mkdir()
+    jar = tmp_path / "jars" / "spark-sql-kafka-0-10_2.13-4.2.0.jar"
+    jar.touch()
+    present = connector_check({"SPARK_HOME": str(tmp_path)})
+    assert (present.found, present.remedy) == (jar.name, "")
+    # Nobody needs it who does not ask for it.
+    assert not absent.is_needed
+    assert absent.is_good
+
+
+class Loader:
+    """Of classes, as Java's; some are there."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def loadClass(self, name: str) -> None:  # noqa: N802 - the name is Java's
+        if name not in self.names:
+            raise Py4JJavaError.__new__(Py4JJavaError)
+
+
+class OfLoader:
+    """A session whose Java finds classes so: `spark._jvm.java.lang.Thread...` and nothing else."""
+
+    version = "4.2.1"
+
+    def __init__(self, loader: Loader) -> None:
+        self._jvm = self.java = self.lang = self.Thread = self
+        self.currentThread = lambda: self
+        self.getContextClassLoader = lambda: loader
+
+
+def test_a_jar_that_is_missing_among_others_is_named() -> None:
+    *some, name = JAR_CLASSES.values()
+    assert require_connector(OfLoader(Loader(*some, name))) is not None  # type: ignore[arg-type]
+    with pytest.raises(ClientError, match=r"of its jars commons-pool2 is missing") as refusal:
+        require_connector(OfLoader(Loader(*some)))  # type: ignore[arg-type]
+    assert connector_coordinates("4.2.1") in refusal.value.remedy
+
+
+def test_a_session_without_java_is_refused() -> None:
+    with pytest.raises(ClientError, match="Spark Connect"):
+        require_connector(object())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--connector-option", "kafka.security.protocol=SSL"], "--connector spark"),
+        (["--connector-config", __file__], "--connector spark"),
+        (["--connector", "spark", "--follow"], "--follow"),
+        (["--connector", "spark", "--connector-option", "assign"], "no KEY=VALUE"),
+        (["--connector", "spark", "--connector-option", "subscribe=x"], "subscribe"),
+        (
+            ["--connector", "spark", "--connector-option", "kafka.Isolation.level=x"],
+            "kafka.Isolation.level",
+        ),
+        (["--connector", "other"], "other"),
+    ],
+)
+def test_options_that_do_not_go_together(arguments: list[str], told: str, tmp_path: Path) -> None:
+    given = ["--input", "kafka://127.0.0.1:1", "--output", str(tmp_path / "out"), *arguments]
+    result = run_command(None, "pipeline", "run", *given)
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+def test_it_is_for_clusters(tmp_path: Path) -> None:
+    given = ["--input", str(tmp_path), "--output", str(tmp_path / "out"), "--connector", "spark"]
+    result = run_command(None, "pipeline", "run", *given)
+    assert result.exit_code == 2
+    assert "kafka://HOST:PORT" in result.stderr
+    given[1] = "kafka://host:port"
+    assert run_command(None, "pipeline", "run", *given).exit_code == 2
+
+
+def read_rows(spark: "SparkSession") -> "DataFrame":
+    """What the connector could have read."""
+    at = f"timestamp_millis({NOW_MS})"
+    keys = [commit_key(partition=3), b"\x00\x02\x00\x01g", b"\xff\xfeodd", b"\x01", None]
+    values = [commit_value(offset=7), None, b"", b"x", b"y"]
+    rows = [(key, value, "t", 1, 10 + each, -1 if each == 4 else 0)
+            for each, (key, value) in enumerate(zip(keys, values, strict=True))]  # fmt: skip
+    columns = "key binary, value binary, topic string, partition int, offset bigint, kind int"
+    time_of = f"if(kind = -1, timestamp_millis(-1), {at}) as timestamp"
+    read = spark.createDataFrame(rows, columns)
+    return read.selectExpr(
+        "key", "value", "topic", "partition", "offset", time_of, "kind as timestampType"
+    )
+
+
+@pytest.mark.xdist_group("spark")
+def test_its_rows_are_bronze(spark: "SparkSession") -> None:
+    found = bronze_rows(read_rows(spark), "c", "log_records").collect()
+    assert [row["key_type"] for row in found] == [1, 2, -2, None, None]
+    assert [row["log_offset"] for row in found] == [10, 11, 12, 13, 14]
+    assert [row["record_ts"] is None for row in found] == [False] * 4 + [True]
+    (first, *_) = found
+    assert (first["input"], first["log_partition"], first["segment_base"]) == ("c", 1, 0)
+    assert (first["key"], first["value"]) == (commit_key(partition=3), commit_value(offset=7))
+    unknown = ("batch_base_offset", "leader_epoch", "producer_id", "attributes")
+    assert [first[name] for name in unknown] == [None] * 4
+
+
+@pytest.mark.xdist_group("spark")
+def test_its_rows_count_as_commits(spark: "SparkSession") -> None:
+    from coterie.pipeline.transforms.health import log_health
+    from coterie.pipeline.transforms.silver import offset_commits
+
+    rows = bronze_rows(read_rows(spark), "c", "log_records")
+    (found,) = offset_commits(rows, {}).collect()
+    assert (found["log_offset"], found["partition"], found["committed_offset"]) == (10, 3, 7)
+    nothing = spark.createDataFrame(
+        [], "input string, log_partition int, file string, segment_base bigint"
+    )
+    (health,) = log_health(rows, nothing).collect()
+    # Nobody has seen its batches.
+    assert (health["records"], health["batches"], health["horizon_batches"]) == (5, None, None)
+
+
+# -- with the jars ---------------------------------------------------------------------------------
+
+
+def jars() -> str:
+    """The connector's jars, as `spark.jars` takes them."""
+    given = os.environ.get(JARS_VARIABLE, "")
+    if not given:
+        pytest.skip(HOW_TO_GET_THEM)
+    if os.path.isdir(given):
+        return ",".join(str(each) for each in sorted(Path(given).glob("*.jar")))
+    return given
+
+
+class Copier:
+    """A process with a session that has the jars; that of the other tests must not have them."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.pipeline.jobs.test_connector", jars()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def copy(self, source: str, output: Path, **options: str) -> int:
+        """Copy what is new; returns how many records.
+
+        Raises:
+            ClientError: it says so.
+        """
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        line = json.dumps([source, str(output), options])
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        if "error" in answer:
+            raise ClientError(answer["error"])
+        return int(answer["rows"])
+
+    def end(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(60)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def copier() -> Iterator[Copier]:
+    copier = Copier()
+    yield copier
+    copier.end()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[BrokerProcess]:
+    process = BrokerProcess(tmp_path / "data", FAST_GROUPS | {"offsets.topic.num.partitions": "4"})
+    process.start()
+    yield process
+    process.kill()
+
+
+def join_a_group(bootstrap: str) -> None:
+    """A generation, and the journal of it."""
+    from kafka import KafkaConsumer
+
+    consumer = KafkaConsumer("paid", bootstrap_servers=bootstrap, group_id="readers")
+    assert "paid" in consumer.topics()
+    deadline = time.monotonic() + 30
+    while not consumer.assignment() and time.monotonic() < deadline:
+        consumer.poll(timeout_ms=100)
+    assert consumer.assignment(), "it was given partitions"
+    consumer.close()
+    time.sleep(0.2)  # the journal is written 50 ms behind
+
+
+def rows_of(output: Path, table: str, columns: tuple[str, ...] = TOLD) -> list[dict[str, Any]]:
+    """What any reader of Parquet finds that is pointed at a table."""
+    if not (output / table).is_dir():
+        return []
+    found = ds.dataset(str(output / table), format="parquet").to_table(columns=list(columns))
+    rows: list[dict[str, Any]] = found.to_pylist()
+    return sorted(rows, key=lambda row: [str(row.get(name)).rjust(20) for name in columns[:3]])
+
+
+def end_offsets(bootstrap: str) -> dict[tuple[str, int], int]:
+    with KafkaLog("kafka://" + bootstrap) as log:
+        return log.end_offsets()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.xdist_group("spark")
+def test_rows_are_those_of_our_client_and_both_go_on_from_each_other(
+    copier: Copier, server: BrokerProcess, tmp_path: Path
+) -> None:
+    source = "kafka://" + server.bootstrap
+    turns, alone = tmp_path / "turns", tmp_path / "alone"
+    with Cluster(server.bootstrap) as cluster:
+        assert not create_topic(cluster, "paid", 3, 1).error
+        commit(cluster, 2)
+        join_a_group(server.bootstrap)
+        before = end_offsets(server.bootstrap)
+        first = copier.copy(source, turns)
+        # To read the log writes nothing into it.
+        assert end_offsets(server.bootstrap) == before
+        assert first == sum(before.values())
+        ends = ("topic", "partition", "log_end_offset")
+        assert [tuple(row.values()) for row in rows_of(turns, "log_ends", ends)] == [
+            ("paid", number, 0) for number in range(3)
+        ]
+        assert copier.copy(source, turns) == 0
+        commit(cluster, 2, 2)
+        assert copier.copy(source, turns) == 2 * 9 * 3
+        # The other transport finds nothing of that, and what comes then is left to it.
+        assert copy_clusters([source], str(turns)) == 0
+        commit(cluster, 1, 4)
+        assert copy_clusters([source], str(turns)) == 9 * 3
+        commit(cluster, 1, 5)
+        assert copier.copy(source, turns) == 9 * 3
+    copied = copy_clusters([source], str(alone))
+    assert copied == first + 4 * 9 * 3
+    for table in TABLES:
+        assert rows_of(turns, table) == rows_of(alone, table)
+        assert rows_of(turns, table)
+    (one,), (other,) = Store.reading(str(turns)).inputs, Store.reading(str(alone)).inputs
+    assert one == other
+    about = Store.reading(str(turns)).about(one)
+    assert about == Store.reading(str(alone)).about(other)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.xdist_group("spark")
+def test_what_it_refuses(copier: Copier, server: BrokerProcess, tmp_path: Path) -> None:
+    source, output = "kafka://" + server.bootstrap, tmp_path / "out"
+    quick = {"kafka.default.api.timeout.ms": "2000", "kafka.request.timeout.ms": "1000"}
+    with pytest.raises(ClientError, match=r"127\.0\.0\.1:1: TimeoutException"):
+        copier.copy("kafka://127.0.0.1:1", output, **quick)
+    with pytest.raises(ClientError, match=r"security\.protocol"):
+        copier.copy(source, output, **{"kafka.security.protocol": "NONE"})
+    with Cluster(server.bootstrap) as cluster:
+        assert not create_topic(cluster, "paid", 3, 1).error
+        commit(cluster, 1)
+    assert copier.copy(source, output) == 9 * 3
+    # The same cluster with a log that ends before what was read of it.
+    manifest = output / "manifest.json"
+    told = json.loads(manifest.read_text())
+    (positions,) = (each["next_offsets"] for each in told["inputs"].values())
+    positions["__consumer_offsets"]["0"] = 1_000_000
+    manifest.write_text(json.dumps(told))
+    with pytest.raises(ClientError, match="truncated"):
+        copier.copy(source, output)
+
+
+def main(jar_files: str) -> None:
+    """The process of `Copier`."""
+    settings = {"spark.jars": jar_files, "spark.driver.memory": "1g"}
+    session: Session = start_session("connector", master="local[2]", settings=settings)
+    for line in sys.stdin:
+        source, output, options = json.loads(line)
+        try:
+            rows = copy_by_connector(session, [source], output, Connector(options))
+            answer: dict[str, Any] = {"rows": rows}
+        except ClientError as error:
+            answer = {"error": str(error)}
+        print(json.dumps(answer), flush=True)
+    session.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

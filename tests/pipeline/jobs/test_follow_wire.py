@@ -1,0 +1,283 @@
+"""A cluster that is followed by its protocol: its server may be killed and started again meanwhile.
+
+`Wire` is a thread with a callback and needs no Spark, so these take seconds.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow.dataset as ds
+import pytest
+
+pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
+
+from coterie.client.cluster import Cluster
+from coterie.client.errors import BrokerUnreachable, ClientError, Refused
+from coterie.client.topics import create_topic
+from coterie.pipeline.jobs import follow_wire
+from coterie.pipeline.jobs.clusters import copy_clusters
+from coterie.pipeline.jobs.follow_wire import Wire
+from coterie.pipeline.jobs.inputs import identity_of
+from coterie.pipeline.jobs.live_store import LiveStore
+from coterie.pipeline.ranges import log_end
+from coterie.pipeline.segments import OFFSETS_TOPIC, NoSuchLog, find_partitions
+from protocol.errors import ErrorCode
+from protocol.messages.journal_records import JOURNAL_TOPIC
+from tests.live.broker_process import FAST_GROUPS, BrokerProcess
+from tests.pipeline.test_kafka_input import GROUPS, commit
+
+PATIENCE_S = 60.0
+TRIGGER_MS = 50
+PARTITIONS = 3
+
+Place = tuple[int, int]
+
+
+class Followed:
+    """One cluster, followed into a store of its own."""
+
+    def __init__(self, server: BrokerProcess, store: LiveStore) -> None:
+        self.server = server
+        self.store = store
+        self.wire = Wire("kafka://" + server.bootstrap, store, self.append, TRIGGER_MS)
+
+    def append(
+        self,
+        source: str,
+        topic: str,
+        directories: dict[str, str],
+        positions: dict[int, int],
+        rows: int,
+        about: dict[str, Any] | None = None,
+    ) -> None:
+        """As `follow.py` does it."""
+        reached = {source: {topic: positions}} if positions else {}
+        told = {"run": 0, "rows": rows}
+        self.store.append(directories, reached, told, {source: about} if about else None)
+
+    def wait(self, is_so: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not is_so():
+            self.wire.look()
+            assert time.monotonic() < deadline, "not in time"
+            time.sleep(0.02)
+
+    def commit(self, rounds: int, first: int = 0) -> None:
+        """Commit, and wait until the records count."""
+        before = self.store.rows("log_records")
+        with Cluster(self.server.bootstrap) as cluster:
+            commit(cluster, rounds, first)
+        self.wait(lambda: self.store.rows("log_records") >= before + rounds * 9 * PARTITIONS)
+
+    def places(self, table: str) -> list[Place]:
+        """What a reader of Parquet finds in a table."""
+        columns = ["log_partition", "log_offset"]
+        found = ds.dataset(self.store.path + "/" + table, format="parquet").to_table(columns)
+        return sorted(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+    def places_in_files(self, topic: str) -> list[Place]:
+        """The same of the server's files: nothing is compacted in so short a time."""
+        partitions = find_partitions(str(self.server.data_dir), topic)
+        return [
+            (number, offset)
+            for number, path in sorted(partitions.items())
+            for offset in range(log_end(path))
+        ]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[BrokerProcess]:
+    process = BrokerProcess(tmp_path / "data", FAST_GROUPS | {"offsets.topic.num.partitions": "4"})
+    process.start()
+    with Cluster(process.bootstrap) as cluster:
+        assert not create_topic(cluster, "paid", PARTITIONS, 1).error
+    yield process
+    process.kill()
+
+
+@pytest.fixture
+def followed(server: BrokerProcess, tmp_path: Path) -> Iterator[Followed]:
+    with LiveStore.open(str(tmp_path / "out")) as store:
+        followed = Followed(server, cast("LiveStore", store))
+        followed.wire.start()
+        yield followed
+        followed.wire.stop()
+        assert not followed.wire.is_alive()
+
+
+def join_a_group(bootstrap: str) -> None:
+    from kafka import KafkaConsumer
+
+    consumer = KafkaConsumer("paid", bootstrap_servers=bootstrap, group_id="readers")
+    assert "paid" in consumer.topics()
+    deadline = time.monotonic() + PATIENCE_S
+    while not consumer.assignment() and time.monotonic() < deadline:
+        consumer.poll(timeout_ms=100)
+    assert consumer.assignment(), "it was given partitions"
+    consumer.close()
+
+
+def test_new_commits_become_rows(followed: Followed) -> None:
+    followed.commit(2)
+    followed.commit(1, first=2)
+    identity = identity_of(str(followed.server.data_dir))
+    assert followed.store.inputs == [identity]
+    assert followed.places("log_records") == followed.places_in_files(OFFSETS_TOPIC)
+    ends = dict.fromkeys(range(4), 0)
+    for number, offset in followed.places("log_records"):
+        ends[number] = offset + 1
+    assert followed.store.position(identity) == ends
+    # Lag needs the ends of what was committed, and they are asked for with the first commits.
+    followed.wait(lambda: followed.store.rows("log_ends") == PARTITIONS)
+    about = followed.store.about(identity)
+    assert about["paths"] == ["kafka://" + followed.server.bootstrap]
+    assert about["partitions"] == {OFFSETS_TOPIC: 4, JOURNAL_TOPIC: None}
+
+
+def test_a_server_that_is_killed_is_waited_for_and_each_record_counts_once(
+    followed: Followed,
+) -> None:
+    rounds = 0
+    for _ in range(2):
+        followed.commit(2, first=rounds)
+        rounds += 2
+        followed.server.kill()
+        time.sleep(0.3)
+        followed.server.start()
+    followed.commit(2, first=rounds)
+    with Cluster(followed.server.bootstrap) as cluster:
+        # What comes within the last moment of the old server is read from the new one.
+        commit(cluster, 3, first=rounds + 2)
+    followed.server.kill()
+    followed.server.start()
+    expected = (rounds + 5) * len(GROUPS) * PARTITIONS
+    followed.wait(lambda: followed.store.rows("log_records") >= expected)
+    followed.wire.stop()
+    followed.wire.look()
+    assert followed.places("log_records") == followed.places_in_files(OFFSETS_TOPIC)
+    assert len(followed.places("log_records")) == expected
+
+
+def test_one_that_forgot_where_it_was_would_be_caught(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed.commit(1)
+    monkeypatch.setattr(follow_wire, "known_positions", lambda _, log: log.first_offsets())
+    followed.server.kill()
+    followed.server.start()
+    twice = 2 * 9 * PARTITIONS
+    followed.wait(lambda: followed.store.rows("log_records") >= twice)
+    followed.wire.stop()
+    assert followed.places("log_records") != followed.places_in_files(OFFSETS_TOPIC)
+
+
+def test_a_server_that_is_not_there_yet_is_waited_for(
+    server: BrokerProcess, tmp_path: Path
+) -> None:
+    server.kill()
+    with LiveStore.open(str(tmp_path / "out")) as store:
+        followed = Followed(server, cast("LiveStore", store))
+        followed.wire.start()
+        time.sleep(0.2)
+        followed.wire.look()
+        server.start()
+        followed.commit(1)
+        followed.wire.stop()
+
+
+def test_the_journal_is_picked_up_when_it_appears(
+    followed: Followed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow_wire, "_JOURNAL_EVERY_S", 0.1)
+    followed.commit(1)
+    identity = identity_of(str(followed.server.data_dir))
+    assert followed.store.about(identity)["partitions"][JOURNAL_TOPIC] is None
+    assert not followed.store.rows("journal_records")
+    join_a_group(followed.server.bootstrap)
+
+    def is_there() -> bool:
+        try:
+            expected = followed.places_in_files(JOURNAL_TOPIC)
+        except NoSuchLog:
+            return False
+        return 0 < len(expected) == followed.store.rows("journal_records")
+
+    followed.wait(is_there)
+    assert followed.places("journal_records") == followed.places_in_files(JOURNAL_TOPIC)
+    # The rules that count partitions need their number.
+    partitions = find_partitions(str(followed.server.data_dir), JOURNAL_TOPIC)
+    assert followed.store.about(identity)["partitions"][JOURNAL_TOPIC] == len(partitions)
+
+
+def test_it_goes_on_where_a_copy_ended_and_asks_about_what_that_had(
+    server: BrokerProcess, tmp_path: Path
+) -> None:
+    output = str(tmp_path / "out")
+    with Cluster(server.bootstrap) as cluster:
+        commit(cluster, 2)
+    copied = copy_clusters(["kafka://" + server.bootstrap], output)
+    assert copied == 2 * 9 * PARTITIONS
+    with LiveStore.open(output) as store:
+        followed = Followed(server, cast("LiveStore", store))
+        looked = followed.store.rows("log_ends")
+        followed.wire.start()
+        # Of partitions that nobody commits to any more.
+        followed.wait(lambda: followed.store.rows("log_ends") == looked + PARTITIONS)
+        assert followed.store.rows("log_records") == copied
+        followed.commit(1, first=2)
+        followed.wire.stop()
+        assert followed.places("log_records") == followed.places_in_files(OFFSETS_TOPIC)
+
+
+def test_a_log_that_lost_its_end_ends_it(server: BrokerProcess, tmp_path: Path) -> None:
+    with Cluster(server.bootstrap) as cluster:
+        commit(cluster, 1)
+    identity = identity_of(str(server.data_dir))
+    with LiveStore.open(str(tmp_path / "out")) as opened:
+        store = cast("LiveStore", opened)
+        store.append({}, {identity: {OFFSETS_TOPIC: {0: 1_000_000}}}, {"run": 0})
+        followed = Followed(server, store)
+        followed.wire.start()
+        with pytest.raises(ClientError, match="truncated"):
+            followed.wait(lambda: False)
+        followed.wire.stop()
+
+
+@pytest.mark.parametrize(
+    ("error", "is_waited_for"),
+    [
+        (BrokerUnreachable("gone"), True),
+        (Refused(ErrorCode.LEADER_NOT_AVAILABLE, "x"), True),
+        (Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "x"), True),
+        (Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "x"), False),
+        (ClientError("truncated"), False),
+        (ValueError("a mistake of ours"), False),
+    ],
+)
+def test_what_is_waited_for(
+    error: Exception, is_waited_for: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def refuse(source: str, *, crc: bool) -> None:
+        calls.append(source)
+        raise error
+
+    monkeypatch.setattr(follow_wire, "KafkaLog", refuse)
+    monkeypatch.setattr(follow_wire, "_RETRY_S", 0.01)
+    with LiveStore.open(str(tmp_path / "out")) as store:
+        wire = Wire("kafka://x:1", cast("LiveStore", store), lambda *_: None, TRIGGER_MS)
+        wire.start()
+        deadline = time.monotonic() + PATIENCE_S
+        while wire.is_alive() and len(calls) < 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if is_waited_for:
+            wire.look()
+            assert len(calls) >= 3
+        wire.stop()
+        if not is_waited_for:
+            assert len(calls) == 1
+            with pytest.raises(type(error), match=str(error)):
+                wire.look()

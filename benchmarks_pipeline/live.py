@@ -1,6 +1,10 @@
-"""From an append to a log to a row that counts in bronze, while builds go on: milliseconds.
+"""Following a log: how soon a record counts, how fast it catches up, what it costs to wait.
 
-python -m benchmarks_pipeline.live [--seconds N] [--per-second N]
+    python -m benchmarks_pipeline.live [--seconds N] [--per-second N] [--catch-up N]
+
+Latency is from an append to a log file to a row that counts in bronze, while builds go on. Then,
+with nothing new and nothing to build, the processor time of all its processes; and at last the rows
+a second that count when much comes at once.
 """
 
 import argparse
@@ -10,15 +14,20 @@ import tempfile
 import threading
 import time
 
-from benchmarks_pipeline.logs import TOPIC, SegmentWriter
+from benchmarks_pipeline.logs import TOPIC, SegmentWriter, write_commits
 from coterie.pipeline.jobs.follow import FOLLOW_SETTINGS, Appended, FollowOptions, follow
+from coterie.pipeline.jobs.run import Step
 from coterie.pipeline.session import start_session
 from protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
 
-# More tasks at once than cores, so that a batch of few records need not wait for a build's tasks.
+# More tasks at once than cores, so that a batch of many records need not wait for a build's tasks.
 MASTER = "local[4]"
 # Until Python's workers and Spark's code are warm.
 _WARM_UP_S = 20.0
+# Nothing was built for so long: a build begins two seconds after the newest record.
+_QUIET_S = 6.0
+_IDLE_S = 10.0
+_TICK_S = 0.1
 
 
 class _Feeder(threading.Thread):
@@ -47,41 +56,110 @@ class _Feeder(threading.Thread):
             self.put()
 
 
-def measure(root: str, seconds: float, per_second: float, build_every_s: float) -> None:
-    """Follow a log that grows; print how old its records are when they count."""
-    logs = os.path.join(root, "logs")
-    feeder = _Feeder(logs, per_second)
-    latencies_s: list[float] = []
-    began_s = 0.0
+class _Course(threading.Thread):
+    """Takes one process that follows through the three measurements, prints them, and stops it."""
 
-    def told(appended: Appended) -> None:
-        nonlocal began_s
-        now_s = time.monotonic()
-        began_s = began_s or now_s
-        for offset in [each for each in feeder.waiting if each < appended.positions[0]]:
-            appended_s = feeder.waiting.pop(offset)
-            if appended_s >= began_s + _WARM_UP_S:
-                latencies_s.append(now_s - appended_s)
-        if now_s >= began_s + _WARM_UP_S + seconds:
-            stop.set()
+    def __init__(self, root: str, seconds: float, per_second: float, catch_up: int) -> None:
+        super().__init__(daemon=True)
+        self.logs = os.path.join(root, "logs")
+        self._ahead = os.path.join(root, "ahead")
+        self._seconds = seconds
+        self._catch_up = catch_up
+        write_commits(self._ahead, catch_up)
+        self._feeder = _Feeder(self.logs, per_second)
+        self.stop = threading.Event()
+        self._latencies_s: list[float] = []
+        self._warm_s = float("inf")
+        self._rows = 0
+        self._is_building = False
+        self._stirred_s = time.monotonic()
 
-    stop = threading.Event()
+    def told(self, appended: Appended) -> None:
+        """Note what counts now."""
+        now_s = self._stirred_s = time.monotonic()
+        if self._warm_s == float("inf"):
+            self._warm_s = now_s + _WARM_UP_S
+        self._rows += appended.rows
+        waiting = self._feeder.waiting
+        for offset in [each for each in waiting if each < appended.positions.get(0, 0)]:
+            appended_s = waiting.pop(offset)
+            if appended_s >= self._warm_s:
+                self._latencies_s.append(now_s - appended_s)
+
+    def progress(self, step: Step) -> None:
+        """Note that something is built."""
+        self._stirred_s = time.monotonic()
+        self._is_building = step.seconds is None
+
+    def run(self) -> None:
+        """Measure one thing after the other."""
+        self._feeder.start()
+        while time.monotonic() < self._warm_s + self._seconds:
+            time.sleep(_TICK_S)
+        self._feeder.done.set()
+        times_s = sorted(self._latencies_s)
+        at = [times_s[int(len(times_s) * share)] * 1000 for share in (0.5, 0.95, 0.99)]
+        self._print(
+            f"live latency: p50 {at[0]:.0f} ms, p95 {at[1]:.0f} ms, p99 {at[2]:.0f} ms over"
+            f" {len(times_s):,} records, builds beside them"
+        )
+        while self._is_building or time.monotonic() - self._stirred_s < _QUIET_S:
+            time.sleep(_TICK_S)
+        used_s = processor_seconds(os.getpid())
+        time.sleep(_IDLE_S)
+        used_s = processor_seconds(os.getpid()) - used_s
+        self._print(f"idle: {used_s / _IDLE_S:.2f} cores over {_IDLE_S:.0f} s")
+        wanted = self._rows + self._catch_up
+        began_s = time.monotonic()
+        os.rename(os.path.join(self._ahead, f"{TOPIC}-0"), os.path.join(self.logs, f"{TOPIC}-1"))
+        while self._rows < wanted:
+            time.sleep(_TICK_S)
+        rate = self._catch_up / (self._stirred_s - began_s)
+        self._print(f"catch-up: {rate / 1000:,.0f} k rows/s over {self._catch_up:,} records")
+        self.stop.set()
+
+    def _print(self, figure: str) -> None:
+        print(f"{figure} (load average {os.getloadavg()[0]:.1f})", flush=True)
+
+
+def processor_seconds(process: int) -> float:
+    """What a process and those that it started have used so far, by /proc."""
+    children: dict[int, list[int]] = {}
+    ticks: dict[int, int] = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8") as file:
+                told = file.read().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        children.setdefault(int(told[1]), []).append(int(name))
+        ticks[int(name)] = int(told[11]) + int(told[12])
+    total, pending = 0, [process]
+    while pending:
+        one = pending.pop()
+        total += ticks.get(one, 0)
+        pending += children.get(one, [])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def measure(
+    root: str, seconds: float, per_second: float, build_every_s: float, catch_up: int
+) -> None:
+    """Follow a log that grows; print the figures."""
+    course = _Course(root, seconds, per_second, catch_up)
     spark = start_session("bench", master=MASTER, settings=FOLLOW_SETTINGS)
-    feeder.start()
-    options = FollowOptions(build_every_s=build_every_s)
+    course.start()
     report = follow(
-        spark, [logs], os.path.join(root, "tables"), stop=stop, options=options, told=told
+        spark,
+        [course.logs],
+        os.path.join(root, "tables"),
+        stop=course.stop,
+        options=FollowOptions(build_every_s=build_every_s),
+        progress=course.progress,
+        told=course.told,
     )
-    feeder.done.set()
-    feeder.join()
     spark.stop()
-    latencies_s.sort()
-    at = [latencies_s[int(len(latencies_s) * share)] * 1000 for share in (0.5, 0.95, 0.99)]
-    print(
-        f"live latency: p50 {at[0]:.0f} ms, p95 {at[1]:.0f} ms, p99 {at[2]:.0f} ms over"
-        f" {len(latencies_s):,} records; {report.batches} batches, {report.builds} builds,"
-        f" load {os.getloadavg()[0]:.1f}"
-    )
+    print(f"{report.batches} batches, {report.builds} builds, {report.seconds:.0f} s in all")
 
 
 def main() -> int:
@@ -90,10 +168,17 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--per-second", type=float, default=100.0)
     parser.add_argument("--build-every", type=float, default=30.0)
+    parser.add_argument("--catch-up", type=int, default=1_000_000)
     arguments = parser.parse_args()
     print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory(prefix="coterie-bench-") as root:
-        measure(root, arguments.seconds, arguments.per_second, arguments.build_every)
+        measure(
+            root,
+            arguments.seconds,
+            arguments.per_second,
+            arguments.build_every,
+            arguments.catch_up,
+        )
     return 0
 
 

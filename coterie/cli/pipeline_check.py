@@ -44,12 +44,14 @@ def check(
     with told_errors():
         from coterie.pipeline.check import DELETE_RETENTION_MS, ERROR
         from coterie.pipeline.check import check as find
+        from coterie.pipeline.extent import is_little
         from coterie.pipeline.store import Store
 
         store = Store.reading(output)
         if delete_retention_ms is None:
             delete_retention_ms = DELETE_RETENTION_MS
-        with spark_session("coterie pipeline check", master, settings) as spark:
+        little = is_little(output)
+        with spark_session("coterie pipeline check", master, settings, little=little) as spark:
             findings = find(spark, store, delete_retention_ms=delete_retention_ms)
     rows: list[Row] = [each._asdict() for each in findings]
     if as_json:

@@ -61,7 +61,7 @@ def doctor(*, try_it: bool, as_json: bool, master: str | None, settings: dict[st
 def _tried(master: str | None, settings: dict[str, str]) -> Row:
     """Start a session and count with a Python worker."""
     began = time.monotonic()
-    with told_errors(), spark_session("coterie doctor", master, settings) as spark:
+    with told_errors(), spark_session("coterie doctor", master, settings, little=True) as spark:
         started = time.monotonic()
         numbers = spark.range(_TRIED_ROWS).mapInArrow(lambda batches: batches, "id bigint")
         counted = numbers.count()

@@ -106,7 +106,8 @@ class _Shown(Told):
     def copied(self, copying: "Copying") -> None:
         """Show it."""
         if copying.source not in self._copies:
-            title = f"copy {printable(copying.source)}"
+            # In full it would leave no room for the bar.
+            title = f"copy {printable(copying.source.rstrip('/').rpartition('/')[2])}"
             self._copies[copying.source] = self._bars.add_task(title, total=None, what="")
         self._bars.update(
             self._copies[copying.source],

@@ -107,13 +107,15 @@ def replay(
     if assignor in _WITH_ROOMS and rooms is None:
         raise click.UsageError(f"--assignor {assignor} needs --rooms FILE.")
     with told_errors():
+        from coterie.pipeline.extent import is_little
         from coterie.pipeline.jobs.replay import replay_groups, summed
         from coterie.pipeline.store import Store
         from coterie.pipeline.what_if import ASSUMPTIONS
 
         store = Store.reading(directory)
         stands = _rooms(rooms)
-        with spark_session("coterie pipeline replay", master, settings) as spark:
+        little = is_little(directory)
+        with spark_session("coterie pipeline replay", master, settings, little=little) as spark:
             table = replay_groups(spark, store, assignor, groups=groups, rooms=stands)
         if parquet is not None:
             import pyarrow.parquet as pq

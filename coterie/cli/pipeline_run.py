@@ -256,10 +256,14 @@ def _retention_ms(minutes: int | None) -> int:
 
 
 def _once(wanted: _Wanted, retention_minutes: int | None, *, rebuild: bool) -> Row:
+    from coterie.pipeline.extent import is_little
     from coterie.pipeline.jobs.run import run as run_once
 
+    little = is_little(wanted.output, wanted.inputs)
     with (
-        spark_session("coterie pipeline run", wanted.master, wanted.settings) as spark,
+        spark_session(
+            "coterie pipeline run", wanted.master, wanted.settings, little=little
+        ) as spark,
         step_progress(spark, wanted=not wanted.as_json) as progress,
     ):
         report = run_once(
@@ -365,9 +369,11 @@ def _print(found: Row) -> None:
         note("Nothing new since the last run; nothing was written.")
     else:
         rows = sum(table["rows"] or 0 for table in found["tables"])
+        # Not known where only the connector has read.
+        size_bytes = found["input_bytes"]
         total = {
             "stage": "all",
-            "table": f"of {found['input_bytes'] / 1e6:,.1f} MB of log",
+            "table": f"of {size_bytes / 1e6:,.1f} MB of log" if size_bytes else "",
             "rows": rows,
             "bytes": sum(table["bytes"] or 0 for table in found["tables"]),
             "seconds": found["seconds"],

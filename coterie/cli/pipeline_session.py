@@ -93,7 +93,7 @@ def _sentence(text: str) -> str:
 
 @contextmanager
 def spark_session(
-    name: str, master: str | None, settings: dict[str, str]
+    name: str, master: str | None, settings: dict[str, str], *, little: bool = False
 ) -> "Iterator[SparkSession]":
     """A session that is stopped at the end; Spark's own errors end the command.
 
@@ -101,6 +101,7 @@ def spark_session(
         name: of the application.
         master: of the option.
         settings: of the option.
+        little: whether there is little to do (`extent.is_little`).
     """
     import shutil
     import tempfile
@@ -113,7 +114,9 @@ def spark_session(
         from pyspark.errors import PySparkException
 
         try:
-            spark = start_session(name, master=master, settings=settings, scratch=scratch)
+            spark = start_session(
+                name, master=master, settings=settings, scratch=scratch, little=little
+            )
             try:
                 yield spark
             finally:

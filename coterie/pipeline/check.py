@@ -17,8 +17,7 @@ from coordinator.placement import partition_for
 from coterie.pipeline.codec.commits import KEY_TYPES as COMMIT_KEY_TYPES
 from coterie.pipeline.codec.epochs import KINDS
 from coterie.pipeline.codec.groups import KEY_TYPE as GROUP_KEY_TYPE
-from coterie.pipeline.jobs.inputs import NewRecords
-from coterie.pipeline.jobs.range_source import read_new
+from coterie.pipeline.jobs.range_source import read_ranges
 from coterie.pipeline.options import MAX_SPLIT_BYTES
 from coterie.pipeline.ranges import plan_ranges
 from coterie.pipeline.segments import OFFSETS_TOPIC, NoSuchLog, find_partitions
@@ -350,7 +349,7 @@ def _lost_keys(checked: Checked, source: str, logs: Mapping[int, str]) -> Iterat
         for number, directory in logs.items()
         for each in plan_ranges(directory, number, MAX_SPLIT_BYTES)
     ]
-    now = read_new(checked.spark, "raw", [NewRecords(source, OFFSETS_TOPIC, ranges)])
+    now = read_ranges(checked.spark, ranges)
     by = ["log_partition", "key"]
     # What an aborted transaction wrote is cleaned away, and says nothing about the key.
     read = checked.read("log_records").where(

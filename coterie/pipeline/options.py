@@ -3,6 +3,9 @@
 path                 a data directory, or one partition's directory in it
 view                 commits (default), raw, groups, consumer_epochs, batches, markers,
                      quarantine
+columns              of the view, the only ones that are wanted, such as group_id,topic,partition;
+                     Spark does not tell a Python source which columns a query uses, and moving a
+                     column costs it more than decoding it
 topic                default __consumer_offsets
 crc                  check checksums; default true
 quarantine           skip (default): damage is left to the view `quarantine`; fail: it is an
@@ -19,6 +22,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from coterie.pipeline.schemas import VIEWS
 from coterie.pipeline.segments import OFFSETS_TOPIC
 from protocol.messages.journal_records import JOURNAL_TOPIC
@@ -33,8 +38,8 @@ _SPLITS_PER_CORE = 2
 
 _NAMES = frozenset(
     (
-        "path", "view", "topic", "crc", "quarantine", "group", "logpartitions", "partitioncount",
-        "splitbytes", "maxbytespertrigger",
+        "path", "view", "columns", "topic", "crc", "quarantine", "group", "logpartitions",
+        "partitioncount", "splitbytes", "maxbytespertrigger",
     )
 )  # fmt: skip
 _FLAGS = {"true": True, "false": False}
@@ -50,6 +55,7 @@ class LogOptions:
 
     path: str
     view: str = "commits"
+    columns: tuple[str, ...] | None = None
     topic: str = OFFSETS_TOPIC
     crc: bool = True
     fail_on_damage: bool = False
@@ -58,6 +64,14 @@ class LogOptions:
     partition_count: int | None = None
     split_bytes: int | None = None
     trigger_bytes: int = DEFAULT_TRIGGER_BYTES
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the view that are wanted."""
+        schema = VIEWS[self.view]
+        if self.columns is None:
+            return schema
+        return pa.schema([schema.field(name) for name in self.columns])
 
     def split_target(self, total_bytes: int) -> int:
         """How much log one task shall get of so much."""
@@ -90,6 +104,7 @@ def parse_options(given: Mapping[str, str]) -> LogOptions:
     return LogOptions(
         path=options["path"],
         view=view,
+        columns=_columns(options, view),
         topic=options.get("topic", JOURNAL_TOPIC if view == "journal" else OFFSETS_TOPIC),
         crc=_flag(options, "crc", default=True),
         fail_on_damage=damage == "fail",
@@ -117,6 +132,18 @@ def _number(options: Mapping[str, str], name: str) -> int | None:
     if not text.isdecimal() or int(text) == 0:
         raise BadOption(f"{name} is a number above 0, not {text!r}")
     return int(text)
+
+
+def _columns(options: Mapping[str, str], view: str) -> tuple[str, ...] | None:
+    text = options.get("columns")
+    if text is None:
+        return None
+    names = tuple(part.strip() for part in text.split(","))
+    if not set(names) <= set(VIEWS[view].names) or len(set(names)) < len(names):
+        raise BadOption(
+            f"columns are some of {', '.join(VIEWS[view].names)}, each once, not {text!r}"
+        )
+    return names
 
 
 def _numbers(options: Mapping[str, str], name: str) -> frozenset[int] | None:

@@ -36,12 +36,26 @@ from coterie.pipeline.segments import (
 _MAX_LOOKUPS = 100
 
 
+class Hint(NamedTuple):
+    """Where a batch stands, or one before it; worth nothing once the file is another.
+
+    A new segment often gets the inode of one that a cleaner has removed, so its name counts too.
+    """
+
+    base_offset: int
+    inode: int
+    position: int
+
+    def is_of(self, segment: Segment, inode: int) -> bool:
+        """Whether it tells of this file."""
+        return (self.base_offset, self.inode) == (segment.base_offset, inode)
+
+
 @dataclass(frozen=True, slots=True)
 class LogRange:
     """Offsets of one partition, from `first_offset` to before `end_offset`.
 
-    `hint` is the inode and the position where the range was found to begin; it is worth nothing
-    once the file is another.
+    `hint` is where the range was found to begin.
     """
 
     directory: str
@@ -49,7 +63,7 @@ class LogRange:
     first_offset: int
     end_offset: int = END_OF_LOG
     size_bytes: int = 0
-    hint: tuple[int, int] | None = None
+    hint: Hint | None = None
 
 
 class RangeStep(NamedTuple):
@@ -141,8 +155,8 @@ def _read_segment(
     segment = segments[number]
     status = os.fstat(descriptor)
     end = status.st_size
-    if log_range.hint is not None and log_range.hint[0] == status.st_ino:
-        position = log_range.hint[1] if offset == log_range.first_offset else 0
+    if log_range.hint is not None and log_range.hint.is_of(segment, status.st_ino):
+        position = log_range.hint.position if offset == log_range.first_offset else 0
     elif offset > segment.base_offset:
         position = position_before(segment, descriptor, offset)
     else:
@@ -228,14 +242,14 @@ class WholeEnd(NamedTuple):
 
     offset: int
     size_bytes: int
-    hint: tuple[int, int] | None
+    hint: Hint | None
 
 
 def whole_end(
     directory: str,
     first_offset: int,
     max_bytes: int | None = None,
-    hint: tuple[int, int] | None = None,
+    hint: Hint | None = None,
 ) -> WholeEnd:
     """The end of the whole batches from an offset on, or of about the first `max_bytes` of them.
 
@@ -274,14 +288,15 @@ def _walk(
     descriptor: int,
     offset: int,
     max_bytes: int | None,
-    hint: tuple[int, int] | None,
+    hint: Hint | None,
     *,
     is_last: bool,
 ) -> tuple[WholeEnd, bool]:
     """The same within one segment, by headers; and whether the segment's end was reached."""
     status = os.fstat(descriptor)
-    if hint is not None and hint[0] == status.st_ino and hint[1] <= status.st_size:
-        position = hint[1]
+    is_hinted = hint is not None and hint.is_of(segment, status.st_ino)
+    if hint is not None and is_hinted and hint.position <= status.st_size:
+        position = hint.position
     else:
         position = position_before(segment, descriptor, offset)
     taken, wanted = 0, CHUNK_BYTES
@@ -310,7 +325,7 @@ def _walk(
             break
         else:
             wanted *= CHUNK_GROWTH
-    found = WholeEnd(offset, taken, (status.st_ino, position))
+    found = WholeEnd(offset, taken, Hint(segment.base_offset, status.st_ino, position))
     return found, position >= status.st_size
 
 

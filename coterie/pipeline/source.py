@@ -32,6 +32,7 @@ from coterie.pipeline.codec.views import CHECKED_BY, quarantined
 from coterie.pipeline.options import LogOptions, parse_options
 from coterie.pipeline.pruning import pruned
 from coterie.pipeline.ranges import (
+    Hint,
     LogRange,
     RangeStep,
     log_end,
@@ -39,7 +40,7 @@ from coterie.pipeline.ranges import (
     read_range,
     whole_end,
 )
-from coterie.pipeline.schemas import VIEWS, spark_schema
+from coterie.pipeline.schemas import spark_schema
 from coterie.pipeline.segments import find_partitions, list_segments
 
 FORMAT = "coterie_log"
@@ -75,7 +76,7 @@ class CoterieLog(DataSource):
 
     def schema(self) -> StructType:
         """The columns of the view."""
-        return spark_schema(VIEWS[parse_options(self.options).view])
+        return spark_schema(parse_options(self.options).schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
         """Reads what is there now."""
@@ -105,7 +106,7 @@ class LogReader(DataSourceReader):
             for number, path in directories.items()
             for each in plan_ranges(path, number, target)
         ]
-        return packed(ranges, target)
+        return [Split(each) for each in packed(ranges, target)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""
@@ -117,8 +118,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: LogOptions) -> None:
         self.options = options
-        # Where offsets were found: (partition, offset) to inode and position.
-        self._hints: dict[tuple[int, int], tuple[int, int]] = {}
+        # Where offsets were found, by partition and offset.
+        self._hints: dict[tuple[int, int], Hint] = {}
         # Bytes between two offsets of a partition, as far as they were counted.
         self._sizes: dict[tuple[int, int, int], int] = {}
         self._target: Offsets | None = None
@@ -184,7 +185,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         directory: str,
         ends: Offsets,
         max_bytes: int | None,
-        hints: dict[tuple[int, int], tuple[int, int]],
+        hints: dict[tuple[int, int], Hint],
     ) -> int:
         """Move one partition's end on; returns the bytes it moved over."""
         begin = ends[str(number)]
@@ -220,7 +221,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 ranges.append(LogRange(directory, number, begin, end_offset, size_bytes, hint))
             else:
                 ranges += plan_ranges(directory, number, target, begin, end_offset)
-        return packed(ranges, target)
+        return [Split(each) for each in packed(ranges, target)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a split."""
@@ -234,17 +235,17 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._wanted
 
 
-def packed(ranges: Iterable[LogRange], target_bytes: int) -> list[InputPartition]:
-    """Ranges as splits of about `target_bytes`, the largest first; small ones share a split."""
-    splits: list[list[LogRange]] = []
+def packed(ranges: Iterable[LogRange], target_bytes: int) -> list[tuple[LogRange, ...]]:
+    """Ranges in lots of about `target_bytes`, the largest first; small ones share a lot."""
+    lots: list[list[LogRange]] = []
     size = 0
     for each in sorted(ranges, key=lambda each: -each.size_bytes):
-        if not splits or size + each.size_bytes > target_bytes:
-            splits.append([])
+        if not lots or size + each.size_bytes > target_bytes:
+            lots.append([])
             size = 0
-        splits[-1].append(each)
+        lots[-1].append(each)
         size += each.size_bytes
-    return [Split(split) for split in splits]
+    return [tuple(lot) for lot in lots]
 
 
 def _directories(options: LogOptions) -> dict[int, str]:
@@ -265,15 +266,16 @@ def _rows(partition: InputPartition, options: LogOptions) -> Iterator[pa.RecordB
     view = options.view
     if view == "quarantine":
         view = CHECKED_BY.get(options.topic, "raw")
+    names = options.schema.names
     for log_range in ranges:
         for step in read_range(log_range, view, crc=options.crc):
             if options.fail_on_damage:
                 _refuse_damage(log_range, step)
+            rows = step.rows
             if options.view == "quarantine":
-                if step.damages:
-                    yield quarantined(step.source, step.damages)
-            elif step.rows.num_rows:
-                yield step.rows
+                rows = quarantined(step.source, step.damages)
+            if rows.num_rows:
+                yield rows if options.columns is None else rows.select(names)
 
 
 def _refuse_damage(log_range: LogRange, step: RangeStep) -> None:

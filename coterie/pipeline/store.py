@@ -15,11 +15,12 @@ Invariants: one holder writes (a lock file); no name begins with an underscore (
 over); a table's parts are those of the manifest.
 """
 
+import copy
 import fcntl
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -104,7 +105,7 @@ class Store:
                     "runs": [],
                 }
                 # At once: a run that is killed before its commit leaves parts, and they are ours.
-                _replace(os.path.join(path, MANIFEST), json.dumps(manifest, indent=1) + "\n")
+                _replace(os.path.join(path, MANIFEST), _as_text(manifest))
             store = cls(path, manifest)
             store._remove_leftovers()
             yield store
@@ -155,11 +156,12 @@ class Store:
         """How many rows a table has."""
         return sum(part["rows"] for part in self._parts(table).values())
 
-    def files(self, table: str) -> list[str]:
-        """The Parquet files of a table, for readers other than Spark."""
+    def files(self, table: str, parts: Collection[str] | None = None) -> list[str]:
+        """The Parquet files of a table or of some of its parts, for readers other than Spark."""
         return [
             os.path.join(directory, name)
             for directory in self._directories(table)
+            if parts is None or os.path.basename(directory) in parts
             for name in sorted(os.listdir(directory))
             if name.endswith(".parquet")
         ]
@@ -194,19 +196,36 @@ class Store:
         Returns:
             `rows` and `bytes` of the part.
         """
-        schema = TABLES[table].schema
-        name = self._part_name()
-        hidden = os.path.join(self.path, table, f".{name}")
-        shutil.rmtree(hidden, ignore_errors=True)
-        frame.select(*schema.names).write.mode("overwrite").parquet(hidden)
-        self._tidy(hidden)
-        directory = os.path.join(self.path, table, name)
-        os.rename(hidden, directory)
-        part = measured(directory)
-        self._written[table] = {name: part}
-        if TABLES[table].grows and not replace:
-            self._added.add(table)
-        return part
+        hidden = self._hidden(table)
+        columns = TABLES[table].schema.names
+        frame.select(*columns).write.mode("overwrite").parquet(hidden)
+        return self._keep(table, hidden, replace=replace)
+
+    def write_files(
+        self,
+        tables: Iterable[str],
+        write: Callable[[Mapping[str, str]], None],
+        *,
+        replace: bool = False,
+    ) -> dict[str, dict[str, int]]:
+        """Write one part of each of some tables; they count after `commit`.
+
+        Args:
+            tables: which.
+            write: puts Parquet files into the directories that it is given by table.
+            replace: as for `write`.
+
+        Returns:
+            By table `rows` and `bytes` of the part.
+        """
+        hidden = {table: self._hidden(table) for table in tables}
+        for directory in hidden.values():
+            os.makedirs(directory)
+        write(hidden)
+        return {
+            table: self._keep(table, directory, replace=replace)
+            for table, directory in hidden.items()
+        }
 
     def commit(
         self,
@@ -221,7 +240,11 @@ class Store:
             report: about the run, for the manifest.
             about: by input what to remember of it.
         """
-        manifest = json.loads(json.dumps(self._manifest))
+        manifest = {
+            **self._manifest,
+            "tables": dict(self._manifest["tables"]),
+            "inputs": copy.deepcopy(self._manifest["inputs"]),
+        }
         replaced: list[str] = []
         for table, part in self._written.items():
             before = manifest["tables"].get(table, {})
@@ -241,7 +264,7 @@ class Store:
             known["about"] = dict(told)
         manifest["runs"] = [*manifest["runs"], dict(report)][-_REMEMBERED_RUNS:]
         manifest["next_run"] += 1
-        _replace(os.path.join(self.path, MANIFEST), json.dumps(manifest, indent=1) + "\n")
+        _replace(os.path.join(self.path, MANIFEST), _as_text(manifest))
         self._manifest = manifest
         self._written = {}
         self._added = set()
@@ -261,6 +284,24 @@ class Store:
             new = list(self._written[table])
             names = names + new if table in self._added else new
         return [os.path.join(self.path, table, name) for name in names]
+
+    def _hidden(self, table: str) -> str:
+        """Where the next part of a table is written before it counts; nothing is there."""
+        hidden = os.path.join(self.path, table, f".{self._part_name()}")
+        shutil.rmtree(hidden, ignore_errors=True)
+        return hidden
+
+    def _keep(self, table: str, hidden: str, *, replace: bool) -> dict[str, int]:
+        """Give a written part its name."""
+        self._tidy(hidden)
+        name = self._part_name()
+        directory = os.path.join(self.path, table, name)
+        os.rename(hidden, directory)
+        part = measured(directory)
+        self._written[table] = {name: part}
+        if TABLES[table].grows and not replace:
+            self._added.add(table)
+        return part
 
     def _part_name(self) -> str:
         return f"{_PART}{self._manifest['next_run']:06d}"
@@ -318,6 +359,24 @@ def _check_empty(path: str) -> None:
             f"{path} holds other files ({', '.join(sorted(others)[:3])}) and no {MANIFEST}: give a"
             " directory of its own as --output"
         )
+
+
+def _as_text(manifest: Mapping[str, Any]) -> str:
+    """JSON with a line for each run, input and table.
+
+    An append to a followed directory writes 200 runs anew; `indent` would take 100 ms for that.
+    """
+    members = []
+    for name, value in manifest.items():
+        if isinstance(value, dict) and value:
+            entries = (f"{json.dumps(key)}: {json.dumps(entry)}" for key, entry in value.items())
+            text = "{\n  " + ",\n  ".join(entries) + "\n }"
+        elif isinstance(value, list) and value:
+            text = "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+        else:
+            text = json.dumps(value)
+        members.append(f" {json.dumps(name)}: {text}")
+    return "{\n" + ",\n".join(members) + "\n}\n"
 
 
 def _replace(path: str, text: str) -> None:

@@ -21,6 +21,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
         pytest.skip(str(error))
     scratch = str(tmp_path_factory.mktemp("spark"))
     settings = {"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"}
-    session = start_session("tests", master="local[2]", settings=settings, scratch=scratch)
+    session = start_session(
+        "tests", master="local[2]", settings=settings, scratch=scratch, little=True
+    )
     yield session
     session.stop()

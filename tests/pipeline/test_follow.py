@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,9 @@ import pyarrow.dataset as ds
 import pytest
 
 from benchmarks_pipeline.logs import SegmentWriter
+from protocol.records import encode_batch
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
-from tests.pipeline.histories import TOPIC, commit_key, commit_value
+from tests.pipeline.histories import NOW_MS, TOPIC, commit_key, commit_value, write_segments
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,13 +62,19 @@ class Follower:
 
     def __init__(self, logs: Path, output: Path, build_every_s: float = 3) -> None:
         command = [sys.executable, "-m", "tests.pipeline.following", str(logs), str(output)]
-        self.process = subprocess.Popen(
-            [*command, str(build_every_s)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,
-        )
+        self.errors = logs.with_name("errors")
+        # Who is killed leaves what he has there.
+        scratch = logs.with_name("scratch")
+        scratch.mkdir(exist_ok=True)
+        with open(self.errors, "w") as errors:
+            self.process = subprocess.Popen(
+                [*command, str(build_every_s)],
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+                env=os.environ | {"TMPDIR": str(scratch)},
+            )
         self.lines: queue.Queue[str] = queue.Queue()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -83,7 +91,7 @@ class Follower:
             try:
                 line = self.lines.get(timeout=1)
             except queue.Empty:
-                assert self.process.poll() is None, self.process.returncode
+                assert self.process.poll() is None, self.errors.read_text()[-4000:]
                 continue
             if line.startswith(word):
                 return line
@@ -102,6 +110,14 @@ def offsets_of(output: Path, table: str) -> list[tuple[int, int]]:
         columns=["log_partition", "log_offset"]
     )
     return sorted(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def rows_of(output: Path) -> list[dict[str, object]]:
+    """All of bronze, by place."""
+    found = ds.dataset(str(output / "log_records"), format="parquet").to_table()
+    order = [("log_partition", "ascending"), ("log_offset", "ascending")]
+    rows: list[dict[str, object]] = found.sort_by(order).to_pylist()
+    return rows
 
 
 @pytest.mark.timeout(900)
@@ -189,6 +205,64 @@ def test_a_cluster_by_its_protocol(spark: "SparkSession", tmp_path: Path) -> Non
 
 
 @pytest.mark.timeout(300)
+def test_few_and_many_records_give_the_same_bronze(spark: "SparkSession", tmp_path: Path) -> None:
+    """A stream that is read here, one that leaves its micro-batches to Spark, and one of both."""
+    from coterie.pipeline.jobs.live_store import LiveStore
+    from coterie.pipeline.jobs.run import Job
+    from tests.pipeline.test_tail import INPUT, tail_of
+
+    batches = [
+        encode_batch([(commit_key(), commit_value(offset=number))] * 2, 2 * number, NOW_MS)
+        for number in range(60)
+    ]
+    logs = tmp_path / "logs"
+    first, second, third = (logs / f"{TOPIC}-{number}" for number in range(3))
+    # The first partition has a damaged batch, and an end that is being written.
+    bad = batches[3][:-1] + bytes([batches[3][-1] ^ 1])
+    begun = [*batches[:3], bad, *batches[4:10]]
+    write_segments(str(first), (0, [*begun, batches[10][:70]]))
+    write_segments(str(second), (0, batches[:20]))
+    with ExitStack() as stack:
+        stores = [
+            stack.enter_context(LiveStore.open(str(tmp_path / name)))
+            for name in ("here", "spark", "both")
+        ]
+        # It sets how Spark writes.
+        Job(spark, stores[0])
+
+        def wait_for(positions: dict[int, int]) -> None:
+            deadline = time.monotonic() + PATIENCE_S
+            while any(store.position(INPUT) != positions for store in stores):
+                for number, tail in enumerate(tails):
+                    tail.look(spark, str(tmp_path / f"checkpoint-{number}"), 100)
+                assert time.monotonic() < deadline, [each.position(INPUT) for each in stores]
+                time.sleep(0.05)
+
+        tails = [
+            tail_of(store, logs, much_bytes=much_bytes)
+            for store, much_bytes in zip(stores, (1 << 30, -1, 2000), strict=True)
+        ]
+        for tail in tails:
+            stack.callback(tail.stop)
+        wait_for({0: 20, 1: 40})
+        # Finished; rolled and cleaned; and one that was not there before.
+        write_segments(str(first), (0, [*begun, batches[10]]))
+        write_segments(str(tmp_path / "cleaned"), (0, batches[:20:3]))
+        for name in os.listdir(tmp_path / "cleaned"):
+            os.replace(tmp_path / "cleaned" / name, second / name)
+        write_segments(str(second), (40, batches[20:22]))
+        write_segments(str(third), (80, batches[40:60]))
+        wait_for({0: 22, 1: 44, 2: 120})
+    places = {0: [*range(6), *range(8, 22)], 1: range(44), 2: range(80, 120)}
+    expected = [(number, offset) for number, offsets in places.items() for offset in offsets]
+    found = [rows_of(tmp_path / name) for name in ("here", "spark", "both")]
+    assert [(row["log_partition"], row["log_offset"]) for row in found[0]] == expected
+    assert found[0] == found[1] == found[2]
+    for store in stores:
+        assert offsets_of(Path(store.path), "quarantine") == [(0, 6)]
+
+
+@pytest.mark.timeout(300)
 def test_a_live_store_takes_appends_during_a_build_and_merges(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,17 +299,26 @@ def test_a_live_store_takes_appends_during_a_build_and_merges(
         assert store.parts("lag_1m") == [built]
         assert store.position("c") == {0: 1}
         monkeypatch.setattr(live_store, "MAX_PARTS", 4)
-        assert store.merge(spark, "log_ends") == 0
+        assert store.merge("log_ends") == 0
         for number in range(2, 6):
             add(store, number)
-        newest = store.parts("log_ends")[-1]
-        assert store.merge(spark, "log_ends") == 5
+        # What has come since the build began is still to be read by the next one.
+        assert store.merge("log_ends") == 0
+        building = store.snapshot()
+        add(store, 6)
+        building.commit({}, {})
+        unseen = store.parts("log_ends")[-1]
+        assert store.merge("log_ends") == 6
         merged, kept = store.parts("log_ends")
         assert merged < built
-        assert kept == newest
-        assert partitions(f"{path}/log_ends") == list(range(6))
-        add(store, 6)
+        assert kept == unseen
+        assert partitions(f"{path}/log_ends") == list(range(7))
+        # A merged part that is long enough is not written again.
+        monkeypatch.setattr(live_store, "MERGED_BYTES", 1)
+        add(store, 7)
+        store.snapshot().commit({}, {})
+        assert store.merge("log_ends") == 0
         assert len(store.runs) == 1
     with LiveStore.open(path) as store:
-        assert store.rows("log_ends") == 7
-    assert partitions(f"{path}/log_ends") == list(range(7))
+        assert store.rows("log_ends") == 8
+    assert partitions(f"{path}/log_ends") == list(range(8))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
 from coterie.pipeline.options import BadOption, parse_options
-from coterie.pipeline.source import LogReader
+from coterie.pipeline.source import LogReader, LogStreamReader
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 GROUPS = [f"group-{number}" for number in range(12)]
@@ -96,6 +96,21 @@ def test_pruned_and_not_pruned_are_the_same(spark: "SparkSession", data: str) ->
     assertDataFrameEqual(chosen, whole.where("group_id = 'group-7'"))
     halves = read(spark, data, logPartitions="0").union(read(spark, data, logPartitions="1,2"))
     assert places(halves) == places(whole)
+
+
+def test_only_the_wanted_columns_are_moved(spark: "SparkSession", data: str) -> None:
+    from pyspark.testing import assertDataFrameEqual
+
+    names = ["topic", "log_offset", "group_id"]
+    some = read(spark, data, columns="topic, log_offset,group_id")
+    assert some.columns == names
+    assertDataFrameEqual(some, read(spark, data).select(*names))
+
+
+@pytest.mark.parametrize("columns", ["", "topic,topic", "topic,magic"])
+def test_columns_that_the_view_does_not_have_are_refused(columns: str) -> None:
+    with pytest.raises(BadOption, match="columns are some of log_partition"):
+        parse_options({"path": "x", "columns": columns})
 
 
 def test_only_partitions_that_can_hold_it_are_read(data: str, tmp_path: Path) -> None:
@@ -180,6 +195,34 @@ def test_cleaning_between_planning_and_reading(data: str) -> None:
     ]
     assert len(found) == len(set(found))
     assert surviving <= set(found)
+
+
+def test_a_new_segment_has_the_inode_of_a_cleaned_one(tmp_path: Path) -> None:
+    """As most file systems give it: where the old file ended says nothing about the new one."""
+    directory = tmp_path / f"{TOPIC}-0"
+    log = batches(0, 0, 50)
+    write_segments(str(directory), (0, log[:20]))
+    reader = LogStreamReader(parse_options({"path": str(tmp_path), "view": "raw"}))
+    limit = reader.getDefaultReadLimit()
+    end = reader.latestOffset(reader.initialOffset(), limit)
+    assert end == {"0": 40}
+    write_segments(str(tmp_path / "cleaned"), (0, log[:20:3]))
+    first = directory / f"{0:020d}.log"
+    inode = first.stat().st_ino
+    kept = tmp_path / "kept"
+    os.rename(first, kept)
+    os.replace(tmp_path / "cleaned" / first.name, first)
+    write_segments(str(tmp_path / "rolled"), (40, log[20:24]))
+    second = directory / f"{40:020d}.log"
+    with open(kept, "wb") as file:
+        file.write((tmp_path / "rolled" / second.name).read_bytes())
+    os.rename(kept, second)
+    assert second.stat().st_ino == inode
+    new_end = reader.latestOffset(end, limit)
+    assert new_end == {"0": 48}
+    rows = [table for split in reader.partitions(end, new_end) for table in reader.read(split)]
+    found = [offset for table in rows for offset in table.column("log_offset").to_pylist()]
+    assert found == list(range(40, 48))
 
 
 def test_options_are_checked() -> None:

@@ -31,6 +31,8 @@ from protocol.records import Record, read_marker
 
 # Record types that some Kafka writes: 9 and 18 are unused (spec 14.1).
 _KNOWN_KEY_TYPES = [*range(9), *range(10, 18), *range(19, 24)]
+# Nearly all records are of this type, so the others alone are looked up.
+COMMIT_KEY_TYPE = 1
 _COMPRESSION = 0x07
 
 
@@ -126,7 +128,8 @@ def decode_damage(piece: Piece) -> DecodedView:
     for decode in (decode_commits, decode_groups, decode_epochs, decode_markers):
         damages += decode(piece).damages
     types = piece.key_types
-    strange = ~np.isin(types, _KNOWN_KEY_TYPES)
+    strange = types != COMMIT_KEY_TYPE
+    strange[strange] = ~np.isin(types[strange], _KNOWN_KEY_TYPES)
     if piece.batches:
         strange &= ~is_control(piece.batches)[piece.records.batch]
     for index in np.flatnonzero(strange).tolist():
@@ -134,6 +137,16 @@ def decode_damage(piece: Piece) -> DecodedView:
         detail = "no record type" if kind == NO_KEY_TYPE else f"record type {kind}"
         damages.append(record_damage(piece, piece.records, index, reasons.UNKNOWN_TYPE, detail))
     return DecodedView(pa.RecordBatch.from_pylist([], QUARANTINE), damages)
+
+
+def decode_log_records(piece: Piece) -> DecodedView:
+    """Every record of the group log as it is, and all damage."""
+    return DecodedView(decode_raw(piece).rows, decode_damage(piece).damages)
+
+
+def decode_journal_records(piece: Piece) -> DecodedView:
+    """Every record of the journal as it is, and all damage."""
+    return DecodedView(decode_raw(piece).rows, decode_journal(piece).damages)
 
 
 DECODERS: dict[str, Callable[[Piece], DecodedView]] = {
@@ -145,6 +158,8 @@ DECODERS: dict[str, Callable[[Piece], DecodedView]] = {
     "batches": decode_batches,
     "markers": decode_markers,
     "quarantine": decode_damage,
+    "log_records": decode_log_records,
+    "journal_records": decode_journal_records,
 }
 # The view that finds all damage of a topic; what other topics hold is their clients' business.
 CHECKED_BY = {OFFSETS_TOPIC: "quarantine", JOURNAL_TOPIC: "journal"}

@@ -11,16 +11,39 @@ import tempfile
 import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import cast
+from typing import Any, NamedTuple, cast
+
+import pyarrow.parquet as pq
 
 from coterie.pipeline.jobs.follow_wire import about_cluster, known_positions
 from coterie.pipeline.jobs.live_store import LiveStore
-from coterie.pipeline.kafka_input import CopyProgress, KafkaLog, spool
+from coterie.pipeline.kafka_input import TABLE_OF, CopyProgress, KafkaLog, spool
 from coterie.pipeline.lag import committed_in, have_moved, log_ends
 
 # Hidden, so that no reader of tables takes it for one; on the disk of the tables, so that files
 # are renamed and not copied.
 _SPOOL = ".spool-"
+
+
+class Copied(NamedTuple):
+    """What was copied of one cluster.
+
+    Attributes:
+        tables: by table the `rows` and `bytes` of its new part.
+        size_bytes: of log; 0 where that is not known.
+        seconds: it took.
+    """
+
+    tables: dict[str, dict[str, int]]
+    size_bytes: int
+    seconds: float
+
+    @property
+    def rows(self) -> int:
+        """How many records."""
+        return sum(
+            self.tables[table]["rows"] for table in TABLE_OF.values() if table in self.tables
+        )
 
 
 def copy_clusters(
@@ -29,8 +52,8 @@ def copy_clusters(
     progress: CopyProgress | None = None,
     *,
     crc: bool = True,
-) -> int:
-    """Append what is new in clusters to the bronze tables; returns how many records that were.
+) -> list[Copied]:
+    """Append what is new in clusters to the bronze tables; tells it of those that have anything.
 
     Args:
         sources: kafka://HOST:PORT each.
@@ -49,11 +72,14 @@ def copy_clusters(
             if name.startswith(_SPOOL):
                 # Of a run that was killed.
                 shutil.rmtree(os.path.join(output, name), ignore_errors=True)
-        return sum(_copy(source, store, progress, crc=crc) for source in dict.fromkeys(sources))
+        every = [_copy(source, store, progress, crc=crc) for source in dict.fromkeys(sources)]
+    return [each for each in every if each is not None]
 
 
-def _copy(source: str, store: LiveStore, progress: CopyProgress | None, *, crc: bool) -> int:
-    began_s, number = time.monotonic(), store.next_run
+def _copy(
+    source: str, store: LiveStore, progress: CopyProgress | None, *, crc: bool
+) -> Copied | None:
+    began_s = time.monotonic()
     scratch = tempfile.mkdtemp(prefix=_SPOOL, dir=store.path)
     try:
         with KafkaLog(source, crc=crc) as log:
@@ -63,24 +89,52 @@ def _copy(source: str, store: LiveStore, progress: CopyProgress | None, *, crc: 
             committed = committed_in(files, log.identity)
             ends = log_ends(log.cluster, committed, int(time.time() * 1000))
             if not spooled.positions and not have_moved(ends, store.files("log_ends")):
-                return 0
+                return None
         directories = dict(spooled.directories)
         if ends.num_rows:
             directories["log_ends"] = store.write_rows("log_ends", [ends])
         for table in directories:
             os.makedirs(os.path.join(store.path, table), exist_ok=True)
-        report = {
-            "run": number,
-            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.monotonic() - began_s, 3),
-            "input_bytes": spooled.size_bytes,
-            "tables": {},
-            "copied": {"input": log.identity, "rows": spooled.rows},
-        }
+        copied = copied_of(directories, spooled.size_bytes, began_s)
+        report = report_of(copied, store.next_run, log.identity)
         store.append(directories, {log.identity: spooled.positions}, report, {log.identity: about})
-        return spooled.rows
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+    return copied
+
+
+def copied_of(directories: Mapping[str, str], size_bytes: int, began_s: float) -> Copied:
+    """What a copy has written.
+
+    Args:
+        directories: by table.
+        size_bytes: of log.
+        began_s: when the copy began, by the clock of `time.monotonic`.
+    """
+    tables = {}
+    for table in directories:
+        files = parquet_files(directories, table)
+        rows = sum(pq.read_metadata(path).num_rows for path in files)
+        tables[table] = {"rows": rows, "bytes": sum(os.path.getsize(path) for path in files)}
+    return Copied(tables, size_bytes, time.monotonic() - began_s)
+
+
+def report_of(copied: Copied, run: int, identity: str) -> dict[str, Any]:
+    """A copy as the manifest tells a run.
+
+    Args:
+        copied: what it wrote.
+        run: its number.
+        identity: what the input goes by.
+    """
+    return {
+        "run": run,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(copied.seconds, 3),
+        "input_bytes": copied.size_bytes,
+        "tables": copied.tables,
+        "copied": {"input": identity, "rows": copied.rows},
+    }
 
 
 def parquet_files(directories: Mapping[str, str], table: str = "log_records") -> list[str]:

@@ -19,16 +19,14 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import NamedTuple, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from coterie.client.cluster import TopicPartition
-from coterie.pipeline.jobs.clusters import parquet_files
+from coterie.pipeline.jobs.clusters import Copied, copied_of, parquet_files, report_of
 from coterie.pipeline.jobs.connector_admin import (
     EARLIEST,
     LATEST,
@@ -112,8 +110,8 @@ def copy_by_connector(
     output: str,
     connector: Connector,
     progress: CopyProgress | None = None,
-) -> int:
-    """Append what is new in clusters to the bronze tables; returns how many records that were.
+) -> list[Copied]:
+    """Append what is new in clusters to the bronze tables; tells it of those that have anything.
 
     Args:
         spark: a session with the connector's jars.
@@ -136,14 +134,14 @@ def copy_by_connector(
         for name, value in options.items()
         if name.startswith(_KAFKA)
     }
-    copied = 0
+    copied = []
     with LiveStore.open(output) as opened:
         store = cast("LiveStore", opened)
         for source in dict.fromkeys(sources):
             address = address_of(source)
             with KafkaAdmin(jvm, address, clients) as admin:
-                copied += _Copy(spark, store, source, options, progress).run(admin)
-    return copied
+                copied.append(_Copy(spark, store, source, options, progress).run(admin))
+    return [each for each in copied if each is not None]
 
 
 class _Copy:
@@ -163,9 +161,9 @@ class _Copy:
         self._options = options
         self._progress = progress
 
-    def run(self, admin: KafkaAdmin) -> int:
-        """Copy; returns how many records."""
-        began_s, number = time.monotonic(), self._store.next_run
+    def run(self, admin: KafkaAdmin) -> Copied | None:
+        """Copy; None where nothing is new."""
+        began_s = time.monotonic()
         asked = _ask(admin, self._store, self._source)
         total = sum(end - begin for begin, end in asked.spans.values())
         directories: dict[str, str] = {}
@@ -176,7 +174,7 @@ class _Copy:
             if spans:
                 directory = self._store.new_directory(table)
                 self._read(asked.identity, topic, spans, directory)
-                found = _row_count(parquet_files({table: directory}, table))
+                found = copied_of({table: directory}, 0, began_s).rows
                 done += sum(end - begin for begin, end in spans.values())
                 rows += found
                 if found:
@@ -188,17 +186,12 @@ class _Copy:
         files = self._store.files("log_records") + parquet_files(directories)
         ends = _log_ends(admin, committed_in(files, asked.identity))
         if not asked.spans and not have_moved(ends, self._store.files("log_ends")):
-            return 0
+            return None
         if ends.num_rows:
             directories["log_ends"] = self._store.write_rows("log_ends", [ends])
-        report = {
-            "run": number,
-            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.monotonic() - began_s, 3),
-            "input_bytes": 0,
-            "tables": {},
-            "copied": {"input": asked.identity, "rows": rows, "by": "connector"},
-        }
+        # How much log that was, the connector does not tell.
+        copied = copied_of(directories, 0, began_s)
+        report = report_of(copied, self._store.next_run, asked.identity)
         positions: dict[str, dict[int, int]] = {}
         for (topic, partition), (_, end) in asked.spans.items():
             positions.setdefault(topic, {})[partition] = end
@@ -206,7 +199,7 @@ class _Copy:
         self._store.append(
             directories, {asked.identity: positions}, report, {asked.identity: about}
         )
-        return rows
+        return copied
 
     def _tell(self, copying: Copying) -> None:
         if self._progress is not None:
@@ -305,10 +298,6 @@ def _log_ends(admin: KafkaAdmin, wanted: set[TopicPartition]) -> pa.RecordBatch:
     there = admin.partitions({topic for topic, _ in wanted}, only_led=True)
     some = [each for each in sorted(wanted) if each[1] in there.get(each[0], ())]
     return log_end_rows(admin.offsets(some, LATEST), int(time.time() * 1000))
-
-
-def _row_count(files: list[str]) -> int:
-    return sum(pq.read_metadata(each).num_rows for each in files)
 
 
 def _offsets(topic: str, spans: Mapping[int, Span], side: int) -> str:

@@ -22,33 +22,32 @@ import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sf
 
-from coterie.pipeline.codec.views import CHECKED_BY, quarantined
-from coterie.pipeline.jobs.follow_source import followed
+from coterie.pipeline.jobs.follow_tail import Tail
 from coterie.pipeline.jobs.follow_wire import Wire
 from coterie.pipeline.jobs.inputs import identity_of
 from coterie.pipeline.jobs.live_store import LiveStore
 from coterie.pipeline.jobs.run import Job, Progress, RunReport, build, run
 from coterie.pipeline.kafka_input import TABLE_OF, is_kafka
-from coterie.pipeline.ranges import LogRange, read_range
-from coterie.pipeline.segments import NoSuchLog, find_partitions
 from coterie.pipeline.tables import TABLES
+from coterie.pipeline.transforms.anomalies import OFFSETS_RETENTION_MS
 
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
-
-# A build and the streams run beside each other: without fair turns a batch of few records would
-# wait for all tasks of a build.
-FOLLOW_SETTINGS = {"spark.scheduler.mode": "FAIR"}
+FOLLOW_SETTINGS = {
+    # A build and the streams run beside each other: without fair turns a large micro-batch would
+    # wait for all tasks of a build.
+    "spark.scheduler.mode": "FAIR",
+    # For every file of a checkpoint Spark's default starts processes that set its mode: 110 ms a
+    # micro-batch. This one does not, and a checkpoint here is thrown away when its process ends.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
 _BRONZE_POOL, _BUILD_POOL = "bronze", "build"
 
-# A micro-batch costs about 300 ms here; more of them would only make more files.
+# A micro-batch of few records costs about 100 ms; more of them would only make more files.
 TRIGGER_MS = 250
 BUILD_EVERY_S = 30.0
 # As long as something new comes more often than this, the build waits for its turn.
@@ -89,15 +88,17 @@ class FollowOptions(NamedTuple):
 
     Attributes:
         trigger_ms: how often to look for new records.
-        build_every_s: how often silver and gold are brought up to date while records come.
+        build_every_s: how long silver and gold are let be while records come; a build then takes
+            them up, and the time begins again when it has ended.
         crc: whether to check checksums.
-        log_ends: a file of log-end offsets, as for `run`.
+        log_ends, retention_ms: as for `run`.
     """
 
     trigger_ms: int = TRIGGER_MS
     build_every_s: float = BUILD_EVERY_S
     crc: bool = True
     log_ends: str | None = None
+    retention_ms: int = OFFSETS_RETENTION_MS
 
 
 def stop_on_signals() -> threading.Event:
@@ -149,6 +150,7 @@ def follow(
             inputs,
             output,
             log_ends=options.log_ends,
+            retention_ms=options.retention_ms,
             crc=options.crc,
             progress=progress,
         )
@@ -192,8 +194,9 @@ class _Following:
         self._began = time.monotonic()
         self._counting = threading.Lock()
         self._newest_s = 0.0
-        self._is_dirty = False
-        self._tails: list[_Tail] = []
+        # Since when there is something that silver and gold lack.
+        self._behind_since_s: float | None = None
+        self._tails: list[Tail] = []
         self._wires: list[Wire] = []
         self._scratch = tempfile.mkdtemp(prefix="coterie-follow-")
 
@@ -204,9 +207,13 @@ class _Following:
             for topic in TABLE_OF:
                 source = identity_of(path)
                 turn = turns.setdefault((source, topic), threading.Lock())
-                self._tails.append(_Tail(self, source, path, topic, turn))
+                place = source, path, topic
+                crc = self.options.crc
+                self._tails.append(Tail(self.store, self.append, place, turn, crc=crc))
         for address in sources:
-            wire = Wire(address, self.store, self.append, self.options.trigger_ms)
+            wire = Wire(
+                address, self.store, self.append, self.options.trigger_ms, crc=self.options.crc
+            )
             self._wires.append(wire)
             wire.start()
         self._look()
@@ -219,8 +226,11 @@ class _Following:
             if now_s - looked_s >= _LOOK_EVERY_S:
                 self._look()
                 looked_s = now_s
+            behind_s = self._behind_since_s
+            if behind_s is None:
+                continue
             is_idle = now_s - self._newest_s >= IDLE_S
-            if self._is_dirty and (is_idle or now_s - built_s >= self.options.build_every_s):
+            if is_idle or now_s - max(behind_s, built_s) >= self.options.build_every_s:
                 self._build()
                 built_s = time.monotonic()
 
@@ -257,13 +267,10 @@ class _Following:
         reached = {source: {topic: positions}} if positions else {}
         self.store.append(directories, reached, report, {source: about} if about else None)
         self._newest_s = time.monotonic()
-        self._is_dirty = True
+        if self._behind_since_s is None:
+            self._behind_since_s = self._newest_s
         if self._told is not None and topic:
             self._told(Appended(source, topic, rows, positions))
-
-    def checkpoint(self, name: str) -> str:
-        """A directory for a stream's checkpoint, which lives as long as this process."""
-        return tempfile.mkdtemp(prefix=name, dir=self._scratch)
 
     def _report(self) -> dict[str, Any]:
         return {
@@ -277,136 +284,25 @@ class _Following:
 
     def _look(self) -> None:
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", _BRONZE_POOL)
-        for tail in self._tails:
-            tail.look()
+        for number, tail in enumerate(self._tails):
+            checkpoint = os.path.join(self._scratch, str(number))
+            tail.look(self.spark, checkpoint, self.options.trigger_ms)
         for wire in self._wires:
             wire.look()
 
     def _build(self) -> None:
         """Bring silver and gold up to date with the bronze of this moment."""
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", _BUILD_POOL)
-        self._is_dirty = False
+        self._behind_since_s = None
         job = Job(self.spark, self.store.snapshot(), self._progress)
-        build(job, log_ends=self._log_ends(job))
+        build(job, log_ends=self._log_ends(job), retention_ms=self.options.retention_ms)
         job.finish()
         self.builds += 1
         for table in TABLES:
             if TABLES[table].grows:
-                self.store.merge(self.spark, table)
+                self.store.merge(table)
 
     def _log_ends(self, job: Job) -> "str | DataFrame | None":
         if self.options.log_ends is not None or not job.store.rows("log_ends"):
             return self.options.log_ends
         return job.read("log_ends")
-
-
-class _Tail:
-    """One topic of one data directory as a stream; it begins when the topic exists."""
-
-    def __init__(
-        self, following: _Following, source: str, path: str, topic: str, turn: threading.Lock
-    ) -> None:
-        self._following = following
-        self._source = source
-        self._path = path
-        self._topic = topic
-        # Several directories may have the same partition: each record is taken from one of them.
-        self._turn = turn
-        self._query: StreamingQuery | None = None
-        self._is_stopping = False
-
-    def look(self) -> None:
-        """Start the stream if its topic is there by now, and raise if it has failed."""
-        if self._query is not None:
-            if not self._query.isActive:
-                error = self._query.exception()
-                raise error if error is not None else RuntimeError(f"{self._path}: stream ended")
-            return
-        try:
-            find_partitions(self._path, self._topic)
-        except NoSuchLog:
-            return
-        following = self._following
-        positions = following.store.position(self._source, self._topic)
-        stream = followed(
-            following.spark, self._path, self._topic, positions, crc=following.options.crc
-        )
-        self._query = (
-            stream.writeStream.foreachBatch(self._take)
-            .option("checkpointLocation", following.checkpoint(self._topic))
-            .trigger(processingTime=f"{following.options.trigger_ms} milliseconds")
-            .start()
-        )
-
-    def stop(self) -> None:
-        """End the stream, after the micro-batch that is being appended: Spark would interrupt it.
-
-        Those that follow are passed over, and read by whoever comes next.
-        """
-        self._is_stopping = True
-        with self._turn:
-            pass
-        if self._query is not None:
-            self._query.stop()
-
-    def _take(self, batch: DataFrame, _batch_id: int) -> None:
-        """Append one micro-batch, and what was damaged between its records."""
-        store = self._following.store
-        table = TABLE_OF[self._topic]
-        with self._turn:
-            if self._is_stopping:
-                return
-            begin = store.position(self._source, self._topic)
-            rows = batch.withColumn("input", sf.lit(self._source)).where(_from_offsets(begin))
-            directory = store.new_directory(table)
-            rows.select(*TABLES[table].schema.names).write.parquet(directory)
-            reached, count = _reached(directory)
-            if not count:
-                shutil.rmtree(directory)
-                return
-            directories = {table: directory}
-            damaged = self._damaged(begin, reached)
-            if damaged:
-                directories["quarantine"] = store.write_rows("quarantine", damaged)
-            self._following.append(self._source, self._topic, directories, reached, count)
-
-    def _damaged(self, begin: dict[int, int], reached: dict[int, int]) -> list[pa.RecordBatch]:
-        """What is between these offsets and can't be decoded."""
-        found = []
-        partitions = find_partitions(self._path, self._topic)
-        for number, end in reached.items():
-            if number not in partitions:
-                continue
-            log_range = LogRange(partitions[number], number, begin.get(number, 0), end)
-            crc = self._following.options.crc
-            for step in read_range(log_range, CHECKED_BY[self._topic], crc=crc):
-                if step.damages:
-                    rows = quarantined(step.source, step.damages)
-                    named = [pa.repeat(self._source, rows.num_rows), *rows.columns]
-                    schema = TABLES["quarantine"].schema
-                    found.append(pa.RecordBatch.from_arrays(named, schema=schema))
-        return found
-
-
-def _from_offsets(begin: dict[int, int]) -> Any:
-    """Whether a record has not been read before."""
-    if not begin:
-        return sf.lit(True)
-    pairs = [sf.lit(each) for item in begin.items() for each in item]
-    known = sf.try_element_at(sf.create_map(*pairs), sf.col("log_partition"))
-    return sf.col("log_offset") >= sf.coalesce(known, sf.lit(0))
-
-
-def _reached(directory: str) -> tuple[dict[int, int], int]:
-    """The next offset by log partition, behind the records of some Parquet files; how many."""
-    names = [name for name in os.listdir(directory) if name.endswith(".parquet")]
-    reached: dict[int, int] = {}
-    count = 0
-    for name in names:
-        places = pq.ParquetFile(os.path.join(directory, name)).read(["log_partition", "log_offset"])
-        count += places.num_rows
-        newest = places.group_by("log_partition").aggregate([("log_offset", "max")])
-        for row in newest.to_pylist():
-            number, offset = row["log_partition"], row["log_offset_max"] + 1
-            reached[number] = max(reached.get(number, 0), offset)
-    return reached, count

@@ -6,8 +6,9 @@ its own (files first, then the manifest, as everywhere), a build works on a copy
 and only the commits themselves take turns.
 
 Invariants: a part's number is given when it begins to count, so what a build has not seen has a
-higher number than what it writes; a merged part sorts before the parts that it was not made of, and
-the newest part of a table is never merged, because its number tells how far decoding has come.
+higher number than what it writes; a merged part goes by the number of its oldest, so it keeps their
+place in the order. For that reason two kinds of parts are never merged: the newest of a table, for
+its number tells how far decoding has come, and those that no build has seen yet.
 """
 
 import copy
@@ -19,12 +20,15 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
 from coterie.pipeline.store import Positions, Store, measured
+from coterie.pipeline.tables import TABLES
 
-# A table of so many parts is merged: a reader opens each of them, at about a millisecond.
+# So many small parts of a table are merged: a reader opens each of them, at about a millisecond.
 MAX_PARTS = 64
+# How long a merged part may get. What has grown so long is not written again, and to merge needs
+# no more memory than a part of it.
+MERGED_BYTES = 8 << 20
 
 
 class LiveStore(Store):
@@ -37,6 +41,8 @@ class LiveStore(Store):
         # Following is one run, however often it commits.
         self._earlier_runs = self.runs
         self._told: dict[str, Any] = {}
+        # The part that the last build wrote; bronze parts with a higher number are not decoded.
+        self._built = ""
 
     def new_directory(self, table: str) -> str:
         """Where to write Parquet files for `append`; it is not there yet."""
@@ -45,10 +51,7 @@ class LiveStore(Store):
 
     def write_rows(self, table: str, batches: Sequence[pa.RecordBatch]) -> str:
         """Such a directory with some rows in it, written without Spark."""
-        directory = self.new_directory(table)
-        os.mkdir(directory)
-        pq.write_table(pa.Table.from_batches(batches), os.path.join(directory, "rows.parquet"))
-        return directory
+        return self._write(table, pa.Table.from_batches(batches))
 
     def append(
         self,
@@ -80,35 +83,65 @@ class LiveStore(Store):
             self._manifest["next_run"] += 1
         return building
 
-    def take_over(self, written: dict[str, dict[str, Any]], added: set[str]) -> None:
-        """Let what was built count."""
+    def take_over(self, written: dict[str, dict[str, Any]], added: set[str], part: str) -> None:
+        """Let what was built count, as the part that a build has written."""
         with self._turn:
             self._written, self._added = written, added
             self._commit({}, None)
+            self._built = part
 
-    def merge(self, spark: SparkSession, table: str) -> int:
-        """Make one part of all parts of a table but the newest; returns how many there were.
+    def merge(self, table: str) -> int:
+        """Make few parts of many small ones, if there are many; returns how many there were.
 
-        Nobody may be building meanwhile.
+        Nobody may be building meanwhile. Parts that no build has seen are left alone.
         """
-        names = self.parts(table)[:-1]
-        if len(names) < MAX_PARTS:
+        names = [name for name in self.parts(table)[:-1] if name < self._built]
+        runs = [run for run in self._small_runs(table, names) if len(run) > 1]
+        gone = {name for run in runs for name in run}
+        if len(gone) < MAX_PARTS:
             return 0
-        hidden = self.new_directory(table)
-        rows = self.read(spark, table, names)
-        # One file for what is small; more would be as many again at the next merge.
-        rows.coalesce(1).write.parquet(hidden)
+        written = [(run, self._merged(table, run)) for run in runs]
         with self._turn:
-            first = names[0].split("-", 1)[0]
-            self._place(table, hidden, f"{first}-{self.next_run:06d}")
             parts = self._manifest["tables"][table]
+            kept = {name: part for name, part in parts.items() if name not in gone}
+            for run, hidden in written:
+                first = run[0].split("-", 1)[0]
+                self._place(table, hidden, f"{first}-{self.next_run:06d}")
+                kept |= self._written[table]
             # The commit replaces what it knows of the table by what was written.
-            self._written[table].update(
-                {name: part for name, part in parts.items() if name not in names}
-            )
-            self._manifest["tables"][table] = {name: parts[name] for name in names}
+            self._written[table] = dict(sorted(kept.items()))
+            self._manifest["tables"][table] = {name: parts[name] for name in gone}
             self._commit({}, None)
-        return len(names)
+        return len(gone)
+
+    def _small_runs(self, table: str, names: Sequence[str]) -> list[list[str]]:
+        """These parts, oldest first, in runs that are small enough to become one part each."""
+        runs: list[list[str]] = [[]]
+        size_bytes = 0
+        for name in names:
+            part_bytes = self._parts(table)[name]["bytes"]
+            if runs[-1] and size_bytes + part_bytes > MERGED_BYTES:
+                runs.append([])
+                size_bytes = 0
+            runs[-1].append(name)
+            size_bytes += part_bytes
+        return runs
+
+    def _merged(self, table: str, names: Sequence[str]) -> str:
+        """A directory with the rows of some parts."""
+        files = [
+            os.path.join(self.path, table, name, file)
+            for name in names
+            for file in sorted(os.listdir(os.path.join(self.path, table, name)))
+        ]
+        schema = TABLES[table].schema
+        return self._write(table, pa.concat_tables(_rows_of(file, schema) for file in files))
+
+    def _write(self, table: str, rows: pa.Table) -> str:
+        directory = self.new_directory(table)
+        os.mkdir(directory)
+        pq.write_table(rows, os.path.join(directory, "rows.parquet"))
+        return directory
 
     def _place(self, table: str, hidden: str, name: str) -> None:
         """Give a finished part its name."""
@@ -137,5 +170,10 @@ class Building(Store):
         about: Mapping[str, Mapping[str, Any]] | None = None,  # noqa: ARG002
     ) -> None:
         """Let what was built count in the directory as it is by now."""
-        self._live.take_over(self._written, self._added)
+        self._live.take_over(self._written, self._added, self._part_name())
         self._written, self._added = {}, set()
+
+
+def _rows_of(path: str, schema: pa.Schema) -> pa.Table:
+    """A Parquet file's rows, in the table's own types whoever wrote it."""
+    return pq.ParquetFile(path).read().select(schema.names).cast(schema)

@@ -8,7 +8,6 @@ nothing, and the next one does it again. Positions are log offsets, so a log may
 between two runs: what was read before stays in bronze. A run that finds nothing new writes nothing.
 """
 
-import functools
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,23 +17,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
 
-from coterie.pipeline.jobs.file_scan import scan_files
+from coterie.pipeline.jobs import scans
+from coterie.pipeline.jobs.ingest import QUARANTINE, copies, copying, decoding
 from coterie.pipeline.jobs.inputs import Plan, plan
-from coterie.pipeline.jobs.range_source import read_new
-from coterie.pipeline.kafka_input import is_kafka
-from coterie.pipeline.schemas import spark_schema
-from coterie.pipeline.segments import OFFSETS_TOPIC
+from coterie.pipeline.jobs.part_files import PartFiles, write_parts
+from coterie.pipeline.kafka_input import TABLE_OF, is_kafka
 from coterie.pipeline.store import Positions, Store
 from coterie.pipeline.tables import GOLD, TABLES
 from coterie.pipeline.transforms import histories as group_histories
 from coterie.pipeline.transforms import progress as commit_progress
-from coterie.pipeline.transforms import segment_sums, silver
+from coterie.pipeline.transforms import silver
 from coterie.pipeline.transforms.anomalies import OFFSETS_RETENTION_MS, Tables, anomalies
-from coterie.pipeline.transforms.commit_runs import COLUMNS, NAMES, RUNS, commit_runs
-from coterie.pipeline.transforms.handovers import HANDED, handed_over
 from coterie.pipeline.transforms.health import log_health
 
 if TYPE_CHECKING:
+    from coterie.pipeline.jobs.clusters import Copied
     from coterie.pipeline.jobs.connector import Connector
     from coterie.pipeline.kafka_input import CopyProgress
 
@@ -134,26 +131,40 @@ def run(
     began = time.monotonic()
     inputs = list(inputs)
     sources = [each for each in inputs if is_kafka(each)]
+    copied: list[Copied] = []
     # Clusters need clients, which files do not.
     if sources and connector is not None:
         from coterie.pipeline.jobs.connector import copy_by_connector
 
-        copy_by_connector(spark, sources, output, connector, copying)
+        copied = copy_by_connector(spark, sources, output, connector, copying)
     elif sources:
         from coterie.pipeline.jobs.clusters import copy_clusters
 
-        copy_clusters(sources, output, copying, crc=crc)
+        copied = copy_clusters(sources, output, copying, crc=crc)
     with Store.open(output) as store:
         planned = plan(store, [each for each in inputs if not is_kafka(each)])
         job = Job(spark, store, progress, planned.about)
         ingest(job, planned, crc=crc)
         build(job, log_ends=log_ends, retention_ms=retention_ms, rebuild=rebuild)
-        return job.finish(
+        report = job.finish(
             planned.positions,
             warnings=planned.warnings,
             seconds=time.monotonic() - began,
             input_bytes=planned.size_bytes,
         )
+    return report._replace(
+        steps=[*_copy_steps(copied), *report.steps],
+        input_bytes=report.input_bytes + sum(each.size_bytes for each in copied),
+    )
+
+
+def _copy_steps(copied: "list[Copied]") -> list[Step]:
+    """The tables that were copied from clusters; a copy writes all of its tables at once."""
+    written = [(table, part, each) for each in copied for table, part in each.tables.items()]
+    return [
+        Step(INGEST, table, number, len(written), part["rows"], part["bytes"], each.seconds)
+        for number, (table, part, each) in enumerate(written, 1)
+    ]
 
 
 class Job:
@@ -211,6 +222,33 @@ class Job:
         self.steps.append(step)
         self._tell(step)
 
+    def write_files(
+        self,
+        stage: str,
+        tables: list[str],
+        tasks: int,
+        work: Callable[[int, PartFiles], None],
+        *,
+        replace: bool = False,
+    ) -> None:
+        """Write a part of each of some tables, all at once, by the workers (`write_parts`)."""
+        first = len(self.steps) + 1
+        total = max(self._planned, first)
+        self._tell(Step(stage, tables[0], first, total))
+        began = time.monotonic()
+
+        def write(directories: Mapping[str, str]) -> None:
+            write_parts(self.spark, directories, tasks, work)
+
+        written = self.store.write_files(tables, write, replace=replace)
+        seconds = time.monotonic() - began
+        for number, (table, part) in enumerate(written.items(), first):
+            step = Step(stage, table, number, total, part["rows"], part["bytes"], seconds)
+            self.steps.append(step)
+            self._tell(step)
+            # The others were written within the same time.
+            seconds = 0.0
+
     def read(self, table: str) -> DataFrame:
         """A table as it is, with what this run has written."""
         return self.store.read(self.spark, table)
@@ -256,15 +294,10 @@ def ingest(job: Job, planned: Plan, *, crc: bool = True) -> None:
     """Copy new records into bronze, as they are; and what is damaged."""
     if not planned.new:
         return
-    of_log = [each for each in planned.new if each.topic == OFFSETS_TOPIC]
-    of_journal = [each for each in planned.new if each.topic != OFFSETS_TOPIC]
-    job.expect(1 + bool(of_log) + bool(of_journal))
-    if of_log:
-        job.write(INGEST, "log_records", read_new(job.spark, "raw", of_log, crc=crc))
-    if of_journal:
-        job.write(INGEST, "journal_records", read_new(job.spark, "raw", of_journal, crc=crc))
-    damage = read_new(job.spark, "quarantine", planned.new, crc=crc)
-    job.write(INGEST, "quarantine", damage)
+    tasks = copies(planned.new)
+    tables = [*dict.fromkeys(TABLE_OF[task.topic] for task in tasks), QUARANTINE]
+    job.expect(len(tables))
+    job.write_files(INGEST, tables, len(tasks), copying(tasks, crc=crc))
 
 
 def build(
@@ -322,12 +355,15 @@ def _decode_log(job: Job, parts: list[str], *, rebuild: bool) -> None:
     store, spark = job.store, job.spark
     labels = job.labels
     new = store.read(spark, "log_records", parts)
-    older = None
-    if not new.where(silver.is_marker()).isEmpty():
+    if new.where(silver.is_marker()).isEmpty():
+        files = store.files("log_records", parts)
+        work = decoding(files, labels)
+        job.write_files(BUILD, ["offset_commits"], len(files), work, replace=rebuild)
+    else:
         others = [part for part in store.parts("log_records") if part not in parts]
         older = store.read(spark, "log_records", others)
-    commits = silver.offset_commits(new, labels, older)
-    job.write(BUILD, "offset_commits", commits, replace=rebuild)
+        commits = silver.offset_commits(new, labels, older)
+        job.write(BUILD, "offset_commits", commits, replace=rebuild)
     epochs = silver.consumer_epochs(new, labels)
     job.write(BUILD, "consumer_epochs", epochs, replace=rebuild)
     known = None if rebuild else store.read(spark, "group_generations")
@@ -347,9 +383,10 @@ def work_out(
         log_ends, retention_ms: see `run`.
     """
     job.expect(len(_REBUILT))
+    runs = scans.commit_run_rows(job.spark, job.store)
     with (
         _kept(_histories(job)) as histories,
-        _kept(commit_progress.commit_minutes(_commit_runs(job))) as summed,
+        _kept(commit_progress.commit_minutes(runs)) as summed,
     ):
         told = group_histories.told(histories)
         rebalances = commit_progress.of_others(told.rebalances)
@@ -358,12 +395,12 @@ def work_out(
         job.write(BUILD, "member_sessions", commit_progress.of_others(told.member_sessions))
         minutes = commit_progress.with_overlaps(summed, job.read("offset_commits"))
         job.write(BUILD, "commit_velocity_1m", minutes)
-        handed = _handed_over(job, told.partition_moves)
+        handed = scans.handed_over_rows(job.spark, job.store, told.partition_moves)
         moves = commit_progress.with_handover(told.partition_moves, minutes, handed)
         job.write(BUILD, "partition_moves", moves)
         ends = _read_log_ends(job.spark, log_ends)
         job.write(BUILD, "lag_1m", commit_progress.lag_1m(minutes, ends))
-        with _kept(_segment_sums(job)) as sums:
+        with _kept(scans.segment_sum_rows(job.spark, job.store)) as sums:
             job.write(BUILD, "log_health", log_health(sums, job.read("quarantine")))
         tables = Tables(
             job.read("rebalances"),
@@ -375,36 +412,6 @@ def work_out(
             retention_ms,
         )
         job.write(BUILD, "anomalies", anomalies(tables))
-
-
-def _commit_runs(job: Job) -> DataFrame:
-    """All commits, summed up where they lie."""
-    return scan_files(
-        job.spark, job.store.files("offset_commits"), COLUMNS, commit_runs, RUNS, names=NAMES
-    )
-
-
-def _segment_sums(job: Job) -> DataFrame:
-    """All records of the group log, summed up where they lie."""
-    return scan_files(
-        job.spark,
-        job.store.files("log_records"),
-        segment_sums.COLUMNS,
-        segment_sums.segment_sums,
-        segment_sums.SUMS,
-        names=segment_sums.NAMES,
-    )
-
-
-def _handed_over(job: Job, moves: DataFrame) -> DataFrame:
-    """What the commits say of the moments when partitions changed hands."""
-    wanted = commit_progress.moments(moves).toArrow()
-    if not wanted.num_rows:
-        return job.spark.createDataFrame([], spark_schema(HANDED))
-    work = functools.partial(handed_over, wanted=wanted)
-    return scan_files(
-        job.spark, job.store.files("offset_commits"), COLUMNS, work, HANDED, names=NAMES
-    )
 
 
 def _histories(job: Job) -> DataFrame:

@@ -147,14 +147,15 @@ def _piece(rows: pa.RecordBatch) -> Piece:
     value_data, value_start, value_size = _spans(rows.column("value"))
     value_start = value_start + len(key_data)
     none = np.zeros(count, np.int64)
-    attributes = rows.column("attributes").to_numpy(zero_copy_only=False).astype(np.int64)
+    # Spark's connector tells neither attributes nor batches.
+    attributes = rows.column("attributes").fill_null(0).to_numpy().astype(np.int64)
     times = rows.column("record_ts").cast(pa.int64())
     timestamp_ms = times.fill_null(-1000).to_numpy(zero_copy_only=False) // 1000
     offset = rows.column("log_offset").to_numpy()
     batches = Batches(
         position=none,
         length_bytes=none,
-        base_offset=rows.column("batch_base_offset").to_numpy(),
+        base_offset=_numbers(rows.column("batch_base_offset")),
         leader_epoch=_numbers(rows.column("leader_epoch")),
         magic=none + 2,
         crc=none,

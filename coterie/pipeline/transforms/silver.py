@@ -59,7 +59,8 @@ def is_marker() -> Column:
 
 
 def _has(attribute: int) -> Column:
-    return f.col("attributes").bitwiseAND(attribute) != 0
+    # A connector does not tell them, and passes on only what counts.
+    return f.coalesce(f.col("attributes").bitwiseAND(attribute) != 0, f.lit(False))
 
 
 def _committed(rows: DataFrame) -> DataFrame:

@@ -33,15 +33,21 @@ def test_what_is_new_is_copied_once(server: BrokerProcess, tmp_path: Path) -> No
     with Cluster(server.bootstrap) as cluster:
         assert not create_topic(cluster, "paid", 3, 1).error
         commit(cluster, 3)
-        first = copy_clusters([source], output)
+        (copied,) = copy_clusters([source], output)
+        first = copied.rows
         store = Store.reading(output)
         assert first == store.rows("log_records") + store.rows("journal_records") > 0
         assert store.rows("log_ends") == 3
-        assert copy_clusters([source, source], output) == 0
+        assert copied.size_bytes > 0
+        assert copy_clusters([source, source], output) == []
         commit(cluster, 2, 3)
-    second = copy_clusters([source], output)
+    (copied,) = copy_clusters([source], output)
+    second = copied.rows
     assert second == 2 * 9 * 3
     store = Store.reading(output)
+    # What it wrote stands in the manifest, as that of any run.
+    assert store.runs[-1]["tables"] == copied.tables
+    assert copied.tables["log_ends"]["rows"] == 3
     assert store.rows("log_records") + store.rows("journal_records") == first + second
     (name,) = store.inputs
     assert store.about(name)["paths"] == [source]
@@ -56,17 +62,18 @@ def test_a_group_that_has_stopped_is_still_asked_about(
     with Cluster(server.bootstrap) as cluster:
         assert not create_topic(cluster, "paid", 3, 1).error
         commit(cluster, 1)
-    assert copy_clusters([source], output) == 9 * 3
+    assert [each.rows for each in copy_clusters([source], output)] == [9 * 3]
     producer = KafkaProducer(bootstrap_servers=server.bootstrap)
     producer.send("paid", b"unread", partition=1).get(timeout=30)
     producer.close()
     # No record of a group is new, and its lag is.
-    assert copy_clusters([source], output) == 0
+    (copied,) = copy_clusters([source], output)
+    assert (copied.rows, list(copied.tables)) == (0, ["log_ends"])
     with Store.open(output) as store:
         *before, newest = store.files("log_ends")
     ends = [row["log_end_offset"] for row in pq.read_table(newest).to_pylist()]
     assert (len(before), ends) == (1, [0, 1, 0])
-    assert copy_clusters([source], output) == 0
+    assert copy_clusters([source], output) == []
     assert Store.reading(output).rows("log_ends") == 6
 
 
@@ -95,7 +102,7 @@ def test_progress_is_told_in_offsets(server: BrokerProcess, tmp_path: Path) -> N
         assert not create_topic(cluster, "paid", 3, 1).error
         commit(cluster, 2)
     told: list[Copying] = []
-    copied = copy_clusters([source], str(tmp_path / "out"), told.append)
+    copied = sum(each.rows for each in copy_clusters([source], str(tmp_path / "out"), told.append))
     assert [each.done for each in told] == sorted(each.done for each in told)
     assert {(each.source, each.total) for each in told} == {(source, copied)}
     assert (told[-1].done, told[-1].rows) == (copied, copied)

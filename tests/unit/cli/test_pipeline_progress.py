@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
+
 from coterie.cli import pipeline_progress
 from coterie.cli.pipeline_progress import step_progress
+from coterie.pipeline.kafka_input import Copying
 
 
 class Terminal(io.StringIO):
@@ -67,10 +70,10 @@ def standard_error(terminal: Terminal) -> Iterator[None]:
 def test_a_terminal_sees_tables_rows_and_tasks(terminal: Terminal) -> None:
     tracker = Tracker()
     with standard_error(terminal), step_progress(spark_with(tracker), wanted=True) as told:
-        told(step(1, None))
+        told.tell(step(1, None))
         assert tracker.asked.wait(5)
-        told(step(1, 1234))
-        told(step(2, None))
+        told.tell(step(1, 1234))
+        told.tell(step(2, None))
     assert "build rebalances" in shown(terminal)
     assert "1,234 rows" in shown(terminal)
     assert "3/8" in shown(terminal) or "0/?" in shown(terminal)
@@ -78,9 +81,18 @@ def test_a_terminal_sees_tables_rows_and_tasks(terminal: Terminal) -> None:
 
 def test_a_session_that_can_not_be_asked_has_bars_too(terminal: Terminal) -> None:
     with standard_error(terminal), step_progress(SimpleNamespace(), wanted=True) as told:  # type: ignore[arg-type]
-        told(step(1, None))
-        told(step(1, 5))
+        told.tell(step(1, None))
+        told.tell(step(1, 5))
     assert "5 rows" in shown(terminal)
+
+
+def test_the_copying_of_clusters_has_a_bar_each(terminal: Terminal) -> None:
+    with standard_error(terminal), step_progress(SimpleNamespace(), wanted=True) as told:  # type: ignore[arg-type]
+        told.copied(Copying("kafka://one:9092/", 10, 40, 7))
+        told.copied(Copying("kafka://two:9092", 0, 5, 0))
+        told.copied(Copying("kafka://one:9092/", 40, 40, 1234))
+    for what in ("copy one:9092", "copy two:9092", "40/40", "1,234 records", "0/5"):
+        assert what in shown(terminal)
 
 
 @pytest.mark.parametrize("wanted", [True, False])
@@ -90,5 +102,6 @@ def test_a_pipe_sees_nothing(
     if wanted:
         monkeypatch.setattr(terminal, "isatty", lambda: False)
     with standard_error(terminal), step_progress(SimpleNamespace(), wanted=wanted) as told:  # type: ignore[arg-type]
-        told(step(1, 7))
+        told.tell(step(1, 7))
+        told.copied(Copying("kafka://one:9092", 10, 40, 7))
     assert terminal.getvalue() == ""

@@ -1,0 +1,108 @@
+"""From logs to bronze, and from bronze to commits: the work of one task each, on worker's files."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from coterie.pipeline.codec.commits import KEY_TYPES as COMMIT_KEY_TYPES
+from coterie.pipeline.codec.views import quarantined
+from coterie.pipeline.jobs.inputs import NewRecords
+from coterie.pipeline.jobs.part_files import PartFiles
+from coterie.pipeline.kafka_input import TABLE_OF
+from coterie.pipeline.options import LogOptions
+from coterie.pipeline.ranges import LogRange, read_range
+from coterie.pipeline.source import packed
+from coterie.pipeline.tables import TABLES
+from coterie.pipeline.transforms.decoding import view_of
+from protocol.record_batch import TRANSACTIONAL
+
+QUARANTINE = "quarantine"
+
+# What a decoder has in hand at once; numpy wants some ten thousand, and the cache no more.
+_DECODED_ROWS = 1 << 16
+
+
+class Copying(NamedTuple):
+    """What one task copies: ranges of one topic of one input."""
+
+    input: str
+    topic: str
+    ranges: tuple[LogRange, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """How much log that is, about."""
+        return sum(each.size_bytes for each in self.ranges)
+
+
+def copies(new: Iterable[NewRecords]) -> list[Copying]:
+    """The tasks for new records, the largest first.
+
+    Args:
+        new: what is planned.
+    """
+    new = list(new)
+    total = sum(each.size_bytes for one in new for each in one.ranges)
+    target = LogOptions(path="").split_target(total)
+    tasks = [
+        Copying(one.input, one.topic, ranges)
+        for one in new
+        for ranges in packed(one.ranges, target)
+    ]
+    return sorted(tasks, key=lambda task: -task.size_bytes)
+
+
+def copying(tasks: list[Copying], *, crc: bool) -> Callable[[int, PartFiles], None]:
+    """For `write_parts`: records as they are, and what is damaged between them.
+
+    Args:
+        tasks: by number.
+        crc: whether to check checksums.
+    """
+
+    def copy(number: int, files: PartFiles) -> None:
+        task = tasks[number]
+        table = TABLE_OF[task.topic]
+        for log_range in task.ranges:
+            for step in read_range(log_range, table, crc=crc):
+                files.write(table, _named(task.input, step.rows, table))
+                if step.damages:
+                    rows = quarantined(step.source, step.damages)
+                    files.write(QUARANTINE, _named(task.input, rows, QUARANTINE))
+
+    return copy
+
+
+def _named(source: str, rows: pa.RecordBatch, table: str) -> pa.RecordBatch:
+    """Rows with the input that they came from in front."""
+    columns = [pa.repeat(source, rows.num_rows), *rows.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=TABLES[table].schema)
+
+
+def decoding(files: list[str], labels: Mapping[str, str]) -> Callable[[int, PartFiles], None]:
+    """For `write_parts`: the commits of `log_records` that are in no transaction.
+
+    Args:
+        files: of bronze, a task each.
+        labels: by input what stands behind its groups' ids.
+    """
+    decode = view_of("commits", dict(labels))
+
+    def decode_file(number: int, written: PartFiles) -> None:
+        with pq.ParquetFile(files[number]) as bronze:
+            batches = bronze.iter_batches(_DECODED_ROWS)
+            for rows in decode(map(_plain_commits, batches)):
+                written.write("offset_commits", rows)
+
+    return decode_file
+
+
+def _plain_commits(rows: pa.RecordBatch) -> pa.RecordBatch:
+    is_commit = pc.is_in(rows.column("key_type"), pa.array(COMMIT_KEY_TYPES, pa.int16()))
+    # Where the attributes are not known, the reader has left out what does not count.
+    attributes = rows.column("attributes").fill_null(0)
+    is_plain = pc.equal(pc.bit_wise_and(attributes, pa.scalar(TRANSACTIONAL, pa.int16())), 0)
+    return rows.filter(pc.and_(is_commit, is_plain))

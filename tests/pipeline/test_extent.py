@@ -1,0 +1,50 @@
+"""Little work and much of it, told apart before Spark is started."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from coterie.pipeline import extent
+from coterie.pipeline.extent import is_little
+
+
+def _log(path: Path, size_bytes: int) -> str:
+    directory = path / "__consumer_offsets-0"
+    directory.mkdir(parents=True)
+    with open(directory / f"{0:020d}.log", "wb") as file:
+        file.truncate(size_bytes)
+    return str(path)
+
+
+def test_a_small_log_is_little_and_a_large_one_is_not(tmp_path: Path) -> None:
+    small, large = _log(tmp_path / "small", 1 << 20), _log(tmp_path / "large", 65 << 20)
+    output = str(tmp_path / "out")
+    assert is_little(output, [small])
+    assert not is_little(output, [large])
+    assert not is_little(output, [small, large])
+
+
+def test_what_cannot_be_measured_may_be_large(tmp_path: Path) -> None:
+    assert not is_little(str(tmp_path), ["kafka://localhost:9092"])
+
+
+def test_tables_count_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from coterie.pipeline.store import Store
+
+    output = str(tmp_path / "out")
+    with Store.open(output) as store:
+        store.write_files(["log_ends"], lambda directories: _some_file(directories["log_ends"]))
+        store.commit({}, {"run": 0})
+    assert is_little(output)
+    monkeypatch.setattr(extent, "_LITTLE_TABLE_BYTES", 100)
+    assert not is_little(output)
+
+
+def _some_file(directory: str) -> None:
+    import pyarrow.parquet as pq
+
+    from coterie.pipeline.tables import TABLES
+
+    path = os.path.join(directory, "rows.parquet")
+    pq.write_table(TABLES["log_ends"].schema.empty_table(), path)

@@ -1,0 +1,327 @@
+"""What a tail reads itself, without Spark: killed at every step, every record counts once.
+
+A step is a call that changes the disk. The harness runs one process after the other, the n-th of
+them dies in its n-th step, and each appends what the log has got since; so whatever is half done at
+the end of a process is found by another. Planted bugs show that it would notice.
+"""
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
+
+import threading
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from benchmarks_pipeline.logs import SegmentWriter
+from coterie.pipeline.jobs import follow_tail, live_store
+from coterie.pipeline.jobs.follow_tail import Tail
+from coterie.pipeline.jobs.live_store import LiveStore
+from coterie.pipeline.ranges import WholeEnd
+from coterie.pipeline.store import Store
+from protocol.records import encode_batch
+from tests.crash.planting import Plant, planted
+from tests.pipeline.histories import NOW_MS, TOPIC, commit_key, commit_value, write_segments
+
+PARTITIONS = 2
+INPUT = "a-cluster"
+Places = list[tuple[int, int]]
+
+_STORE = "coterie.pipeline.jobs.live_store:LiveStore"
+_TAIL = "coterie.pipeline.jobs.follow_tail:Tail"
+PLANTS = [
+    Plant(
+        "rows count without their positions",
+        f"{_STORE}.append",
+        "self._commit(positions, about)",
+        "self._commit({}, about)",
+        (),
+    ),
+    Plant(
+        "positions count before their rows",
+        f"{_STORE}.append",
+        "for table, directory in directories.items():",
+        "self._commit(positions, about)\n        for table, directory in directories.items():",
+        (),
+    ),
+    Plant(
+        "what a killed process has left stays",
+        "coterie.pipeline.store:Store._remove_leftovers",
+        "if name not in known and",
+        "if not known and",
+        (),
+    ),
+    Plant(
+        "a part that was merged stays",
+        "coterie.pipeline.store:Store.commit",
+        "for directory in replaced:",
+        "for directory in replaced[1:]:",
+        (),
+    ),
+    Plant(
+        "a merge forgets its last part",
+        f"{_STORE}._merged",
+        "for name in names\n",
+        "for name in names[:-1]\n",
+        (),
+    ),
+    Plant(
+        "positions go one record too far",
+        f"{_TAIL}._write",
+        "each.log_partition: each.end_offset for",
+        "each.log_partition: each.end_offset + 1 for",
+        (),
+    ),
+]
+
+
+class Killed(BaseException):
+    """What no handler of errors catches, as a SIGKILL."""
+
+
+@contextmanager
+def killed_at(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Die in the step with this number, and count on the way."""
+    steps = itertools.count()
+
+    def dying(call: Callable[..., Any], half: Callable[..., Any] | None) -> Callable[..., Any]:
+        def run(*arguments: Any, **options: Any) -> Any:
+            if next(steps) == step:
+                if half is not None:
+                    half(*arguments)
+                raise Killed
+            return call(*arguments, **options)
+
+        return run
+
+    def half_a_file(_rows: pa.Table, path: str) -> None:
+        Path(path).write_bytes(b"PAR1")
+
+    with monkeypatch.context() as patch:
+        for name in ("mkdir", "makedirs", "rename", "replace", "remove", "rmdir", "unlink"):
+            patch.setattr(os, name, dying(getattr(os, name), None))
+        patch.setattr(pq, "write_table", dying(pq.write_table, half_a_file))
+        yield
+
+
+class Logs:
+    """A data directory that grows."""
+
+    def __init__(self, path: Path, partitions: int = PARTITIONS) -> None:
+        self.path = path
+        self.writers = [
+            SegmentWriter(str(path / f"{TOPIC}-{number}"), 2000) for number in range(partitions)
+        ]
+
+    def grow(self) -> None:
+        for writer in self.writers:
+            offset = writer.next_offset
+            pairs = [(commit_key(partition=each), commit_value(offset=offset)) for each in range(3)]
+            writer.append(pairs, NOW_MS + offset)
+            writer.flush()
+
+    def close(self) -> None:
+        for writer in self.writers:
+            writer.close()
+
+    @property
+    def places(self) -> Places:
+        return [
+            (number, offset)
+            for number, writer in enumerate(self.writers)
+            for offset in range(writer.next_offset)
+        ]
+
+
+def tail_of(store: Store, data: Path, **options: Any) -> Tail:
+    live = cast("LiveStore", store)
+
+    def append(
+        source: str, topic: str, directories: dict[str, str], positions: dict[int, int], rows: int
+    ) -> None:
+        assert rows or "quarantine" in directories
+        live.append(directories, {source: {topic: positions}}, {"run": 0})
+
+    turn = options.pop("turn", None) or threading.Lock()
+    return Tail(live, append, (INPUT, str(data), TOPIC), turn, **options)
+
+
+def take(tail: Tail) -> None:
+    """What Spark does with a micro-batch; one of few records is not looked at."""
+    tail.take(cast("Any", None), 0)
+
+
+def places_of(output: Path, table: str = "log_records") -> Places:
+    """What any reader of Parquet finds that is pointed at a table."""
+    found = ds.dataset(str(output / table), format="parquet").to_table(
+        columns=["log_partition", "log_offset"]
+    )
+    return sorted(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def check(store: LiveStore, output: Path) -> None:
+    """The rows that count are those that the positions say have been read."""
+    found = places_of(output) if store.parts("log_records") else []
+    assert len(found) == len(set(found)), "a record counts twice"
+    positions = store.position(INPUT)
+    read = [(number, each) for number, end in positions.items() for each in range(end)]
+    assert found == sorted(read), "a record is missing"
+
+
+def _one_process(logs: Logs, output: Path) -> None:
+    """Append twice with a build between, which finds nothing to do, and merge."""
+    with LiveStore.open(str(output)) as opened:
+        store = cast("LiveStore", opened)
+        check(store, output)
+        tail = tail_of(store, logs.path)
+        take(tail)
+        building = store.snapshot()
+        logs.grow()
+        take(tail)
+        building.commit({}, {})
+        store.merge("log_records")
+
+
+def follow_and_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Until a process has come to its end; returns how many were killed."""
+    monkeypatch.setattr(live_store, "MAX_PARTS", 2)
+    output = tmp_path / "output"
+    with closing(Logs(tmp_path / "logs")) as logs:
+        for step in itertools.count():
+            logs.grow()
+            try:
+                with killed_at(step, monkeypatch):
+                    _one_process(logs, output)
+            except Killed:
+                continue
+            assert places_of(output) == logs.places, "a record is missing"
+            return step
+    raise AssertionError("not reached")
+
+
+def test_killed_at_every_step_every_record_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert follow_and_be_killed(tmp_path, monkeypatch) > 20
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
+def test_a_planted_bug_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant
+) -> None:
+    with planted(plant), pytest.raises((AssertionError, pa.ArrowInvalid)):
+        follow_and_be_killed(tmp_path, monkeypatch)
+
+
+def test_what_is_damaged_torn_and_cleaned(tmp_path: Path) -> None:
+    """A damaged batch is put aside, a torn end waited for, and what a cleaner leaves is read."""
+    pairs = [(commit_key(partition=each), commit_value()) for each in range(2)]
+    batches = [encode_batch(pairs, 2 * number, NOW_MS + number) for number in range(40)]
+    directory = tmp_path / "logs" / f"{TOPIC}-0"
+    bad = bytearray(batches[3])
+    bad[-1] ^= 1
+    first = [*batches[:3], bytes(bad), *batches[4:10], batches[10][:70]]
+    write_segments(str(directory), (0, first))
+    output = tmp_path / "output"
+    with LiveStore.open(str(output)) as store:
+        tail = tail_of(store, tmp_path / "logs")
+        take(tail)
+        take(tail)
+        sound = [offset for offset in range(20) if offset not in (6, 7)]
+        assert places_of(output) == [(0, offset) for offset in sound]
+        assert places_of(output, "quarantine") == [(0, 6)]
+        assert len(store.parts("log_records")) == 1
+        # It was finished, rolled, and cleaned, with less before it and a gap behind. A new file
+        # often gets the inode of one that was removed.
+        os.remove(directory / f"{0:020d}.log")
+        write_segments(str(directory), (20, batches[10:20]))
+        write_segments(str(directory), (0, batches[:10:3]))
+        take(tail)
+        write_segments(str(directory), (20, batches[10:20:4]), (60, batches[30:35]))
+        take(tail)
+    expected = [*sound, *range(20, 40), *range(60, 70)]
+    assert places_of(output) == [(0, offset) for offset in expected]
+
+
+def test_two_directories_of_a_cluster_have_the_same_partition(tmp_path: Path) -> None:
+    """A leader and its follower: whoever is ahead is read, and the other passed over."""
+    output = tmp_path / "output"
+    with (
+        closing(Logs(tmp_path / "behind", 1)) as behind,
+        closing(Logs(tmp_path / "ahead", 1)) as ahead,
+        LiveStore.open(str(output)) as store,
+    ):
+        turn = threading.Lock()
+        tails = [tail_of(store, each.path, turn=turn) for each in (behind, ahead)]
+        for number in range(30):
+            ahead.grow()
+            # The follower is behind for a while, and then it leads.
+            for _ in range(0 if number < 9 else 2):
+                behind.grow()
+            for tail in tails:
+                take(tail)
+            most = max(ahead, behind, key=lambda logs: logs.writers[0].next_offset)
+            assert places_of(output) == most.places
+
+
+def test_much_is_left_to_spark_and_a_lot_is_appended_in_slices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Left(Exception):  # noqa: N818 - no error
+        pass
+
+    def left(*_: object) -> NoReturn:
+        raise Left
+
+    monkeypatch.setattr(Tail, "_write_with_spark", left)
+    output = tmp_path / "output"
+    with (
+        closing(Logs(tmp_path / "logs")) as logs,
+        LiveStore.open(str(output)) as store,
+    ):
+        for _ in range(60):
+            logs.grow()
+        size = sum(each.stat().st_size for each in logs.path.rglob("*.log"))
+        assert size > 4 * 2000
+        with pytest.raises(Left):
+            take(tail_of(store, logs.path, much_bytes=size - 1))
+        tail = tail_of(store, logs.path, much_bytes=size)
+        monkeypatch.setattr(follow_tail, "_SLICE_BYTES", 2500)
+        take(tail)
+        assert places_of(output) == logs.places
+        assert len(store.parts("log_records")) > 4
+        # What was read is not counted again.
+        logs.grow()
+        take(tail)
+        assert places_of(output) == logs.places
+
+
+def test_a_segment_that_vanishes_while_it_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing would tell again that there is more: the micro-batch counts as done."""
+    found = follow_tail.whole_end
+    calls = itertools.count()
+
+    def vanishing(*given: Any) -> WholeEnd:
+        whole = found(*given)
+        return whole._replace(offset=3, size_bytes=1, hint=None) if next(calls) == 0 else whole
+
+    monkeypatch.setattr(follow_tail, "whole_end", vanishing)
+    with (
+        closing(Logs(tmp_path / "logs", 1)) as logs,
+        LiveStore.open(str(tmp_path / "output")) as store,
+    ):
+        logs.grow()
+        logs.grow()
+        take(tail_of(store, logs.path))
+        assert places_of(tmp_path / "output") == logs.places

@@ -1,0 +1,90 @@
+"""What `coterie pipeline run` hands to the jobs; the jobs themselves are not run here."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
+
+from coterie.cli import pipeline_run
+from coterie.pipeline.jobs import follow, run
+from coterie.pipeline.jobs.connector import Connector
+from coterie.pipeline.jobs.follow import FollowOptions, FollowReport
+from coterie.pipeline.jobs.run import RunReport
+from coterie.pipeline.transforms.anomalies import OFFSETS_RETENTION_MS
+from tests.unit.cli.command import run as run_command
+
+REPORT = RunReport(None, [], [], 0.0)
+
+
+class Jobs:
+    """What was asked of them."""
+
+    run: dict[str, Any]
+    follow: FollowOptions
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
+    jobs = Jobs()
+
+    @contextmanager
+    def no_session(*_: Any, **__: Any) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace()
+
+    def run_once(spark: Any, inputs: Any, output: str, **told: Any) -> RunReport:
+        jobs.run = told
+        return REPORT
+
+    def follow_logs(spark: Any, inputs: Any, output: str, **told: Any) -> FollowReport:
+        jobs.follow = told["options"]
+        return FollowReport(0, 0, 0, 0.0, REPORT, REPORT)
+
+    monkeypatch.setattr(pipeline_run, "spark_session", no_session)
+    monkeypatch.setattr(run, "run", run_once)
+    monkeypatch.setattr(follow, "follow", follow_logs)
+    monkeypatch.setattr(follow, "stop_on_signals", lambda: None)
+    return jobs
+
+
+def ran(tmp_path: Path, *arguments: str, source: str | None = None) -> None:
+    given = ["--input", source or str(tmp_path), "--output", str(tmp_path / "out"), *arguments]
+    result = run_command(None, "pipeline", "run", *given)
+    assert result.exit_code == 0, result.stderr
+
+
+def test_what_is_not_said_is_as_in_the_jobs(jobs: Jobs, tmp_path: Path) -> None:
+    ran(tmp_path)
+    assert jobs.run["retention_ms"] == OFFSETS_RETENTION_MS
+    assert jobs.run["connector"] is None
+    assert jobs.run["crc"]
+    ran(tmp_path, "--follow")
+    assert jobs.follow == FollowOptions()
+
+
+def test_retention_and_checksums_go_to_both(jobs: Jobs, tmp_path: Path) -> None:
+    given = ["--offsets-retention-minutes", "3", "--no-crc"]
+    ran(tmp_path, *given)
+    assert (jobs.run["retention_ms"], jobs.run["crc"]) == (180_000, False)
+    ran(tmp_path, *given, "--follow", "--build-every", "5")
+    assert (jobs.follow.retention_ms, jobs.follow.crc) == (180_000, False)
+    assert jobs.follow.build_every_s == 5
+
+
+def test_the_connector_has_its_options(jobs: Jobs, tmp_path: Path) -> None:
+    settings = tmp_path / "client.properties"
+    settings.touch()
+    # Nobody listens there, and our own client does not ask.
+    ran(
+        tmp_path,
+        *("--connector", "spark", "--connector-config", str(settings)),
+        *("--connector-option", "kafka.security.protocol=SASL_SSL"),
+        *("--connector-option", "kafka.sasl.jaas.config=x=y;"),
+        source="kafka://127.0.0.1:1",
+    )
+    options = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.jaas.config": "x=y;"}
+    assert jobs.run["connector"] == Connector(options, str(settings))

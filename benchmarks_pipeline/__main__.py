@@ -6,16 +6,18 @@ the same run: other work on the machine moves both. The load average is printed 
 
 import argparse
 import functools
+import json
 import os
 import shutil
 import struct
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from typing import Any
 
 from benchmarks_pipeline.logs import TOPIC, write_commits
+from benchmarks_pipeline.scan import SCAN, TUPLES
 from coterie.pipeline.ranges import LogRange, read_range
 from protocol.records import check_crc, iterate_batches, iterate_pairs
 
@@ -70,7 +72,7 @@ def _plain_row(key: bytes, value: bytes) -> tuple[object, ...]:
 def report(name: str, seconds: float, rows: int, size_bytes: int, note: str = "") -> None:
     """One line of the table."""
     print(
-        f"{name:46} {seconds:7.2f} s {rows / seconds / 1e6:7.2f} M rows/s"
+        f"{name:52} {seconds:7.2f} s {rows / seconds / 1e6:7.2f} M rows/s"
         f" {size_bytes / seconds / 1e6:8.0f} MB/s  {note}",
         flush=True,
     )
@@ -90,31 +92,22 @@ def measure_codec(root: str, commits: int, rounds: int) -> None:
 
 
 def measure_spark(root: str, commits: int, rounds: int) -> None:
-    """The data source: scan on one and two cores, and to Parquet."""
-    from coterie.pipeline.session import start_session
-
+    """The data source: scan, tuples and Parquet, on one processor and on two."""
     path = os.path.join(root, "spark")
     size = write_commits(path, commits, log_partitions=4)
-    seconds = {}
+    command = [sys.executable, "-m", "benchmarks_pipeline.scan", path, "--rounds", str(rounds)]
+    found: dict[int, dict[str, float]] = {}
     for cores in (1, 2):
-        spark = start_session("bench", master=f"local[{cores}]")
-        frame = spark.read.format("coterie_log").load(path)
-        # Every column is decoded whatever is asked for; a count moves the least besides.
-        seconds[cores], rows = best(rounds, frame.count)
-        note = "" if cores == 1 else f"{seconds[1] / seconds[2]:.2f} x one core"
-        report(f"data source, scan, {cores} core(s)", seconds[cores], rows, size, note)
-        if cores == 2:
-            out = os.path.join(root, "parquet")
-            written, _ = best(rounds, functools.partial(write_parquet, frame, out))
-            report("data source to Parquet, 2 cores", written, rows, size)
-        spark.stop()
+        answer = subprocess.run(
+            [*command, "--cores", str(cores)], stdout=subprocess.PIPE, check=True
+        )
+        found[cores] = json.loads(answer.stdout)
+        for name, seconds in found[cores].items():
+            notes = [] if cores == 1 else [f"{found[1][name] / seconds:.2f} x one core"]
+            if name == SCAN:
+                notes.append(f"{found[cores][TUPLES] / seconds:.1f} x tuples")
+            report(f"data source {name}, {cores} core(s)", seconds, commits, size, ", ".join(notes))
     shutil.rmtree(path)
-
-
-def write_parquet(frame: Any, out: str) -> int:
-    """Write a frame; the rows are counted elsewhere."""
-    frame.write.mode("overwrite").parquet(out)
-    return 0
 
 
 def main() -> int:

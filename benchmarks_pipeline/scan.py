@@ -1,0 +1,113 @@
+"""The data source through Spark on some cores: `python -m benchmarks_pipeline.scan PATH --cores N`.
+
+A process of its own, with Spark's Java and the Python workers on exactly so many processors: a
+task of `local[1]` keeps nearly two busy, for its worker decodes while Java reads. Prints one JSON
+object, by name the seconds of the best round.
+"""
+
+import argparse
+import functools
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from coterie.pipeline.jobs.ingest import QUARANTINE, copies, copying
+from coterie.pipeline.jobs.inputs import plan
+from coterie.pipeline.jobs.part_files import write_parts
+from coterie.pipeline.options import parse_options
+from coterie.pipeline.session import start_session
+from coterie.pipeline.source import CoterieLog, LogReader
+from coterie.pipeline.store import Store
+
+# What most queries want of a commit.
+SOME_COLUMNS = (
+    "group_id,topic,partition,log_partition,log_offset,committed_offset,record_ts,is_tombstone"
+)
+SCAN, SCAN_SOME, TUPLES = "scan", "scan, 8 columns", "scan, as tuples"
+TO_PARQUET, INGEST = "to Parquet, by Spark", "to Parquet, by the workers"
+
+
+class TupleLog(CoterieLog):
+    """The same source, its rows handed over as tuples; they are decoded in bulk all the same."""
+
+    @classmethod
+    def name(cls) -> str:
+        """How it is called in `format(...)`."""
+        return "tuple_log"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Reads what is there now."""
+        return _TupleReader(parse_options(self.options))
+
+
+class _TupleReader(LogReader):
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        for batch in super().read(partition):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
+
+def best(rounds: int, work: Callable[[], object]) -> float:
+    """Seconds of the best round."""
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def measure(path: str, cores: int, rounds: int, scratch: str) -> dict[str, float]:
+    """Everything, warm."""
+    spark = start_session("bench", master=f"local[{cores}]")
+    spark.dataSource.register(TupleLog)
+    frame = spark.read.format("coterie_log").load(path)
+    some = spark.read.format("coterie_log").option("columns", SOME_COLUMNS).load(path)
+    tuples = spark.read.format("tuple_log").load(path)
+    out = os.path.join(scratch, "parquet")
+    with Store.open(os.path.join(scratch, "store")) as store:
+        tasks = copies(plan(store, [path]).new)
+
+    def ingest() -> None:
+        shutil.rmtree(out, ignore_errors=True)
+        directories = {name: os.path.join(out, name) for name in ("log_records", QUARANTINE)}
+        for directory in directories.values():
+            os.makedirs(directory)
+        write_parts(spark, directories, len(tasks), copying(tasks, crc=True))
+
+    # A count moves every column to Java, and does the least besides.
+    found = {
+        SCAN: best(rounds, frame.count),
+        SCAN_SOME: best(rounds, some.count),
+        TUPLES: best(1, tuples.count),
+        TO_PARQUET: best(rounds, functools.partial(frame.write.mode("overwrite").parquet, out)),
+        INGEST: best(rounds, ingest),
+    }
+    spark.stop()
+    return found
+
+
+def main() -> int:
+    """Run it; the seconds go to the standard output."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("path")
+    parser.add_argument("--cores", type=int, required=True)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    # Before Java and the workers are started, which get the same.
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: arguments.cores])
+    with tempfile.TemporaryDirectory(prefix="coterie-bench-") as scratch:
+        found = measure(arguments.path, arguments.cores, arguments.rounds, scratch)
+    print(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

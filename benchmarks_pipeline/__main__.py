@@ -1,4 +1,7 @@
-"""Measure the pipeline's reading: `python -m benchmarks_pipeline [--commits N] [--rounds N]`.
+"""Measure the pipeline: `python -m benchmarks_pipeline [--only PART]... [--rounds N]`.
+
+Parts: codec, source (the data source through Spark), tables (10 M commits and 10,000 generations,
+to gold), report (a page of 1,000 rebalances), live (following). Spark's are processes of their own.
 
 Every figure is the best of several rounds, warm, and is printed beside what it is compared with in
 the same run: other work on the machine moves both. The load average is printed with them.
@@ -20,6 +23,10 @@ from benchmarks_pipeline.logs import TOPIC, write_commits
 from benchmarks_pipeline.scan import SCAN, TUPLES
 from coterie.pipeline.ranges import LogRange, read_range
 from protocol.records import check_crc, iterate_batches, iterate_pairs
+
+# The others are modules of their names.
+_HERE = ("codec", "source")
+PARTS = (*_HERE, "tables", "report", "live")
 
 _VALUE_HEAD = struct.Struct(">hqiB")
 _INT64 = struct.Struct(">q")
@@ -115,13 +122,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--no-spark", action="store_true")
+    parser.add_argument("--only", action="append", choices=PARTS, help="repeatable")
     arguments = parser.parse_args()
-    print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
+    print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores", flush=True)
+    parts = arguments.only or PARTS
     with tempfile.TemporaryDirectory(prefix="coterie-bench-") as root:
-        measure_codec(root, min(arguments.commits, 1_000_000), arguments.rounds)
-        if not arguments.no_spark:
+        if "codec" in parts:
+            measure_codec(root, min(arguments.commits, 1_000_000), arguments.rounds)
+        if "source" in parts:
             measure_spark(root, arguments.commits, arguments.rounds)
+    for name in parts:
+        if name not in _HERE:
+            print(f"-- {name}", flush=True)
+            subprocess.run([sys.executable, "-m", f"benchmarks_pipeline.{name}"], check=True)
     print(f"load average {os.getloadavg()[0]:.1f}")
     return 0
 

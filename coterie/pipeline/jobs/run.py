@@ -395,8 +395,10 @@ def work_out(
         job.write(BUILD, "member_sessions", commit_progress.of_others(told.member_sessions))
         minutes = commit_progress.with_overlaps(summed, job.read("offset_commits"))
         job.write(BUILD, "commit_velocity_1m", minutes)
-        handed = scans.handed_over_rows(job.spark, job.store, told.partition_moves)
-        moves = commit_progress.with_handover(told.partition_moves, minutes, handed)
+        moves = told.partition_moves
+        moments = commit_progress.moments(moves).toArrow()
+        handed = scans.handed_over_rows(job.spark, job.store, moments)
+        moves = commit_progress.with_handover(moves, moments, minutes, handed)
         job.write(BUILD, "partition_moves", moves)
         ends = _read_log_ends(job.spark, log_ends)
         job.write(BUILD, "lag_1m", commit_progress.lag_1m(minutes, ends))

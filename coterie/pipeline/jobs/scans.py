@@ -2,14 +2,14 @@
 
 import functools
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from coterie.pipeline.jobs.file_scan import scan_files
 from coterie.pipeline.schemas import spark_schema
 from coterie.pipeline.store import Store
 from coterie.pipeline.transforms import commit_runs, segment_sums
-from coterie.pipeline.transforms.handovers import HANDED, handed_over
-from coterie.pipeline.transforms.progress import moments
+from coterie.pipeline.transforms.handovers import HANDED, as_wanted, handed_over
 
 _COMMITS = "offset_commits"
 
@@ -38,18 +38,17 @@ def segment_sum_rows(spark: SparkSession, store: Store) -> DataFrame:
     )
 
 
-def handed_over_rows(spark: SparkSession, store: Store, moves: DataFrame) -> DataFrame:
-    """What the commits say of the moments when partitions changed hands: `handovers.HANDED`.
+def handed_over_rows(spark: SparkSession, store: Store, moments: pa.Table) -> DataFrame:
+    """What the commits say of some moments: `handovers.HANDED`.
 
     Args:
         spark: the session.
         store: with the commits.
-        moves: `partition_moves`, without what this tells.
+        moments: when partitions changed hands (`handovers.WANTED`).
     """
-    wanted = moments(moves).toArrow()
-    if not wanted.num_rows:
+    if not moments.num_rows:
         return spark.createDataFrame([], spark_schema(HANDED))
-    work = functools.partial(handed_over, wanted=wanted)
+    work = functools.partial(handed_over, wanted=as_wanted(moments))
     return scan_files(
         spark, store.files(_COMMITS), commit_runs.COLUMNS, work, HANDED, names=commit_runs.NAMES
     )

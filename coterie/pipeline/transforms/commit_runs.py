@@ -3,10 +3,11 @@
 A log has millions of commits and far fewer minutes, so a worker sums up each stretch of rows that
 it is given, with numpy, before anything is sorted or sent anywhere. Stretches know nothing of each
 other: what the first commit of a partition did to the offset before it is left to whoever joins
-them (`progress.commit_minutes`), and so is noticing that two stretches lie within each other.
+them (`joined`), and so is noticing that two stretches lie within each other.
 """
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,24 @@ RUNS = pa.schema(
         ("rewound_offset", pa.int64()),
         ("first_ts", TIMESTAMP),
         ("last_ts", TIMESTAMP),
+    ]
+)
+
+MINUTES = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("window_start_ts", TIMESTAMP),
+        ("commits", pa.int64()),
+        ("advance", pa.int64()),
+        ("rewinds", pa.int64()),
+        ("last_offset", pa.int64()),
+        ("rewound_by", pa.int64()),
+        ("rewound_offset", pa.int64()),
+        ("first_ts", TIMESTAMP),
+        ("last_ts", TIMESTAMP),
+        ("overlaps", pa.bool_()),
     ]
 )
 
@@ -183,3 +202,103 @@ def commit_runs(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def _times(at_us: Int64s, null: Bools) -> pa.Array:
     return pa.array(np.where(null, 0, at_us), mask=null).view(TIMESTAMP)
+
+
+def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """For mapInArrow: runs in, minutes out; see `MINUTES`.
+
+    `overlaps` tells that there are commits of another run between those of one, so that what is
+    told of the partition may be wrong.
+
+    Args:
+        batches: all runs of some groups, in any order.
+    """
+    given = [batch for batch in batches if batch.num_rows]
+    if not given:
+        return
+    runs = pa.Table.from_batches(given).combine_chunks()
+    keys = row_keys(runs)
+    order = np.lexsort((int64s(runs, "first_log_offset"), keys))
+    runs, keys = runs.take(pa.array(order)), keys[order]
+    step, overlaps = _steps(runs, keys)
+    # A key's minutes are not in the order of the log where a clock was set back.
+    minute, last_log_offset = int64s(runs, "window_start_ts"), int64s(runs, "last_log_offset")
+    order = np.lexsort((last_log_offset, minute, keys))
+    runs = runs.take(pa.array(order))
+    keys, minute, step, overlaps = keys[order], minute[order], step[order], overlaps[order]
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = (keys[1:] != keys[:-1]) | (minute[1:] != minute[:-1])
+    starts = np.flatnonzero(begins)
+    lasts = np.append(starts[1:], len(order)) - 1
+    by = int64s(runs, "rewound_by", 0)
+    farther = -step >= np.maximum(by, 1)
+    at = np.where(farther, int64s(runs, "first_log_offset"), int64s(runs, "rewound_offset", _MOST))
+    by = np.maximum(by, -step)
+    most_by = np.maximum.reduceat(by, starts)
+    at = np.where((by > 0) & (by == most_by[np.cumsum(begins) - 1]), at, _MOST)
+    first_ts, last_ts = int64s(runs, "first_ts", _MOST), int64s(runs, "last_ts", _LEAST)
+    first_ts, last_ts = np.minimum.reduceat(first_ts, starts), np.maximum.reduceat(last_ts, starts)
+    advance = int64s(runs, "advance") + np.maximum(step, 0)
+    found = [
+        *(runs.column(name).take(pa.array(starts)) for name in MINUTES.names[:4]),
+        pa.array(np.add.reduceat(int64s(runs, "commits"), starts)),
+        pa.array(np.add.reduceat(advance, starts)),
+        pa.array(np.add.reduceat(int64s(runs, "rewinds") + (step < 0), starts)),
+        runs.column("last_offset").take(pa.array(lasts)),
+        pa.array(most_by, mask=most_by <= 0),
+        pa.array(np.minimum.reduceat(at, starts), mask=most_by <= 0),
+        _times(first_ts, first_ts == _MOST),
+        _times(last_ts, last_ts == _LEAST),
+        pa.array(np.logical_or.reduceat(overlaps, starts)),
+    ]
+    yield from pa.Table.from_arrays(found, schema=MINUTES).combine_chunks().to_batches()
+
+
+def _steps(runs: pa.Table, keys: Int64s) -> tuple[Int64s, Bools]:
+    """What the first commit of each run was to the run before, and which runs overlap another.
+
+    Args:
+        runs: ordered by key and first log offset.
+        keys: theirs.
+    """
+    count = len(keys)
+    follows = np.zeros(count, np.bool_)
+    follows[1:] = keys[1:] == keys[:-1]
+    opens = runs.column("after_log_offset").is_null().to_numpy()
+    after = int64s(runs, "after_log_offset")
+    first_log_offset = int64s(runs, "first_log_offset")
+    ended = _before(int64s(runs, "last_log_offset"))
+    overlaps = follows & np.where(opens, ended > first_log_offset, ended != after)
+    last_known = runs.column("last_offset").is_valid().to_numpy()
+    known = opens & follows & runs.column("first_offset").is_valid().to_numpy()
+    known &= _before(last_known)
+    step = int64s(runs, "first_offset", 0) - _before(int64s(runs, "last_offset", 0))
+    # A run that does not open knows what was before it.
+    return np.where(known, step, 0), overlaps
+
+
+def _before(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The value of the row before each."""
+    return np.append(values[:1], values[:-1])
+
+
+def row_keys(rows: pa.Table) -> Int64s:
+    """A number for each row that tells its group, topic and partition."""
+    group, topic = (
+        rows.column(name).combine_chunks().dictionary_encode() for name in ("group_id", "topic")
+    )
+    pair = _index(group) * max(len(topic.dictionary), 1) + _index(topic)
+    few = np.unique(pair, return_inverse=True)[1]
+    keys: Int64s = few * (1 << 32) + rows.column("partition").to_numpy()
+    return keys
+
+
+def _index(column: pa.DictionaryArray) -> Int64s:
+    index: Int64s = column.indices.to_numpy().astype(np.int64)
+    return index
+
+
+def int64s(rows: pa.Table, name: str, null: int = -1) -> Int64s:
+    """A column as integers, with a number for null."""
+    values: Int64s = rows.column(name).cast(pa.int64()).fill_null(null).to_numpy()
+    return values

@@ -13,7 +13,13 @@ import pyarrow.compute as pc
 
 from coterie.pipeline.codec.numbers import Bools, Int64s
 from coterie.pipeline.schemas import TIMESTAMP
-from coterie.pipeline.transforms.commit_runs import MINUTE_US, Stretch
+from coterie.pipeline.transforms.commit_runs import (
+    MINUTE_US,
+    NAMES,
+    Stretch,
+    int64s,
+    row_keys,
+)
 
 # Who asks for the newest offset at a moment, and what a stretch answers.
 WANTED = pa.schema(
@@ -27,12 +33,24 @@ WANTED = pa.schema(
 HANDED = pa.schema([*WANTED, ("log_offset", pa.int64()), ("committed_offset", pa.int64())])
 
 
+def as_wanted(moments: pa.Table) -> pa.Table:
+    """Moments for `handed_over`: their names as dictionaries, of which a stretch knows few.
+
+    Args:
+        moments: with the columns of `WANTED`, each row once.
+    """
+    for name in NAMES:
+        index = moments.schema.get_field_index(name)
+        moments = moments.set_column(index, name, moments.column(name).dictionary_encode())
+    return moments
+
+
 def handed_over(rows: pa.RecordBatch, wanted: pa.Table) -> pa.RecordBatch:
     """For moments, the newest commit of the partition in the same minute up to then; see `HANDED`.
 
     Args:
         rows: with `COLUMNS`, in any order.
-        wanted: with the columns of `WANTED`, each row once.
+        wanted: of `as_wanted`.
     """
     stretch = Stretch(rows)
     asked = _Asked(stretch, wanted)
@@ -73,10 +91,14 @@ class _Asked:
         group = _looked_up(wanted.column("group_id"), stretch.groups)
         topic = _looked_up(wanted.column("topic"), stretch.topics)
         partition = wanted.column("partition").to_numpy().astype(np.int64)
+        at_us = int64s(wanted, "at_ts")
         self._most = int(stretch.partition.max(initial=0)) + 1
         self._topics = max(len(stretch.topics), 1)
         known = (group >= 0) & (topic >= 0) & (partition < self._most)
-        at_us = wanted.column("at_ts").cast(pa.int64()).to_numpy()[known]
+        if len(stretch):
+            first, last = stretch.at_us.min() // MINUTE_US, stretch.at_us.max() // MINUTE_US
+            known &= (at_us // MINUTE_US >= first) & (at_us // MINUTE_US <= last)
+        at_us = at_us[known]
         pair = group[known] * self._topics + topic[known]
         self._pairs = np.unique(pair)
         keys = self._keys(pair, partition[known])
@@ -112,8 +134,10 @@ class _Asked:
 
 
 def _looked_up(names: pa.ChunkedArray, known: pa.Array) -> Int64s:
-    found = pc.index_in(names, known).fill_null(-1).to_numpy()
-    index: Int64s = found.astype(np.int64)
+    """The place of each name among the known ones; -1 for others."""
+    column = names.combine_chunks()
+    places = pc.index_in(column.dictionary, known).fill_null(-1).to_numpy()
+    index: Int64s = places.astype(np.int64)[column.indices.to_numpy()]
     return index
 
 
@@ -144,7 +168,8 @@ def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     asked = np.flatnonzero(kind == ASKED)
     if not len(asked):
         return
-    key, at_us, log_offset = _keys(rows), _int64s(rows, "at_ts"), _int64s(rows, "log_offset")
+    # What has no time is before everything.
+    key, at_us, log_offset = row_keys(rows), int64s(rows, "at_ts"), int64s(rows, "log_offset")
     order = np.lexsort((log_offset, kind, at_us, key))
     # The place of the newest answer at or before each row, in this order.
     places = np.arange(len(order))
@@ -157,25 +182,3 @@ def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     moves = rows.drop_columns(["kind", "log_offset", "committed_offset"]).take(pa.array(asked))
     offsets = rows.column("committed_offset").take(pa.array(answer, mask=~is_found))
     yield from moves.append_column("committed_at_handover", offsets).combine_chunks().to_batches()
-
-
-def _keys(rows: pa.Table) -> Int64s:
-    """A number for each row that tells its group, topic and partition."""
-    group, topic = (
-        rows.column(name).combine_chunks().dictionary_encode() for name in ("group_id", "topic")
-    )
-    pair = _index(group) * max(len(topic.dictionary), 1) + _index(topic)
-    few = np.unique(pair, return_inverse=True)[1]
-    keys: Int64s = few * (1 << 32) + rows.column("partition").to_numpy()
-    return keys
-
-
-def _index(column: pa.DictionaryArray) -> Int64s:
-    index: Int64s = column.indices.to_numpy().astype(np.int64)
-    return index
-
-
-def _int64s(rows: pa.Table, name: str) -> Int64s:
-    """A column as integers; null is before everything."""
-    values: Int64s = rows.column(name).cast(pa.int64()).fill_null(-1).to_numpy()
-    return values

@@ -10,7 +10,14 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StructField, StructType
 
 from coterie.pipeline.schemas import spark_schema
-from coterie.pipeline.transforms.commit_runs import COLUMNS, OWN_GROUPS, RUNS, commit_runs
+from coterie.pipeline.transforms.commit_runs import (
+    COLUMNS,
+    MINUTES,
+    OWN_GROUPS,
+    RUNS,
+    commit_runs,
+    joined,
+)
 from coterie.pipeline.transforms.handovers import ASKED, ENDED, SAID, answered
 
 KEY = ("group_id", "topic", "partition")
@@ -40,44 +47,7 @@ def commit_minutes(runs: DataFrame) -> DataFrame:
         `last_ts`: when the first and the last commit came; `overlaps`: whether there are
         commits of another run between those of one, so that `with_overlaps` has to look at them.
     """
-    # The number in front sorts quicker than ids that begin alike.
-    order = Window.partitionBy(f.xxhash64(*KEY), *KEY).orderBy("first_log_offset")
-    opens = f.col("after_log_offset").isNull()
-    ended = f.lag("last_log_offset").over(order)
-    overlaps = f.when(opens, ended > f.col("first_log_offset")).otherwise(
-        ended != f.col("after_log_offset")
-    )
-    step = f.col("first_offset") - f.lag("last_offset").over(order)
-    # A run that does not open knows what was before it.
-    # Partitioned as the sums below are, so that rows travel once.
-    joined = (
-        runs.repartition(*KEY)
-        .withColumn("overlaps", overlaps)
-        .withColumn("step", f.when(opens, step))
-    )
-    back = f.when(f.col("step") < 0, -f.col("step"))
-    is_farthest = f.coalesce(back >= f.coalesce("rewound_by", f.lit(0)), f.lit(False))
-    opened = joined.select(
-        "*",
-        back.alias("back"),
-        f.greatest("rewound_by", back).alias("farthest_by"),
-        f.when(is_farthest, f.col("first_log_offset"))
-        .otherwise(f.col("rewound_offset"))
-        .alias("farthest_offset"),
-    )
-    return opened.groupBy(*KEY, "window_start_ts").agg(
-        f.sum("commits").alias("commits"),
-        f.sum(f.col("advance") + f.coalesce(f.greatest("step", f.lit(0)), f.lit(0))).alias(
-            "advance"
-        ),
-        f.sum(f.col("rewinds") + f.when(f.col("step") < 0, 1).otherwise(0)).alias("rewinds"),
-        f.max_by("last_offset", "last_log_offset").alias("last_offset"),
-        f.max("farthest_by").alias("rewound_by"),
-        f.max_by("farthest_offset", "farthest_by").alias("rewound_offset"),
-        f.min("first_ts").alias("first_ts"),
-        f.max("last_ts").alias("last_ts"),
-        f.coalesce(f.bool_or("overlaps"), f.lit(False)).alias("overlaps"),
-    )
+    return runs.repartition("group_id").mapInArrow(joined, spark_schema(MINUTES))
 
 
 def with_overlaps(minutes: DataFrame, commits: DataFrame) -> DataFrame:
@@ -107,17 +77,22 @@ def _runs_of_all(commits: pa.Table) -> pa.Table:
     return pa.Table.from_batches([commit_runs(each) for each in rows], RUNS)
 
 
-def with_handover(moves: DataFrame, minutes: DataFrame, handed: DataFrame) -> DataFrame:
+def with_handover(
+    moves: DataFrame, moments: pa.Table, minutes: DataFrame, handed: DataFrame
+) -> DataFrame:
     """Moves, each with the newest offset that was committed when the partition changed hands.
 
     Within the minute of the move every commit counts; before it, the ends of minutes do.
 
     Args:
         moves: `partition_moves` without `committed_at_handover`.
+        moments: of the moves.
         minutes: see `commit_minutes`.
-        handed: of all commits, what `handovers.handed_over` says to `moments(moves)`.
+        handed: of all commits, what `handovers.handed_over` says to the moments.
     """
-    ends = minutes.join(f.broadcast(moves.select(*KEY).distinct()), list(KEY), "left_semi").select(
+    moved = moments.group_by(list(KEY)).aggregate([])
+    keys = minutes.sparkSession.createDataFrame(moved)
+    ends = minutes.join(f.broadcast(keys), list(KEY), "left_semi").select(
         *KEY,
         # What a minute ended with is known from the next one on.
         (f.col("window_start_ts") + f.expr("interval 1 minute")).alias("at_ts"),

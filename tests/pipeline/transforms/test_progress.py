@@ -88,7 +88,7 @@ def test_what_was_committed_when_a_partition_changed_hands(spark: "SparkSession"
 
     from coterie.pipeline.schemas import spark_schema
     from coterie.pipeline.transforms.commit_runs import COLUMNS
-    from coterie.pipeline.transforms.handovers import HANDED, handed_over
+    from coterie.pipeline.transforms.handovers import HANDED, as_wanted, handed_over
     from coterie.pipeline.transforms.progress import moments, with_handover
 
     given = commits(
@@ -107,14 +107,15 @@ def test_what_was_committed_when_a_partition_changed_hands(spark: "SparkSession"
         ("g", "a", 2, at(90), None),  # never committed
     ]
     moved = spark.createDataFrame(moves, MOVES)
-    wanted = moments(moved).toArrow()
+    asked = moments(moved).toArrow()
+    wanted = as_wanted(asked)
 
     def said(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in batches:
             yield handed_over(rows, wanted)
 
     handed = given.select(*COLUMNS).mapInArrow(said, spark_schema(HANDED))
-    found = with_handover(moved, minutes_of(given), handed)
+    found = with_handover(moved, asked, minutes_of(given), handed)
     expected = [
         (*move, offset) for move, offset in zip(moves, (20, 25, None, None, None), strict=True)
     ]

@@ -202,7 +202,8 @@ def commits_of_owned_partitions(checked: Checked) -> Iterator[Finding]:
         f.col("record_ts").alias("last_ts"),
         f.lit(1).alias("commits"),
     )
-    alone = without_owner(each, checked.read("ownership"))
+    count = checked.store.rows("offset_commits")
+    alone = without_owner(each, checked.read("ownership"), count)
     found = alone.groupBy(*KEY).agg(f.count("*").alias("times"), f.min("first_ts").alias("at"))
     for row in _some(found):
         yield Finding(

@@ -11,8 +11,10 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from coterie.pipeline.schemas import spark_schema
 from coterie.pipeline.tables import TABLES
 from coterie.pipeline.transforms.progress import KEY, MINUTE_MS
+from coterie.pipeline.transforms.unowned import UNOWNED, unowned
 
 CRITICAL, WARNING, INFO = "critical", "warning", "info"
 
@@ -44,6 +46,8 @@ EXPIRY_NOTICE_MS = 24 * 3600 * 1000
 
 _SECOND_MS = 1000
 _FOREVER_MS = 1 << 62
+# Some 100 MB with what numpy makes of them.
+_ROWS_OF_A_WORKER = 500_000
 
 
 class Tables(NamedTuple):
@@ -212,55 +216,33 @@ def zombie_commit(tables: Tables) -> DataFrame:
     )
 
 
-def without_owner(commits: DataFrame, ownership: DataFrame) -> DataFrame:
+def without_owner(commits: DataFrame, ownership: DataFrame, count: int = 0) -> DataFrame:
     """The commits of a partition at a time when no member had it and the group had members.
 
     Args:
         commits: the key of a partition, `first_ts`, `last_ts` and `commits`: several together, or
             each on its own.
         ownership: the table of that name.
+        count: how many rows of commits there are, if that is known, so that no worker gets more of
+            them than it can hold.
     """
     owned = ownership.select(
         *KEY,
         f.unix_millis("from_ts").alias("from_ms"),
         f.coalesce(f.unix_millis("to_ts"), f.lit(_FOREVER_MS)).alias("to_ms"),
     )
-    rows = commits.where(f.col("commits") > 0).select(
-        *KEY,
-        (f.unix_millis("first_ts") - ZOMBIE_GRACE_MS).alias("first_ms"),
-        (f.unix_millis("last_ts") + ZOMBIE_GRACE_MS).alias("last_ms"),
-        "first_ts",
-        "last_ts",
-        "commits",
+    made = commits.where(f.col("commits") > 0).select(
+        *UNOWNED.names[:-1],
+        f.col("commits").cast("bigint"),
+        (f.unix_millis("first_ts") - ZOMBIE_GRACE_MS).alias("from_ms"),
+        (f.unix_millis("last_ts") + ZOMBIE_GRACE_MS).alias("to_ms"),
     )
-    topics = owned.select("group_id", "topic").distinct()
-    rows = rows.join(topics, ["group_id", "topic"], "left_semi")
-    alone = _touched(rows, owned, list(KEY), wanted=False)
-    return _touched(alone, owned, ["group_id"], wanted=True)
-
-
-def _touched(rows: DataFrame, owned: DataFrame, by: list[str], *, wanted: bool) -> DataFrame:
-    """The rows whose time an interval touches, or that none touches.
-
-    One does if, of those that begin before the row ends, the latest end is not before its first.
-    """
-    begins = owned.select(
-        *by,
-        f.col("from_ms").alias("at_ms"),
-        "to_ms",
-        f.lit(False).alias("asks"),
-    )
-    asks = rows.withColumn("at_ms", f.col("last_ms")).withColumn("asks", f.lit(True))
-    order = Window.partitionBy(*by).orderBy("at_ms", "asks")
-    until = f.max("to_ms").over(order.rowsBetween(Window.unboundedPreceding, Window.currentRow))
-    touched = f.coalesce(f.col("until_ms") >= f.col("first_ms"), f.lit(False))
-    return (
-        asks.unionByName(begins, allowMissingColumns=True)
-        .withColumn("until_ms", until)
-        .where("asks")
-        .where(touched == wanted)
-        .select(*rows.columns)
-    )
+    both = made.unionByName(owned, allowMissingColumns=True)
+    if count:
+        both = both.repartition(1 + count // _ROWS_OF_A_WORKER, "group_id")
+    else:
+        both = both.repartition("group_id")
+    return both.mapInArrow(unowned, spark_schema(UNOWNED))
 
 
 def stalled_partition(tables: Tables) -> DataFrame:

@@ -284,16 +284,16 @@ def _before(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def row_keys(rows: pa.Table) -> Int64s:
     """A number for each row that tells its group, topic and partition."""
-    group, topic = (
-        rows.column(name).combine_chunks().dictionary_encode() for name in ("group_id", "topic")
-    )
-    pair = _index(group) * max(len(topic.dictionary), 1) + _index(topic)
+    topic = name_codes(rows, "topic")
+    pair = name_codes(rows, "group_id") * (int(topic.max(initial=0)) + 1) + topic
     few = np.unique(pair, return_inverse=True)[1]
     keys: Int64s = few * (1 << 32) + rows.column("partition").to_numpy()
     return keys
 
 
-def _index(column: pa.DictionaryArray) -> Int64s:
+def name_codes(rows: pa.Table, name: str) -> Int64s:
+    """A number for each row that tells what stands in a column of names."""
+    column = rows.column(name).combine_chunks().dictionary_encode()
     index: Int64s = column.indices.to_numpy().astype(np.int64)
     return index
 

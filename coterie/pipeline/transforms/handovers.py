@@ -37,7 +37,7 @@ def as_wanted(moments: pa.Table) -> pa.Table:
     """Moments for `handed_over`: their names as dictionaries, of which a stretch knows few.
 
     Args:
-        moments: with the columns of `WANTED`, each row once.
+        moments: with the columns of `WANTED`.
     """
     for name in NAMES:
         index = moments.schema.get_field_index(name)

@@ -111,8 +111,8 @@ def with_handover(
 
 
 def moments(moves: DataFrame) -> DataFrame:
-    """When partitions changed hands, each once: what `handovers.handed_over` is asked."""
-    return moves.select(*KEY, "at_ts").where(f.col("at_ts").isNotNull()).distinct()
+    """When partitions changed hands: what `handovers.handed_over` is asked."""
+    return moves.select(*KEY, "at_ts").where(f.col("at_ts").isNotNull())
 
 
 def lag_1m(minutes: DataFrame, log_ends: DataFrame | None = None) -> DataFrame:

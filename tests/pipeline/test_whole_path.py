@@ -1,0 +1,155 @@
+"""The whole path: real consumers of our server, and every rebalance found in the tables.
+
+Consumers of three libraries join, leave, are killed, come back as static members and rebalance
+cooperatively. Then the server stops, its directory is read, and what the tables tell is what was
+done: each rebalance once, with its cause, whose doing it was, and known from the journal.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.live.broker_process import FAST_GROUPS, OUR_SHORT_SESSION_MS, BrokerProcess
+from tests.live.conftest import create_topic
+from tests.live.deadlines import eventually
+from tests.live.members import Members, wait_shared
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
+
+from coterie.pipeline.check import ERROR, check
+from coterie.pipeline.jobs.run import run
+from coterie.pipeline.store import Store
+
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow, pytest.mark.timeout(600)]
+
+TOPIC, PARTITIONS = "orders", 4
+STATIC_SESSION_MS = 20_000
+
+Row = dict[str, Any]
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[BrokerProcess]:
+    process = BrokerProcess(tmp_path / "data", FAST_GROUPS)
+    process.start()
+    yield process
+    process.stop()
+
+
+def come_and_go(members: Members, library: str) -> None:
+    """Two join, one leaves, a third one joins and is killed, the last one leaves."""
+    options = {"group": library, "topic": TOPIC, "session_timeout_ms": OUR_SHORT_SESSION_MS}
+    first = members.start(library, client_id="first", **options)
+    wait_shared([first], TOPIC, PARTITIONS)
+    second = members.start(library, client_id="second", **options)
+    wait_shared([first, second], TOPIC, PARTITIONS)
+    assert second.leave() == 0
+    wait_shared([first], TOPIC, PARTITIONS)
+    third = members.start(library, client_id="third", **options)
+    wait_shared([first, third], TOPIC, PARTITIONS)
+    third.kill()
+    wait_shared([first], TOPIC, PARTITIONS)
+    assert first.leave() == 0
+
+
+def come_back(members: Members) -> None:
+    """Two static members join; one is killed and started again."""
+    options = {"group": "static", "topic": TOPIC, "session_timeout_ms": STATIC_SESSION_MS}
+    first = members.start("aiokafka", instance="i0", client_id="first", **options)
+    wait_shared([first], TOPIC, PARTITIONS)
+    second = members.start("aiokafka", instance="i1", client_id="second", **options)
+    wait_shared([first, second], TOPIC, PARTITIONS)
+    owned = second.partitions
+    second.kill()
+    again = members.start("aiokafka", instance="i1", client_id="again", **options)
+    eventually(lambda: again.partitions == owned, "the old partitions", told=again.story)
+
+
+def cooperate(members: Members) -> None:
+    """Two join and one leaves, and nobody gives up what it keeps."""
+    options = {"group": "cooperative", "topic": TOPIC, "assignor": "cooperative-sticky"}
+    first = members.start("kafka-python", client_id="first", **options)
+    wait_shared([first], TOPIC, PARTITIONS)
+    second = members.start("kafka-python", client_id="second", **options)
+    wait_shared([first, second], TOPIC, PARTITIONS)
+    assert second.leave() == 0
+    wait_shared([first], TOPIC, PARTITIONS)
+
+
+def rows(output: Path, table: str, group: str) -> list[Row]:
+    """What a table says of a group."""
+    found: list[Row] = pq.read_table(output / table, filters=[("group_id", "=", group)]).to_pylist()
+    return found
+
+
+def rebalances(output: Path, group: str) -> list[Row]:
+    """In their order, without those that a leader asks for when it has looked at its topics."""
+    found = sorted(rows(output, "rebalances", group), key=lambda row: int(row["to_generation"]))
+    assert {row["evidence"] for row in found} == {"journal"}
+    return [row for row in found if row["trigger"] != "leader rejoin"]
+
+
+def test_every_rebalance_is_found_with_its_true_cause(
+    spark: "SparkSession", server: BrokerProcess, tmp_path: Path
+) -> None:
+    create_topic(server.bootstrap, TOPIC, PARTITIONS)
+    members = Members(server.bootstrap)
+    try:
+        with ThreadPoolExecutor() as stories:
+            told = [
+                stories.submit(come_and_go, members, "kafka-python"),
+                stories.submit(come_and_go, members, "aiokafka"),
+                stories.submit(come_back, members),
+                stories.submit(cooperate, members),
+            ]
+        for each in told:
+            each.result()
+    finally:
+        members.put_away()
+    server.stop()
+    output = tmp_path / "tables"
+    run(spark, [str(tmp_path / "data")], str(output))
+
+    for library in ("kafka-python", "aiokafka"):
+        found = rebalances(output, library)
+        causes = [(row["trigger"], row["trigger_client_id"]) for row in found]
+        assert causes[:5] == [
+            ("join", "first"),
+            ("join", "second"),
+            ("leave", "second"),
+            ("join", "third"),
+            ("session expiry", "third"),
+        ]
+        assert all(row["partitions"] == PARTITIONS for row in found[:5])
+        ended = {
+            row["client_id"]: row["exit_kind"] for row in rows(output, "member_sessions", library)
+        }
+        assert ended == {"first": "leave", "second": "leave", "third": "session expiry"}
+
+    static = rebalances(output, "static")
+    assert [(row["trigger"], row["trigger_client_id"]) for row in static[:2]] == [
+        ("join", "first"),
+        ("join", "second"),
+    ]
+    assert not [row for row in static if row["trigger_client_id"] == "again"]
+    (replaced,) = (
+        row
+        for row in rows(output, "group_events", "static")
+        if row["fact"] == "static_member_replaced"
+    )
+    assert replaced["member_key"] == "i1"
+
+    joined, shared, left = rebalances(output, "cooperative")[:3]
+    assert (joined["trigger_client_id"], shared["trigger_client_id"]) == ("first", "second")
+    assert (shared["generations"], shared["moved"]) == (2, PARTITIONS // 2)
+    assert (left["trigger"], left["trigger_client_id"]) == ("leave", "second")
+
+    findings = check(spark, Store.reading(str(output)))
+    assert [each for each in findings if each.severity == ERROR] == []

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from coterie.pipeline.codec.numbers import Bools, Int64s
 from coterie.pipeline.schemas import TIMESTAMP
+from coterie.pipeline.tables import TABLES
 
 MINUTE_US = 60_000_000
 
@@ -54,14 +55,7 @@ RUNS = pa.schema(
 
 MINUTES = pa.schema(
     [
-        ("group_id", pa.string()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("window_start_ts", TIMESTAMP),
-        ("commits", pa.int64()),
-        ("advance", pa.int64()),
-        ("rewinds", pa.int64()),
-        ("last_offset", pa.int64()),
+        *TABLES["commit_velocity_1m"].schema,
         ("rewound_by", pa.int64()),
         ("rewound_offset", pa.int64()),
         ("first_ts", TIMESTAMP),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from coterie.pipeline.jobs import scans
-from coterie.pipeline.jobs.ingest import QUARANTINE, copies, copying, decoding
+from coterie.pipeline.jobs.ingest import QUARANTINE, copies, copying, decoding, decodings
 from coterie.pipeline.jobs.inputs import Plan, plan
 from coterie.pipeline.jobs.part_files import PartFiles, write_parts
 from coterie.pipeline.kafka_input import TABLE_OF, is_kafka
@@ -356,9 +356,9 @@ def _decode_log(job: Job, parts: list[str], *, rebuild: bool) -> None:
     labels = job.labels
     new = store.read(spark, "log_records", parts)
     if new.where(silver.is_marker()).isEmpty():
-        files = store.files("log_records", parts)
-        work = decoding(files, labels)
-        job.write_files(BUILD, ["offset_commits"], len(files), work, replace=rebuild)
+        tasks = decodings(store.files("log_records", parts))
+        work = decoding(tasks, labels)
+        job.write_files(BUILD, ["offset_commits"], len(tasks), work, replace=rebuild)
     else:
         others = [part for part in store.parts("log_records") if part not in parts]
         older = store.read(spark, "log_records", others)

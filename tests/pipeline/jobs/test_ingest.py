@@ -1,0 +1,28 @@
+"""What a task of decoding gets: small files together, in their order, large ones alone."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
+
+from coterie.pipeline.jobs import ingest
+from coterie.pipeline.jobs.ingest import decodings
+
+
+def test_small_files_share_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest, "_DECODED_BYTES", 100)
+    sizes = {"a": 40, "b": 50, "c": 20, "d": 500, "e": 1}
+    for name, size_bytes in sizes.items():
+        (tmp_path / name).write_bytes(bytes(size_bytes))
+    tasks = decodings(str(tmp_path / name) for name in sizes)
+    assert [[Path(each).name for each in task] for task in tasks] == [
+        ["a", "b"],
+        ["c"],
+        ["d"],
+        ["e"],
+    ]
+
+
+def test_no_files_are_no_tasks() -> None:
+    assert decodings([]) == []

@@ -25,9 +25,9 @@ from coterie.client.errors import ClientError, Refused
 from coterie.client.offsets import EARLIEST, LATEST, partition_offsets
 from coterie.pipeline.codec.decoder import SegmentDecoder
 from coterie.pipeline.codec.piece import Source
-from coterie.pipeline.codec.views import CHECKED_BY, quarantined
+from coterie.pipeline.codec.views import quarantined
 from coterie.pipeline.segments import OFFSETS_TOPIC
-from coterie.pipeline.tables import TABLES
+from coterie.pipeline.tables import with_input
 from protocol.errors import ErrorCode, MalformedFrame
 from protocol.messages.fetch import (
     FetchRequest,
@@ -109,8 +109,7 @@ class Arrived(NamedTuple):
         """Its rows by the table they belong to, with the input in front."""
         for table, rows in ((TABLE_OF[self.topic], self.rows), ("quarantine", self.damaged)):
             if rows.num_rows:
-                columns = [pa.repeat(identity, rows.num_rows), *rows.columns]
-                yield table, pa.RecordBatch.from_arrays(columns, schema=TABLES[table].schema)
+                yield table, with_input(identity, table, rows)
 
 
 class KafkaLog:
@@ -339,16 +338,14 @@ def _decoded(
     data = data[:size_bytes]
     # Bytes of an answer stand in no file; they are told by where the answer begins.
     source = Source(number, f"{SCHEME}{address}/{topic}-{number} from offset {offset}", 0)
-    raw = SegmentDecoder("raw", source, first_offset=offset, crc=crc)
-    rows = raw.decode(data, 0, final=True).rows
-    checker = SegmentDecoder(CHECKED_BY[topic], source, first_offset=offset, crc=crc)
-    damages = checker.decode(data, 0, final=True).damages
-    damaged = quarantined(source, damages)
-    next_offset = raw.last_offset + 1
+    decoder = SegmentDecoder(TABLE_OF[topic], source, first_offset=offset, crc=crc)
+    decoded = decoder.decode(data, 0, final=True)
+    damaged = quarantined(source, decoded.damages)
+    next_offset = decoder.last_offset + 1
     if next_offset <= offset:
         # Nothing of it is sound. Its headers, believed or not, must lead past it.
         next_offset = max(offset + 1, _next_offset(data, last))
-    return Arrived(topic, number, rows, damaged, next_offset, size_bytes)
+    return Arrived(topic, number, decoded.rows, damaged, next_offset, size_bytes)
 
 
 def _whole_batches(data: bytes) -> tuple[int, int]:

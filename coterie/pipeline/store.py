@@ -292,15 +292,19 @@ class Store:
         return hidden
 
     def _keep(self, table: str, hidden: str, *, replace: bool) -> dict[str, int]:
-        """Give a written part its name."""
+        """Let a written part count with the next commit."""
+        part = self._place(table, hidden, self._part_name())
+        if TABLES[table].grows and not replace:
+            self._added.add(table)
+        return part
+
+    def _place(self, table: str, hidden: str, name: str) -> dict[str, int]:
+        """Give a written part its name; returns its `rows` and `bytes`."""
         self._tidy(hidden)
-        name = self._part_name()
         directory = os.path.join(self.path, table, name)
         os.rename(hidden, directory)
         part = measured(directory)
         self._written[table] = {name: part}
-        if TABLES[table].grows and not replace:
-            self._added.add(table)
         return part
 
     def _part_name(self) -> str:

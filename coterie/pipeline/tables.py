@@ -261,3 +261,15 @@ _ALL = (
 )
 
 TABLES: dict[str, Table] = {table.name: table for table in _ALL}
+
+
+def with_input(source: str, table: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of a view as rows of a bronze table: with the input that they came from in front.
+
+    Args:
+        source: what the input goes by.
+        table: log_records, journal_records or quarantine.
+        rows: of the view that the table is made of.
+    """
+    columns = [pa.repeat(source, rows.num_rows), *rows.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=TABLES[table].schema)

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from coterie.pipeline.codec import columns
 from coterie.pipeline.codec import damage as reasons
+from coterie.pipeline.codec.commits import KEY_TYPES as COMMIT_KEY_TYPES
 from coterie.pipeline.codec.commits import decode_commits
 from coterie.pipeline.codec.damage import Damage
 from coterie.pipeline.codec.epochs import decode_epochs
@@ -32,7 +33,7 @@ from protocol.records import Record, read_marker
 # Record types that some Kafka writes: 9 and 18 are unused (spec 14.1).
 _KNOWN_KEY_TYPES = [*range(9), *range(10, 18), *range(19, 24)]
 # Nearly all records are of this type, so the others alone are looked up.
-COMMIT_KEY_TYPE = 1
+_COMMIT_KEY_TYPE = COMMIT_KEY_TYPES[-1]
 _COMPRESSION = 0x07
 
 
@@ -128,7 +129,7 @@ def decode_damage(piece: Piece) -> DecodedView:
     for decode in (decode_commits, decode_groups, decode_epochs, decode_markers):
         damages += decode(piece).damages
     types = piece.key_types
-    strange = types != COMMIT_KEY_TYPE
+    strange = types != _COMMIT_KEY_TYPE
     strange[strange] = ~np.isin(types[strange], _KNOWN_KEY_TYPES)
     if piece.batches:
         strange &= ~is_control(piece.batches)[piece.records.batch]

@@ -25,14 +25,21 @@ from coterie.pipeline.codec.views import CHECKED_BY, quarantined
 from coterie.pipeline.jobs.follow_source import followed
 from coterie.pipeline.jobs.live_store import LiveStore
 from coterie.pipeline.kafka_input import TABLE_OF
-from coterie.pipeline.ranges import Hint, LogRange, plan_ranges, read_range, whole_end
+from coterie.pipeline.ranges import (
+    Hint,
+    LogRange,
+    RangeStep,
+    plan_ranges,
+    read_range,
+    whole_end,
+)
 from coterie.pipeline.segments import (
     NoSuchLog,
     find_partitions,
     list_segments,
     segment_of,
 )
-from coterie.pipeline.tables import TABLES
+from coterie.pipeline.tables import TABLES, with_input
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -173,13 +180,14 @@ class Tail:
     def _write(self, ranges: list[LogRange]) -> None:
         """Append ranges, read and written here."""
         table = TABLE_OF[self._topic]
-        found = [
-            self._named(table, step.rows)
-            for each in ranges
-            for step in read_range(each, "raw", crc=self._crc)
-            if step.rows.num_rows
-        ]
-        written = {table: found, _QUARANTINE: self._damaged(ranges)}
+        found: list[pa.RecordBatch] = []
+        damaged: list[pa.RecordBatch] = []
+        for each in ranges:
+            for step in read_range(each, table, crc=self._crc):
+                if step.rows.num_rows:
+                    found.append(with_input(self._source, table, step.rows))
+                damaged += self._quarantined(step)
+        written = {table: found, _QUARANTINE: damaged}
         directories = {
             name: self._store.write_rows(name, rows) for name, rows in written.items() if rows
         }
@@ -214,16 +222,17 @@ class Tail:
     def _damaged(self, ranges: list[LogRange]) -> list[pa.RecordBatch]:
         """What can't be decoded in these ranges."""
         return [
-            self._named(_QUARANTINE, quarantined(step.source, step.damages))
+            rows
             for each in ranges
             for step in read_range(each, CHECKED_BY[self._topic], crc=self._crc)
-            if step.damages
+            for rows in self._quarantined(step)
         ]
 
-    def _named(self, table: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows with the input in front."""
-        columns = [pa.repeat(self._source, rows.num_rows), *rows.columns]
-        return pa.RecordBatch.from_arrays(columns, schema=TABLES[table].schema)
+    def _quarantined(self, step: RangeStep) -> list[pa.RecordBatch]:
+        """The damage of a step as rows; none if there is none."""
+        if not step.damages:
+            return []
+        return [with_input(self._source, _QUARANTINE, quarantined(step.source, step.damages))]
 
 
 def _slices(ranges: Iterable[LogRange]) -> Iterator[list[LogRange]]:

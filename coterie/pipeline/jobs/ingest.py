@@ -16,7 +16,7 @@ from coterie.pipeline.kafka_input import TABLE_OF
 from coterie.pipeline.options import LogOptions
 from coterie.pipeline.ranges import LogRange, read_range
 from coterie.pipeline.source import packed
-from coterie.pipeline.tables import TABLES
+from coterie.pipeline.tables import with_input
 from coterie.pipeline.transforms.decoding import view_of
 from protocol.record_batch import TRANSACTIONAL
 
@@ -72,18 +72,12 @@ def copying(tasks: list[Copying], *, crc: bool) -> Callable[[int, PartFiles], No
         table = TABLE_OF[task.topic]
         for log_range in task.ranges:
             for step in read_range(log_range, table, crc=crc):
-                files.write(table, _named(task.input, step.rows, table))
+                files.write(table, with_input(task.input, table, step.rows))
                 if step.damages:
                     rows = quarantined(step.source, step.damages)
-                    files.write(QUARANTINE, _named(task.input, rows, QUARANTINE))
+                    files.write(QUARANTINE, with_input(task.input, QUARANTINE, rows))
 
     return copy
-
-
-def _named(source: str, rows: pa.RecordBatch, table: str) -> pa.RecordBatch:
-    """Rows with the input that they came from in front."""
-    columns = [pa.repeat(source, rows.num_rows), *rows.columns]
-    return pa.RecordBatch.from_arrays(columns, schema=TABLES[table].schema)
 
 
 def decodings(files: Iterable[str]) -> list[list[str]]:

@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from coterie.pipeline.store import Positions, Store, measured
+from coterie.pipeline.store import Positions, Store
 from coterie.pipeline.tables import TABLES
 
 # So many small parts of a table are merged: a reader opens each of them, at about a millisecond.
@@ -142,13 +142,6 @@ class LiveStore(Store):
         os.mkdir(directory)
         pq.write_table(rows, os.path.join(directory, "rows.parquet"))
         return directory
-
-    def _place(self, table: str, hidden: str, name: str) -> None:
-        """Give a finished part its name."""
-        self._tidy(hidden)
-        directory = os.path.join(self.path, table, name)
-        os.rename(hidden, directory)
-        self._written[table] = {name: measured(directory)}
 
     def _commit(self, positions: Positions, about: Mapping[str, Mapping[str, Any]] | None) -> None:
         self._manifest["runs"] = self._earlier_runs

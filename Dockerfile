@@ -4,6 +4,7 @@ WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
 COPY protocol protocol
 COPY storage storage
+COPY assignors assignors
 COPY coordinator coordinator
 COPY coterie coterie
 RUN pip wheel --no-cache-dir --wheel-dir /wheels .

@@ -11,7 +11,7 @@ import struct
 from typing import NamedTuple
 
 from benchmarks.frames import COMPACT, Spoken
-from protocol.errors import ErrorCode
+from coterie.protocol.errors import ErrorCode
 
 NONE = 0
 COORDINATOR_LOAD_IN_PROGRESS = 14

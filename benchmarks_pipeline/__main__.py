@@ -22,7 +22,7 @@ from collections.abc import Callable
 from benchmarks_pipeline.logs import TOPIC, write_commits
 from benchmarks_pipeline.scan import SCAN, TUPLES
 from coterie.pipeline.ranges import LogRange, read_range
-from protocol.records import check_crc, iterate_batches, iterate_pairs
+from coterie.protocol.records import check_crc, iterate_batches, iterate_pairs
 
 # The others are modules of their names.
 _HERE = ("codec", "source")

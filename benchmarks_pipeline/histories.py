@@ -8,10 +8,10 @@ import os
 import random
 
 from benchmarks_pipeline.logs import START_MS, TOPIC, SegmentWriter
-from coordinator.assignors import MemberSubscription, assign_range
-from coordinator.placement import partition_for
-from protocol.messages import consumer_protocol as consumer
-from protocol.messages.log_records import (
+from coterie.assignors import MemberSubscription, assign_range
+from coterie.coordinator.placement import partition_for
+from coterie.protocol.messages import consumer_protocol as consumer
+from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataMember,
     GroupMetadataValue,

@@ -18,7 +18,7 @@ from benchmarks_pipeline.logs import TOPIC, SegmentWriter, write_commits
 from coterie.pipeline.jobs.follow import FOLLOW_SETTINGS, Appended, FollowOptions, follow
 from coterie.pipeline.jobs.run import Step
 from coterie.pipeline.session import start_session
-from protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
+from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
 
 # More tasks at once than cores, so that a batch of many records need not wait for a build's tasks.
 MASTER = "local[4]"

@@ -8,9 +8,9 @@ import os
 import random
 import struct
 
-from coordinator.placement import partition_for
-from protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
-from protocol.records import encode_batch
+from coterie.coordinator.placement import partition_for
+from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
+from coterie.protocol.records import encode_batch
 
 TOPIC = "__consumer_offsets"
 START_MS = 1_760_000_000_000

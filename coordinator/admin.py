@@ -2,21 +2,21 @@
 
 from typing import TYPE_CHECKING
 
-from coordinator.effects import Caller, Effects
-from coordinator.expiry import remove_group
-from coordinator.group import Group, GroupState
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsResponseResult
-from protocol.messages.describe_groups import (
+from coterie.coordinator.effects import Caller, Effects
+from coterie.coordinator.expiry import remove_group
+from coterie.coordinator.group import Group, GroupState
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsResponseResult
+from coterie.protocol.messages.describe_groups import (
     DescribeGroupsResponseGroup,
     DescribeGroupsResponseMember,
 )
-from protocol.messages.journal_records import GroupDeleted
-from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponseGroup
-from protocol.messages.log_records import OffsetCommitKey
+from coterie.protocol.messages.journal_records import GroupDeleted
+from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponseGroup
+from coterie.protocol.messages.log_records import OffsetCommitKey
 
 if TYPE_CHECKING:
-    from coordinator.shard import Shard
+    from coterie.coordinator.shard import Shard
 
 CLASSIC = "classic"
 

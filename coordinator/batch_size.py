@@ -7,8 +7,8 @@ can have been built on it. Sweeps have no such need to be atomic and are cut int
 
 from collections.abc import Iterator, Sequence
 
-from coordinator.effects import Effects, LogRecord
-from protocol.messages.log_records import encode_key, encode_value
+from coterie.coordinator.effects import Effects, LogRecord
+from coterie.protocol.messages.log_records import encode_key, encode_value
 
 # The largest batch of the group log: Kafka's default max.message.bytes, so that a real broker can
 # take the log over.

@@ -9,7 +9,7 @@ its id and generation may be the same.
 
 from typing import NamedTuple
 
-from coordinator.group import Group, Protocols
+from coterie.coordinator.group import Group, Protocols
 
 
 class GroupCreated(NamedTuple):

@@ -13,8 +13,8 @@ from collections.abc import Hashable, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from protocol.messages.journal_records import FACT_NAMES, Fact
-from protocol.messages.log_records import (
+from coterie.protocol.messages.journal_records import FACT_NAMES, Fact
+from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,

@@ -4,24 +4,24 @@ topics (spec 14.5).
 
 from typing import TYPE_CHECKING
 
-from coordinator.effects import ABSENT, Effects, TimerKind
-from coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
-from protocol.messages.journal_records import (
+from coterie.coordinator.effects import ABSENT, Effects, TimerKind
+from coterie.coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
+from coterie.protocol.messages.journal_records import (
     ExpiredOffset,
     ExpiredTopic,
     GroupExpired,
     OffsetsExpired,
 )
-from protocol.messages.log_records import (
+from coterie.protocol.messages.log_records import (
     NO_EXPIRY,
     GroupMetadataKey,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from protocol.wire import ZERO_UUID
+from coterie.protocol.wire import ZERO_UUID
 
 if TYPE_CHECKING:
-    from coordinator.shard import Shard
+    from coterie.coordinator.shard import Shard
 
 
 def expire_group(shard: "Shard", group: Group, now_ms: int) -> Effects:

@@ -7,7 +7,7 @@ until its appends are durable.
 from collections.abc import Hashable
 from typing import Any
 
-from coordinator.effects import Effects, Reply
+from coterie.coordinator.effects import Effects, Reply
 
 
 class Gather:

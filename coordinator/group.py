@@ -24,8 +24,8 @@ Invariants: `supported_protocols` counts, per protocol name, the members that of
 from enum import StrEnum
 from typing import Any
 
-from protocol.errors import MalformedFrame
-from protocol.messages.consumer_protocol import decode_subscribed_topics
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.consumer_protocol import decode_subscribed_topics
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 

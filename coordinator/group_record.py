@@ -2,9 +2,13 @@
 assignments (spec 14.1).
 """
 
-from coordinator.effects import LogRecord
-from coordinator.group import Group
-from protocol.messages.log_records import GroupMetadataKey, GroupMetadataMember, GroupMetadataValue
+from coterie.coordinator.effects import LogRecord
+from coterie.coordinator.group import Group
+from coterie.protocol.messages.log_records import (
+    GroupMetadataKey,
+    GroupMetadataMember,
+    GroupMetadataValue,
+)
 
 
 def new_group_record(group: Group) -> LogRecord:

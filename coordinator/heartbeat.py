@@ -6,14 +6,14 @@ every time, made once.
 
 from typing import TYPE_CHECKING
 
-from coordinator.effects import Effects
-from coordinator.group import GroupState
-from coordinator.identity import identity_error
-from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from coterie.coordinator.effects import Effects
+from coterie.coordinator.group import GroupState
+from coterie.coordinator.identity import identity_error
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 if TYPE_CHECKING:
-    from coordinator.shard import Shard
+    from coterie.coordinator.shard import Shard
 
 # Shared by all callers: an answer is not changed by whoever sends it.
 ANSWERS: dict[ErrorCode, Effects] = {

@@ -2,9 +2,9 @@
 section 4.4).
 """
 
-from coordinator.group import Group
-from protocol.errors import ErrorCode
-from protocol.messages.journal_records import MemberFenced
+from coterie.coordinator.group import Group
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.journal_records import MemberFenced
 
 
 def identity_error(group: Group, member_id: str, group_instance_id: str | None) -> ErrorCode:

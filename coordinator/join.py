@@ -7,28 +7,34 @@ group are answered from memory.
 
 from typing import TYPE_CHECKING
 
-from coordinator.completion import GroupCreated
-from coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from coordinator.effects import Caller, Effects, TimerKind
-from coordinator.group import Group, GroupState, Member, Protocols
-from coordinator.group_record import new_group_record
-from coordinator.identity import identity_error, member_fenced
-from coordinator.rebalance import (
+from coterie.coordinator.completion import GroupCreated
+from coterie.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from coterie.coordinator.effects import Caller, Effects, TimerKind
+from coterie.coordinator.group import Group, GroupState, Member, Protocols
+from coterie.coordinator.group_record import new_group_record
+from coterie.coordinator.identity import identity_error, member_fenced
+from coterie.coordinator.rebalance import (
     Cause,
     Instigator,
     join_answer,
     join_roster,
     prepare_or_complete,
 )
-from coordinator.removal import Removal, join_error, remove_member, start_session, told_reason
-from coordinator.static_member import replace_static_member
-from coordinator.subscription_change import subscription_change
-from protocol.errors import ErrorCode
-from protocol.messages.join_group import JoinGroupRequest
-from protocol.messages.journal_records import MemberJoined
+from coterie.coordinator.removal import (
+    Removal,
+    join_error,
+    remove_member,
+    start_session,
+    told_reason,
+)
+from coterie.coordinator.static_member import replace_static_member
+from coterie.coordinator.subscription_change import subscription_change
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.join_group import JoinGroupRequest
+from coterie.protocol.messages.journal_records import MemberJoined
 
 if TYPE_CHECKING:
-    from coordinator.shard import Shard
+    from coterie.coordinator.shard import Shard
 
 # Member ids handed out and not yet used, per group: each costs a name and a timer for up to a
 # session timeout.

@@ -4,13 +4,13 @@ once (spec section 7).
 
 from typing import TYPE_CHECKING
 
-from coordinator.effects import Caller, Effects, TimerKind
-from coordinator.group import Group, GroupState, Member
-from coordinator.identity import identity_error, member_fenced
-from coordinator.rebalance import Cause, Instigator, maybe_complete_join, prepare_rebalance
-from coordinator.removal import Removal, remove_member
-from protocol.errors import ErrorCode
-from protocol.messages.leave_group import (
+from coterie.coordinator.effects import Caller, Effects, TimerKind
+from coterie.coordinator.group import Group, GroupState, Member
+from coterie.coordinator.identity import identity_error, member_fenced
+from coterie.coordinator.rebalance import Cause, Instigator, maybe_complete_join, prepare_rebalance
+from coterie.coordinator.removal import Removal, remove_member
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupRequestMember,
     LeaveGroupResponse,
@@ -18,7 +18,7 @@ from protocol.messages.leave_group import (
 )
 
 if TYPE_CHECKING:
-    from coordinator.shard import Shard
+    from coterie.coordinator.shard import Shard
 
 # From this version on one request may name several members, and each gets its own error.
 _MANY_MEMBERS_SINCE = 3

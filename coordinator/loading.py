@@ -18,15 +18,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from protocol.errors import MalformedFrame
-from protocol.messages.log_records import (
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     OffsetCommitKey,
     encode_key,
 )
-from protocol.newest_records import Shapes, take_newest
-from protocol.record_batch import BatchHeader, Record
-from protocol.record_reader import read_marker
+from coterie.protocol.newest_records import Shapes, take_newest
+from coterie.protocol.record_batch import BatchHeader, Record
+from coterie.protocol.record_reader import read_marker
 
 # The two-byte record types in front of keys (spec section 14.1).
 _OFFSET_PREFIX = encode_key(OffsetCommitKey(group="", topic="", partition=0))[:2]

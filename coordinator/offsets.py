@@ -6,32 +6,32 @@ read is the newest state; the shard lets the answer wait until that state is dur
 
 from typing import TYPE_CHECKING
 
-from coordinator.effects import Effects
-from coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
-from coordinator.identity import identity_error
-from protocol.errors import ErrorCode
-from protocol.messages.log_records import NO_EXPIRY, OffsetCommitKey, OffsetCommitValue
-from protocol.messages.offset_commit import (
+from coterie.coordinator.effects import Effects
+from coterie.coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
+from coterie.coordinator.identity import identity_error
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.log_records import NO_EXPIRY, OffsetCommitKey, OffsetCommitValue
+from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from protocol.messages.offset_delete import (
+from coterie.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from protocol.messages.offset_fetch import (
+from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from protocol.wire import ZERO_UUID
+from coterie.protocol.wire import ZERO_UUID
 
 if TYPE_CHECKING:
-    from coordinator.shard import Shard
+    from coterie.coordinator.shard import Shard
 
 # From this version on a generation of an unknown group is GROUP_ID_NOT_FOUND, before it is
 # ILLEGAL_GENERATION.

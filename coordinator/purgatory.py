@@ -14,8 +14,8 @@ look at and delay again. One entry a member, ever.
 from collections import Counter
 from collections.abc import Iterator
 
-from coordinator.effects import Timer, TimerKey, TimerKind
-from coordinator.timer_wheel import TimingWheel
+from coterie.coordinator.effects import Timer, TimerKey, TimerKind
+from coterie.coordinator.timer_wheel import TimingWheel
 
 # How Kafka names its two group purgatories in metrics (spec section 20).
 _PURGATORY_OF = {

@@ -8,14 +8,20 @@ unused id, or the largest rebalance timeout.
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from coordinator.effects import Caller, Effects, Reply, TimerKind
-from coordinator.group import TRANSITIONS, Group, GroupState, Member
-from coordinator.group_record import group_record
-from coordinator.removal import Removal, remove_member, start_session, sync_error, told_reason
-from coordinator.subscription_change import SubscriptionChange
-from protocol.errors import ErrorCode
-from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from protocol.messages.journal_records import (
+from coterie.coordinator.effects import Caller, Effects, Reply, TimerKind
+from coterie.coordinator.group import TRANSITIONS, Group, GroupState, Member
+from coterie.coordinator.group_record import group_record
+from coterie.coordinator.removal import (
+    Removal,
+    remove_member,
+    start_session,
+    sync_error,
+    told_reason,
+)
+from coterie.coordinator.subscription_change import SubscriptionChange
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from coterie.protocol.messages.journal_records import (
     GroupEmptied,
     JoinCompleted,
     JoinPhaseExtended,
@@ -23,7 +29,7 @@ from protocol.messages.journal_records import (
 )
 
 if TYPE_CHECKING:
-    from coordinator.shard import Shard
+    from coterie.coordinator.shard import Shard
 
 # The least that a join phase nobody rejoined is extended by. A client may ask for a rebalance
 # timeout of 0; without a floor the phase would end and be extended again without a pause until

@@ -7,19 +7,19 @@ loading, an id that is no group id, an append that failed.
 
 from typing import Any
 
-from coordinator.effects import ABSENT
-from coordinator.offsets import commit_error
-from coordinator.removal import join_error, sync_error
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsResponseResult
-from protocol.messages.describe_groups import DescribeGroupsResponseGroup
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from protocol.messages.offset_commit import OffsetCommitRequest
-from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from protocol.messages.offset_fetch import (
+from coterie.coordinator.effects import ABSENT
+from coterie.coordinator.offsets import commit_error
+from coterie.coordinator.removal import join_error, sync_error
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsResponseResult
+from coterie.protocol.messages.describe_groups import DescribeGroupsResponseGroup
+from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from coterie.protocol.messages.offset_commit import OffsetCommitRequest
+from coterie.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
@@ -27,7 +27,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from protocol.messages.sync_group import SyncGroupRequest
+from coterie.protocol.messages.sync_group import SyncGroupRequest
 
 _STORAGE_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,

@@ -2,12 +2,12 @@
 
 from enum import Enum
 
-from coordinator.effects import Caller, Effects, Reply, TimerKind
-from coordinator.group import Group, Member
-from protocol.errors import ErrorCode
-from protocol.messages.join_group import JoinGroupResponse
-from protocol.messages.journal_records import MAX_REASON_LENGTH, MemberRemoved
-from protocol.messages.sync_group import SyncGroupResponse
+from coterie.coordinator.effects import Caller, Effects, Reply, TimerKind
+from coterie.coordinator.group import Group, Member
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.join_group import JoinGroupResponse
+from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberRemoved
+from coterie.protocol.messages.sync_group import SyncGroupResponse
 
 
 class Removal(Enum):

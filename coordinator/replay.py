@@ -8,9 +8,9 @@ Invariant, proved by tests: replaying a partition's log from its start gives the
 that wrote it.
 """
 
-from coordinator.effects import ABSENT, LogRecord, Undo
-from coordinator.group import Group, GroupState, Member
-from protocol.messages.log_records import (
+from coterie.coordinator.effects import ABSENT, LogRecord, Undo
+from coterie.coordinator.group import Group, GroupState, Member
+from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,

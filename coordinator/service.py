@@ -12,37 +12,37 @@ as a `Reply`.
 
 from collections.abc import Callable, Iterable
 
-from coordinator.admin import delete_group, described, listed
-from coordinator.config import GroupConfig
-from coordinator.effects import Caller, Effects, TimerKind
-from coordinator.gather import Gather, Part
-from coordinator.group import Group
-from coordinator.heartbeat import ANSWERS as HEARTBEAT_ANSWERS
-from coordinator.heartbeat import heartbeat
-from coordinator.join import join
-from coordinator.leave import leave
-from coordinator.offsets import commit, delete_offsets, fetch
-from coordinator.placement import partition_for
-from coordinator.purgatory import Purgatory
-from coordinator.refusals import DeleteOne, DescribeOne, refuse
-from coordinator.shard import Shard, ShardState
-from coordinator.sync import sync
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest
-from protocol.messages.leave_group import LeaveGroupRequest
-from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from protocol.messages.offset_commit import OffsetCommitRequest
-from protocol.messages.offset_delete import OffsetDeleteRequest
-from protocol.messages.offset_fetch import (
+from coterie.coordinator.admin import delete_group, described, listed
+from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.effects import Caller, Effects, TimerKind
+from coterie.coordinator.gather import Gather, Part
+from coterie.coordinator.group import Group
+from coterie.coordinator.heartbeat import ANSWERS as HEARTBEAT_ANSWERS
+from coterie.coordinator.heartbeat import heartbeat
+from coterie.coordinator.join import join
+from coterie.coordinator.leave import leave
+from coterie.coordinator.offsets import commit, delete_offsets, fetch
+from coterie.coordinator.placement import partition_for
+from coterie.coordinator.purgatory import Purgatory
+from coterie.coordinator.refusals import DeleteOne, DescribeOne, refuse
+from coterie.coordinator.shard import Shard, ShardState
+from coterie.coordinator.sync import sync
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import JoinGroupRequest
+from coterie.protocol.messages.leave_group import LeaveGroupRequest
+from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from coterie.protocol.messages.offset_commit import OffsetCommitRequest
+from coterie.protocol.messages.offset_delete import OffsetDeleteRequest
+from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
-from protocol.messages.sync_group import SyncGroupRequest
+from coterie.protocol.messages.sync_group import SyncGroupRequest
 
 # From this version on SyncGroup says the protocol, and a null there is refused before anything else
 # (spec section 5).

@@ -8,14 +8,14 @@ that request restarts the session.
 
 from typing import TYPE_CHECKING
 
-from coordinator.effects import Effects, TimerKind
-from coordinator.group import Group, GroupState, Member
-from coordinator.rebalance import Cause, Instigator, complete_join, prepare_rebalance
-from coordinator.removal import Removal, remove_member
-from protocol.messages.journal_records import PendingMemberExpired
+from coterie.coordinator.effects import Effects, TimerKind
+from coterie.coordinator.group import Group, GroupState, Member
+from coterie.coordinator.rebalance import Cause, Instigator, complete_join, prepare_rebalance
+from coterie.coordinator.removal import Removal, remove_member
+from coterie.protocol.messages.journal_records import PendingMemberExpired
 
 if TYPE_CHECKING:
-    from coordinator.shard import Shard
+    from coterie.coordinator.shard import Shard
 
 
 def expire_pending(group: Group, member_id: str, now_ms: int, effects: Effects) -> None:

@@ -16,28 +16,33 @@ from collections.abc import Callable, Hashable
 from enum import Enum
 from typing import Any
 
-from coordinator.batch_size import fits_batch, in_parts, sure_offsets
-from coordinator.completion import (
+from coterie.coordinator.batch_size import fits_batch, in_parts, sure_offsets
+from coterie.coordinator.completion import (
     AssignmentStored,
     Completion,
     GroupCreated,
     StaticMemberReplaced,
 )
-from coordinator.config import GroupConfig
-from coordinator.effects import ABSENT, Append, Effects, Reply, TimerKey, TimerKind
-from coordinator.expiry import expire_group, forget_topic
-from coordinator.gather import Part
-from coordinator.group import Group, GroupState
-from coordinator.rebalance import Cause, join_timer_fired, prepare_rebalance
-from coordinator.refusals import refuse, translate
-from coordinator.removal import join_error, start_session, sync_error
-from coordinator.replay import LoggedState, replay, restore, take_back
-from coordinator.session import expire_pending, expire_session
-from coordinator.static_member import replacement_failed, replacement_stored
-from coordinator.sync import assignment_failed, assignment_stored, sync_timer_fired
-from protocol.errors import ErrorCode
-from protocol.messages.journal_records import PartitionLoaded, PartitionUnloaded
-from protocol.messages.log_records import OffsetCommitKey, UnknownKey, decode_key, decode_value
+from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.effects import ABSENT, Append, Effects, Reply, TimerKey, TimerKind
+from coterie.coordinator.expiry import expire_group, forget_topic
+from coterie.coordinator.gather import Part
+from coterie.coordinator.group import Group, GroupState
+from coterie.coordinator.rebalance import Cause, join_timer_fired, prepare_rebalance
+from coterie.coordinator.refusals import refuse, translate
+from coterie.coordinator.removal import join_error, start_session, sync_error
+from coterie.coordinator.replay import LoggedState, replay, restore, take_back
+from coterie.coordinator.session import expire_pending, expire_session
+from coterie.coordinator.static_member import replacement_failed, replacement_stored
+from coterie.coordinator.sync import assignment_failed, assignment_stored, sync_timer_fired
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.journal_records import PartitionLoaded, PartitionUnloaded
+from coterie.protocol.messages.log_records import (
+    OffsetCommitKey,
+    UnknownKey,
+    decode_key,
+    decode_value,
+)
 
 
 class ShardState(Enum):

@@ -7,25 +7,25 @@ happened.
 
 from typing import TYPE_CHECKING
 
-from coordinator.completion import StaticMemberReplaced
-from coordinator.effects import Caller, Effects, Reply, TimerKind
-from coordinator.group import Group, GroupState
-from coordinator.group_record import group_record
-from coordinator.identity import member_fenced
-from coordinator.rebalance import (
+from coterie.coordinator.completion import StaticMemberReplaced
+from coterie.coordinator.effects import Caller, Effects, Reply, TimerKind
+from coterie.coordinator.group import Group, GroupState
+from coterie.coordinator.group_record import group_record
+from coterie.coordinator.identity import member_fenced
+from coterie.coordinator.rebalance import (
     Cause,
     Instigator,
     join_answer,
     join_roster,
     prepare_or_complete,
 )
-from coordinator.removal import join_error, start_session, sync_error, told_reason
-from protocol.errors import ErrorCode
-from protocol.messages import journal_records
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from coterie.coordinator.removal import join_error, start_session, sync_error, told_reason
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages import journal_records
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 if TYPE_CHECKING:
-    from coordinator.shard import Shard
+    from coterie.coordinator.shard import Shard
 
 # From this version on the leader can be told to keep the assignment it knows (KIP-814).
 _SKIP_ASSIGNMENT_SINCE = 9
@@ -51,7 +51,10 @@ def replace_static_member(
         member_id: the new id.
         effects: gathers what follows.
     """
-    from coordinator.join import protocols_of, rebalance_timeout_of  # join imports this module
+    from coterie.coordinator.join import (  # join imports this module
+        protocols_of,
+        rebalance_timeout_of,
+    )
 
     instance = request.group_instance_id
     assert instance is not None

@@ -7,9 +7,12 @@ it is the second half of a cooperative rebalance, in which members come back wit
 
 from enum import Enum
 
-from coordinator.group import CONSUMER_PROTOCOL_TYPE, Protocols
-from protocol.errors import MalformedFrame
-from protocol.messages.consumer_protocol import ConsumerProtocolSubscription, decode_subscription
+from coterie.coordinator.group import CONSUMER_PROTOCOL_TYPE, Protocols
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.consumer_protocol import (
+    ConsumerProtocolSubscription,
+    decode_subscription,
+)
 
 # Larger metadata is not looked into: it would take the loop longer than the join itself. A consumer
 # of 1,000 topics sends a third of this.

@@ -4,19 +4,19 @@ section 5).
 
 from typing import TYPE_CHECKING
 
-from coordinator.completion import AssignmentStored
-from coordinator.effects import Caller, Effects, Reply, TimerKind
-from coordinator.group import Group, GroupState, Member
-from coordinator.group_record import group_record
-from coordinator.identity import identity_error, member_fenced
-from coordinator.rebalance import Cause, Instigator, fail_syncs, prepare_rebalance
-from coordinator.removal import Removal, remove_member, start_session, sync_error
-from protocol.errors import ErrorCode
-from protocol.messages.journal_records import GenerationCompleted, GenerationMember
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from coterie.coordinator.completion import AssignmentStored
+from coterie.coordinator.effects import Caller, Effects, Reply, TimerKind
+from coterie.coordinator.group import Group, GroupState, Member
+from coterie.coordinator.group_record import group_record
+from coterie.coordinator.identity import identity_error, member_fenced
+from coterie.coordinator.rebalance import Cause, Instigator, fail_syncs, prepare_rebalance
+from coterie.coordinator.removal import Removal, remove_member, start_session, sync_error
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.journal_records import GenerationCompleted, GenerationMember
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 if TYPE_CHECKING:
-    from coordinator.shard import Shard
+    from coterie.coordinator.shard import Shard
 
 
 def sync(shard: "Shard", now_ms: int, request: SyncGroupRequest, caller: Caller) -> Effects:

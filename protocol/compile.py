@@ -9,10 +9,10 @@ reviewed as the code it makes (docs/adr/0002).
 import linecache
 from typing import Any
 
-from protocol.compile_decode import DecodeEmitter
-from protocol.compile_encode import EncodeEmitter
-from protocol.schema import fields_of
-from protocol.wire import Message, Struct
+from coterie.protocol.compile_decode import DecodeEmitter
+from coterie.protocol.compile_encode import EncodeEmitter
+from coterie.protocol.schema import fields_of
+from coterie.protocol.wire import Message, Struct
 
 
 def source_of(cls: type[Message], direction: str, version: int) -> tuple[str, dict[str, Any]]:

@@ -9,9 +9,9 @@ element budget before anything is allocated.
 import struct as struct_module
 from typing import Any
 
-from protocol import primitives
-from protocol.schema import FieldType, WireField, fields_of, minimum_size, tagged, untagged
-from protocol.wire import Message, Struct
+from coterie.protocol import primitives
+from coterie.protocol.schema import FieldType, WireField, fields_of, minimum_size, tagged, untagged
+from coterie.protocol.wire import Message, Struct
 
 
 class DecodeEmitter:

@@ -8,9 +8,9 @@ frame header included.
 import struct as struct_module
 from typing import Any
 
-from protocol import primitives
-from protocol.schema import FieldType, WireField, carries_records, tagged, untagged
-from protocol.wire import Message, Struct
+from coterie.protocol import primitives
+from coterie.protocol.schema import FieldType, WireField, carries_records, tagged, untagged
+from coterie.protocol.wire import Message, Struct
 
 # Its answers keep response header v0, for clients that do not know our versions yet (KIP-511).
 _API_VERSIONS = 18

@@ -7,8 +7,8 @@ passes compressed batches through; what opens them are reads by timestamp and ou
 
 from types import ModuleType
 
-from protocol.errors import MalformedFrame
-from protocol.record_batch import Compression
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.record_batch import Compression
 
 # No batch opens to more than this. Producers bound a batch by its uncompressed size (Java's
 # max.request.size, 1 MiB by default, tens of MiB where people raise it).

@@ -13,10 +13,10 @@ length that a peer claims: four bytes are enough to refuse a frame.
 import struct
 from typing import NamedTuple, TypeVar
 
-from protocol.api_keys import ApiKey
-from protocol.errors import MalformedFrame
-from protocol.primitives import skip_tags
-from protocol.wire import Message
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.primitives import skip_tags
+from coterie.protocol.wire import Message
 
 # Kafka's socket.request.max.bytes. Answers have no limit of Kafka's own; fetches stay below it too.
 MAX_FRAME_BYTES = 104_857_600

@@ -12,10 +12,10 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from protocol.errors import MalformedFrame
-from protocol.record_batch import HEADER_BYTES, BatchHeader, read_header
-from protocol.record_reader import decode_pairs
-from protocol.varints import read_varint
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.record_batch import HEADER_BYTES, BatchHeader, read_header
+from coterie.protocol.record_reader import decode_pairs
+from coterie.protocol.varints import read_varint
 
 Pair = tuple[bytes | None, bytes | None]
 

@@ -7,7 +7,7 @@ wrong.
 
 from typing import NoReturn
 
-from protocol.errors import MalformedFrame
+from coterie.protocol.errors import MalformedFrame
 
 # Unsigned varints of one byte, by value: most lengths on the wire are below 128.
 SHORT_UVARINTS: tuple[bytes, ...] = tuple(bytes((value,)) for value in range(128))

@@ -5,10 +5,10 @@ bytes of what stays. Headers and values are stepped over by their lengths. As ev
 exception is `MalformedFrame`, and no count is believed further than bytes are there.
 """
 
-from protocol.compression import decompress
-from protocol.errors import MalformedFrame
-from protocol.record_batch import HEADER_BYTES, BatchHeader
-from protocol.varints import read_varint
+from coterie.protocol.compression import decompress
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.record_batch import HEADER_BYTES, BatchHeader
+from coterie.protocol.varints import read_varint
 
 # One record: its first byte (that of its length) and the one after its last; timestamp delta and
 # offset delta; where the offset delta stands, so that what follows can be copied under another

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import NamedTuple
 
-from protocol import checksum
-from protocol.errors import MalformedFrame
+from coterie.protocol import checksum
+from coterie.protocol.errors import MalformedFrame
 
 
 class Compression(IntEnum):

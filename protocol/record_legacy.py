@@ -8,9 +8,15 @@ one's. They are read so that old data directories stay legible. Nothing writes t
 
 import struct
 
-from protocol.compression import decompress
-from protocol.errors import MalformedFrame
-from protocol.record_batch import BatchHeader, Compression, Record, check_crc, iterate_batches
+from coterie.protocol.compression import decompress
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.record_batch import (
+    BatchHeader,
+    Compression,
+    Record,
+    check_crc,
+    iterate_batches,
+)
 
 _INT32 = struct.Struct(">i")
 

@@ -8,11 +8,11 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from protocol.compression import decompress
-from protocol.errors import MalformedFrame
-from protocol.record_batch import HEADER_BYTES, BatchHeader, Record, read_header
-from protocol.record_legacy import decode_legacy
-from protocol.varints import read_varint
+from coterie.protocol.compression import decompress
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.record_batch import HEADER_BYTES, BatchHeader, Record, read_header
+from coterie.protocol.record_legacy import decode_legacy
+from coterie.protocol.varints import read_varint
 
 _MARKER_KEY = struct.Struct(">hh")
 _MARKER_VALUE = struct.Struct(">hi")

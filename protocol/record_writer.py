@@ -9,10 +9,10 @@ import struct
 import zlib
 from collections.abc import Sequence
 
-from protocol import checksum
-from protocol.compression import compress
-from protocol.raw_records import RawRecord
-from protocol.record_batch import (
+from coterie.protocol import checksum
+from coterie.protocol.compression import compress
+from coterie.protocol.raw_records import RawRecord
+from coterie.protocol.record_batch import (
     COMPRESSION_MASK,
     CONTROL,
     HAS_DELETE_HORIZON,
@@ -26,7 +26,7 @@ from protocol.record_batch import (
     Compression,
     Record,
 )
-from protocol.varints import TABLE_SIZE, VARINTS, varint
+from coterie.protocol.varints import TABLE_SIZE, VARINTS, varint
 
 # Base offset, length, leader epoch, magic, CRC: what the CRC does not cover.
 _FRONT = struct.Struct(">qiibI").pack

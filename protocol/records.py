@@ -5,8 +5,8 @@ are read in `record_reader.py`; `record_legacy.py` reads what Kafka wrote before
 `compression.py` holds the four codecs and their limits.
 """
 
-from protocol.compression import compress, decompress
-from protocol.record_batch import (
+from coterie.protocol.compression import compress, decompress
+from coterie.protocol.record_batch import (
     BatchHeader,
     Compression,
     InvalidRecord,
@@ -18,7 +18,7 @@ from protocol.record_batch import (
     stamp_append_time,
     validate_batches,
 )
-from protocol.record_reader import (
+from coterie.protocol.record_reader import (
     Marker,
     decode_pairs,
     decode_records,
@@ -26,7 +26,7 @@ from protocol.record_reader import (
     read_marker,
     record_timestamps,
 )
-from protocol.record_writer import encode_batch, encode_marker, encode_records
+from coterie.protocol.record_writer import encode_batch, encode_marker, encode_records
 
 __all__ = [
     "BatchHeader",

@@ -6,7 +6,7 @@ Both emitters (compile_decode, compile_encode) read declarations through this mo
 import types
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from protocol.wire import Field, Struct, Wire
+from coterie.protocol.wire import Field, Struct, Wire
 
 
 class FieldType(NamedTuple):

@@ -6,7 +6,7 @@ run of 0xff costs nothing. Reading past the end of the buffer raises IndexError,
 of records turn into `MalformedFrame` at their one boundary.
 """
 
-from protocol.errors import MalformedFrame
+from coterie.protocol.errors import MalformedFrame
 
 # Lengths and offset deltas met in practice, by value: looking one up is five times as fast as
 # making it.

@@ -19,8 +19,8 @@ the one way to say nullable.
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeVar, dataclass_transform
 
-from protocol.api_keys import SERVED_VERSIONS, ApiKey
-from protocol.errors import DECODE_ERRORS, MalformedFrame
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.errors import DECODE_ERRORS, MalformedFrame
 
 # Elements of arrays that one request may carry, nested ones included. An element costs about 0.7 us
 # and 250 bytes to build, so a request of any size stays under 20 ms of the loop and 8 MiB (design,
@@ -118,7 +118,7 @@ class Struct:
 
     def __init__(self, **values: Any) -> None:
         # Replaced by the compiled constructor at the first instance: declaring costs no compiling.
-        from protocol import compile as compiler
+        from coterie.protocol import compile as compiler
 
         compiler.install_constructor(type(self))
         type(self).__init__(self, **values)
@@ -130,7 +130,7 @@ class Struct:
         A third of the constructor's time, for the few places that make one a request.
         """
         # Replaced by the compiled function at the first call, like the constructor.
-        from protocol import compile as compiler
+        from coterie.protocol import compile as compiler
 
         compiler.install_of(cls)
         return cls.of(*values)
@@ -209,7 +209,7 @@ class Message(Struct):
 
 def _compiled(cls: type[Message], direction: str, version: int) -> Any:
     # Imported at the first use of a codec, for the compiler imports this file.
-    from protocol import compile as compiler
+    from coterie.protocol import compile as compiler
 
     return compiler.compiled(cls, direction, version)
 

@@ -8,8 +8,8 @@ leaves the old or the new one.
 
 from collections.abc import Iterable
 
-from storage.errors import CorruptLog
-from storage.filesystem import FileSystem
+from coterie.storage.errors import CorruptLog
+from coterie.storage.filesystem import FileSystem
 
 _CHECKPOINT_VERSION = "0"
 

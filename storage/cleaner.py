@@ -14,15 +14,15 @@ removed fails the log.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from protocol.errors import MalformedFrame
-from storage.dirty_part import DirtyPart, DirtyPartConfig
-from storage.errors import CorruptLog
-from storage.filesystem import File
-from storage.log import Log
-from storage.retained import BatchFilter
-from storage.scan import BadBatch
-from storage.segment import MAX_RELATIVE_OFFSET, Segment
-from storage.swap import CLEANED_SUFFIX, SWAP_SUFFIX, PendingDisk, removal
+from coterie.protocol.errors import MalformedFrame
+from coterie.storage.dirty_part import DirtyPart, DirtyPartConfig
+from coterie.storage.errors import CorruptLog
+from coterie.storage.filesystem import File
+from coterie.storage.log import Log
+from coterie.storage.retained import BatchFilter
+from coterie.storage.scan import BadBatch
+from coterie.storage.segment import MAX_RELATIVE_OFFSET, Segment
+from coterie.storage.swap import CLEANED_SUFFIX, SWAP_SUFFIX, PendingDisk, removal
 
 
 class CleanerConfig(NamedTuple):

@@ -18,18 +18,18 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from storage.checkpoints import properties_text, read_file, read_properties, replace_file
-from storage.errors import CorruptLog, DirectoryLocked, DirectoryMismatch
-from storage.filesystem import FileSystem, Lock
-from storage.last_stop import LastStop
-from storage.log import Log, LogConfig
-from storage.offset_checkpoints import (
+from coterie.storage.checkpoints import properties_text, read_file, read_properties, replace_file
+from coterie.storage.errors import CorruptLog, DirectoryLocked, DirectoryMismatch
+from coterie.storage.filesystem import FileSystem, Lock
+from coterie.storage.last_stop import LastStop
+from coterie.storage.log import Log, LogConfig
+from coterie.storage.offset_checkpoints import (
     CLEANER_FILE,
     LOG_START_FILE,
     RECOVERY_POINT_FILE,
     OffsetCheckpoints,
 )
-from storage.open_files import MAX_OPEN_FILES, OpenFiles
+from coterie.storage.open_files import MAX_OPEN_FILES, OpenFiles
 
 LOCK_FILE = ".lock"
 META_FILE = "meta.properties"

@@ -11,15 +11,15 @@ the map would take the place of a good one.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from protocol.raw_records import open_body, split_keys, split_records
-from protocol.record_batch import BatchHeader
-from protocol.records import decode_records
-from storage.offset_map import OffsetMap
-from storage.open_files import OpenFiles
-from storage.plain_batches import PlainBatches
-from storage.segment import Segment
-from storage.slices import Slices, checked_header
-from storage.transactions import Transactions
+from coterie.protocol.raw_records import open_body, split_keys, split_records
+from coterie.protocol.record_batch import BatchHeader
+from coterie.protocol.records import decode_records
+from coterie.storage.offset_map import OffsetMap
+from coterie.storage.open_files import OpenFiles
+from coterie.storage.plain_batches import PlainBatches
+from coterie.storage.segment import Segment
+from coterie.storage.slices import Slices, checked_header
+from coterie.storage.transactions import Transactions
 
 # Of producers that may be active the last batch and marker are remembered, of so many (2 MiB).
 MAX_PRODUCERS = 10_000

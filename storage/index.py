@@ -15,8 +15,8 @@ import struct
 from collections.abc import Iterable
 from typing import ClassVar
 
-from storage.open_files import OpenFiles
-from storage.placing import BatchFacts
+from coterie.storage.open_files import OpenFiles
+from coterie.storage.placing import BatchFacts
 
 # Kafka's index.interval.bytes: log between two entries.
 INDEX_INTERVAL_BYTES = 4096

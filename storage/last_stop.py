@@ -12,10 +12,10 @@ Logs are opened when they are asked for, and some may not be by the next stop. T
 our file, to be treated then as they would have been this time.
 """
 
-from storage.checkpoints import properties_text, read_file, read_properties, replace_file
-from storage.errors import CorruptLog
-from storage.filesystem import FileSystem
-from storage.torn_tail import TailTrust
+from coterie.storage.checkpoints import properties_text, read_file, read_properties, replace_file
+from coterie.storage.errors import CorruptLog
+from coterie.storage.filesystem import FileSystem
+from coterie.storage.torn_tail import TailTrust
 
 # What Kafka 4.3 writes into its mark. It has the broker's epoch there for its controller; -1 is
 # Kafka's word for not knowing one. Before 3.7 the mark was empty.

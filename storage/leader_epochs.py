@@ -11,9 +11,9 @@ behind the log; then, and when it can't be read at all, it is made anew from the
 
 from bisect import bisect_right
 
-from storage.checkpoints import checkpoint_text, read_checkpoint, replace_file
-from storage.errors import CorruptLog
-from storage.filesystem import FileSystem
+from coterie.storage.checkpoints import checkpoint_text, read_checkpoint, replace_file
+from coterie.storage.errors import CorruptLog
+from coterie.storage.filesystem import FileSystem
 
 FILE_NAME = "leader-epoch-checkpoint"
 UNDEFINED_EPOCH = -1

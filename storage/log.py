@@ -16,18 +16,18 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from storage.errors import LogFailed, OffsetOutOfRange
-from storage.filesystem import File, FileSystem
-from storage.index import INDEX_INTERVAL_BYTES
-from storage.leader_epochs import LeaderEpochs
-from storage.open_files import OpenFiles
-from storage.pending_sync import PendingSync
-from storage.placing import BatchFacts, place
-from storage.recovery import Recovery, load_segments
-from storage.retention import RemovedSegment, expired_segments
-from storage.scan import CHUNK_BYTES
-from storage.segment import MAX_RELATIVE_OFFSET, Segment, TailCut
-from storage.torn_tail import TailTrust
+from coterie.storage.errors import LogFailed, OffsetOutOfRange
+from coterie.storage.filesystem import File, FileSystem
+from coterie.storage.index import INDEX_INTERVAL_BYTES
+from coterie.storage.leader_epochs import LeaderEpochs
+from coterie.storage.open_files import OpenFiles
+from coterie.storage.pending_sync import PendingSync
+from coterie.storage.placing import BatchFacts, place
+from coterie.storage.recovery import Recovery, load_segments
+from coterie.storage.retention import RemovedSegment, expired_segments
+from coterie.storage.scan import CHUNK_BYTES
+from coterie.storage.segment import MAX_RELATIVE_OFFSET, Segment, TailCut
+from coterie.storage.torn_tail import TailTrust
 
 __all__ = ["Log", "LogConfig", "PendingSync"]
 

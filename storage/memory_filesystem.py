@@ -6,7 +6,7 @@ process may be given the same one, one after the other, to restart with what was
 
 import errno
 
-from storage.filesystem import File, Lock
+from coterie.storage.filesystem import File, Lock
 
 
 class MemoryFile:

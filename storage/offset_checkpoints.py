@@ -9,9 +9,9 @@ The file is written as a whole when something has changed.
 
 from collections.abc import Callable
 
-from storage.checkpoints import checkpoint_text, read_checkpoint, replace_file
-from storage.errors import CorruptLog
-from storage.filesystem import FileSystem
+from coterie.storage.checkpoints import checkpoint_text, read_checkpoint, replace_file
+from coterie.storage.errors import CorruptLog
+from coterie.storage.filesystem import FileSystem
 
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_FILE = "log-start-offset-checkpoint"

@@ -7,7 +7,7 @@ answer for (the kernel tells a lost write to the descriptor that made it). A pin
 closed nor counted out; if it is dropped meanwhile, it is closed when the last pin goes.
 """
 
-from storage.filesystem import File, FileSystem
+from coterie.storage.filesystem import File, FileSystem
 
 # Half of the usual limit of 1,024 descriptors; the other half is for connections.
 MAX_OPEN_FILES = 512

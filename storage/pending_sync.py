@@ -3,7 +3,7 @@
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from storage.filesystem import File
+from coterie.storage.filesystem import File
 
 
 class PendingSync(NamedTuple):

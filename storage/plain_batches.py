@@ -14,12 +14,12 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from protocol import checksum
-from protocol.raw_records import split_records
-from protocol.record_batch import CRC_START, HEADER_BYTES, BatchHeader
-from protocol.varints import read_varint
-from storage.offset_map import MAX_WHOLE_KEY_BYTES
-from storage.scan import BadBatch
+from coterie.protocol import checksum
+from coterie.protocol.raw_records import split_records
+from coterie.protocol.record_batch import CRC_START, HEADER_BYTES, BatchHeader
+from coterie.protocol.varints import read_varint
+from coterie.storage.offset_map import MAX_WHOLE_KEY_BYTES
+from coterie.storage.scan import BadBatch
 
 # Base offset, length, magic, CRC, attributes and last offset delta, timestamps; then producer,
 # sequence, record count, and what stands in front of the first key.

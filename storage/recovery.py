@@ -8,12 +8,12 @@ finished or thrown away (`swap.py`), and what a deletion left is removed, as Kaf
 import re
 from typing import NamedTuple
 
-from storage.errors import CorruptLog
-from storage.leader_epochs import LeaderEpochs
-from storage.open_files import OpenFiles
-from storage.segment import Segment, TailCut
-from storage.swap import CLEANED_SUFFIX, SWAP_SUFFIX, finish_swap
-from storage.torn_tail import TailTrust
+from coterie.storage.errors import CorruptLog
+from coterie.storage.leader_epochs import LeaderEpochs
+from coterie.storage.open_files import OpenFiles
+from coterie.storage.segment import Segment, TailCut
+from coterie.storage.swap import CLEANED_SUFFIX, SWAP_SUFFIX, finish_swap
+from coterie.storage.torn_tail import TailTrust
 
 _SEGMENT_FILE = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex)")
 # Nothing in such a file is in use: it was to be removed, or was not finished.

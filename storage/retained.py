@@ -19,17 +19,17 @@ written as messages of its own.
 import struct
 from collections.abc import Iterator
 
-from protocol.raw_records import RawRecord, open_body, split_records
-from protocol.record_batch import HAS_DELETE_HORIZON, BatchHeader
-from protocol.record_writer import empty_batch, encode_legacy, rebuild_batch
-from protocol.records import decode_records, read_header, read_marker
-from storage.dirty_part import DirtyPart
-from storage.offset_map import map_key
-from storage.open_files import OpenFiles
-from storage.placing import BatchFacts
-from storage.plain_batches import Run
-from storage.segment import Segment
-from storage.slices import Slices, checked_header
+from coterie.protocol.raw_records import RawRecord, open_body, split_records
+from coterie.protocol.record_batch import HAS_DELETE_HORIZON, BatchHeader
+from coterie.protocol.record_writer import empty_batch, encode_legacy, rebuild_batch
+from coterie.protocol.records import decode_records, read_header, read_marker
+from coterie.storage.dirty_part import DirtyPart
+from coterie.storage.offset_map import map_key
+from coterie.storage.open_files import OpenFiles
+from coterie.storage.placing import BatchFacts
+from coterie.storage.plain_batches import Run
+from coterie.storage.segment import Segment
+from coterie.storage.slices import Slices, checked_header
 
 # Base offset, last offset delta, maximum timestamp.
 _KEPT = struct.Struct(">q15xi8xq")

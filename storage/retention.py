@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from storage.segment import Segment
+from coterie.storage.segment import Segment
 
 
 class RemovedSegment(NamedTuple):

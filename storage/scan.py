@@ -10,12 +10,12 @@ read, so they take the few fields they need out of the header and make no object
 import struct
 from collections.abc import Iterator
 
-from protocol import checksum
-from protocol.errors import MalformedFrame
-from protocol.records import check_crc, read_header
-from storage.filesystem import File
-from storage.leader_epochs import FILE_NAME, LeaderEpochs
-from storage.placing import BatchFacts
+from coterie.protocol import checksum
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.records import check_crc, read_header
+from coterie.storage.filesystem import File
+from coterie.storage.leader_epochs import FILE_NAME, LeaderEpochs
+from coterie.storage.placing import BatchFacts
 
 # What one read brings: its cost vanishes beside the walk, and its memory does not matter.
 CHUNK_BYTES = 1 << 20

@@ -14,14 +14,14 @@ position. Indexes are hints (see `index.py`). One that leads astray is rebuilt o
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
 
-from storage.errors import CorruptLog
-from storage.index import INDEX_INTERVAL_BYTES, IndexDamaged, SegmentIndexes
-from storage.leader_epochs import LeaderEpochs
-from storage.open_files import OpenFiles
-from storage.placing import BatchFacts
-from storage.scan import BadBatch, scan, steps
-from storage.time_search import check_last_entry, first_at_or_after, greatest_timestamp_from
-from storage.torn_tail import TailTrust, refusal
+from coterie.storage.errors import CorruptLog
+from coterie.storage.index import INDEX_INTERVAL_BYTES, IndexDamaged, SegmentIndexes
+from coterie.storage.leader_epochs import LeaderEpochs
+from coterie.storage.open_files import OpenFiles
+from coterie.storage.placing import BatchFacts
+from coterie.storage.scan import BadBatch, scan, steps
+from coterie.storage.time_search import check_last_entry, first_at_or_after, greatest_timestamp_from
+from coterie.storage.torn_tail import TailTrust, refusal
 
 # Places remembered where readers stopped: one for each consumer that follows a partition, and some.
 MAX_REMEMBERED_PLACES = 64

@@ -6,12 +6,12 @@ of it. Nothing here is cached: the cleaner reads everything once or twice and th
 
 import struct
 
-from protocol.errors import MalformedFrame
-from protocol.record_batch import COMMON_BYTES, PREFIX_BYTES, BatchHeader, read_header
-from protocol.records import check_crc
-from storage.open_files import OpenFiles
-from storage.scan import MAX_BATCH_BYTES, BadBatch
-from storage.segment import Segment
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.record_batch import COMMON_BYTES, PREFIX_BYTES, BatchHeader, read_header
+from coterie.protocol.records import check_crc
+from coterie.storage.open_files import OpenFiles
+from coterie.storage.scan import MAX_BATCH_BYTES, BadBatch
+from coterie.storage.segment import Segment
 
 # Base offset, length, magic, CRC, attributes, last offset delta, producer id, record count.
 FIELDS = struct.Struct(">qi4xbIhi16xq6xi")

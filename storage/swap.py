@@ -35,10 +35,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from storage.errors import CorruptLog
-from storage.filesystem import File, FileSystem
-from storage.scan import BadBatch, scan
-from storage.segment import Segment
+from coterie.storage.errors import CorruptLog
+from coterie.storage.filesystem import File, FileSystem
+from coterie.storage.scan import BadBatch, scan
+from coterie.storage.segment import Segment
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"

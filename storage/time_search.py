@@ -10,12 +10,12 @@ and asks again.
 
 from typing import TYPE_CHECKING
 
-from protocol.errors import MalformedFrame
-from protocol.records import BatchHeader, read_header, record_timestamps
-from storage.index import IndexDamaged
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.records import BatchHeader, read_header, record_timestamps
+from coterie.storage.index import IndexDamaged
 
 if TYPE_CHECKING:
-    from storage.segment import Segment
+    from coterie.storage.segment import Segment
 
 
 def first_at_or_after(

@@ -12,9 +12,9 @@ import re
 import struct
 from enum import Enum
 
-from protocol import checksum
-from storage.filesystem import File
-from storage.scan import MAX_BATCH_BYTES
+from coterie.protocol import checksum
+from coterie.storage.filesystem import File
+from coterie.storage.scan import MAX_BATCH_BYTES
 
 _HEADER_BYTES = 61
 _PREFIX_BYTES = 12

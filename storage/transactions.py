@@ -11,9 +11,9 @@ ends before the first batch of the first such transaction (Kafka: before the las
 
 from bisect import bisect_right
 
-from protocol.record_batch import CONTROL, PREFIX_BYTES, TRANSACTIONAL, BatchHeader
-from protocol.records import decode_records, read_marker
-from storage.slices import FIELDS, Slices, checked_header
+from coterie.protocol.record_batch import CONTROL, PREFIX_BYTES, TRANSACTIONAL, BatchHeader
+from coterie.protocol.records import decode_records, read_marker
+from coterie.storage.slices import FIELDS, Slices, checked_header
 
 # What an aborted transaction takes up here, generously: two numbers in a list, and the list.
 ABORTED_BYTES = 250

@@ -10,7 +10,7 @@ import errno
 from collections import Counter
 from typing import Any
 
-from storage.filesystem import File, FileSystem
+from coterie.storage.filesystem import File, FileSystem
 
 WRITING = frozenset(
     {"create", "make_directory", "remove", "remove_directory", "rename", "sync", "sync_directory"}

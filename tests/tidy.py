@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = (
     "protocol",
     "storage",
+    "assignors",
     "coordinator",
     "coterie",
     "benchmarks",
@@ -21,7 +22,7 @@ PACKAGES = (
     "demo",
     "tests",
 )
-PURE = ("protocol", "storage", "coordinator")
+PURE = ("protocol", "storage", "assignors", "coordinator")
 
 MAX_FILE_LINES = 500  # a file that long has two subjects
 MAX_FUNCTION_LINES = 70  # what one sees at once

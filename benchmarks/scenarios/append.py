@@ -12,15 +12,15 @@ import time
 
 from benchmarks.measures import MICROSECONDS, Metric, Outcome, Row, Scenario, told
 from benchmarks.session import Job
-from protocol.messages.log_records import (
+from coterie.protocol.messages.log_records import (
     OffsetCommitKey,
     OffsetCommitValue,
     encode_key,
     encode_value,
 )
-from protocol.records import encode_batch
-from storage.filesystem import OsFileSystem
-from storage.log import Log, LogConfig
+from coterie.protocol.records import encode_batch
+from coterie.storage.filesystem import OsFileSystem
+from coterie.storage.log import Log, LogConfig
 
 START_MS = 1_700_000_000_000
 COMMITS_PER_S = Metric("commits_per_s", "commits/s", 0, more_is_better=True)

@@ -22,13 +22,13 @@ from benchmarks.measures import CPU_US, P50_US, P99_US, PEAK_RSS_MIB, Metric, Ou
 from benchmarks.scenarios.load import QUICK_RECORDS, write_log
 from benchmarks.session import Conversation, Job, Membership, Session, group_name
 from benchmarks.steady import CLOSED, Ring
-from coordinator.placement import partition_for
 from coterie.client.cluster import Cluster
 from coterie.client.errors import Refused
 from coterie.client.groups import list_groups
-from storage.directory import DataDirectory
-from storage.filesystem import OsFileSystem
-from storage.log import LogConfig
+from coterie.coordinator.placement import partition_for
+from coterie.storage.directory import DataDirectory
+from coterie.storage.filesystem import OsFileSystem
+from coterie.storage.log import LogConfig
 
 RECORDS = 4_000_000
 KEYS = 20_000

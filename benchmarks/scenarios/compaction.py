@@ -24,9 +24,9 @@ from benchmarks.scenarios.load import (
     write_log,
 )
 from benchmarks.session import Job
-from storage.cleaner import CleanerConfig, Cleaning, cleanable
-from storage.filesystem import OsFileSystem
-from storage.log import Log
+from coterie.storage.cleaner import CleanerConfig, Cleaning, cleanable
+from coterie.storage.filesystem import OsFileSystem
+from coterie.storage.log import Log
 
 MIB_PER_S = Metric("mb_per_s", "MB/s", 0, more_is_better=True)
 LEFT = Metric("left_percent", "left\n% of bytes", 1)

@@ -14,10 +14,9 @@ from pathlib import Path
 
 from benchmarks.measures import Metric, Outcome, Row, Scenario, told
 from benchmarks.session import Job
-from coordinator.config import GroupConfig
-from coordinator.service import GroupCoordinator
-from coterie.server.group_log import LogReplay
-from protocol.messages.log_records import (
+from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.service import GroupCoordinator
+from coterie.protocol.messages.log_records import (
     OffsetCommitKey,
     OffsetCommitValue,
     UnknownKey,
@@ -26,9 +25,10 @@ from protocol.messages.log_records import (
     encode_key,
     encode_value,
 )
-from protocol.records import decode_records, encode_batch, iterate_batches
-from storage.filesystem import OsFileSystem
-from storage.log import Log, LogConfig
+from coterie.protocol.records import decode_records, encode_batch, iterate_batches
+from coterie.server.groups.log import LogReplay
+from coterie.storage.filesystem import OsFileSystem
+from coterie.storage.log import Log, LogConfig
 
 RECORDS = 1_000_000
 QUICK_RECORDS = 50_000

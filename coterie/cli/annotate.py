@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 from coterie.cli.apis import api_name
 from coterie.client.errors import error_name
-from protocol.errors import ErrorCode, MalformedFrame
-from protocol.messages.consumer_protocol import (
+from coterie.protocol.errors import ErrorCode, MalformedFrame
+from coterie.protocol.messages.consumer_protocol import (
     LATEST_VERSION,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
-from protocol.primitives import read_uvarint
-from protocol.schema import FieldType, WireField, tagged, untagged
-from protocol.wire import Message, Struct, Wire
+from coterie.protocol.primitives import read_uvarint
+from coterie.protocol.schema import FieldType, WireField, tagged, untagged
+from coterie.protocol.wire import Message, Struct, Wire
 
 # What bytes that are no message raise here, as in a compiled decoder.
 WALK_ERRORS = (MalformedFrame, struct.error, IndexError, UnicodeDecodeError)

@@ -5,9 +5,9 @@ import re
 import string
 
 from coterie.cli.broker import CommandFailed
-from protocol.api_keys import SERVED_VERSIONS, ApiKey
-from protocol.errors import MalformedFrame
-from protocol.wire import Message
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.wire import Message
 
 
 def api_name(key: int) -> str:
@@ -34,7 +34,7 @@ def api_named(text: str) -> ApiKey:
 
 def message_class(key: ApiKey, *, response: bool) -> type[Message]:
     """The declared message of an API; its module has the API's name (protocol/messages)."""
-    module = importlib.import_module(f"protocol.messages.{key.name.lower()}")
+    module = importlib.import_module(f"coterie.protocol.messages.{key.name.lower()}")
     cls: type[Message] = getattr(module, api_name(key) + ("Response" if response else "Request"))
     return cls
 

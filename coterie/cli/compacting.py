@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 
 from coterie.cli.broker import CommandFailed
 from coterie.cli.output import Row, printable
-from coterie.server.config import Config, ConfigError, TopicConfig
-from coterie.server.topic_names import OFFSETS_TOPIC
-from coterie.server.topics import SETTINGS_FILE
-from storage.checkpoints import read_file, read_properties
-from storage.cleaner import Cleanable, CleanerConfig, Cleaning, CleaningResult, cleanable
-from storage.directory import META_FILE, DataDirectory
-from storage.errors import CorruptLog, DirectoryLocked, LogFailed, StorageError
-from storage.filesystem import OsFileSystem
-from storage.log import Log, LogConfig
+from coterie.server.config.config import Config, ConfigError, TopicConfig
+from coterie.server.logs.topic_names import OFFSETS_TOPIC
+from coterie.server.logs.topics import SETTINGS_FILE
+from coterie.storage.checkpoints import read_file, read_properties
+from coterie.storage.cleaner import Cleanable, CleanerConfig, Cleaning, CleaningResult, cleanable
+from coterie.storage.directory import META_FILE, DataDirectory
+from coterie.storage.errors import CorruptLog, DirectoryLocked, LogFailed, StorageError
+from coterie.storage.filesystem import OsFileSystem
+from coterie.storage.log import Log, LogConfig
 
 _MEGABYTE = 1_000_000
 

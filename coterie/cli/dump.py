@@ -11,8 +11,8 @@ from coterie.cli.apis import api_name, api_named, message_class
 from coterie.cli.broker import CommandFailed
 from coterie.cli.dump_log import log
 from coterie.cli.output import print_json, print_styled
-from protocol.api_keys import SERVED_VERSIONS, ApiKey
-from protocol.wire import Struct
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.wire import Struct
 
 # Bytes to a line of a dump, as everywhere.
 _LINE_BYTES = 16
@@ -44,7 +44,7 @@ def _complete_api(_: click.Context, __: click.Parameter, incomplete: str) -> lis
 )
 def codec(*, api: str, version: int | None, response: bool, direction: str | None) -> None:
     """Print the compiled source of a codec, e.g. JoinGroup 7; by default its newest version."""
-    from protocol.compile import source_of
+    from coterie.protocol.compile import source_of
 
     key = api_named(api)
     first, last = SERVED_VERSIONS[key]

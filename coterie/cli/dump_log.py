@@ -233,7 +233,7 @@ def _records(
     """The records of a batch between the wanted offsets."""
     from coterie.cli.log_rows import damage_row, record_rows
     from coterie.cli.log_walk import Damage
-    from protocol.errors import MalformedFrame
+    from coterie.protocol.errors import MalformedFrame
 
     try:
         for row in record_rows(partition, batch, wanted.values, wanted.groups):

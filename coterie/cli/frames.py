@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from coterie.cli.annotate import WALK_ERRORS, Piece, Walk
 from coterie.cli.apis import api_name, known_api, message_class
-from protocol.api_keys import ApiKey
-from protocol.frames import decode_request_header, decode_response, is_flexible
-from protocol.wire import Wire
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.frames import decode_request_header, decode_response, is_flexible
+from coterie.protocol.wire import Wire
 
 _INT16 = Wire("int16", "h", 2, 0)
 _INT32 = Wire("int32", "i", 4, 0)

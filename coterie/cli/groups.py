@@ -28,7 +28,7 @@ from coterie.client.groups import (
     describe_groups,
     list_groups,
 )
-from protocol.errors import ErrorCode
+from coterie.protocol.errors import ErrorCode
 
 # Kafka's tool takes --state and --type with a value (a filter) and without (just show the column).
 _NO_FILTER = ""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 import click
 
-from coordinator.assignors import (
+from coterie.assignors import (
     ASSIGNORS,
     Assignment,
     MemberSubscription,

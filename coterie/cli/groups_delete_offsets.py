@@ -9,7 +9,7 @@ from coterie.cli.refusals import no_such_groups
 from coterie.client.errors import error_name
 from coterie.client.offsets import delete_offsets as forget_offsets
 from coterie.client.resetting import resolve_partitions
-from protocol.errors import ErrorCode
+from coterie.protocol.errors import ErrorCode
 
 _COLUMNS = [
     Column("TOPIC", "topic"),

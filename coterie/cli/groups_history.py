@@ -17,13 +17,13 @@ from coterie.client.cluster import Cluster
 from coterie.client.groups import describe_groups
 from coterie.client.history import Journal, follow_history, journal_of, read_history
 from coterie.client.resetting import duration_ms_of, timestamp_of
-from protocol.errors import MalformedFrame
-from protocol.messages.consumer_protocol import (
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.consumer_protocol import (
     TopicPartition,
     decode_assignment,
     decode_subscription,
 )
-from protocol.messages.journal_records import (
+from coterie.protocol.messages.journal_records import (
     FACT_NAMES,
     Fact,
     GenerationCompleted,

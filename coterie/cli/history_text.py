@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from coterie.cli.output import printable
-from protocol.errors import MalformedFrame
-from protocol.messages import journal_records as facts
-from protocol.messages.consumer_protocol import decode_assignment
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages import journal_records as facts
+from coterie.protocol.messages.consumer_protocol import decode_assignment
 
 # A part of a line: text and rich style.
 Part = tuple[str, str]

@@ -10,14 +10,14 @@ from typing import Any
 
 from coterie.cli.log_files import PartitionFiles, id_text
 from coterie.cli.log_walk import Batch, Damage
-from protocol.errors import MalformedFrame
-from protocol.messages.consumer_protocol import decode_assignment, decode_subscription
-from protocol.messages.group_record_types import decode_group_key, decode_group_value
-from protocol.messages.log_records import UnknownKey, UnknownValueVersion
-from protocol.record_batch import HAS_DELETE_HORIZON
-from protocol.records import BatchHeader, Compression, Record, decode_records, read_marker
-from protocol.schema import FieldType, fields_of
-from protocol.wire import Message, Struct
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
+from coterie.protocol.messages.group_record_types import decode_group_key, decode_group_value
+from coterie.protocol.messages.log_records import UnknownKey, UnknownValueVersion
+from coterie.protocol.record_batch import HAS_DELETE_HORIZON
+from coterie.protocol.records import BatchHeader, Compression, Record, decode_records, read_marker
+from coterie.protocol.schema import FieldType, fields_of
+from coterie.protocol.wire import Message, Struct
 
 Row = dict[str, Any]
 

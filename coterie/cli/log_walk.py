@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple, Self
 
 from coterie.cli.log_files import PartitionFiles, SegmentFile
-from protocol.errors import MalformedFrame
-from protocol.records import BatchHeader, check_crc, read_header
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.records import BatchHeader, check_crc, read_header
 
 # What one read brings.
 _CHUNK_BYTES = 1 << 20

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from coordinator.assignors import ASSIGNORS
+from coterie.assignors import ASSIGNORS
 from coterie.cli.broker import CommandFailed
 from coterie.cli.output import (
     Column,

@@ -100,8 +100,8 @@ def serve(
         )
     # Imported behind the checks above: a wrong option needs no server.
     from coterie.server.broker import IN_MEMORY, parse_address
-    from coterie.server.config import Config, ConfigError
-    from coterie.server.flusher import parse_flush_mode
+    from coterie.server.config.config import Config, ConfigError
+    from coterie.server.logs.flusher import parse_flush_mode
     from coterie.server.run import Options, run
 
     text = None

@@ -31,7 +31,7 @@ from coterie.client.topics import (
     describe_topics,
     topic_configs,
 )
-from protocol.errors import ErrorCode
+from coterie.protocol.errors import ErrorCode
 
 _LIST_COLUMNS = [
     Column("TOPIC", "topic", 25),

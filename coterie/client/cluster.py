@@ -13,14 +13,17 @@ from typing import Self, TypeVar
 from coterie.client.connection import Address, Connection, Deadline
 from coterie.client.errors import BrokerUnreachable, ClientError, Refused
 from coterie.client.nodes import Found, Node, found_coordinator, found_leader, nodes_of
-from protocol.errors import ErrorCode
-from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from protocol.messages.metadata import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from coterie.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
 )
-from protocol.wire import Message
+from coterie.protocol.wire import Message
 
 R = TypeVar("R", bound=Message)
 K = TypeVar("K", str, tuple[str, int])

@@ -17,10 +17,10 @@ from coterie.client.errors import (
     VersionUnsupported,
     error_name,
 )
-from protocol.errors import ErrorCode, MalformedFrame
-from protocol.frames import MAX_FRAME_BYTES, decode_response, encode_request
-from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from protocol.wire import Message
+from coterie.protocol.errors import ErrorCode, MalformedFrame
+from coterie.protocol.frames import MAX_FRAME_BYTES, decode_response, encode_request
+from coterie.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from coterie.protocol.wire import Message
 
 R = TypeVar("R", bound=Message)
 

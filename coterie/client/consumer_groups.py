@@ -13,9 +13,9 @@ from typing import cast
 from coterie.client.cluster import Cluster
 from coterie.client.described import GroupDescription, Member
 from coterie.client.errors import Refused
-from protocol.api_keys import ApiKey
-from protocol.errors import ErrorCode
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.wire import (
     Boolean,
     Int8,
     Int16,

@@ -5,7 +5,7 @@ remedy. Nothing else leaves this package: socket errors and malformed frames are
 they occur.
 """
 
-from protocol.errors import ErrorCode
+from coterie.protocol.errors import ErrorCode
 
 # What to do about an answer that any request may get. Commands that know better pass their own
 # remedy.

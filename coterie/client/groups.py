@@ -14,16 +14,16 @@ from coterie.client.consumer_groups import describe_consumer_groups
 from coterie.client.described import GroupDescription, Member
 from coterie.client.errors import Refused, VersionUnsupported
 from coterie.client.nodes import Node
-from protocol.errors import ErrorCode, MalformedFrame
-from protocol.messages.consumer_protocol import decode_assignment, decode_subscribed_topics
-from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from protocol.messages.describe_groups import (
+from coterie.protocol.errors import ErrorCode, MalformedFrame
+from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscribed_topics
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from coterie.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     DescribeGroupsResponseGroup,
     DescribeGroupsResponseMember,
 )
-from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 

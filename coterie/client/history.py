@@ -8,19 +8,19 @@ here are counted and left out.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from coordinator.placement import partition_for
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import ClientError
 from coterie.client.offsets import EARLIEST, partition_offsets
 from coterie.client.records import fetch
 from coterie.client.topics import describe_topics
-from protocol.errors import MalformedFrame
-from protocol.messages.describe_configs import (
+from coterie.coordinator.placement import partition_for
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsRequestResource,
     DescribeConfigsResponse,
 )
-from protocol.messages.journal_records import (
+from coterie.protocol.messages.journal_records import (
     JOURNAL_TOPIC,
     Fact,
     PartitionLoaded,
@@ -28,7 +28,7 @@ from protocol.messages.journal_records import (
     UnknownFact,
     decode_fact,
 )
-from protocol.records import Record
+from coterie.protocol.records import Record
 
 OFFSETS_TOPIC = "__consumer_offsets"
 ENABLE_SETTING = "journal.enable"

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from coterie.client.connection import Address
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 
 class Node(NamedTuple):

@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeVar
 
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import Refused
-from protocol.errors import ErrorCode
-from protocol.messages.list_offsets import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.list_offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     ListOffsetsRequest,
@@ -20,19 +20,19 @@ from protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsResponsePartition,
 )
-from protocol.messages.offset_commit import (
+from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from protocol.messages.offset_delete import (
+from coterie.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
 )
-from protocol.messages.offset_fetch import (
+from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchResponse,

@@ -10,16 +10,16 @@ from typing import NamedTuple
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import ClientError, Refused
 from coterie.client.offsets import EARLIEST, partition_offsets
-from protocol.errors import ErrorCode, MalformedFrame
-from protocol.messages.fetch import (
+from coterie.protocol.errors import ErrorCode, MalformedFrame
+from coterie.protocol.messages.fetch import (
     FetchRequest,
     FetchRequestPartition,
     FetchRequestTopic,
     FetchResponse,
     FetchResponsePartition,
 )
-from protocol.records import Record, decode_records, read_header
-from protocol.wire import ZERO_UUID
+from coterie.protocol.records import Record, decode_records, read_header
+from coterie.protocol.wire import ZERO_UUID
 
 # What one answer may hold: a few round trips for a large topic, and no burden on either side.
 _FETCH_BYTES = 4 * 1024 * 1024

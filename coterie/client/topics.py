@@ -6,25 +6,25 @@ from typing import NamedTuple
 
 from coterie.client.cluster import Cluster
 from coterie.client.connection import Deadline
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestConfig,
     CreateTopicsRequestTopic,
     CreateTopicsResponse,
 )
-from protocol.messages.delete_topics import (
+from coterie.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsRequestTopic,
     DeleteTopicsResponse,
 )
-from protocol.messages.describe_configs import (
+from coterie.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsRequestResource,
     DescribeConfigsResponse,
 )
-from protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
-from protocol.wire import ZERO_UUID
+from coterie.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+from coterie.protocol.wire import ZERO_UUID
 
 # Left to the broker: num.partitions and default.replication.factor. Brokers before CreateTopics v4
 # want numbers.

@@ -16,26 +16,26 @@ from coterie.conformance.payloads import (
     subscription_text,
 )
 from coterie.conformance.words import listed, mapped, quoted
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsResponse
-from protocol.messages.describe_groups import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsResponse
+from coterie.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
     DescribeGroupsResponseGroup,
     DescribeGroupsResponseMember,
 )
-from protocol.messages.heartbeat import HeartbeatResponse
-from protocol.messages.join_group import JoinGroupResponse
-from protocol.messages.leave_group import LeaveGroupResponse
-from protocol.messages.list_groups import ListGroupsResponse
-from protocol.messages.offset_commit import OffsetCommitResponse
-from protocol.messages.offset_delete import OffsetDeleteResponse
-from protocol.messages.offset_fetch import (
+from coterie.protocol.messages.heartbeat import HeartbeatResponse
+from coterie.protocol.messages.join_group import JoinGroupResponse
+from coterie.protocol.messages.leave_group import LeaveGroupResponse
+from coterie.protocol.messages.list_groups import ListGroupsResponse
+from coterie.protocol.messages.offset_commit import OffsetCommitResponse
+from coterie.protocol.messages.offset_delete import OffsetDeleteResponse
+from coterie.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from protocol.messages.sync_group import SyncGroupResponse
-from protocol.wire import AUTHORIZED_OPERATIONS_OMITTED, Message
+from coterie.protocol.messages.sync_group import SyncGroupResponse
+from coterie.protocol.wire import AUTHORIZED_OPERATIONS_OMITTED, Message
 
 # First versions that carry what the names say (spec section 1.2).
 _JOIN_TYPE_SINCE = 7

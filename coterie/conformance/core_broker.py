@@ -13,29 +13,34 @@ state.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from coordinator.config import GroupConfig
-from coordinator.effects import Append, Caller, Effects
-from coordinator.replay import LoggedState, replay
-from coordinator.service import GroupCoordinator
-from coordinator.shard import ShardState
 from coterie.conformance.answers import answer_lines
 from coterie.conformance.core_lines import event_text, record_text
 from coterie.conformance.names import Names
-from protocol.errors import ErrorCode
-from protocol.frames import decode_request_header, decode_response, encode_request, is_flexible
-from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from protocol.messages.log_records import UnknownKey, decode_key, decode_value, encode_key
-from protocol.messages.log_records import encode_value as encode_record_value
-from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from protocol.wire import Message
+from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.effects import Append, Caller, Effects
+from coterie.coordinator.replay import LoggedState, replay
+from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.shard import ShardState
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.frames import (
+    decode_request_header,
+    decode_response,
+    encode_request,
+    is_flexible,
+)
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from coterie.protocol.messages.log_records import UnknownKey, decode_key, decode_value, encode_key
+from coterie.protocol.messages.log_records import encode_value as encode_record_value
+from coterie.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from coterie.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from coterie.protocol.wire import Message
 
 # Where the virtual clock starts: a moment of 2023, so that nothing passes by mistaking 0 for unset.
 START_MS = 1_700_000_000_000

@@ -5,12 +5,12 @@ their time, records with `log+`, timers with `timer`.
 import re
 from typing import Any
 
-from coordinator.effects import Event, TimerKind
-from coordinator.group import Group
-from coordinator.purgatory import Purgatory
 from coterie.conformance.payloads import assignment_text
 from coterie.conformance.words import clock, listed, quoted
-from protocol.messages.log_records import (
+from coterie.coordinator.effects import Event, TimerKind
+from coterie.coordinator.group import Group
+from coterie.coordinator.purgatory import Purgatory
+from coterie.protocol.messages.log_records import (
     NO_EXPIRY,
     GroupMetadataValue,
     OffsetCommitKey,

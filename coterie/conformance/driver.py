@@ -9,7 +9,6 @@ A transcript is independent of any other: each run has a coordinator of its own.
 
 import difflib
 
-from coordinator.config import GroupConfig
 from coterie.conformance.core_broker import CoreBroker, Seen
 from coterie.conformance.given import given
 from coterie.conformance.names import Names
@@ -17,6 +16,7 @@ from coterie.conformance.requests import request_of
 from coterie.conformance.stage import STAGE
 from coterie.conformance.transcript import Transcript, TranscriptError, request_parts
 from coterie.conformance.words import Words, words_of
+from coterie.coordinator.config import GroupConfig
 
 
 class CoreDriver:

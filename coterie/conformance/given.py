@@ -19,9 +19,9 @@ from typing import Protocol
 from coterie.conformance.core_broker import Seen
 from coterie.conformance.transcript import TranscriptError
 from coterie.conformance.words import Words, duration_ms, listed
-from protocol.errors import ErrorCode
-from protocol.messages.join_group import JoinGroupResponse
-from protocol.messages.sync_group import SyncGroupResponse
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.join_group import JoinGroupResponse
+from coterie.protocol.messages.sync_group import SyncGroupResponse
 
 _STATES = ("Stable", "CompletingRebalance", "PreparingRebalance", "Empty")
 _INITIAL_DELAY_MS = 3_000

@@ -6,7 +6,7 @@ appear.
 """
 
 from coterie.conformance.transcript import TranscriptError
-from protocol.wire import ZERO_UUID
+from coterie.protocol.wire import ZERO_UUID
 
 
 class Names:

@@ -10,8 +10,8 @@ which is what a member gets whom the leader does not mention.
 
 from coterie.conformance.transcript import TranscriptError
 from coterie.conformance.words import by_topic, partition_of
-from protocol.errors import MalformedFrame
-from protocol.messages.consumer_protocol import (
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,

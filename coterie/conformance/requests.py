@@ -24,29 +24,29 @@ from coterie.conformance.words import (
     unquoted,
     words_of,
 )
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
-from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.offset_commit import (
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
+from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
+from coterie.protocol.messages.list_groups import ListGroupsRequest
+from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.offset_delete import (
+from coterie.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from protocol.messages.offset_fetch import (
+from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
 )
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from protocol.wire import Message
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from coterie.protocol.wire import Message
 
 # First versions that carry what the names say (spec section 1.2).
 _REBALANCE_TIMEOUT_SINCE = 1

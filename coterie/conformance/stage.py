@@ -10,7 +10,7 @@ from coterie.conformance.core_broker import START_MS, CoreBroker, Seen
 from coterie.conformance.core_lines import record_text, state_text, timer_texts
 from coterie.conformance.transcript import TranscriptError
 from coterie.conformance.words import Words, duration_ms, unquoted
-from protocol.errors import ErrorCode
+from coterie.protocol.errors import ErrorCode
 
 Stage = Callable[[CoreBroker, Words], list[Seen]]
 

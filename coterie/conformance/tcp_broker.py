@@ -10,24 +10,24 @@ from coterie.client.cluster import Cluster
 from coterie.client.connection import Address, Deadline
 from coterie.client.errors import VersionUnsupported
 from coterie.conformance.transcript import TranscriptError
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestTopic,
     CreateTopicsResponse,
 )
-from protocol.messages.delete_topics import (
+from coterie.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsRequestTopic,
     DeleteTopicsResponse,
 )
-from protocol.messages.describe_configs import (
+from coterie.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsRequestResource,
     DescribeConfigsResponse,
 )
-from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from protocol.wire import Message
+from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from coterie.protocol.wire import Message
 
 # As many as transcripts commit to.
 _PARTITIONS = 4

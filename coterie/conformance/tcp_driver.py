@@ -25,9 +25,9 @@ from coterie.conformance.tcp_broker import TcpBroker
 from coterie.conformance.tcp_names import TcpNames
 from coterie.conformance.transcript import Block, Transcript, TranscriptError, request_parts
 from coterie.conformance.words import duration_ms, words_of
-from protocol.frames import FrameBuffer, decode_response, encode_request
-from protocol.messages.list_groups import ListGroupsResponse
-from protocol.wire import Message
+from coterie.protocol.frames import FrameBuffer, decode_response, encode_request
+from coterie.protocol.messages.list_groups import ListGroupsResponse
+from coterie.protocol.wire import Message
 
 # How long an answer that is expected may take; a first group of a fresh broker waits for its topic.
 _PATIENCE_S = 5.0

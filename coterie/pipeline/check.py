@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from coordinator.placement import partition_for
+from coterie.coordinator.placement import partition_for
 from coterie.pipeline.codec.commits import KEY_TYPES as COMMIT_KEY_TYPES
 from coterie.pipeline.codec.epochs import KINDS
 from coterie.pipeline.codec.groups import KEY_TYPE as GROUP_KEY_TYPE

@@ -28,17 +28,17 @@ from coterie.pipeline.codec.piece import Source
 from coterie.pipeline.codec.views import quarantined
 from coterie.pipeline.segments import OFFSETS_TOPIC
 from coterie.pipeline.tables import with_input
-from protocol.errors import ErrorCode, MalformedFrame
-from protocol.messages.fetch import (
+from coterie.protocol.errors import ErrorCode, MalformedFrame
+from coterie.protocol.messages.fetch import (
     FetchRequest,
     FetchRequestPartition,
     FetchRequestTopic,
     FetchResponse,
     FetchResponsePartition,
 )
-from protocol.messages.journal_records import JOURNAL_TOPIC
-from protocol.records import read_header
-from protocol.wire import ZERO_UUID
+from coterie.protocol.messages.journal_records import JOURNAL_TOPIC
+from coterie.protocol.records import read_header
+from coterie.protocol.wire import ZERO_UUID
 
 SCHEME = "kafka://"
 # The bronze table of each topic that is read.

@@ -18,8 +18,8 @@ from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.offsets import LATEST, partition_offsets
 from coterie.pipeline.codec.commits import KEY_TYPES as COMMIT_KEY_TYPES
 from coterie.pipeline.tables import TABLES
-from protocol.errors import MalformedFrame
-from protocol.messages.log_records import OffsetCommitKey, decode_key
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.log_records import OffsetCommitKey, decode_key
 
 
 def log_ends(cluster: Cluster, partitions: Iterable[TopicPartition], at_ms: int) -> pa.RecordBatch:

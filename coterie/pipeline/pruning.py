@@ -13,7 +13,7 @@ gap and the groups found in them are where n says; otherwise every partition is 
 
 from collections.abc import Collection
 
-from coordinator.placement import partition_for
+from coterie.coordinator.placement import partition_for
 from coterie.pipeline.ranges import LogRange, read_range
 
 # What is looked at of each partition for groups: some hundred records.

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from protocol.errors import MalformedFrame
-from protocol.records import BatchHeader, read_header
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.records import BatchHeader, read_header
 
 OFFSETS_TOPIC = "__consumer_offsets"
 

@@ -16,8 +16,8 @@ from coterie.pipeline.segments import OFFSETS_TOPIC, NoSuchLog, find_partitions
 from coterie.pipeline.store import MANIFEST, Store
 from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.from_epochs import epochs_history
-from protocol.errors import MalformedFrame
-from protocol.messages.journal_records import JOURNAL_TOPIC, UnknownFact, decode_fact
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.journal_records import JOURNAL_TOPIC, UnknownFact, decode_fact
 
 Row = dict[str, Any]
 

@@ -10,7 +10,7 @@ Pure: a `GroupHistory` in, numbers out. Times are epoch milliseconds or duration
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from coordinator.assignors import (
+from coterie.assignors import (
     ASSIGNORS,
     Assignment,
     MemberSubscription,

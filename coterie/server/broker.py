@@ -9,32 +9,32 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from coordinator.effects import Effects
-from coordinator.service import GroupCoordinator
+from coterie.coordinator.effects import Effects
+from coterie.coordinator.service import GroupCoordinator
 from coterie.server import limits
 from coterie.server.clock import system_clock
-from coterie.server.config import Config
-from coterie.server.connection import Connection
-from coterie.server.disk_errors import cause_of, remedy_for, told
-from coterie.server.flusher import Flusher, FlushMode
-from coterie.server.groups import Groups
+from coterie.server.config.config import Config
+from coterie.server.groups.groups import Groups
 from coterie.server.ids import new_base64_id, new_uuid_text
-from coterie.server.listener import Listener
-from coterie.server.maintenance import Maintenance
-from coterie.server.replies import Outbox
-from coterie.server.routes import Routes
-from coterie.server.topic_names import OFFSETS_TOPIC
-from coterie.server.topics import Topic, Topics
-from storage.directory import DataDirectory
-from storage.errors import LogFailed, StorageError
-from storage.filesystem import FileSystem, OsFileSystem
-from storage.log import Log
-from storage.memory_filesystem import MemoryFileSystem
+from coterie.server.logs.disk_errors import cause_of, remedy_for, told
+from coterie.server.logs.flusher import Flusher, FlushMode
+from coterie.server.logs.maintenance import Maintenance
+from coterie.server.logs.topic_names import OFFSETS_TOPIC
+from coterie.server.logs.topics import Topic, Topics
+from coterie.server.network.connection import Connection
+from coterie.server.network.connection_quotas import Listener
+from coterie.server.network.responses import Outbox
+from coterie.server.network.routes import Routes
+from coterie.storage.directory import DataDirectory
+from coterie.storage.errors import LogFailed, StorageError
+from coterie.storage.filesystem import FileSystem, OsFileSystem
+from coterie.storage.log import Log
+from coterie.storage.memory_filesystem import MemoryFileSystem
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-    from coterie.server.metrics_listener import MetricsListener
+    from coterie.server.metrics.listener import MetricsListener
 
 # The data directory that is none: everything is in memory and gone with the process.
 IN_MEMORY = ":memory:"
@@ -190,8 +190,8 @@ class Broker:
             OSError: the address can't be used.
         """
         # Most brokers are not asked for them, and start sooner without.
-        from coterie.server.metrics import collect
-        from coterie.server.metrics_listener import MetricsListener
+        from coterie.server.metrics.listener import MetricsListener
+        from coterie.server.metrics.metrics import collect
 
         self._metrics = MetricsListener(
             self.loop,

@@ -18,11 +18,11 @@ import uvloop
 
 from coterie import __version__
 from coterie.server.broker import IN_MEMORY, Address, Broker
-from coterie.server.config import Config
-from coterie.server.disk_errors import remedy_for, told
-from coterie.server.flusher import FlushMode
+from coterie.server.config.config import Config
 from coterie.server.logging import make_logger
-from storage.errors import CorruptLog, DirectoryLocked, StorageError
+from coterie.server.logs.disk_errors import remedy_for, told
+from coterie.server.logs.flusher import FlushMode
+from coterie.storage.errors import CorruptLog, DirectoryLocked, StorageError
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger

@@ -9,8 +9,8 @@ Often the first request of a connection, sent before the client knows our versio
 has response header v0 in every version, and a v0 body where the version asked for is unknown.
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     Boolean,
     Int16,
     Int32,

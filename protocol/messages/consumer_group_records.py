@@ -7,7 +7,7 @@ Timestamps and timeouts are milliseconds. Field names are Kafka's.
 Partitions stand under topic ids, not names: the log of such a group alone does not tell a name.
 """
 
-from protocol.wire import (
+from coterie.protocol.wire import (
     RESPONSE_ELEMENT_BUDGET,
     Bytes,
     Int8,

@@ -14,8 +14,8 @@ Assignments have the same versions, without a change.
 
 from typing import TypeVar
 
-from protocol.errors import MalformedFrame
-from protocol.wire import Bytes, Int32, Message, String, Struct, message, since, struct
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.wire import Bytes, Int32, Message, String, Struct, message, since, struct
 
 LATEST_VERSION = 3
 

@@ -5,8 +5,8 @@ v2   flexible (KIP-482)
 v3   may answer THROTTLING_QUOTA_EXCEEDED (KIP-599)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import Boolean, Int16, Int32, Message, String, Struct, message, struct
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import Boolean, Int16, Int32, Message, String, Struct, message, struct
 
 
 @struct

@@ -8,8 +8,8 @@ v6   may answer THROTTLING_QUOTA_EXCEEDED (KIP-599)
 v7   topic_id in the answer (KIP-516)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     ZERO_UUID,
     Boolean,
     Int8,

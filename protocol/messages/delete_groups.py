@@ -5,8 +5,8 @@ v2   flexible (KIP-482)
 v3   error_message
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import Int16, Int32, Message, String, Struct, message, since, struct
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import Int16, Int32, Message, String, Struct, message, since, struct
 
 
 @message(api_key=ApiKey.DELETE_GROUPS, flexible=2)

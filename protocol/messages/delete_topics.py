@@ -8,8 +8,8 @@ v5   error_message, may answer THROTTLING_QUOTA_EXCEEDED (KIP-599)
 v6   topics by name or by id (KIP-516)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     ZERO_UUID,
     Int16,
     Int32,

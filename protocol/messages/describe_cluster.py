@@ -4,8 +4,8 @@ v1   endpoint_type, to ask controllers (KIP-919)
 v2   fenced brokers (KIP-1073)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     AUTHORIZED_OPERATIONS_OMITTED,
     Boolean,
     Int8,

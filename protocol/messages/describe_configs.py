@@ -6,8 +6,8 @@ v3   config_type and documentation (KIP-569)
 v4   flexible (KIP-482)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     Boolean,
     Int8,
     Int16,

@@ -8,8 +8,8 @@ v5   flexible (KIP-482)
 v6   error_message, and GROUP_ID_NOT_FOUND for what was Dead without an error before (KIP-1043)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     AUTHORIZED_OPERATIONS_OMITTED,
     Boolean,
     Bytes,

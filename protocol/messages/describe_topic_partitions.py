@@ -3,8 +3,8 @@
 v0   the only one, flexible
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     AUTHORIZED_OPERATIONS_OMITTED,
     ZERO_UUID,
     Boolean,

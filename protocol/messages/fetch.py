@@ -17,8 +17,8 @@ v17  replica_directory_id (KIP-853)
 v18  high_watermark (KIP-1166)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     ABSENT_ONLY,
     ZERO_UUID,
     Int8,

@@ -8,8 +8,19 @@ v5   TRANSACTION_ABORTABLE may be answered (KIP-890)
 v6   share groups (KIP-932)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import Int8, Int16, Int32, Message, String, Struct, message, since, struct, until
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
+    Int8,
+    Int16,
+    Int32,
+    Message,
+    String,
+    Struct,
+    message,
+    since,
+    struct,
+    until,
+)
 
 
 @message(api_key=ApiKey.FIND_COORDINATOR, flexible=3)

@@ -7,11 +7,11 @@ not load the declarations here; it skips the others. Numbers 9 and 18 were never
 
 from typing import NamedTuple
 
-from protocol.errors import MalformedFrame
-from protocol.messages import consumer_group_records as consumer
-from protocol.messages import share_group_records as share
-from protocol.messages import streams_group_records as streams
-from protocol.messages.log_records import (
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages import consumer_group_records as consumer
+from coterie.protocol.messages import share_group_records as share
+from coterie.protocol.messages import streams_group_records as streams
+from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
@@ -19,7 +19,7 @@ from protocol.messages.log_records import (
     UnknownKey,
     UnknownValueVersion,
 )
-from protocol.wire import Message
+from coterie.protocol.wire import Message
 
 _PREFIX_BYTES = 2  # of a record type or value version
 

@@ -6,8 +6,8 @@ v3   group_instance_id (KIP-345)
 v4   flexible (KIP-482)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import Int16, Int32, Message, String, message, since
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import Int16, Int32, Message, String, message, since
 
 
 @message(api_key=ApiKey.HEARTBEAT, flexible=4)

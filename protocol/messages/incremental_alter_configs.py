@@ -3,8 +3,8 @@
 v1   flexible (KIP-482)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     Boolean,
     Int8,
     Int16,

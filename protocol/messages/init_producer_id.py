@@ -7,8 +7,8 @@ v4   may answer PRODUCER_FENCED (KIP-588)
 v5   may answer TRANSACTION_ABORTABLE (KIP-890)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import Int16, Int32, Int64, Message, String, message, since
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import Int16, Int32, Int64, Message, String, message, since
 
 
 @message(api_key=ApiKey.INIT_PRODUCER_ID, flexible=2)

@@ -11,8 +11,8 @@ v8   reason (KIP-800)
 v9   skip_assignment (KIP-814)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     Boolean,
     Bytes,
     Int16,

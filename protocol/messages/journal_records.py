@@ -20,8 +20,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from protocol.errors import MalformedFrame
-from protocol.wire import (
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.wire import (
     RESPONSE_ELEMENT_BUDGET,
     Boolean,
     Bytes,
@@ -51,7 +51,7 @@ _PREFIX_BYTES = 2  # of a record type, value version or length of the group's id
 class RebalanceBegan(Message):
     """A group called its members to join again.
 
-    cause: one of `coordinator.rebalance.Cause`.
+    cause: one of `coterie.coordinator.rebalance.Cause`.
     previous_state: Empty, Stable or CompletingRebalance.
     generation_id: the one it leaves; the next has the next number.
     member_count: members now, after the instigator joined or was removed.

@@ -7,8 +7,18 @@ v4   flexible (KIP-482)
 v5   reason (KIP-800)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import Int16, Int32, Message, String, Struct, message, since, struct, until
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
+    Int16,
+    Int32,
+    Message,
+    String,
+    Struct,
+    message,
+    since,
+    struct,
+    until,
+)
 
 
 @struct

@@ -7,8 +7,8 @@ v4   states, and a filter on them (KIP-518)
 v5   types, and a filter on them (KIP-848)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import Int16, Int32, Message, String, Struct, message, since, struct
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import Int16, Int32, Message, String, Struct, message, since, struct
 
 
 @message(api_key=ApiKey.LIST_GROUPS, flexible=3)

@@ -13,8 +13,8 @@ v10  timeout_ms (KIP-1075)
 v11  time -6, earliest pending upload (KIP-1023)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     Int8,
     Int16,
     Int32,

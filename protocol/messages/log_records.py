@@ -9,8 +9,8 @@ can be read past it.
 
 from typing import NamedTuple, overload
 
-from protocol.errors import MalformedFrame
-from protocol.wire import (
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.wire import (
     RESPONSE_ELEMENT_BUDGET,
     ZERO_UUID,
     Bytes,

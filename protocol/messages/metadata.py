@@ -15,8 +15,8 @@ v12  topics asked for by id (KIP-516)
 v13  top-level error (KIP-1102)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     AUTHORIZED_OPERATIONS_OMITTED,
     ZERO_UUID,
     Boolean,

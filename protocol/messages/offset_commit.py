@@ -11,8 +11,8 @@ v9   may carry a member epoch (KIP-848)
 v10  topic ids in place of names (KIP-848)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     ZERO_UUID,
     Int16,
     Int32,

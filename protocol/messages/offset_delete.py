@@ -3,8 +3,8 @@
 v0   the only one, not flexible
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import Int16, Int32, Message, String, Struct, message, struct
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import Int16, Int32, Message, String, Struct, message, struct
 
 
 @struct

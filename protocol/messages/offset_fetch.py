@@ -12,8 +12,8 @@ v9   member_id and member_epoch (KIP-848)
 v10  topic ids in place of names (KIP-848)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     ZERO_UUID,
     Boolean,
     Int16,

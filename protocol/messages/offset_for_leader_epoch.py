@@ -5,8 +5,8 @@ v3   replica_id
 v4   flexible (KIP-482)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     Int16,
     Int32,
     Int64,

@@ -15,8 +15,8 @@ v13  topic ids in place of names (KIP-516)
 ApiVersions announces it from v0 (spec section 1.1).
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     ABSENT_ONLY,
     ZERO_UUID,
     Int16,

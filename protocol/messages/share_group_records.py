@@ -5,7 +5,7 @@ flexible; values have version 0 and are flexible. Timestamps are milliseconds, f
 The delivery state of share groups stands in another topic, `__share_group_state`.
 """
 
-from protocol.wire import (
+from coterie.protocol.wire import (
     RESPONSE_ELEMENT_BUDGET,
     Int8,
     Int32,

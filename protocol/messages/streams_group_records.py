@@ -5,7 +5,7 @@ flexible; values have version 0 and are flexible. Timestamps and timeouts are mi
 names Kafka's.
 """
 
-from protocol.wire import (
+from coterie.protocol.wire import (
     RESPONSE_ELEMENT_BUDGET,
     Int8,
     Int16,

@@ -7,8 +7,18 @@ v4   flexible (KIP-482)
 v5   protocol_type and protocol_name, checked against the group's (KIP-559)
 """
 
-from protocol.api_keys import ApiKey
-from protocol.wire import Bytes, Int16, Int32, Message, String, Struct, message, since, struct
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
+    Bytes,
+    Int16,
+    Int32,
+    Message,
+    String,
+    Struct,
+    message,
+    since,
+    struct,
+)
 
 
 @struct

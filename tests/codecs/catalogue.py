@@ -3,14 +3,14 @@
 import importlib
 import pkgutil
 
-import protocol.messages
-from protocol.wire import Message
+import coterie.protocol.messages
+from coterie.protocol.wire import Message
 
 
 def _find() -> list[type[Message]]:
     found = []
-    for module_info in pkgutil.iter_modules(protocol.messages.__path__):
-        module = importlib.import_module(f"protocol.messages.{module_info.name}")
+    for module_info in pkgutil.iter_modules(coterie.protocol.messages.__path__):
+        module = importlib.import_module(f"coterie.protocol.messages.{module_info.name}")
         found += [
             value
             for value in vars(module).values()

@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 
 from hypothesis import strategies as st
 
-from protocol.schema import FieldType, WireField, fields_of
-from protocol.wire import ABSENT_ONLY, Message, Struct, Wire
+from coterie.protocol.schema import FieldType, WireField, fields_of
+from coterie.protocol.wire import ABSENT_ONLY, Message, Struct, Wire
 
 S = TypeVar("S", bound=Struct)
 M = TypeVar("M", bound=Message)

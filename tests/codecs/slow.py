@@ -7,8 +7,8 @@ import struct as struct_module
 from collections.abc import Iterator
 from typing import Any
 
-from protocol.schema import FieldType, WireField, fields_of
-from protocol.wire import Message, Struct
+from coterie.protocol.schema import FieldType, WireField, fields_of
+from coterie.protocol.wire import Message, Struct
 
 # A tag that no schema defines, with bytes that look like more tags.
 UNKNOWN_TAGS = ((100, b""), (20_000, b"\x01\x02\x03" * 50))

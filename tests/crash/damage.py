@@ -18,9 +18,9 @@ import re
 from collections.abc import Iterator
 from itertools import combinations
 
-from protocol.errors import MalformedFrame
-from protocol.records import check_crc, iterate_batches
-from storage.last_stop import CLEAN_SHUTDOWN_FILE
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.records import check_crc, iterate_batches
+from coterie.storage.last_stop import CLEAN_SHUTDOWN_FILE
 from tests.crash.disk import FIRST_BOOT, Disk, Operation
 from tests.crash.history import History
 from tests.crash.losses import Crash

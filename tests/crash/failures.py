@@ -12,9 +12,9 @@ import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Self
 
-from protocol.records import encode_batch
-from storage.errors import LogFailed, StorageError
-from storage.filesystem import OsFileSystem
+from coterie.protocol.records import encode_batch
+from coterie.storage.errors import LogFailed, StorageError
+from coterie.storage.filesystem import OsFileSystem
 from tests.crash.losses import Crash, deaths, power_losses
 from tests.crash.node import Node
 from tests.crash.restart import Restarts, Wrong, check

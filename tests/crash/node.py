@@ -9,22 +9,22 @@ write or sync is raised as `LogFailed` after the partition has been stopped as t
 from collections.abc import Callable
 from typing import Any
 
-from coordinator.effects import Effects
-from coordinator.service import GroupCoordinator
-from coterie.server.group_log import LogReplay
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.log_records import (
+from coterie.coordinator.effects import Effects
+from coterie.coordinator.service import GroupCoordinator
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
+from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     OffsetCommitKey,
     encode_key,
     encode_value,
 )
-from protocol.records import encode_batch
-from storage.cleaner import CleanerConfig, Cleaning, cleanable
-from storage.directory import DataDirectory
-from storage.errors import StorageError
-from storage.log import Log, LogConfig
+from coterie.protocol.records import encode_batch
+from coterie.server.groups.log import LogReplay
+from coterie.storage.cleaner import CleanerConfig, Cleaning, cleanable
+from coterie.storage.directory import DataDirectory
+from coterie.storage.errors import StorageError
+from coterie.storage.log import Log, LogConfig
 from tests.crash.history import History, TopicState
 from tests.unit.coordinator.desk import START_MS, Desk
 

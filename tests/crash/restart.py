@@ -7,11 +7,11 @@ depends on the log's bytes alone, so it is done once for each distinct log.
 
 from typing import Any, NamedTuple
 
-from coordinator.config import GroupConfig
-from coordinator.service import GroupCoordinator
-from protocol.records import decode_records, encode_batch, iterate_batches, iterate_pairs
-from storage.errors import StorageError
-from storage.log import Log
+from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.service import GroupCoordinator
+from coterie.protocol.records import decode_records, encode_batch, iterate_batches, iterate_pairs
+from coterie.storage.errors import StorageError
+from coterie.storage.log import Log
 from tests.crash.disk import FIRST_BOOT, Disk, RecordingFileSystem
 from tests.crash.history import NO_GROUPS, GroupState, History, TopicState
 from tests.crash.node import OFFSETS_TOPIC, Pairs, load, log_config, open_directory, state_of

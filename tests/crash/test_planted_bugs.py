@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.log import Log
+from coterie.storage.log import Log
 from tests.crash.campaign import Runner, Task, length_of
 from tests.crash.planting import Plant, planted
 from tests.crash.plants import CANARY, PLANTS, find

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from itertools import product
 from typing import NamedTuple
 
-from protocol.messages.log_records import (
+from coterie.protocol.messages.log_records import (
     OffsetCommitKey,
     OffsetCommitValue,
     encode_key,
     encode_value,
 )
-from protocol.records import decode_records, iterate_batches
-from protocol.wire import ZERO_UUID
-from storage.log import Log
+from coterie.protocol.records import decode_records, iterate_batches
+from coterie.protocol.wire import ZERO_UUID
+from coterie.storage.log import Log
 from tests.crash.restart import Wrong
 from tests.crash.scenarios import Recording, Stage
 

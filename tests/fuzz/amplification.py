@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from coterie.server.routes import class_stem
-from protocol.api_keys import SERVED_VERSIONS, ApiKey
-from protocol.frames import encode_request
-from protocol.schema import FieldType, WireField, fields_of
-from protocol.wire import REQUEST_ELEMENT_BUDGET, Struct
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.frames import encode_request
+from coterie.protocol.schema import FieldType, WireField, fields_of
+from coterie.protocol.wire import REQUEST_ELEMENT_BUDGET, Struct
+from coterie.server.network.routes import class_stem
 from tests.fuzz.target import Finding
 from tests.unit.server.manual import Client, make_broker
 
@@ -41,7 +41,7 @@ def costs(*, metered: bool) -> Iterator[Cost]:
         Finding: one failed by our mistake, or needed too much memory.
     """
     for api, (_, version) in SERVED_VERSIONS.items():
-        module = import_module(f"protocol.messages.{api.name.lower()}")
+        module = import_module(f"coterie.protocol.messages.{api.name.lower()}")
         cls = getattr(module, f"{class_stem(api)}Request")
         for path in _arrays(cls, version, ()):
             frame = encode_request(_filled(cls, version, path), version, 1, "fuzz")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from coterie.protocol.api_keys import ApiKey
 from coterie.server.broker import Broker
-from protocol.api_keys import ApiKey
 from tests.fuzz.corpus import frames
 from tests.fuzz.mutation import Mutator
 from tests.fuzz.target import Finding, Target

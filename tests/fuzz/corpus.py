@@ -8,24 +8,24 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from coterie.server.routes import class_stem
-from protocol.api_keys import SERVED_VERSIONS, ApiKey
-from protocol.frames import encode_request
-from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.list_offsets import (
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.frames import encode_request
+from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from coterie.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsRequestPartition,
     ListOffsetsRequestTopic,
 )
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.messages.offset_commit import (
+from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from coterie.server.network.routes import class_stem
 from tests.codecs.instances import RandomValues, build, project
 from tests.unit.server.produced import batch, fetch_request, produce_request
 
@@ -99,7 +99,7 @@ def _meaningful() -> Iterator[bytes]:
 
 def _arbitrary() -> Iterator[bytes]:
     for api, (first, last) in SERVED_VERSIONS.items():
-        module = import_module(f"protocol.messages.{api.name.lower()}")
+        module = import_module(f"coterie.protocol.messages.{api.name.lower()}")
         cls = getattr(module, f"{class_stem(api)}Request")
         for version in range(first, last + 1):
             for number in range(_ARBITRARY):

@@ -3,8 +3,8 @@
 from contextlib import ExitStack
 from typing import Self
 
-from protocol.messages.api_versions import ApiVersionsRequest
-from protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.api_versions import ApiVersionsRequest
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from tests.fuzz.mutation import Mutator
 from tests.fuzz.target import Finding
 from tests.unit.server.running import RunningBroker

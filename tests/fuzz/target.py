@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from coterie.server import topics
 from coterie.server.broker import Broker
+from coterie.server.logs import topics
 from tests.unit.server.manual import Client, ManualLoop, make_broker
 
 # Frames that one broker is fed with before a fresh one takes over: groups and topics pile up.

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coterie.server import topics
+from coterie.server.logs import topics
 from tests.fuzz.amplification import api_names, costs
 from tests.fuzz.canary import find_canary
 from tests.fuzz.corpus import frames

@@ -12,8 +12,8 @@ from coterie.pipeline.codec.epochs import KINDS, epoch_fields
 from coterie.pipeline.codec.groups import group_fields
 from coterie.pipeline.ranges import LogRange, RangeStep, read_range
 from coterie.pipeline.schemas import VIEWS
-from protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
-from protocol.records import check_crc, decode_records, iterate_batches
+from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
+from coterie.protocol.records import check_crc, decode_records, iterate_batches
 
 NOW_MS = 1_760_000_000_000
 TOPIC = "__consumer_offsets"

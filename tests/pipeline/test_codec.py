@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.messages.log_records import (
+from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataMember,
     GroupMetadataValue,
     encode_key,
 )
-from protocol.record_batch import HAS_DELETE_HORIZON
-from protocol.records import (
+from coterie.protocol.record_batch import HAS_DELETE_HORIZON
+from coterie.protocol.records import (
     Compression,
     Record,
     encode_batch,

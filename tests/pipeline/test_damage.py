@@ -10,7 +10,7 @@ from coterie.pipeline.codec.damage import MAX_KEPT_BYTES
 from coterie.pipeline.codec.framing import frame
 from coterie.pipeline.codec.numbers import Buffer
 from coterie.pipeline.ranges import log_end, whole_end
-from protocol.records import encode_batch, stamp
+from coterie.protocol.records import encode_batch, stamp
 from tests.pipeline.histories import (
     NOW_MS,
     commit_key,

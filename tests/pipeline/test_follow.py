@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from benchmarks_pipeline.logs import SegmentWriter
-from protocol.records import encode_batch
+from coterie.protocol.records import encode_batch
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
 from tests.pipeline.histories import NOW_MS, TOPIC, commit_key, commit_value, write_segments
 

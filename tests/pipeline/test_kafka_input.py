@@ -18,8 +18,8 @@ from coterie.pipeline.kafka_input import KafkaLog, _decoded, is_kafka
 from coterie.pipeline.lag import log_ends
 from coterie.pipeline.ranges import LogRange, read_range
 from coterie.pipeline.segments import OFFSETS_TOPIC, find_partitions
-from protocol.messages.journal_records import JOURNAL_TOPIC
-from protocol.records import encode_batch
+from coterie.protocol.messages.journal_records import JOURNAL_TOPIC
+from coterie.protocol.records import encode_batch
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
 from tests.pipeline.histories import NOW_MS, commit_key, commit_value
 

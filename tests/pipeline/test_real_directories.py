@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from coterie.pipeline.segments import OFFSETS_TOPIC, find_partitions
-from protocol.messages.journal_records import FACTS, encode_fact
-from protocol.records import encode_batch
+from coterie.protocol.messages.journal_records import FACTS, encode_fact
+from coterie.protocol.records import encode_batch
 from tests.pipeline.histories import NOW_MS, plain_rows, reasons, rows, write_segments
 
 DIRECTORIES = Path(__file__).parent.parent / "golden" / "directories"

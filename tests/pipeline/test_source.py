@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coordinator.placement import partition_for
+from coterie.coordinator.placement import partition_for
 from coterie.pipeline.schemas import VIEWS
-from protocol.records import encode_batch
+from coterie.protocol.records import encode_batch
 from tests.pipeline.histories import NOW_MS, TOPIC, commit_key, commit_value, rows, write_segments
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from coterie.pipeline.jobs.follow_tail import Tail
 from coterie.pipeline.jobs.live_store import LiveStore
 from coterie.pipeline.ranges import WholeEnd
 from coterie.pipeline.store import Store
-from protocol.records import encode_batch
+from coterie.protocol.records import encode_batch
 from tests.crash.planting import Plant, planted
 from tests.pipeline.histories import NOW_MS, TOPIC, commit_key, commit_value, write_segments
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from protocol.record_batch import HAS_DELETE_HORIZON
-from protocol.records import (
+from coterie.protocol.record_batch import HAS_DELETE_HORIZON
+from coterie.protocol.records import (
     Compression,
     Record,
     decode_records,
@@ -19,13 +19,13 @@ from protocol.records import (
     iterate_batches,
     read_marker,
 )
-from storage.cleaner import CleanerConfig, Cleaning, CleaningResult, cleanable
-from storage.log import Log, LogConfig
-from storage.memory_filesystem import MemoryFileSystem
-from storage.offset_map import OffsetMap
-from storage.open_files import OpenFiles
-from storage.retained import BatchFilter
-from storage.transactions import Transactions
+from coterie.storage.cleaner import CleanerConfig, Cleaning, CleaningResult, cleanable
+from coterie.storage.log import Log, LogConfig
+from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.offset_map import OffsetMap
+from coterie.storage.open_files import OpenFiles
+from coterie.storage.retained import BatchFilter
+from coterie.storage.transactions import Transactions
 
 DIRECTORY = "/data"
 KEYS = [b"a", b"b", b"c", b"d" * 63, b"e" * 64, b"e" * 63 + b"f", b"g" * 300, b"", None]
@@ -303,7 +303,7 @@ def settled(model: CompactedLog) -> None:
 
 PLANTED = {
     "keys are cut": lambda patch: patch.setattr(
-        "storage.offset_map.map_key", lambda key: key[:63]
+        "coterie.storage.offset_map.map_key", lambda key: key[:63]
     ),
     "open transactions are forgotten": lambda patch: patch.setattr(
         Transactions, "end_offset", None

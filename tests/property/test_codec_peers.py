@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from protocol.api_keys import ApiKey
-from protocol.wire import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.wire import (
     AUTHORIZED_OPERATIONS_OMITTED,
     ZERO_UUID,
     Int16,

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.frames import decode_response
-from protocol.wire import Message
+from coterie.protocol.frames import decode_response
+from coterie.protocol.wire import Message
 from tests.codecs import slow
 from tests.codecs.catalogue import MESSAGES, RESPONSES, pair_id, versions_of
 from tests.codecs.instances import messages, project

@@ -6,8 +6,8 @@ so that is tried too: what follows a frame must not complete it.
 
 import pytest
 
-from protocol.errors import DECODE_ERRORS, MalformedFrame
-from protocol.wire import Message
+from coterie.protocol.errors import DECODE_ERRORS, MalformedFrame
+from coterie.protocol.wire import Message
 from tests.codecs.catalogue import MESSAGES, REQUESTS, pair_id, versions_of
 from tests.codecs.instances import RandomValues, build, project
 

@@ -4,19 +4,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from protocol.records import (
+from coterie.protocol.records import (
     Compression,
     Record,
     decode_records,
     encode_records,
     iterate_batches,
 )
-from storage.errors import CorruptLog
-from storage.index import TimeIndex
-from storage.log import Log, LogConfig
-from storage.memory_filesystem import MemoryFileSystem
-from storage.open_files import OpenFiles
-from storage.torn_tail import TailTrust
+from coterie.storage.errors import CorruptLog
+from coterie.storage.index import TimeIndex
+from coterie.storage.log import Log, LogConfig
+from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.open_files import OpenFiles
+from coterie.storage.torn_tail import TailTrust
 
 DIRECTORY = "/data"
 

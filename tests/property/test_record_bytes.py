@@ -6,9 +6,9 @@ from contextlib import suppress
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol import checksum
-from protocol.errors import MalformedFrame
-from protocol.records import (
+from coterie.protocol import checksum
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.records import (
     Compression,
     Record,
     check_crc,
@@ -22,7 +22,7 @@ from protocol.records import (
     record_timestamps,
     validate_batches,
 )
-from protocol.varints import read_varint, varint
+from coterie.protocol.varints import read_varint, varint
 
 _SETTINGS = settings(max_examples=200, deadline=None, derandomize=True)
 

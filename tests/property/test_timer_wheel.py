@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from coordinator.effects import TimerKey, TimerKind
-from coordinator.purgatory import Purgatory
-from coordinator.timer_wheel import TimingWheel
+from coterie.coordinator.effects import TimerKey, TimerKind
+from coterie.coordinator.purgatory import Purgatory
+from coterie.coordinator.timer_wheel import TimingWheel
 
 KEYS = st.integers(0, 30)
 # From the past over every level of the wheel to a year ahead; often at the borders of levels.

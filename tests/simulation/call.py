@@ -3,17 +3,17 @@
 from collections.abc import Hashable
 from typing import Any
 
-from coordinator.effects import Caller
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest
-from protocol.messages.leave_group import LeaveGroupRequest
-from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.offset_commit import OffsetCommitRequest
-from protocol.messages.offset_delete import OffsetDeleteRequest
-from protocol.messages.offset_fetch import OffsetFetchRequest
-from protocol.messages.sync_group import SyncGroupRequest
+from coterie.coordinator.effects import Caller
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
+from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import JoinGroupRequest
+from coterie.protocol.messages.leave_group import LeaveGroupRequest
+from coterie.protocol.messages.list_groups import ListGroupsRequest
+from coterie.protocol.messages.offset_commit import OffsetCommitRequest
+from coterie.protocol.messages.offset_delete import OffsetDeleteRequest
+from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
+from coterie.protocol.messages.sync_group import SyncGroupRequest
 
 # Request class to (name of the API, method of the coordinator).
 APIS: dict[type, tuple[str, str]] = {

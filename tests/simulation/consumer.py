@@ -10,21 +10,21 @@ under their instance id.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from protocol.errors import ErrorCode
-from protocol.messages.consumer_protocol import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
     TopicPartition,
     decode_subscription,
     encode_subscription,
 )
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import (
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.simulation.call import Call
 from tests.simulation.offsets import commit_request, fetch_request
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from random import Random
 from typing import NamedTuple
 
-from coordinator.effects import LogRecord
-from protocol.messages.log_records import encode_key, encode_value
+from coterie.coordinator.effects import LogRecord
+from coterie.protocol.messages.log_records import encode_key, encode_value
 
 Pair = tuple[bytes, bytes | None]
 

@@ -7,18 +7,18 @@ None of them looks at what it is answered.
 
 from typing import TYPE_CHECKING, Any
 
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
-from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.offset_delete import (
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
+from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
+from coterie.protocol.messages.list_groups import ListGroupsRequest
+from coterie.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.simulation.consumer import EAGER, TOPICS, Consumer
 from tests.simulation.offsets import commit_request, fetch_request
 

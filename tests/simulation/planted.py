@@ -30,7 +30,7 @@ class Found(NamedTuple):
 def planted(plant: Plant) -> Iterator[None]:
     """Run with one bug in the core."""
     module_name, *path = plant.target.split(".")
-    module = importlib.import_module(f"coordinator.{module_name}")
+    module = importlib.import_module(f"coterie.coordinator.{module_name}")
     holder: Any = module
     for name in path[:-1]:
         holder = getattr(holder, name)

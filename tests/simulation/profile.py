@@ -8,7 +8,7 @@ sessions of seconds, retention of seconds in some runs.
 from random import Random
 from typing import NamedTuple
 
-from coordinator.config import GroupConfig
+from coterie.coordinator.config import GroupConfig
 
 DAYS_7_MS = 7 * 24 * 3_600_000
 

@@ -4,10 +4,10 @@ never tested.
 
 from collections import Counter
 
-from coordinator.effects import TimerKind
-from coordinator.rebalance import Cause
-from coordinator.removal import Removal
-from protocol.errors import ErrorCode as E
+from coterie.coordinator.effects import TimerKind
+from coterie.coordinator.rebalance import Cause
+from coterie.coordinator.removal import Removal
+from coterie.protocol.errors import ErrorCode as E
 
 # What a long run has to see, by subject; a zero fails it.
 EXPECTED: dict[str, tuple[str, ...]] = {

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from coordinator.config import GroupConfig
-from coordinator.effects import Append, Effects, TimerKey, TimerKind
-from coordinator.group import Group, GroupState, Member
-from coordinator.rebalance import Cause
-from coordinator.refusals import translate
-from coordinator.removal import Removal
-from coordinator.service import GroupCoordinator
-from coordinator.shard import Shard, ShardState
-from protocol.errors import ErrorCode
-from protocol.messages.join_group import JoinGroupRequest
-from protocol.messages.log_records import GroupMetadataKey, decode_value, encode_key
+from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.effects import Append, Effects, TimerKey, TimerKind
+from coterie.coordinator.group import Group, GroupState, Member
+from coterie.coordinator.rebalance import Cause
+from coterie.coordinator.refusals import translate
+from coterie.coordinator.removal import Removal
+from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.shard import Shard, ShardState
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.join_group import JoinGroupRequest
+from coterie.protocol.messages.log_records import GroupMetadataKey, decode_value, encode_key
 from tests.simulation.call import Call
 from tests.simulation.checks import oracle, structure
 from tests.simulation.checks.committed import Committed

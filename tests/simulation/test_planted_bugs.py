@@ -6,7 +6,7 @@ plant the same seeds pass.
 
 import pytest
 
-from coordinator.heartbeat import heartbeat
+from coterie.coordinator.heartbeat import heartbeat
 from tests.simulation.campaign import run
 from tests.simulation.planted import FIRST_SEEDS, planted, search, search_order
 from tests.simulation.plants import CANARY, PLANTS, Plant

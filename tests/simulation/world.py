@@ -12,8 +12,8 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any, NamedTuple
 
-from coordinator.group import GroupState
-from protocol.errors import ErrorCode
+from coterie.coordinator.group import GroupState
+from coterie.protocol.errors import ErrorCode
 from tests.simulation.call import Call
 from tests.simulation.checks.violation import Violation, require
 from tests.simulation.consumer import COOPERATIVE, EAGER, Consumer

@@ -9,25 +9,25 @@ from typing import Any
 
 import pytest
 
-import coordinator.heartbeat
-import coordinator.join
-import coordinator.leave
-import coordinator.offsets
-import coordinator.rebalance
-import coordinator.refusals
-import coordinator.replay
-import coordinator.session
-import coordinator.shard
-import coordinator.static_member
-import coordinator.sync
-from coordinator.group import Group, GroupState
-from protocol.errors import ErrorCode
+import coterie.coordinator.heartbeat
+import coterie.coordinator.join
+import coterie.coordinator.leave
+import coterie.coordinator.offsets
+import coterie.coordinator.rebalance
+import coterie.coordinator.refusals
+import coterie.coordinator.replay
+import coterie.coordinator.session
+import coterie.coordinator.shard
+import coterie.coordinator.static_member
+import coterie.coordinator.sync
+from coterie.coordinator.group import Group, GroupState
+from coterie.protocol.errors import ErrorCode
 from tests.transcripts.test_transcripts import ROOT, seen_differences
 
 Bug = tuple[str, Any, str, Callable[..., Any]]
 
-real_start_session = coordinator.rebalance.start_session
-real_replay = coordinator.replay.replay
+real_start_session = coterie.coordinator.rebalance.start_session
+real_replay = coterie.coordinator.replay.replay
 
 
 def last_member_leads(group: Group) -> bool:
@@ -48,13 +48,13 @@ def drop_tombstones(state: Any, record: Any, undo: Any = None) -> None:
 BUGS: list[Bug] = [
     (
         "heartbeat/session_ends_exactly",
-        coordinator.sync,
+        coterie.coordinator.sync,
         "start_session",
         half_a_session,
     ),
     (
         "static/old_process_is_fenced_everywhere",
-        coordinator.heartbeat,
+        coterie.coordinator.heartbeat,
         "identity_error",
         lambda group, member_id, _: (
             ErrorCode.NONE if member_id in group.members else ErrorCode.UNKNOWN_MEMBER_ID
@@ -74,7 +74,7 @@ BUGS: list[Bug] = [
     ),
     (
         "sync/leader_leaves_before_it_syncs",
-        coordinator.rebalance,
+        coterie.coordinator.rebalance,
         "fail_syncs",
         lambda *_: None,
     ),
@@ -86,45 +86,45 @@ BUGS: list[Bug] = [
     ),
     (
         "size_limit/full_group_refuses_newcomers",
-        coordinator.join,
+        coterie.coordinator.join,
         "_has_room",
         lambda *_: True,
     ),
     (
         "sync/log_errors_are_translated",
-        coordinator.shard,
+        coterie.coordinator.shard,
         "translate",
         lambda error: error,
     ),
     (
         "offsets/failed_commit_is_taken_back",
-        coordinator.shard,
+        coterie.coordinator.shard,
         "take_back",
         lambda undo: None,
     ),
     (
         "log/tombstones_in_the_log",
-        coordinator.shard,
+        coterie.coordinator.shard,
         "replay",
         drop_tombstones,
     ),
     (
         "initial_delay/an_arrival_buys_one_more_slice",
-        coordinator.shard,
+        coterie.coordinator.shard,
         "join_timer_fired",
-        lambda shard, group, now_ms, effects: coordinator.rebalance.complete_join(
+        lambda shard, group, now_ms, effects: coterie.coordinator.rebalance.complete_join(
             group, now_ms, effects
         ),
     ),
     (
         "offsets/metadata_too_large",
-        coordinator.offsets,
+        coterie.coordinator.offsets,
         "len",
         lambda value: 0 if isinstance(value, str) else len(value),
     ),
     (
         "leave/last_one_out",
-        coordinator.rebalance,
+        coterie.coordinator.rebalance,
         "_become_empty",
         lambda group, now_ms, effects: group.transition(GroupState.EMPTY, now_ms),
     ),

@@ -6,35 +6,35 @@ import pytest
 
 from benchmarks import answers, frames
 from benchmarks.frames import Api, Frames, NotServed, Spoken
-from protocol.messages.create_topics import CreateTopicsRequest
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.find_coordinator import (
+from coterie.protocol.messages.create_topics import CreateTopicsRequest
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
+from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     FindCoordinatorResponseCoordinator,
 )
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import (
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
-from protocol.messages.leave_group import LeaveGroupRequest
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.offset_commit import (
+from coterie.protocol.messages.leave_group import LeaveGroupRequest
+from coterie.protocol.messages.metadata import MetadataRequest
+from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from protocol.messages.offset_fetch import (
+from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from protocol.messages.sync_group import SyncGroupRequest
-from protocol.wire import Message
+from coterie.protocol.messages.sync_group import SyncGroupRequest
+from coterie.protocol.wire import Message
 
 
 def only(api: Api, version: int) -> Frames:

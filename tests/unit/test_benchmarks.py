@@ -32,11 +32,11 @@ from benchmarks.scenarios import SCENARIOS
 from benchmarks.scenarios.heartbeat import bare_ring
 from benchmarks.session import Job
 from benchmarks.steady import Shape, Steady, load
-from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HeartbeatResponse
-from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
-from protocol.messages.leave_group import LeaveGroupResponse
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.heartbeat import HeartbeatResponse
+from coterie.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from coterie.protocol.messages.leave_group import LeaveGroupResponse
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from tests.unit.test_benchmark_frames import decoded
 
 ROOT = Path(__file__).parent.parent.parent

@@ -2,7 +2,7 @@
 
 Keys and values have few fields at computable positions, so they are read for all records at once.
 A record that does not look like one of the known versions down to its last byte is handed to
-`protocol.messages.log_records`, which makes it a row or damage.
+`coterie.protocol.messages.log_records`, which makes it a row or damage.
 """
 
 from typing import Any
@@ -15,15 +15,15 @@ from coterie.pipeline.codec.numbers import Bools, Int64s
 from coterie.pipeline.codec.piece import DecodedView, Piece, damaged_record
 from coterie.pipeline.codec.records import Records
 from coterie.pipeline.schemas import COMMITS
-from protocol.errors import MalformedFrame
-from protocol.messages.log_records import (
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.log_records import (
     NO_EXPIRY,
     OffsetCommitKey,
     decode_key,
     decode_value,
 )
-from protocol.primitives import MAX_STRING_BYTES
-from protocol.record_batch import TRANSACTIONAL
+from coterie.protocol.primitives import MAX_STRING_BYTES
+from coterie.protocol.record_batch import TRANSACTIONAL
 
 KEY_TYPES = (0, 1)
 

@@ -13,8 +13,12 @@ import numpy as np
 from coterie.pipeline.codec import columns
 from coterie.pipeline.codec.piece import DecodedView, Piece, decode_each
 from coterie.pipeline.schemas import CONSUMER_EPOCHS
-from protocol.messages import consumer_group_records as records
-from protocol.messages.group_record_types import DecodedKey, decode_group_key, decode_group_value
+from coterie.protocol.messages import consumer_group_records as records
+from coterie.protocol.messages.group_record_types import (
+    DecodedKey,
+    decode_group_key,
+    decode_group_value,
+)
 
 _MEMBER_STATES = ("Stable", "UnrevokedPartitions", "UnreleasedPartitions")
 

@@ -21,9 +21,9 @@ import numpy.typing as npt
 from coterie.pipeline.codec import damage as reasons
 from coterie.pipeline.codec.damage import Damage, damage
 from coterie.pipeline.codec.numbers import Bools, Buffer, Int64s
-from protocol import checksum
-from protocol.errors import MalformedFrame
-from protocol.records import check_crc, read_header
+from coterie.protocol import checksum
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.records import check_crc, read_header
 
 # The shortest thing that may stand in a log: a message of magic 0 without key and value.
 MIN_BATCH_BYTES = 26

@@ -10,13 +10,13 @@ from typing import Any
 from coterie.pipeline.codec import columns
 from coterie.pipeline.codec.piece import DecodedView, Piece, decode_each
 from coterie.pipeline.schemas import GROUPS
-from protocol.errors import MalformedFrame
-from protocol.messages.consumer_protocol import (
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.consumer_protocol import (
     TopicPartition,
     decode_assignment,
     decode_subscription,
 )
-from protocol.messages.log_records import (
+from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataMember,
     decode_key,

@@ -13,9 +13,9 @@ from coterie.pipeline.codec import damage as reasons
 from coterie.pipeline.codec.groups import CONSUMER, consumer_fields
 from coterie.pipeline.codec.piece import DecodedView, Piece, damaged_record, record_damage
 from coterie.pipeline.schemas import JOURNAL
-from protocol.errors import MalformedFrame
-from protocol.messages.journal_records import FACT_NAMES as NAMES
-from protocol.messages.journal_records import (
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.journal_records import FACT_NAMES as NAMES
+from coterie.protocol.messages.journal_records import (
     UNKNOWN_MS,
     Fact,
     GenerationCompleted,

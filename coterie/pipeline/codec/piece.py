@@ -13,8 +13,8 @@ from coterie.pipeline.codec.damage import Damage, damage
 from coterie.pipeline.codec.framing import Batches
 from coterie.pipeline.codec.numbers import Buffer, Int64s
 from coterie.pipeline.codec.records import Records, is_control, open_records
-from protocol.errors import MalformedFrame
-from protocol.messages.log_records import UnknownValueVersion
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.log_records import UnknownValueVersion
 
 # In place of a record type where a record has none: markers, null keys, keys of one byte.
 NO_KEY_TYPE = -32768

@@ -20,8 +20,8 @@ from coterie.pipeline.codec import damage as reasons
 from coterie.pipeline.codec.damage import Damage, damage
 from coterie.pipeline.codec.framing import HEADER_BYTES, Batches
 from coterie.pipeline.codec.numbers import Bools, Buffer, Int64s
-from protocol.errors import MalformedFrame
-from protocol.records import Record, decode_records, decompress, read_header
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.records import Record, decode_records, decompress, read_header
 
 # With fewer batches than this left, a loop over each is quicker than numpy's calls.
 _LOCK_STEP_BATCHES = 48

@@ -24,7 +24,7 @@ from coterie.pipeline.kafka_input import TABLE_OF, Arrived, KafkaLog
 from coterie.pipeline.lag import commit_keys, committed_in, committed_partition, log_ends
 from coterie.pipeline.segments import OFFSETS_TOPIC
 from coterie.pipeline.store import Store
-from protocol.messages.journal_records import JOURNAL_TOPIC
+from coterie.protocol.messages.journal_records import JOURNAL_TOPIC
 
 # How often brokers are asked where the partitions end that groups have committed to.
 LOG_ENDS_EVERY_S = 30.0

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from coordinator.assignors import TopicPartition
+from coterie.assignors import TopicPartition
 from coterie.pipeline.schemas import TIMESTAMP, list_of, spark_schema
 from coterie.pipeline.store import Store
 from coterie.pipeline.transforms.histories import by_group, histories_of

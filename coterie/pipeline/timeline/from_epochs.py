@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from coordinator.assignors import TopicPartition
+from coterie.assignors import TopicPartition
 from coterie.pipeline.timeline.holdings import Holdings, moved_partitions
 from coterie.pipeline.timeline.model import (
     Evidence,

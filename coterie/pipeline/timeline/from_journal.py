@@ -11,7 +11,7 @@ without a beginning is taken as it is, and a rebalance that never ends has no en
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from coordinator.assignors import TopicPartition
+from coterie.assignors import TopicPartition
 from coterie.pipeline.timeline.holdings import Holdings, fewest_moves, moved_partitions
 from coterie.pipeline.timeline.model import (
     Evidence,
@@ -23,9 +23,9 @@ from coterie.pipeline.timeline.model import (
     Trigger,
 )
 from coterie.pipeline.timeline.sessions import Sessions
-from protocol.errors import MalformedFrame
-from protocol.messages import journal_records as journal
-from protocol.messages.consumer_protocol import decode_assignment, decode_subscription
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages import journal_records as journal
+from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
 
 CONSUMER = "consumer"
 # A second rebalance for this is the second half of a cooperative one (KIP-429).

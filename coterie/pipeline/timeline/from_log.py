@@ -9,7 +9,7 @@ rebalance. Compaction leaves only the newest generation of each group: what is g
 
 from collections.abc import Iterable
 
-from coordinator.assignors import TopicPartition
+from coterie.assignors import TopicPartition
 from coterie.pipeline.timeline.holdings import Holdings, fewest_moves, moved_partitions
 from coterie.pipeline.timeline.model import (
     Evidence,

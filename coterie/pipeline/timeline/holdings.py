@@ -6,7 +6,7 @@ at its end for the gaps that were closed since it began.
 
 from collections.abc import Iterable, Mapping
 
-from coordinator.assignors import MemberSubscription, TopicPartition, assign_sticky
+from coterie.assignors import MemberSubscription, TopicPartition, assign_sticky
 from coterie.pipeline.timeline.model import Generation, Ownership
 
 

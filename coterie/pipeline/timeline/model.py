@@ -11,7 +11,7 @@ member ids would report moves where a static member merely came back.
 from enum import StrEnum
 from typing import NamedTuple
 
-from coordinator.assignors import TopicPartition
+from coterie.assignors import TopicPartition
 
 
 class Evidence(StrEnum):

@@ -22,8 +22,8 @@ from coterie.pipeline.codec.records import Records
 from coterie.pipeline.codec.views import DECODERS
 from coterie.pipeline.schemas import VIEWS
 from coterie.pipeline.tables import TABLES
-from protocol.errors import MalformedFrame
-from protocol.messages.journal_records import UnknownFact, decode_fact
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.journal_records import UnknownFact, decode_fact
 
 ArrowRows = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from coordinator.assignors import TopicPartition
+from coterie.assignors import TopicPartition
 from coterie.pipeline.schemas import CONSUMER_EPOCHS, GROUPS, spark_schema
 from coterie.pipeline.tables import TABLES
 from coterie.pipeline.timeline.columns import rebalance_columns
@@ -30,8 +30,8 @@ from coterie.pipeline.timeline.model import (
     Rebalance,
 )
 from coterie.pipeline.transforms.decoding import LABEL_MARK, ArrowRows
-from protocol.errors import MalformedFrame
-from protocol.messages.journal_records import UnknownFact, decode_fact
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.journal_records import UnknownFact, decode_fact
 
 Row = Mapping[str, Any]
 

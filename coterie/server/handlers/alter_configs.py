@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from coterie.server.config_changes import Resource, alter_each, set_all
-from protocol.messages.alter_configs import (
+from coterie.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
     AlterConfigsResponseResource,
 )
+from coterie.server.config.changes import Resource, alter_each, set_all
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 
 def handle(

@@ -7,9 +7,9 @@ and the range of ApiVersions itself, and asks again (KIP-511).
 import re
 from typing import TYPE_CHECKING
 
-from protocol.api_keys import ADVERTISED_MINIMUM, SERVED_VERSIONS, ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.api_versions import (
+from coterie.protocol.api_keys import ADVERTISED_MINIMUM, SERVED_VERSIONS, ApiKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     ApiVersionsResponseApiKey,
@@ -17,7 +17,7 @@ from protocol.messages.api_versions import (
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 _SOFTWARE_SINCE = 3
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)

@@ -2,19 +2,19 @@
 
 from typing import TYPE_CHECKING
 
-from coterie.server.topic_creation import check_replicas
-from coterie.server.topics import MAX_PARTITIONS_PER_REQUEST, TopicRefused
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsRequestTopic,
     CreatePartitionsResponse,
     CreatePartitionsResponseResult,
 )
+from coterie.server.logs.topic_creation import check_replicas
+from coterie.server.logs.topics import MAX_PARTITIONS_PER_REQUEST, TopicRefused
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 
 def handle(

@@ -2,23 +2,23 @@
 
 from typing import TYPE_CHECKING
 
-from coterie.server.config import TopicConfig
-from coterie.server.config_answers import topic_settings
-from coterie.server.ids import new_topic_id
-from coterie.server.topic_creation import check_new_topic, too_many_partitions
-from coterie.server.topics import TopicRefused
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestTopic,
     CreateTopicsResponse,
     CreateTopicsResponseConfig,
     CreateTopicsResponseTopic,
 )
+from coterie.server.config.config import TopicConfig
+from coterie.server.config.described import topic_settings
+from coterie.server.ids import new_topic_id
+from coterie.server.logs.topic_creation import check_new_topic, too_many_partitions
+from coterie.server.logs.topics import TopicRefused
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 
 def handle(

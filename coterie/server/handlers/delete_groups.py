@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 
 def handle(

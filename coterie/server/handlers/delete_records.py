@@ -2,20 +2,20 @@
 
 from typing import TYPE_CHECKING
 
-from coterie.server.topics import Topic
-from protocol.errors import ErrorCode
-from protocol.messages.delete_records import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsRequestPartition,
     DeleteRecordsResponse,
     DeleteRecordsResponsePartition,
     DeleteRecordsResponseTopic,
 )
-from storage.errors import StorageError
+from coterie.server.logs.topics import Topic
+from coterie.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 _HIGH_WATERMARK = -1
 

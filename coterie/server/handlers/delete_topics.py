@@ -2,20 +2,20 @@
 
 from typing import TYPE_CHECKING
 
-from coterie.server.error_texts import UNKNOWN_TOPIC_ID_TEXT, UNKNOWN_TOPIC_TEXT
-from coterie.server.topics import Topic, TopicRefused
-from protocol.errors import ErrorCode
-from protocol.messages.delete_topics import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsRequestTopic,
     DeleteTopicsResponse,
     DeleteTopicsResponseTopic,
 )
-from protocol.wire import ZERO_UUID
+from coterie.protocol.wire import ZERO_UUID
+from coterie.server.error_texts import UNKNOWN_TOPIC_ID_TEXT, UNKNOWN_TOPIC_TEXT
+from coterie.server.logs.topics import Topic, TopicRefused
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 
 def handle(

@@ -2,20 +2,20 @@
 
 from typing import TYPE_CHECKING
 
-from coterie.server.authorized import CLUSTER_OPERATIONS
-from protocol.errors import ErrorCode
-from protocol.messages.describe_cluster import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.describe_cluster import (
     BROKERS,
     CONTROLLERS,
     DescribeClusterRequest,
     DescribeClusterResponse,
     DescribeClusterResponseBroker,
 )
-from protocol.wire import AUTHORIZED_OPERATIONS_OMITTED
+from coterie.protocol.wire import AUTHORIZED_OPERATIONS_OMITTED
+from coterie.server.authorized import CLUSTER_OPERATIONS
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 _WANTED_CONTROLLER = (
     "The request was sent to an endpoint of type BROKER,"

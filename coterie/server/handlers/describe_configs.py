@@ -2,20 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from coterie.server.config_answers import Setting, broker_settings, topic_settings
-from coterie.server.config_changes import (
-    BROKER_LOGGER_RESOURCE,
-    BROKER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
-    GROUP_RESOURCE,
-    TOPIC_RESOURCE,
-    ChangeRefused,
-)
-from coterie.server.config_keys import ConfigSource
-from coterie.server.error_texts import INVALID_REQUEST_TEXT
-from coterie.server.topic_names import invalid_name
-from protocol.errors import ErrorCode
-from protocol.messages.describe_configs import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsRequestResource,
     DescribeConfigsResponse,
@@ -23,10 +11,22 @@ from protocol.messages.describe_configs import (
     DescribeConfigsResponseResult,
     DescribeConfigsResponseSynonym,
 )
+from coterie.server.config.changes import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    ChangeRefused,
+)
+from coterie.server.config.described import Setting, broker_settings, topic_settings
+from coterie.server.config.keys import ConfigSource
+from coterie.server.error_texts import INVALID_REQUEST_TEXT
+from coterie.server.logs.topic_names import invalid_name
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 
 def handle(

@@ -2,21 +2,21 @@
 
 from typing import TYPE_CHECKING
 
-from coterie.server.authorized import TOPIC_OPERATIONS
-from coterie.server.partition import Partition
-from coterie.server.topic_names import invalid_name
-from protocol.errors import ErrorCode
-from protocol.messages.describe_topic_partitions import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponseCursor,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from coterie.server.authorized import TOPIC_OPERATIONS
+from coterie.server.logs.partition import Partition
+from coterie.server.logs.topic_names import invalid_name
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 # Kafka's max.request.partition.size.limit.
 _LARGEST_PAGE = 2_000

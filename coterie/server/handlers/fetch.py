@@ -7,7 +7,15 @@ that goes on with a session it had elsewhere is told that there is none.
 
 from typing import TYPE_CHECKING
 
-from coterie.server.fetches import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.fetch import (
+    FetchRequest,
+    FetchRequestPartition,
+    FetchRequestTopic,
+    FetchResponse,
+    FetchResponseTopic,
+)
+from coterie.server.logs.fetches import (
     READ_COMMITTED,
     Found,
     WaitingFetch,
@@ -15,20 +23,12 @@ from coterie.server.fetches import (
     read_partition,
     refused_partition,
 )
-from coterie.server.replies import PendingReply
-from coterie.server.topics import Topic
-from protocol.errors import ErrorCode
-from protocol.messages.fetch import (
-    FetchRequest,
-    FetchRequestPartition,
-    FetchRequestTopic,
-    FetchResponse,
-    FetchResponseTopic,
-)
+from coterie.server.logs.topics import Topic
+from coterie.server.network.responses import PendingReply
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 _TOPIC_IDS_SINCE = 13
 # Session epochs: -1 ends a session (or asks without one), 0 would open one, others go on with one.

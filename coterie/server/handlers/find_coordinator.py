@@ -8,17 +8,17 @@ one they retry (COORDINATOR_NOT_AVAILABLE would let them wait for a minute).
 
 from typing import TYPE_CHECKING
 
-from coterie.server.error_texts import INVALID_REQUEST_TEXT
-from protocol.errors import ErrorCode
-from protocol.messages.find_coordinator import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     FindCoordinatorResponseCoordinator,
 )
+from coterie.server.error_texts import INVALID_REQUEST_TEXT
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _MANY_KEYS_SINCE = 4

@@ -2,16 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from coterie.server.config_changes import Change, Resource, alter_each
-from protocol.messages.incremental_alter_configs import (
+from coterie.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
     IncrementalAlterConfigsResponseResource,
 )
+from coterie.server.config.changes import Change, Resource, alter_each
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 
 def handle(

@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from coterie.server.partition import Partition
-from protocol.errors import ErrorCode
-from protocol.messages.list_offsets import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.list_offsets import (
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_PENDING_UPLOAD_TIMESTAMP,
     EARLIEST_TIMESTAMP,
@@ -17,11 +16,12 @@ from protocol.messages.list_offsets import (
     ListOffsetsResponsePartition,
     ListOffsetsResponseTopic,
 )
-from storage.errors import StorageError
+from coterie.server.logs.partition import Partition
+from coterie.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 # The special times and the version since which they may be asked for.
 _SINCE = {

@@ -6,11 +6,8 @@ section 26): clients ask again.
 
 from typing import TYPE_CHECKING
 
-from coterie.server.authorized import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
-from coterie.server.topic_names import INTERNAL_TOPICS, invalid_name
-from coterie.server.topics import Topic, TopicRefused
-from protocol.errors import ErrorCode
-from protocol.messages.metadata import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
@@ -18,11 +15,14 @@ from protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.wire import AUTHORIZED_OPERATIONS_OMITTED, ZERO_UUID
+from coterie.protocol.wire import AUTHORIZED_OPERATIONS_OMITTED, ZERO_UUID
+from coterie.server.authorized import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from coterie.server.logs.topic_names import INTERNAL_TOPICS, invalid_name
+from coterie.server.logs.topics import Topic, TopicRefused
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 # Topics one request may create by asking; the others are created when the client asks again. A
 # topic is a directory, and 20,000 names fit into a small frame.

@@ -6,20 +6,20 @@ any that exists does not reach its group.
 
 from typing import TYPE_CHECKING, Any
 
-from coterie.server.topics import Topics
-from protocol.errors import ErrorCode
-from protocol.messages.offset_commit import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from coterie.server.logs.topics import Topics
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
-    from coterie.server.replies import PendingReply
+    from coterie.server.network.connection import Connection
+    from coterie.server.network.responses import PendingReply
 
 _TOPIC_IDS_SINCE = 10
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from protocol.errors import ErrorCode
-from protocol.messages.offset_delete import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
@@ -12,8 +12,8 @@ from protocol.messages.offset_delete import (
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
-    from coterie.server.replies import PendingReply
+    from coterie.server.network.connection import Connection
+    from coterie.server.network.responses import PendingReply
 
 
 def handle(

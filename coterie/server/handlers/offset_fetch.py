@@ -7,9 +7,8 @@ before it is asked, and the other way round for groups that ask for all they hav
 
 from typing import TYPE_CHECKING, Any
 
-from coterie.server.topics import Topics
-from protocol.errors import ErrorCode
-from protocol.messages.offset_fetch import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestTopic,
     OffsetFetchResponse,
@@ -17,11 +16,12 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
+from coterie.server.logs.topics import Topics
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
-    from coterie.server.replies import PendingReply
+    from coterie.server.network.connection import Connection
+    from coterie.server.network.responses import PendingReply
 
 _TOPIC_IDS_SINCE = 10
 

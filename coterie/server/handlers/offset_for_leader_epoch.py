@@ -2,19 +2,19 @@
 
 from typing import TYPE_CHECKING
 
-from coterie.server.partition import Partition
-from protocol.errors import ErrorCode
-from protocol.messages.offset_for_leader_epoch import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochRequestPartition,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderEpochResponsePartition,
     OffsetForLeaderEpochResponseTopic,
 )
+from coterie.server.logs.partition import Partition
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 
 def handle(

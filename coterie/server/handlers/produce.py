@@ -7,24 +7,24 @@ notices by losing its connection, as with Kafka.
 
 from typing import TYPE_CHECKING
 
-from coterie.server.partition import Partition
-from coterie.server.produced_batch import Refused, check_batch
-from coterie.server.replies import PendingReply
-from coterie.server.topics import Topic
-from protocol.errors import ErrorCode
-from protocol.messages.produce import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.produce import (
     ProduceRequest,
     ProduceRequestPartition,
     ProduceResponse,
     ProduceResponsePartition,
     ProduceResponseTopic,
 )
-from storage.errors import StorageError
-from storage.log import Log
+from coterie.server.logs.partition import Partition
+from coterie.server.logs.produced_batch import Refused, check_batch
+from coterie.server.logs.topics import Topic
+from coterie.server.network.responses import PendingReply
+from coterie.storage.errors import StorageError
+from coterie.storage.log import Log
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.connection import Connection
+    from coterie.server.network.connection import Connection
 
 _TOPIC_IDS_SINCE = 13
 _NO_ACKS = 0

@@ -6,7 +6,7 @@ defaults in its own schemas. So a mistake in a declaration of ours makes bytes d
 
 from typing import Protocol, TypeVar
 
-from protocol.wire import Message
+from coterie.protocol.wire import Message
 
 M = TypeVar("M", bound=Message)
 

@@ -14,8 +14,8 @@ import aiokafka.protocol
 from aiokafka.protocol.api import RequestStruct, Response
 from aiokafka.protocol.types import Schema, TaggedFields
 
-from protocol.schema import FieldType, WireField, fields_of
-from protocol.wire import Message, Struct
+from coterie.protocol.schema import FieldType, WireField, fields_of
+from coterie.protocol.wire import Message, Struct
 
 # Its ListOffsets v4 and v5 are marked "not yet supported", with a leader epoch of the wrong width.
 _UNFINISHED = {(2, True, 4), (2, True, 5)}

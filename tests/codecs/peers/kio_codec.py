@@ -17,8 +17,8 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta, i64Timedelta
 
-from protocol.schema import FieldType, WireField, fields_of
-from protocol.wire import ABSENT_ONLY, ZERO_UUID, Message, Struct
+from coterie.protocol.schema import FieldType, WireField, fields_of
+from coterie.protocol.wire import ABSENT_ONLY, ZERO_UUID, Message, Struct
 
 M = TypeVar("M", bound=Message)
 S = TypeVar("S", bound=Struct)

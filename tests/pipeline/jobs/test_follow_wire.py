@@ -23,8 +23,8 @@ from coterie.pipeline.jobs.inputs import identity_of
 from coterie.pipeline.jobs.live_store import LiveStore
 from coterie.pipeline.ranges import log_end
 from coterie.pipeline.segments import OFFSETS_TOPIC, NoSuchLog, find_partitions
-from protocol.errors import ErrorCode
-from protocol.messages.journal_records import JOURNAL_TOPIC
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.journal_records import JOURNAL_TOPIC
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
 from tests.pipeline.test_kafka_input import GROUPS, commit, join_a_group
 

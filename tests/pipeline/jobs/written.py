@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import pyarrow.dataset as ds
 
-from coordinator.placement import partition_for
+from coterie.coordinator.placement import partition_for
 from coterie.pipeline.store import Store
-from protocol.messages import consumer_protocol as consumer
-from protocol.messages import log_records as log
-from protocol.messages.journal_records import JOURNAL_TOPIC, encode_fact
-from protocol.record_batch import TRANSACTIONAL
-from protocol.records import encode_batch, encode_marker
+from coterie.protocol.messages import consumer_protocol as consumer
+from coterie.protocol.messages import log_records as log
+from coterie.protocol.messages.journal_records import JOURNAL_TOPIC, encode_fact
+from coterie.protocol.record_batch import TRANSACTIONAL
+from coterie.protocol.records import encode_batch, encode_marker
 from tests.pipeline.timeline.facts import HOST, partitions
 
 NOW_MS = 1_760_000_040_000  # a full minute

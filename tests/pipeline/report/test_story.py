@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from coordinator.effects import Effects
 from coterie.conformance.core_broker import CoreBroker, Pending, Seen
 from coterie.conformance.driver import CoreDriver
 from coterie.conformance.transcript import read
-from protocol.messages.journal_records import encode_fact
-from protocol.records import encode_batch
+from coterie.coordinator.effects import Effects
+from coterie.protocol.messages.journal_records import encode_fact
+from coterie.protocol.records import encode_batch
 
 # ruff: noqa: E501 - lines of a terminal
 pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")

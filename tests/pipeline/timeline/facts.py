@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from coordinator.assignors import TopicPartition
+from coterie.assignors import TopicPartition
 from coterie.pipeline.timeline.model import Generation, Member
-from protocol.messages import consumer_protocol as consumer
-from protocol.messages import journal_records as journal
+from coterie.protocol.messages import consumer_protocol as consumer
+from coterie.protocol.messages import journal_records as journal
 
 HOST = "/127.0.0.1"
 

@@ -2,7 +2,7 @@
 
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.model import Evidence, GroupHistory, Rebalance
-from protocol.messages import journal_records as journal
+from coterie.protocol.messages import journal_records as journal
 from tests.pipeline.timeline.facts import (
     began,
     completed,

@@ -6,12 +6,12 @@ Every commit of a run has an offset of its own, so a value that is read names th
 
 from typing import Any, NamedTuple
 
-from coordinator.config import GroupConfig
-from coordinator.effects import Append
-from coordinator.group import Group, GroupState
-from coordinator.shard import Shard
-from protocol.errors import ErrorCode
-from protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue
+from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.effects import Append
+from coterie.coordinator.group import Group, GroupState
+from coterie.coordinator.shard import Shard
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue
 from tests.simulation.call import Call
 from tests.simulation.checks.violation import Violation, require
 

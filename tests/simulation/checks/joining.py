@@ -7,11 +7,11 @@ began and when it may end from the timers that were shown.
 
 from typing import Any
 
-from coordinator.effects import Effects, Event, TimerKind
-from coordinator.group import Group, GroupState, Member
-from coordinator.service import GroupCoordinator
-from protocol.errors import ErrorCode
-from protocol.messages.consumer_protocol import decode_subscription
+from coterie.coordinator.effects import Effects, Event, TimerKind
+from coterie.coordinator.group import Group, GroupState, Member
+from coterie.coordinator.service import GroupCoordinator
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_protocol import decode_subscription
 from tests.simulation.call import Call
 from tests.simulation.checks.oracle import chosen_protocol
 from tests.simulation.checks.violation import Violation, require

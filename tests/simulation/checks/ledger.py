@@ -7,7 +7,7 @@ the place of the request that waits: that one is orphaned, and stays without an 
 
 from typing import Any
 
-from protocol.errors import ErrorCode
+from coterie.protocol.errors import ErrorCode
 from tests.simulation.call import Call
 from tests.simulation.checks import oracle
 from tests.simulation.checks.violation import Violation, require

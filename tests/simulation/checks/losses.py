@@ -8,10 +8,10 @@ log is behind until its next record.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from coordinator.effects import LogRecord
-from coordinator.shard import Shard
-from protocol.errors import ErrorCode
-from protocol.messages.log_records import (
+from coterie.coordinator.effects import LogRecord
+from coterie.coordinator.shard import Shard
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     decode_key,

@@ -8,9 +8,9 @@ answered, whatever else was said is not (spec T12).
 
 from typing import Any
 
-from coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from coordinator.effects import Event
-from protocol.errors import ErrorCode
+from coterie.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from coterie.coordinator.effects import Event
+from coterie.protocol.errors import ErrorCode
 from tests.simulation.call import Call
 from tests.simulation.checks.violation import Violation, require
 

@@ -8,11 +8,11 @@ but by an event of its group (or by the append it makes).
 
 from typing import Any
 
-from coordinator.config import GroupConfig
-from coordinator.group import Group, GroupState, Member
-from coordinator.service import GroupCoordinator
-from coordinator.shard import Shard, ShardState
-from protocol.errors import ErrorCode as E
+from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.group import Group, GroupState, Member
+from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.shard import Shard, ShardState
+from coterie.protocol.errors import ErrorCode as E
 from tests.simulation.call import Call
 
 PARKS = "parks"

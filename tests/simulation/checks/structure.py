@@ -6,13 +6,13 @@ These checks look at the coordinator's own fields, so they find a slip long befo
 
 from typing import Any
 
-from coordinator.effects import TimerKey, TimerKind
-from coordinator.gather import Part
-from coordinator.group import Group, GroupState
-from coordinator.replay import LoggedState, restore
-from coordinator.service import GroupCoordinator
-from coordinator.shard import Shard, ShardState
-from protocol.messages.log_records import (
+from coterie.coordinator.effects import TimerKey, TimerKind
+from coterie.coordinator.gather import Part
+from coterie.coordinator.group import Group, GroupState
+from coterie.coordinator.replay import LoggedState, restore
+from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.shard import Shard, ShardState
+from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,

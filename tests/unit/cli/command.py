@@ -6,18 +6,18 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from coterie.cli.main import main
-from protocol.errors import ErrorCode
-from protocol.messages.consumer_protocol import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     TopicPartition,
     encode_assignment,
 )
-from protocol.messages.describe_groups import (
+from coterie.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
     DescribeGroupsResponseGroup,
     DescribeGroupsResponseMember,
 )
-from protocol.messages.list_offsets import (
+from coterie.protocol.messages.list_offsets import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
     ListOffsetsRequest,
@@ -25,7 +25,7 @@ from protocol.messages.list_offsets import (
     ListOffsetsResponsePartition,
     ListOffsetsResponseTopic,
 )
-from protocol.messages.offset_fetch import (
+from coterie.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,

@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from protocol.messages.consumer_protocol import (
+from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,
     encode_assignment,
     encode_subscription,
 )
-from protocol.messages.log_records import (
+from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataMember,
     GroupMetadataValue,
@@ -20,7 +20,7 @@ from protocol.messages.log_records import (
     encode_key,
     encode_value,
 )
-from protocol.records import Compression, Record, encode_records, stamp
+from coterie.protocol.records import Compression, Record, encode_records, stamp
 
 TIME = 1_700_000_000_000
 

@@ -6,17 +6,17 @@ import pytest
 
 from coterie.cli.annotate import WALK_ERRORS, Piece, Walk
 from coterie.cli.frames import Answer, decoded, dissect, split_frames
-from protocol.api_keys import ApiKey
-from protocol.frames import encode_request
-from protocol.messages.api_versions import ApiVersionsResponse
-from protocol.messages.consumer_protocol import (
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.frames import encode_request
+from coterie.protocol.messages.api_versions import ApiVersionsResponse
+from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
     encode_subscription,
 )
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.schema import untagged
-from protocol.wire import Message
+from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from coterie.protocol.schema import untagged
+from coterie.protocol.wire import Message
 from tests.codecs import slow
 from tests.codecs.catalogue import MESSAGES, pair_id, versions_of
 from tests.codecs.instances import RandomValues, build, project

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from storage.directory import DataDirectory
-from storage.filesystem import OsFileSystem
-from storage.log import LogConfig
+from coterie.storage.directory import DataDirectory
+from coterie.storage.filesystem import OsFileSystem
+from coterie.storage.log import LogConfig
 from tests.unit.cli.command import rows_of, run
 from tests.unit.cli.logs import batch, commit, json_lines
 

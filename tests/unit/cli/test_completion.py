@@ -7,8 +7,8 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from coterie.cli.main import main
-from protocol.api_keys import ApiKey
-from protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
 from tests.unit.cli.command import run
 from tests.unit.client.fake_broker import SILENCE, FakeBroker
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from protocol.api_keys import ApiKey
-from protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
 from tests.unit.cli import test_groups, test_groups_reset, test_topics
 from tests.unit.cli.command import committed, described, group, listed_offsets, member, rows_of, run
 from tests.unit.client.fake_broker import FakeBroker

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from protocol.compile import source_of
-from protocol.frames import encode_request
-from protocol.messages.fetch import FetchRequest
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from coterie.protocol.compile import source_of
+from coterie.protocol.frames import encode_request
+from coterie.protocol.messages.fetch import FetchRequest
+from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.unit.cli.command import run
 
 REQUEST = encode_request(

@@ -11,9 +11,9 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from coterie.cli.main import main
-from protocol.records import Compression
-from storage.directory import DataDirectory
-from storage.filesystem import OsFileSystem
+from coterie.protocol.records import Compression
+from coterie.storage.directory import DataDirectory
+from coterie.storage.filesystem import OsFileSystem
 from tests.unit.cli.command import run
 from tests.unit.cli.logs import batch, commit, generation, json_lines, segment
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from protocol.records import Compression
+from coterie.protocol.records import Compression
 from tests.unit.cli.command import run
 from tests.unit.cli.logs import batch, commit, json_lines, segment
 
@@ -114,7 +114,7 @@ def test_the_end_of_an_older_segment_is_never_torn(tmp_path: Path) -> None:
 
 def test_records_that_are_none_under_a_right_checksum_are_told(tmp_path: Path) -> None:
     good = batch(0, (b"k", b"v" * 100), compression=Compression.ZSTD)
-    from protocol import checksum
+    from coterie.protocol import checksum
 
     body = bytearray(good)
     body[70] ^= 0xFF

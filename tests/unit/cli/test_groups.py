@@ -13,12 +13,12 @@ from coterie.client.consumer_groups import (
     ConsumerGroupDescribeResponseMember,
     ConsumerGroupDescribeResponseTopic,
 )
-from protocol.api_keys import SERVED_VERSIONS, ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsResponse, DeleteGroupsResponseResult
-from protocol.messages.describe_groups import DescribeGroupsResponseMember
-from protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
-from protocol.messages.offset_delete import (
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsResponse, DeleteGroupsResponseResult
+from coterie.protocol.messages.describe_groups import DescribeGroupsResponseMember
+from coterie.protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
+from coterie.protocol.messages.offset_delete import (
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,

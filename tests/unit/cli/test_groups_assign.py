@@ -2,9 +2,12 @@
 
 import pytest
 
-from protocol.api_keys import ApiKey
-from protocol.messages.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
-from protocol.messages.describe_groups import DescribeGroupsResponseMember
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.messages.consumer_protocol import (
+    ConsumerProtocolSubscription,
+    encode_subscription,
+)
+from coterie.protocol.messages.describe_groups import DescribeGroupsResponseMember
 from tests.unit.cli.command import described, group, member, rows_of, run
 from tests.unit.client.fake_broker import FakeBroker
 

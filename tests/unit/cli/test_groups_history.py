@@ -5,34 +5,34 @@ from typing import Any
 
 import pytest
 
-from protocol.api_keys import SERVED_VERSIONS, ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages import journal_records as facts
-from protocol.messages.consumer_protocol import (
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages import journal_records as facts
+from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,
     encode_assignment,
     encode_subscription,
 )
-from protocol.messages.describe_configs import (
+from coterie.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResponseConfig,
     DescribeConfigsResponseResult,
 )
-from protocol.messages.fetch import (
+from coterie.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchResponsePartition,
     FetchResponseTopic,
 )
-from protocol.messages.list_offsets import (
+from coterie.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsResponsePartition,
     ListOffsetsResponseTopic,
 )
-from protocol.records import encode_batch
+from coterie.protocol.records import encode_batch
 from tests.unit.cli.command import described, group, rows_of, run
 from tests.unit.client.fake_broker import FakeBroker
 
@@ -280,7 +280,7 @@ def test_facts_of_a_newer_release_are_counted() -> None:
 
 def test_loads_of_the_groups_partition_are_told_and_others_are_not() -> None:
     # "orders" is in partition 3 of 4.
-    from coordinator.placement import partition_for
+    from coterie.coordinator.placement import partition_for
 
     mine = partition_for("orders", 4)
     loads: list[facts.Fact] = [

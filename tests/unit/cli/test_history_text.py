@@ -3,7 +3,7 @@
 import pytest
 
 from coterie.cli.history_text import SHOWN_MEMBERS, Timeline, duration
-from protocol.messages import journal_records as facts
+from coterie.protocol.messages import journal_records as facts
 from tests.unit.cli.test_groups_history import AT_MS, UUID, began, completed, joined
 
 

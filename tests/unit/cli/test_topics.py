@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from protocol.api_keys import SERVED_VERSIONS, ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.create_topics import CreateTopicsResponse, CreateTopicsResponseTopic
-from protocol.messages.delete_topics import DeleteTopicsResponse, DeleteTopicsResponseTopic
-from protocol.messages.describe_configs import (
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.create_topics import CreateTopicsResponse, CreateTopicsResponseTopic
+from coterie.protocol.messages.delete_topics import DeleteTopicsResponse, DeleteTopicsResponseTopic
+from coterie.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResponseConfig,
     DescribeConfigsResponseResult,

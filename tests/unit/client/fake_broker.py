@@ -18,21 +18,21 @@ from coterie.client.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
-from protocol.api_keys import SERVED_VERSIONS, ApiKey
-from protocol.errors import ErrorCode
-from protocol.frames import decode_request_header, is_flexible
-from protocol.messages.api_versions import ApiVersionsResponse, ApiVersionsResponseApiKey
-from protocol.messages.find_coordinator import (
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.frames import decode_request_header, is_flexible
+from coterie.protocol.messages.api_versions import ApiVersionsResponse, ApiVersionsResponseApiKey
+from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
     FindCoordinatorResponseCoordinator,
 )
-from protocol.messages.metadata import (
+from coterie.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from protocol.wire import Message
+from coterie.protocol.wire import Message
 
 SILENCE = object()
 NODE_ID = 1

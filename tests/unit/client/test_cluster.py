@@ -10,27 +10,30 @@ from coterie.client.cluster import Cluster
 from coterie.client.errors import BrokerUnreachable, Refused
 from coterie.client.groups import delete_groups, describe_groups, list_groups
 from coterie.client.offsets import LATEST, commit_offsets, committed_offsets, partition_offsets
-from protocol.api_keys import SERVED_VERSIONS, ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsResponse, DeleteGroupsResponseResult
-from protocol.messages.describe_groups import DescribeGroupsResponse, DescribeGroupsResponseGroup
-from protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
-from protocol.messages.list_offsets import (
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsResponse, DeleteGroupsResponseResult
+from coterie.protocol.messages.describe_groups import (
+    DescribeGroupsResponse,
+    DescribeGroupsResponseGroup,
+)
+from coterie.protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
+from coterie.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsResponsePartition,
     ListOffsetsResponseTopic,
 )
-from protocol.messages.metadata import (
+from coterie.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
-from protocol.messages.offset_commit import (
+from coterie.protocol.messages.offset_commit import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from protocol.messages.offset_fetch import (
+from coterie.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,

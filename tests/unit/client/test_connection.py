@@ -16,9 +16,9 @@ from coterie.client.errors import (
     ConnectionLost,
     VersionUnsupported,
 )
-from protocol.api_keys import SERVED_VERSIONS, ApiKey
-from protocol.messages.api_versions import ApiVersionsResponse
-from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.messages.api_versions import ApiVersionsResponse
+from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tests.unit.client.fake_broker import SILENCE, FakeBroker
 
 NO_GROUPS = ListGroupsResponse(error_code=0, groups=[])

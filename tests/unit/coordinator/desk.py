@@ -6,22 +6,22 @@ Unlike a transcript it lets a test hold appends back, look inside and compare st
 import itertools
 from typing import Any
 
-from coordinator.config import GroupConfig
-from coordinator.effects import Append, Caller, Effects
-from coordinator.group import Group
-from coordinator.service import GroupCoordinator
-from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
-from protocol.messages.log_records import encode_key, encode_value
-from protocol.messages.offset_commit import (
+from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.effects import Append, Caller, Effects
+from coterie.coordinator.group import Group
+from coterie.coordinator.service import GroupCoordinator
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
+from coterie.protocol.messages.log_records import encode_key, encode_value
+from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.offset_fetch import OffsetFetchRequest
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 START_MS = 1_700_000_000_000
 

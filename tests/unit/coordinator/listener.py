@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from coordinator.effects import Effects, Event
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
+from coterie.coordinator.effects import Effects, Event
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
 from tests.unit.coordinator.desk import SALES, Desk
 
 

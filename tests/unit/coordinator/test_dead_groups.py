@@ -10,24 +10,24 @@ from typing import Any
 
 import pytest
 
-from coordinator.config import GroupConfig
-from coordinator.effects import Caller
-from coordinator.group import GroupState
-from coordinator.service import GroupCoordinator
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
-from protocol.messages.offset_commit import (
+from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.effects import Caller
+from coterie.coordinator.group import GroupState
+from coterie.coordinator.service import GroupCoordinator
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
+from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
+from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.offset_delete import OffsetDeleteRequest
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
-from protocol.messages.sync_group import SyncGroupRequest
+from coterie.protocol.messages.offset_delete import OffsetDeleteRequest
+from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from coterie.protocol.messages.sync_group import SyncGroupRequest
 
 NOW_MS = 1_000_000
 CALLER = Caller("c1", "/127.0.0.1", 5, "address")

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from coordinator.effects import Effects
-from coordinator.heartbeat import ANSWERS
-from coordinator.subscription_change import LARGEST_METADATA_BYTES
-from protocol.errors import ErrorCode
-from protocol.messages.consumer_protocol import (
+from coterie.coordinator.effects import Effects
+from coterie.coordinator.heartbeat import ANSWERS
+from coterie.coordinator.subscription_change import LARGEST_METADATA_BYTES
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
     TopicPartition,
     encode_subscription,
@@ -412,7 +412,7 @@ def test_a_straggler_that_finds_the_group_full() -> None:
 
 
 def test_a_group_is_deleted_when_that_is_durable(pair: Listener) -> None:
-    from protocol.messages.delete_groups import DeleteGroupsRequest
+    from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 
     pair.commit("c1 commits", 7, member_id=pair.id_of("c1"), generation_id=1, partitions=(0, 1))
     pair.store()

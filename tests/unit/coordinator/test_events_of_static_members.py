@@ -1,6 +1,6 @@
 """What the coordinator says of static members: restarts, fencing, and what is taken back."""
 
-from protocol.errors import ErrorCode
+from coterie.protocol.errors import ErrorCode
 from tests.unit.coordinator.desk import SALES
 from tests.unit.coordinator.listener import Listener, told
 

@@ -6,9 +6,9 @@ of these.
 
 import pytest
 
-from coordinator.group import GroupState
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsRequest
+from coterie.coordinator.group import GroupState
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from tests.unit.coordinator.desk import Desk
 
 MAPPED = ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from coordinator.effects import Effects
-from coordinator.gather import Gather, Part
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from coterie.coordinator.effects import Effects
+from coterie.coordinator.gather import Gather, Part
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
+from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
+from coterie.protocol.messages.list_groups import ListGroupsRequest
+from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.unit.coordinator.desk import Desk, offsets_of
 
 # Groups on partitions 0, 1, 2 of 3.

@@ -8,7 +8,7 @@ import itertools
 
 import pytest
 
-from coordinator.group import TRANSITIONS, Group, GroupState, Member
+from coterie.coordinator.group import TRANSITIONS, Group, GroupState, Member
 
 LEGAL = {
     (GroupState.EMPTY, GroupState.PREPARING_REBALANCE),

@@ -3,12 +3,12 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coordinator.batch_size import MAX_BATCH_BYTES, fits_batch, in_parts, sure_offsets
-from coordinator.effects import Effects, LogRecord
-from coordinator.group import GroupState
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.log_records import (
+from coterie.coordinator.batch_size import MAX_BATCH_BYTES, fits_batch, in_parts, sure_offsets
+from coterie.coordinator.effects import Effects, LogRecord
+from coterie.coordinator.group import GroupState
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
+from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataMember,
     GroupMetadataValue,
@@ -17,13 +17,13 @@ from protocol.messages.log_records import (
     encode_key,
     encode_value,
 )
-from protocol.messages.offset_commit import (
+from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.offset_fetch import OffsetFetchRequest
-from protocol.records import encode_batch
+from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
+from coterie.protocol.records import encode_batch
 from tests.unit.coordinator.desk import START_MS, Desk
 
 # More commits with the longest metadata than a batch has room for.

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from coordinator.loading import NO_KEY, NewestRecords
-from protocol.errors import MalformedFrame
-from protocol.messages.log_records import (
+from coterie.coordinator.loading import NO_KEY, NewestRecords
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
@@ -19,8 +19,14 @@ from protocol.messages.log_records import (
     encode_key,
     encode_value,
 )
-from protocol.newest_records import Shapes, take_newest
-from protocol.records import Compression, Record, encode_marker, encode_records, iterate_pairs
+from coterie.protocol.newest_records import Shapes, take_newest
+from coterie.protocol.records import (
+    Compression,
+    Record,
+    encode_marker,
+    encode_records,
+    iterate_pairs,
+)
 
 START_MS = 1_700_000_000_000
 Pair = tuple[bytes | None, bytes | None]
@@ -265,7 +271,7 @@ def test_few_records_of_a_shape_are_looked_at_closely() -> None:
 
 
 def test_a_log_of_many_shapes_is_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("protocol.newest_records._MAX_SHAPES", 3)
+    monkeypatch.setattr("coterie.protocol.newest_records._MAX_SHAPES", 3)
     log = [
         batch_of([(offset_key("g" * n), offset_value(n))]) for n in [*range(1, 30), *range(1, 30)]
     ]

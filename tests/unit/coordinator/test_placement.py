@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.placement import java_hash, partition_for
+from coterie.coordinator.placement import partition_for
+from coterie.protocol.java_hash import java_hash
 
 # Group id, Java's hashCode where it is known, partition of 50, partition of 16 (spec section 2).
 CHECKED = [

@@ -3,8 +3,8 @@
 The plain cases stand in test_timers.py.
 """
 
-from coordinator.effects import Timer, TimerKey, TimerKind
-from coordinator.purgatory import Purgatory
+from coterie.coordinator.effects import Timer, TimerKey, TimerKind
+from coterie.coordinator.purgatory import Purgatory
 from tests.unit.coordinator.desk import Desk
 
 

@@ -6,28 +6,28 @@ from typing import Any
 
 import pytest
 
-from coordinator.refusals import DeleteOne, DescribeOne, refuse
-from protocol.api_keys import SERVED_VERSIONS, ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.delete_groups import DeleteGroupsResponse
-from protocol.messages.describe_groups import DescribeGroupsResponse
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
-from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.offset_commit import (
+from coterie.coordinator.refusals import DeleteOne, DescribeOne, refuse
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsResponse
+from coterie.protocol.messages.describe_groups import DescribeGroupsResponse
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
+from coterie.protocol.messages.list_groups import ListGroupsRequest
+from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.offset_delete import OffsetDeleteRequest
-from protocol.messages.offset_fetch import (
+from coterie.protocol.messages.offset_delete import OffsetDeleteRequest
+from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
 )
-from protocol.messages.sync_group import SyncGroupRequest
-from protocol.wire import Message
+from coterie.protocol.messages.sync_group import SyncGroupRequest
+from coterie.protocol.wire import Message
 
 TOPIC_ID = b"sixteen bytes id"
 

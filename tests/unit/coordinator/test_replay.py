@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.effects import LogRecord, Undo
-from coordinator.group import GroupState
-from coordinator.replay import LoggedState, replay, restore, take_back
-from protocol.errors import MalformedFrame
-from protocol.messages.log_records import (
+from coterie.coordinator.effects import LogRecord, Undo
+from coterie.coordinator.group import GroupState
+from coterie.coordinator.replay import LoggedState, replay, restore, take_back
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataMember,
     GroupMetadataValue,

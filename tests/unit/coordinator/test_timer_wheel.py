@@ -5,7 +5,7 @@ The plain cases stand in test_timers.py, random ones in tests/property/test_time
 
 import pytest
 
-from coordinator.timer_wheel import SLOTS, TimingWheel
+from coterie.coordinator.timer_wheel import SLOTS, TimingWheel
 
 START_MS = 1_700_000_000_123
 YEAR_MS = 365 * 24 * 3_600_000

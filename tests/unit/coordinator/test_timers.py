@@ -6,9 +6,9 @@ Scenarios S144 and S149 to S154 of the conformance table; spec section 13.1.
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.effects import Timer, TimerKey, TimerKind
-from coordinator.purgatory import Purgatory
-from coordinator.timer_wheel import TimingWheel
+from coterie.coordinator.effects import Timer, TimerKey, TimerKind
+from coterie.coordinator.purgatory import Purgatory
+from coterie.coordinator.timer_wheel import TimingWheel
 
 START_MS = 1_700_000_000_123
 

@@ -5,9 +5,9 @@ import pytest
 from kafka.protocol.api_key import ApiKey as PeerApiKey
 from kio.schema.errors import ErrorCode as KioErrorCode
 
-from protocol.api_keys import ADVERTISED_MINIMUM, SERVED_VERSIONS, ApiKey
-from protocol.errors import ErrorCode
-from protocol.wire import Message
+from coterie.protocol.api_keys import ADVERTISED_MINIMUM, SERVED_VERSIONS, ApiKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.wire import Message
 from tests.codecs.catalogue import MESSAGES, REQUESTS, RESPONSES, pair_id
 
 
@@ -25,7 +25,7 @@ def test_messages_have_the_served_versions_and_their_apis_name(cls: type[Message
     assert cls.versions == SERVED_VERSIONS[key]
     api = "".join(word.capitalize() for word in key.name.split("_"))
     assert cls.__name__ in (f"{api}Request", f"{api}Response")
-    assert cls.__module__ == f"protocol.messages.{key.name.lower()}"
+    assert cls.__module__ == f"coterie.protocol.messages.{key.name.lower()}"
 
 
 def test_requests_and_responses_become_flexible_together() -> None:
@@ -35,7 +35,9 @@ def test_requests_and_responses_become_flexible_together() -> None:
 
 def test_what_is_no_api_is_a_log_record_or_a_consumers_payload() -> None:
     modules = {
-        cls.__module__.removeprefix("protocol.messages.") for cls in MESSAGES if cls.api_key is None
+        cls.__module__.removeprefix("coterie.protocol.messages.")
+        for cls in MESSAGES
+        if cls.api_key is None
     }
     assert modules == {
         "consumer_group_records",

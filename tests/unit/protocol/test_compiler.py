@@ -5,13 +5,13 @@ import traceback
 
 import pytest
 
-from protocol.compile import source_of
-from protocol.errors import MalformedFrame
-from protocol.messages.fetch import FetchResponse
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupResponse
-from protocol.schema import FieldType, carries_records, minimum_size
-from protocol.wire import (
+from coterie.protocol.compile import source_of
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.fetch import FetchResponse
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import JoinGroupResponse
+from coterie.protocol.schema import FieldType, carries_records, minimum_size
+from coterie.protocol.wire import (
     ABSENT_ONLY,
     ZERO_UUID,
     Boolean,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from protocol.errors import MalformedFrame
-from protocol.messages.consumer_protocol import (
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,

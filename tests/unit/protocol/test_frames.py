@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.api_header import RequestHeader as PeerHeader
 
-from protocol.errors import MalformedFrame
-from protocol.frames import (
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.frames import (
     MAX_FRAME_BYTES,
     FrameBuffer,
     RequestHeader,
@@ -18,8 +18,8 @@ from protocol.frames import (
     encode_request,
     is_flexible,
 )
-from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from coterie.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 _SETTINGS = settings(max_examples=60, deadline=None, derandomize=True)
 _HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=3, member_id="m")

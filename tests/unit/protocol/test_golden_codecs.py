@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from protocol.compile import source_of
-from protocol.messages.fetch import FetchResponse
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from protocol.messages.offset_commit import OffsetCommitRequest
-from protocol.wire import Message
+from coterie.protocol.compile import source_of
+from coterie.protocol.messages.fetch import FetchResponse
+from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from coterie.protocol.messages.offset_commit import OffsetCommitRequest
+from coterie.protocol.wire import Message
 
 _GOLDEN = Path(__file__).parents[2] / "golden" / "codecs"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import MalformedFrame
-from protocol.messages.consumer_group_records import (
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.consumer_group_records import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -28,8 +28,8 @@ from protocol.messages.consumer_group_records import (
     CurrentTopicPartitions,
     TargetTopicPartitions,
 )
-from protocol.messages.consumer_protocol import decode_assignment, decode_subscription
-from protocol.messages.group_record_types import (
+from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
+from coterie.protocol.messages.group_record_types import (
     GROUP_RECORD_TYPES,
     DecodedKey,
     decode_group_key,
@@ -37,10 +37,10 @@ from protocol.messages.group_record_types import (
     encode_group_key,
     encode_group_value,
 )
-from protocol.messages.log_records import UnknownKey, UnknownValueVersion, decode_key
-from protocol.records import Record, decode_records, iterate_batches
-from protocol.schema import fields_of
-from protocol.wire import Message, Struct
+from coterie.protocol.messages.log_records import UnknownKey, UnknownValueVersion, decode_key
+from coterie.protocol.records import Record, decode_records, iterate_batches
+from coterie.protocol.schema import fields_of
+from coterie.protocol.wire import Message, Struct
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "group_records"
 _TOPIC_ID = (1).to_bytes(8, "big") + (2).to_bytes(8, "big")

@@ -8,16 +8,16 @@ from collections.abc import Callable
 
 import pytest
 
-from protocol.errors import MalformedFrame
-from protocol.messages.fetch import FetchRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest
-from protocol.messages.metadata import MetadataRequest, MetadataResponse
-from protocol.messages.offset_commit import OffsetCommitRequest
-from protocol.messages.offset_fetch import OffsetFetchRequest
-from protocol.primitives import MAX_STRING_BYTES
-from protocol.schema import FieldType, fields_of
-from protocol.wire import REQUEST_ELEMENT_BUDGET, Message, Struct
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.fetch import FetchRequest
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import JoinGroupRequest
+from coterie.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from coterie.protocol.messages.offset_commit import OffsetCommitRequest
+from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
+from coterie.protocol.primitives import MAX_STRING_BYTES
+from coterie.protocol.schema import FieldType, fields_of
+from coterie.protocol.wire import REQUEST_ELEMENT_BUDGET, Message, Struct
 from tests.codecs.catalogue import REQUESTS, pair_id
 from tests.codecs.slow import uvarint
 

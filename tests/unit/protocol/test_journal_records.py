@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.errors import MalformedFrame
-from protocol.messages.journal_records import (
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.journal_records import (
     FACT_NAMES,
     FACTS,
     ExpiredOffset,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from protocol.errors import MalformedFrame
-from protocol.messages.log_records import (
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataMember,
     GroupMetadataValue,

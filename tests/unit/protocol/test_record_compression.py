@@ -7,16 +7,16 @@ import tracemalloc
 import cramjam
 import pytest
 
-from protocol import compression
-from protocol.compression import (
+from coterie.protocol import compression
+from coterie.protocol.compression import (
     FREE_DECOMPRESSED_BYTES,
     MAX_DECOMPRESSED_BYTES,
     MAX_RATIO,
     compress,
     decompress,
 )
-from protocol.errors import MalformedFrame
-from protocol.record_batch import Compression
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.record_batch import Compression
 
 CODECS = [codec for codec in Compression if codec is not Compression.NONE]
 TEXT = b"the quick brown fox " * 5000

@@ -11,8 +11,8 @@ from kafka.record.default_records import DefaultRecordBatch as PyBatch
 from kafka.record.default_records import DefaultRecordBatchBuilder as PyBuilder
 from kafka.record.legacy_records import LegacyRecordBatchBuilder as PyLegacyBuilder
 
-from protocol.errors import MalformedFrame
-from protocol.records import (
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.records import (
     Compression,
     Record,
     check_crc,

@@ -4,9 +4,9 @@ import struct
 
 import pytest
 
-from protocol import checksum
-from protocol.errors import MalformedFrame
-from protocol.records import (
+from coterie.protocol import checksum
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.records import (
     BatchHeader,
     Compression,
     InvalidRecord,

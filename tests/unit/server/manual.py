@@ -10,14 +10,14 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.frames import decode_response, encode_request
 from coterie.server.broker import IN_MEMORY, Broker
-from coterie.server.config import Config
-from coterie.server.connection import Connection
-from coterie.server.flusher import FlushMode
-from coterie.server.routes import class_stem
-from protocol.api_keys import ApiKey
-from protocol.frames import decode_response, encode_request
-from storage.filesystem import FileSystem
+from coterie.server.config.config import Config
+from coterie.server.logs.flusher import FlushMode
+from coterie.server.network.connection import Connection
+from coterie.server.network.routes import class_stem
+from coterie.storage.filesystem import FileSystem
 
 NEVER = FlushMode(commit=False, interval_ms=None)
 COMMIT = FlushMode(commit=True, interval_ms=None)
@@ -254,7 +254,7 @@ class Client:
         """A request frame, whose answer `answers` will understand."""
         self._correlation_id += 1
         api = ApiKey(type(request).api_key)
-        module = import_module(f"protocol.messages.{api.name.lower()}")
+        module = import_module(f"coterie.protocol.messages.{api.name.lower()}")
         response = getattr(module, f"{class_stem(api)}Response")
         self._asked[self._correlation_id] = (response, version)
         return encode_request(request, version, self._correlation_id, self.client_id)

@@ -3,18 +3,24 @@
 import struct
 from typing import Any
 
-from protocol import checksum
-from protocol.messages.fetch import (
+from coterie.protocol import checksum
+from coterie.protocol.messages.fetch import (
     FetchRequest,
     FetchRequestPartition,
     FetchRequestTopic,
 )
-from protocol.messages.produce import (
+from coterie.protocol.messages.produce import (
     ProduceRequest,
     ProduceRequestPartition,
     ProduceRequestTopic,
 )
-from protocol.records import Compression, Record, decode_records, encode_records, iterate_batches
+from coterie.protocol.records import (
+    Compression,
+    Record,
+    decode_records,
+    encode_records,
+    iterate_batches,
+)
 from tests.unit.server.manual import START_MS, Client
 
 

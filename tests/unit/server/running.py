@@ -11,13 +11,13 @@ from typing import Any, Self
 
 import uvloop
 
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.frames import decode_response, encode_request
+from coterie.protocol.messages.api_versions import ApiVersionsRequest
 from coterie.server.broker import IN_MEMORY, Address, Broker
-from coterie.server.config import Config
-from coterie.server.flusher import FlushMode
-from coterie.server.routes import class_stem
-from protocol.api_keys import ApiKey
-from protocol.frames import decode_response, encode_request
-from protocol.messages.api_versions import ApiVersionsRequest
+from coterie.server.config.config import Config
+from coterie.server.logs.flusher import FlushMode
+from coterie.server.network.routes import class_stem
 from tests.unit.server.manual import NEVER, RecordingLog
 
 # Far above what anything here takes, far below a hang.
@@ -150,7 +150,7 @@ class SocketClient:
         """The next answer, which is to `request`."""
         frame = read_exactly(self.socket, int.from_bytes(read_exactly(self.socket, 4)))
         api = ApiKey(type(request).api_key)
-        module = import_module(f"protocol.messages.{api.name.lower()}")
+        module = import_module(f"coterie.protocol.messages.{api.name.lower()}")
         return decode_response(getattr(module, f"{class_stem(api)}Response"), frame, version)[1]
 
     def call(self, request: Any, version: int) -> Any:

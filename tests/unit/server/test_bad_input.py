@@ -11,15 +11,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from coterie.server import limits
-from protocol.messages.describe_configs import (
+from coterie.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsRequestResource,
 )
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from coterie.server import limits
 from tests.unit.server.produced import batch, fetch_request, produce_request
 from tests.unit.server.running import RunningBroker, is_closed
 

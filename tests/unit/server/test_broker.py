@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from coterie.server.broker import Address, Broker, parse_address
-from coterie.server.config import Config
-from protocol.errors import ErrorCode
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.metadata import MetadataRequest
-from protocol.messages.offset_commit import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from coterie.protocol.messages.metadata import MetadataRequest
+from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.offset_fetch import (
+from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
 )
-from storage.errors import DirectoryLocked, DirectoryMismatch
+from coterie.server.broker import Address, Broker, parse_address
+from coterie.server.config.config import Config
+from coterie.storage.errors import DirectoryLocked, DirectoryMismatch
 from tests.unit.server.manual import COMMIT, NEVER, ManualLoop, RecordingLog
 from tests.unit.server.running import RunningBroker, is_closed
 

@@ -4,10 +4,10 @@ from sys import float_info
 
 import pytest
 
-from coterie.server.config import Config, ConfigError, TopicConfig
-from coterie.server.config_broker import BROKER
-from coterie.server.config_keys import ConfigSource, ConfigType
-from coterie.server.config_topics import TOPIC
+from coterie.server.config.broker_keys import BROKER
+from coterie.server.config.config import Config, ConfigError, TopicConfig
+from coterie.server.config.keys import ConfigSource, ConfigType
+from coterie.server.config.topic_keys import TOPIC
 
 DELAY = "group.initial.rebalance.delay.ms"
 

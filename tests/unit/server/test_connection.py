@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.frames import encode_request
+from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from coterie.server import limits
-from coterie.server.connection import Connection
-from coterie.server.replies import PendingReply
-from coterie.server.routes import Route
-from protocol.api_keys import ApiKey
-from protocol.frames import encode_request
-from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from coterie.server.network.connection import Connection
+from coterie.server.network.responses import PendingReply
+from coterie.server.network.routes import Route
 from tests.unit.server.manual import Client, ManualLoop, make_broker
 
 VERSION = 4

@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
+from coterie.protocol.errors import ErrorCode
 from coterie.server.broker import Broker
-from coterie.server.disk_errors import remedy_for, told
-from coterie.server.flusher import FlushMode
-from coterie.server.maintenance import DIRECTORY_CHECK_S
-from protocol.errors import ErrorCode
-from storage.errors import CorruptLog, LogFailed
-from storage.memory_filesystem import MemoryFile, MemoryFileSystem
+from coterie.server.logs.disk_errors import remedy_for, told
+from coterie.server.logs.flusher import FlushMode
+from coterie.server.logs.maintenance import DIRECTORY_CHECK_S
+from coterie.storage.errors import CorruptLog, LogFailed
+from coterie.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.manual import COMMIT, NEVER, Client, RecordingLog, make_broker
 from tests.unit.server.produced import batch, produce, produce_request
@@ -294,7 +294,10 @@ class TestRealThings:
 
 
 def create(client: SocketClient, topic: str) -> None:
-    from protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
+    from coterie.protocol.messages.create_topics import (
+        CreateTopicsRequest,
+        CreateTopicsRequestTopic,
+    )
 
     asked = CreateTopicsRequestTopic(name=topic, num_partitions=1, replication_factor=1)
     request = CreateTopicsRequest(topics=[asked], timeout_ms=1000)

@@ -4,10 +4,10 @@ import threading
 
 import pytest
 
-from coterie.server.flusher import Flusher, FlushMode, parse_flush_mode
-from protocol.records import encode_batch
-from storage.log import Log, LogConfig
-from storage.memory_filesystem import MemoryFile, MemoryFileSystem
+from coterie.protocol.records import encode_batch
+from coterie.server.logs.flusher import Flusher, FlushMode, parse_flush_mode
+from coterie.storage.log import Log, LogConfig
+from coterie.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.unit.server.manual import COMMIT, NEVER, ManualLoop
 
 

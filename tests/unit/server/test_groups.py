@@ -4,26 +4,26 @@ from typing import Any
 
 import pytest
 
-from coterie.server import group_appends
-from protocol.errors import ErrorCode
-from protocol.messages.describe_groups import DescribeGroupsRequest
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
-from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.offset_commit import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
+from coterie.protocol.messages.list_groups import ListGroupsRequest
+from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.messages.offset_fetch import (
+from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
 )
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from protocol.records import encode_batch, iterate_batches
-from storage.memory_filesystem import MemoryFile
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from coterie.protocol.records import encode_batch, iterate_batches
+from coterie.server.groups import appends as group_appends
+from coterie.storage.memory_filesystem import MemoryFile
 from tests.unit.server.manual import COMMIT, Client, make_broker
 from tests.unit.server.produced import fetch_request
 from tests.unit.server.test_handlers_produce import wait_for_disk
@@ -291,7 +291,10 @@ def test_a_consumer_can_read_the_groups_log(client: Client) -> None:
 
 
 def test_deleting_a_topic_forgets_its_offsets(client: Client) -> None:
-    from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRequestTopic
+    from coterie.protocol.messages.delete_topics import (
+        DeleteTopicsRequest,
+        DeleteTopicsRequestTopic,
+    )
 
     client.call(commit(7), 8)
     request = DeleteTopicsRequest(topics=[DeleteTopicsRequestTopic(name="t")], timeout_ms=1000)

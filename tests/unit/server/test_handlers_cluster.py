@@ -2,12 +2,12 @@
 
 import pytest
 
-from protocol.api_keys import SERVED_VERSIONS, ApiKey
-from protocol.errors import ErrorCode
-from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from protocol.messages.describe_cluster import DescribeClusterRequest
-from protocol.messages.find_coordinator import FindCoordinatorRequest
-from protocol.messages.init_producer_id import InitProducerIdRequest
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from coterie.protocol.messages.describe_cluster import DescribeClusterRequest
+from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
+from coterie.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.unit.server.manual import Client, make_broker
 
 

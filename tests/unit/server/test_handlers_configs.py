@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.messages.alter_configs import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsRequestConfig,
     AlterConfigsRequestResource,
 )
-from protocol.messages.describe_configs import (
+from coterie.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsRequestResource,
 )
-from protocol.messages.incremental_alter_configs import (
+from coterie.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestConfig,
     IncrementalAlterConfigsRequestResource,

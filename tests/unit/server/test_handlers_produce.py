@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from protocol.errors import ErrorCode
-from protocol.records import Compression, iterate_batches
-from storage.memory_filesystem import MemoryFile
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.records import Compression, iterate_batches
+from coterie.storage.memory_filesystem import MemoryFile
 from tests.unit.server.manual import COMMIT, START_MS, Client, make_broker
 from tests.unit.server.produced import batch, damaged, produce, produce_request
 

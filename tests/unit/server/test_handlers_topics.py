@@ -4,26 +4,26 @@ from typing import Any
 
 import pytest
 
-from coterie.server.handlers.metadata import MOST_CREATED
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import (
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsRequestAssignment,
     CreatePartitionsRequestTopic,
 )
-from protocol.messages.create_topics import (
+from coterie.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestAssignment,
     CreateTopicsRequestConfig,
     CreateTopicsRequestTopic,
 )
-from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRequestTopic
-from protocol.messages.describe_topic_partitions import (
+from coterie.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRequestTopic
+from coterie.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsRequestCursor,
     DescribeTopicPartitionsRequestTopic,
 )
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from coterie.server.handlers.metadata import MOST_CREATED
 from tests.unit.server.manual import Client, make_broker
 
 ZERO = bytes(16)
@@ -263,7 +263,7 @@ class TestCreateTopics:
     def test_the_number_of_all_partitions_is_bounded(
         self, client: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("coterie.server.topics.MAX_PARTITIONS", 8)
+        monkeypatch.setattr("coterie.server.logs.topics.MAX_PARTITIONS", 8)
         assert self.create(client, "a", num_partitions=2).error_code == 0
         answer = self.create(client, "b", num_partitions=1)
         assert answer.error_code == ErrorCode.POLICY_VIOLATION

@@ -5,18 +5,14 @@ from typing import Any
 
 import pytest
 
-from coordinator.effects import Event
-from coordinator.placement import partition_for
-from coterie.server import journal as journal_module
-from coterie.server.broker import Broker
-from coterie.server.journal import LINGER_S, partitions_beside
-from coterie.server.topics import Topic
-from protocol.errors import ErrorCode
-from protocol.messages.create_partitions import (
+from coterie.coordinator.effects import Event
+from coterie.coordinator.placement import partition_for
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsRequestTopic,
 )
-from protocol.messages.journal_records import (
+from coterie.protocol.messages.journal_records import (
     JOURNAL_TOPIC,
     Fact,
     GroupExpired,
@@ -24,9 +20,13 @@ from protocol.messages.journal_records import (
     PartitionUnloaded,
     decode_fact,
 )
-from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from protocol.records import decode_pairs, iterate_batches
-from storage.memory_filesystem import MemoryFileSystem
+from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from coterie.protocol.records import decode_pairs, iterate_batches
+from coterie.server.broker import Broker
+from coterie.server.groups import journal as journal_module
+from coterie.server.groups.journal import LINGER_S, partitions_beside
+from coterie.server.logs.topics import Topic
+from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.manual import Client, ManualLoop, RecordingLog, make_broker
 from tests.unit.server.produced import batch, fetch_request, produce, values_of

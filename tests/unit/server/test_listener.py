@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.server import limits
-from coterie.server.listener import java_address
-from protocol.messages.heartbeat import HeartbeatRequest
+from coterie.server.network.connection_quotas import java_address
 from tests.unit.server.manual import Client, make_broker
 
 SWEEP = limits.SWEEP_INTERVAL_MS

@@ -9,21 +9,22 @@ from typing import Any
 
 import pytest
 
-from coordinator.shard import ShardState
-from coterie.server import group_loading, group_log
-from coterie.server.flusher import FlushMode
-from protocol.errors import ErrorCode
-from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.log_records import (
+from coterie.coordinator.shard import ShardState
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.log_records import (
     OffsetCommitKey,
     OffsetCommitValue,
     encode_key,
     encode_value,
 )
-from protocol.records import encode_batch, iterate_batches
-from storage.filesystem import FileSystem
-from storage.log import Log
-from storage.memory_filesystem import MemoryFileSystem
+from coterie.protocol.records import encode_batch, iterate_batches
+from coterie.server.groups import loading as group_loading
+from coterie.server.groups import log as group_log
+from coterie.server.logs.flusher import FlushMode
+from coterie.storage.filesystem import FileSystem
+from coterie.storage.log import Log
+from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.manual import COMMIT, NEVER, START_MS, Client, make_broker
 from tests.unit.server.test_groups import commit, committed, join, stable_member, sync

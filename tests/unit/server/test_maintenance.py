@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from coterie.server import log_cleaning
 from coterie.server.broker import Broker
-from storage.cleaner import Cleaning
-from storage.errors import StorageError
-from storage.memory_filesystem import MemoryFileSystem
-from storage.swap import PendingDisk
+from coterie.server.logs import cleaning as log_cleaning
+from coterie.storage.cleaner import Cleaning
+from coterie.storage.errors import StorageError
+from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.swap import PendingDisk
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.manual import Client, ManualLoop, make_broker
 from tests.unit.server.produced import batch, produce

@@ -2,8 +2,8 @@
 
 import errno
 
-from coterie.server.maintenance import DIRECTORY_CHECK_S
-from storage.memory_filesystem import MemoryFileSystem
+from coterie.server.logs.maintenance import DIRECTORY_CHECK_S
+from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.manual import ManualLoop, make_broker, run
 from tests.unit.server.upkeep import (

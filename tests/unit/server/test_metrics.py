@@ -10,10 +10,10 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from coterie.server import metrics
 from coterie.server.broker import Broker
-from coterie.server.metrics import collect
-from storage.errors import CorruptLog
+from coterie.server.metrics import metrics
+from coterie.server.metrics.metrics import collect
+from coterie.storage.errors import CorruptLog
 from tests.unit.server.manual import COMMIT, Client, make_broker
 from tests.unit.server.produced import batch, produce
 from tests.unit.server.running import PATIENCE_S

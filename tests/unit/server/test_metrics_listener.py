@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from coterie.server import metrics_listener
-from coterie.server.exposition import CONTENT_TYPE, Family, by_label, counter, gauge, render
-from coterie.server.metrics_listener import CONNECTIONS, REQUEST_BYTES, MetricsListener
+from coterie.server.metrics import listener as metrics_listener
+from coterie.server.metrics.exposition import CONTENT_TYPE, Family, by_label, counter, gauge, render
+from coterie.server.metrics.listener import CONNECTIONS, REQUEST_BYTES, MetricsListener
 
 PATIENCE_S = 20.0
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -2,9 +2,9 @@
 4.3.1).
 """
 
-from coterie.server.producers import BATCHES_KEPT, MAX_PRODUCERS, Producers
-from protocol.errors import ErrorCode
-from protocol.records import BatchHeader, Record, encode_records, read_header
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.records import BatchHeader, Record, encode_records, read_header
+from coterie.server.logs.producer_state import BATCHES_KEPT, MAX_PRODUCERS, Producers
 
 PRODUCER = 7
 DAY_MS = 86_400_000

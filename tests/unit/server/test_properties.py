@@ -2,7 +2,7 @@
 
 import pytest
 
-from coterie.server.properties import parse_properties
+from coterie.server.config.properties import parse_properties
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import coterie
-from protocol.messages.api_versions import ApiVersionsRequest
+from coterie.protocol.messages.api_versions import ApiVersionsRequest
 from tests.unit.server.running import PATIENCE_S, SocketClient
 
 READY = re.compile(

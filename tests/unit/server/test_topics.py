@@ -2,11 +2,11 @@
 
 import pytest
 
+from coterie.protocol.errors import ErrorCode
 from coterie.server.broker import IN_MEMORY, Broker
-from coterie.server.topics import SETTINGS_FILE, TopicRefused
-from protocol.errors import ErrorCode
-from storage.errors import CorruptLog
-from storage.memory_filesystem import MemoryFileSystem
+from coterie.server.logs.topics import SETTINGS_FILE, TopicRefused
+from coterie.storage.errors import CorruptLog
+from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.unit.server.manual import Client, RecordingLog, make_broker
 from tests.unit.server.produced import batch, fetch_request, produce, values_of
 

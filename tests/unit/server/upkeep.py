@@ -4,9 +4,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from coterie.protocol.records import encode_batch, iterate_pairs
 from coterie.server.broker import Broker
-from protocol.records import encode_batch, iterate_pairs
-from storage.log import Log
+from coterie.storage.log import Log
 from tests.unit.server.manual import ManualLoop, RecordingLog, make_broker
 
 SEGMENT_BYTES = 4096

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from storage.filesystem import FileSystem, OsFileSystem
-from storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.filesystem import FileSystem, OsFileSystem
+from coterie.storage.memory_filesystem import MemoryFileSystem
 
 
 class Place(NamedTuple):

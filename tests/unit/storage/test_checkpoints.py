@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.checkpoints import (
+from coterie.storage.checkpoints import (
     checkpoint_text,
     properties_text,
     read_checkpoint,
@@ -10,8 +10,8 @@ from storage.checkpoints import (
     read_properties,
     replace_file,
 )
-from storage.errors import CorruptLog
-from storage.leader_epochs import LeaderEpochs
+from coterie.storage.errors import CorruptLog
+from coterie.storage.leader_epochs import LeaderEpochs
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.storage.conftest import Place
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from protocol.record_batch import HAS_DELETE_HORIZON
-from protocol.record_writer import encode_legacy
-from protocol.records import (
+from coterie.protocol.record_batch import HAS_DELETE_HORIZON
+from coterie.protocol.record_writer import encode_legacy
+from coterie.protocol.records import (
     BatchHeader,
     Compression,
     Record,
@@ -14,10 +14,10 @@ from protocol.records import (
     encode_records,
     iterate_batches,
 )
-from storage.cleaner import CleanerConfig, clean, cleanable, grouped
-from storage.filesystem import FileSystem
-from storage.log import Log, LogConfig
-from storage.offset_map import MAX_ENTRY_BYTES, OffsetMap
+from coterie.storage.cleaner import CleanerConfig, clean, cleanable, grouped
+from coterie.storage.filesystem import FileSystem
+from coterie.storage.log import Log, LogConfig
+from coterie.storage.offset_map import MAX_ENTRY_BYTES, OffsetMap
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_golden_segments import copied
 

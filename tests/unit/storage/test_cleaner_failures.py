@@ -4,10 +4,10 @@ import errno
 
 import pytest
 
-from protocol.records import decode_records, iterate_batches
-from storage.cleaner import Cleaning, clean, cleanable
-from storage.errors import CorruptLog, LogFailed
-from storage.swap import finish_swap
+from coterie.protocol.records import decode_records, iterate_batches
+from coterie.storage.cleaner import Cleaning, clean, cleanable
+from coterie.storage.errors import CorruptLog, LogFailed
+from coterie.storage.swap import finish_swap
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_cleaner import (

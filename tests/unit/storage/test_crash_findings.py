@@ -2,9 +2,9 @@
 
 import pytest
 
-from protocol.records import encode_batch
-from storage.directory import DataDirectory
-from storage.log import Log, LogConfig
+from coterie.protocol.records import encode_batch
+from coterie.storage.directory import DataDirectory
+from coterie.storage.log import Log, LogConfig
 from tests.crash.disk import Disk, RecordingFileSystem
 from tests.crash.losses import power_losses
 from tests.unit.storage.conftest import Place

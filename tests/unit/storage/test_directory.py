@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from storage.directory import DataDirectory, TopicOnDisk
-from storage.errors import CorruptLog, DirectoryLocked, DirectoryMismatch, LogFailed
-from storage.filesystem import FileSystem
-from storage.log import LogConfig
+from coterie.storage.directory import DataDirectory, TopicOnDisk
+from coterie.storage.errors import CorruptLog, DirectoryLocked, DirectoryMismatch, LogFailed
+from coterie.storage.filesystem import FileSystem
+from coterie.storage.log import LogConfig
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_log import batch, records_of

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from protocol.records import iterate_batches
-from storage.directory import DataDirectory
-from storage.errors import CorruptLog, LogFailed
-from storage.filesystem import FileSystem, OsFileSystem
-from storage.log import LogConfig
-from storage.memory_filesystem import MemoryFileSystem
-from storage.torn_tail import TailTrust
+from coterie.protocol.records import iterate_batches
+from coterie.storage.directory import DataDirectory
+from coterie.storage.errors import CorruptLog, LogFailed
+from coterie.storage.filesystem import FileSystem, OsFileSystem
+from coterie.storage.log import LogConfig
+from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.torn_tail import TailTrust
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_directory import ID, opened

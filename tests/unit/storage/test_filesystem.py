@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from storage.filesystem import OsFileSystem
-from storage.open_files import OpenFiles
+from coterie.storage.filesystem import OsFileSystem
+from coterie.storage.open_files import OpenFiles
 from tests.unit.storage.conftest import Place
 
 
@@ -92,7 +92,7 @@ def test_a_lock_has_one_holder(place: Place) -> None:
 def test_another_process_is_kept_out_and_a_dead_one_lets_go(tmp_path: object) -> None:
     path = f"{tmp_path}/.lock"
     script = (
-        "import sys; from storage.filesystem import OsFileSystem\n"
+        "import sys; from coterie.storage.filesystem import OsFileSystem\n"
         f"lock = OsFileSystem().lock({path!r})\n"
         "print(lock is not None, flush=True); sys.stdin.read()"
     )
@@ -114,7 +114,7 @@ def test_other_lock_errors_are_told(tmp_path: object, monkeypatch: pytest.Monkey
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOLCK, "no locks")
 
-    monkeypatch.setattr("storage.filesystem.fcntl.flock", no_locks)
+    monkeypatch.setattr("coterie.storage.filesystem.fcntl.flock", no_locks)
     with pytest.raises(OSError, match="no locks"):
         OsFileSystem().lock(f"{tmp_path}/.lock")
 
@@ -238,5 +238,5 @@ def test_a_removed_file_can_not_be_synced(place: Place) -> None:
 
 def test_the_boot_has_one_name(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     assert place.filesystem.boot_id() == type(place.filesystem)().boot_id() != ""
-    monkeypatch.setattr("storage.filesystem._BOOT_ID_FILE", f"{place.directory}/none")
+    monkeypatch.setattr("coterie.storage.filesystem._BOOT_ID_FILE", f"{place.directory}/none")
     assert OsFileSystem().boot_id() == ""

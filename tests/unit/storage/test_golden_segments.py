@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from protocol.records import (
+from coterie.protocol.records import (
     Compression,
     Marker,
     Record,
@@ -17,8 +17,8 @@ from protocol.records import (
     iterate_pairs,
     read_marker,
 )
-from storage.log import Log, LogConfig
-from storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.log import Log, LogConfig
+from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.unit.storage.conftest import Place
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden" / "segments"

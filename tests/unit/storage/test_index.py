@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
-from storage.index import PENDING_ENTRIES, OffsetIndex, SegmentIndexes, TimeIndex
-from storage.open_files import OpenFiles
+from coterie.storage.index import PENDING_ENTRIES, OffsetIndex, SegmentIndexes, TimeIndex
+from coterie.storage.open_files import OpenFiles
 from tests.unit.storage.conftest import Place
 
 

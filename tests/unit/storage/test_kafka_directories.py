@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from coordinator.replay import LoggedState, replay, restore
-from coterie.server.group_log import LogReplay
-from protocol.messages.consumer_protocol import ConsumerProtocolAssignment
-from protocol.messages.log_records import UnknownKey, decode_key, decode_value
-from protocol.records import iterate_batches
-from storage.directory import DataDirectory
-from storage.errors import CorruptLog
-from storage.log import LogConfig
-from storage.memory_filesystem import MemoryFileSystem
-from storage.torn_tail import TailTrust
+from coterie.coordinator.replay import LoggedState, replay, restore
+from coterie.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
+from coterie.protocol.messages.log_records import UnknownKey, decode_key, decode_value
+from coterie.protocol.records import iterate_batches
+from coterie.server.groups.log import LogReplay
+from coterie.storage.directory import DataDirectory
+from coterie.storage.errors import CorruptLog
+from coterie.storage.log import LogConfig
+from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.torn_tail import TailTrust
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "directories"
 NAMES = sorted(path.name.removesuffix(".tar.gz") for path in GOLDEN.glob("*.tar.gz"))

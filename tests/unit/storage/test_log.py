@@ -2,7 +2,7 @@
 
 import pytest
 
-from protocol.records import (
+from coterie.protocol.records import (
     Compression,
     Record,
     decode_records,
@@ -13,10 +13,10 @@ from protocol.records import (
     read_header,
     stamp_append_time,
 )
-from storage.errors import CorruptLog, OffsetOutOfRange
-from storage.log import Log, LogConfig
-from storage.open_files import OpenFiles
-from storage.torn_tail import TailTrust
+from coterie.storage.errors import CorruptLog, OffsetOutOfRange
+from coterie.storage.log import Log, LogConfig
+from coterie.storage.open_files import OpenFiles
+from coterie.storage.torn_tail import TailTrust
 from tests.unit.storage.conftest import Place
 
 NOW_MS = 1_700_000_000_000

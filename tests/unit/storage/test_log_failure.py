@@ -5,9 +5,9 @@ import errno
 
 import pytest
 
-from storage.errors import LogFailed
-from storage.log import Log, LogConfig
-from storage.open_files import OpenFiles
+from coterie.storage.errors import LogFailed
+from coterie.storage.log import Log, LogConfig
+from coterie.storage.open_files import OpenFiles
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_log import batch, records_of

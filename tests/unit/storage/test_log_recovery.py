@@ -4,13 +4,13 @@ import struct
 
 import pytest
 
-from protocol.records import encode_batch, iterate_batches
-from storage.errors import CorruptLog
-from storage.filesystem import File
-from storage.index import OffsetIndex
-from storage.log import Log, LogConfig
-from storage.memory_filesystem import MemoryFileSystem
-from storage.segment import TailCut
+from coterie.protocol.records import encode_batch, iterate_batches
+from coterie.storage.errors import CorruptLog
+from coterie.storage.filesystem import File
+from coterie.storage.index import OffsetIndex
+from coterie.storage.log import Log, LogConfig
+from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.segment import TailCut
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_log import NOW_MS, SMALL, batch, filled, records_of
 

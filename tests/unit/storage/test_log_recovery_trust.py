@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import pytest
 
-from protocol.records import encode_batch, iterate_batches
-from storage.errors import CorruptLog
-from storage.log import Log, LogConfig
-from storage.memory_filesystem import MemoryFileSystem
-from storage.torn_tail import TailTrust
+from coterie.protocol.records import encode_batch, iterate_batches
+from coterie.storage.errors import CorruptLog
+from coterie.storage.log import Log, LogConfig
+from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.torn_tail import TailTrust
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_log import NOW_MS, batch
 
@@ -159,7 +159,7 @@ def test_every_bit_flip_of_the_last_segment(trust: TailTrust, recovery_point: in
 
 def test_the_harness_sees_a_whole_batch_that_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """The canary: if a damaged batch counted as torn, the check above would notice."""
-    monkeypatch.setattr("storage.segment.refusal", lambda *_, **__: None)
+    monkeypatch.setattr("coterie.storage.segment.refusal", lambda *_, **__: None)
     with pytest.raises(AssertionError, match="byte 0"):
         check_flips(PROCESS_DIED, 0)
 

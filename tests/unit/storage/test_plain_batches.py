@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.raw_records import split_records
-from protocol.record_batch import CRC_START, HEADER_BYTES
-from protocol.records import (
+from coterie.protocol.raw_records import split_records
+from coterie.protocol.record_batch import CRC_START, HEADER_BYTES
+from coterie.protocol.records import (
     Compression,
     Record,
     encode_batch,
@@ -14,8 +14,8 @@ from protocol.records import (
     iterate_batches,
     read_header,
 )
-from storage.plain_batches import PlainBatches, Run
-from storage.scan import BadBatch
+from coterie.storage.plain_batches import PlainBatches, Run
+from coterie.storage.scan import BadBatch
 
 ALL = range(1 << 40)
 _keys = st.sampled_from([b"a", b"b", b"cc", b"d" * 63])

@@ -1,6 +1,6 @@
 """Retention by time and size: whole segments from the front, as Kafka's deleteOldSegments."""
 
-from storage.log import Log
+from coterie.storage.log import Log
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_cleaner import NOW_MS, filled, left, opened, pair
 

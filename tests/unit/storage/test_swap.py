@@ -2,12 +2,12 @@
 
 import pytest
 
-from protocol.records import encode_batch
-from storage.cleaner import Cleaning, cleanable
-from storage.errors import CorruptLog
-from storage.log import Log
-from storage.memory_filesystem import MemoryFileSystem
-from storage.swap import finish_swap
+from coterie.protocol.records import encode_batch
+from coterie.storage.cleaner import Cleaning, cleanable
+from coterie.storage.errors import CorruptLog
+from coterie.storage.log import Log
+from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.swap import finish_swap
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_cleaner import CONFIG, NOW_MS, filled, left, opened
 

@@ -1,0 +1,102 @@
+"""RocketMQ's assignors that need to be told something: `by-config`, `by-machine-room`, `nearby`.
+
+Kafka has no machine rooms; who asks "what if" says in which room a partition's broker and a member
+stand, as a mapping. Racks are the same thing by another name.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from coterie.assignors.averagely import share_averagely, subscribers_of
+from coterie.assignors.model import (
+    Assignment,
+    MemberSubscription,
+    PartitionCounts,
+    TopicPartition,
+    partitions_of,
+    subscribed_topics,
+)
+
+# How partitions are shared among clients where `nearby` has decided on both.
+Share = Callable[[Sequence[TopicPartition], Sequence[str]], dict[str, list[TopicPartition]]]
+
+
+def assign_by_config(
+    members: Sequence[MemberSubscription], configured: Mapping[str, Iterable[TopicPartition]]
+) -> Assignment:
+    """RocketMQ's AllocateMessageQueueByConfig: what each member's own configuration says."""
+    return {member.member_id: list(configured.get(member.member_id, ())) for member in members}
+
+
+def assign_by_machine_room(
+    counts: PartitionCounts,
+    members: Sequence[MemberSubscription],
+    *,
+    rooms: Mapping[TopicPartition, str],
+    consumer_rooms: Iterable[str],
+) -> Assignment:
+    """RocketMQ's AllocateMessageQueueByMachineRoom: only partitions of certain rooms, evenly.
+
+    Args:
+        counts: partitions by topic.
+        members: the clients.
+        rooms: the room of each partition's broker; one without is nobody's.
+        consumer_rooms: the rooms that this group reads from.
+    """
+    assignment: Assignment = {member.member_id: [] for member in members}
+    wanted = set(consumer_rooms)
+    for topic in subscribed_topics(counts, members):
+        clients = subscribers_of(topic, members)
+        partitions = [each for each in partitions_of(topic, counts) if rooms.get(each) in wanted]
+        each, extra = divmod(len(partitions), len(clients))
+        for index, client in enumerate(clients):
+            assignment[client] += partitions[index * each : (index + 1) * each]
+            if index < extra:
+                assignment[client].append(partitions[len(clients) * each + index])
+    return assignment
+
+
+def assign_nearby(
+    counts: PartitionCounts,
+    members: Sequence[MemberSubscription],
+    *,
+    rooms: Mapping[TopicPartition, str],
+    member_rooms: Mapping[str, str],
+    share: Share = share_averagely,
+) -> Assignment:
+    """RocketMQ's AllocateMachineRoomNearby: a room's partitions to the clients in that room.
+
+    Partitions of a room without clients are shared by all.
+
+    Args:
+        counts: partitions by topic.
+        members: the clients.
+        rooms: the room of each partition's broker.
+        member_rooms: the room of each member.
+        share: how partitions are shared within a room.
+
+    Raises:
+        ValueError: a partition or a member has no room.
+    """
+    assignment: Assignment = {member.member_id: [] for member in members}
+    for topic in subscribed_topics(counts, members):
+        clients = subscribers_of(topic, members)
+        in_room: dict[str, list[str]] = {}
+        for client in clients:
+            in_room.setdefault(_room(member_rooms.get(client), client), []).append(client)
+        by_room: dict[str, list[TopicPartition]] = {}
+        for partition in partitions_of(topic, counts):
+            room = _room(rooms.get(partition), str(partition))
+            by_room.setdefault(room, []).append(partition)
+        # First what is near, then what is left: the order in which a client lists its queues.
+        for near in (True, False):
+            for room in sorted(by_room):
+                if (room in in_room) is near:
+                    for client, given in share(by_room[room], in_room.get(room, clients)).items():
+                        assignment[client] += given
+    return assignment
+
+
+def _room(room: str | None, of: str) -> str:
+    if not room:
+        raise ValueError(f"no machine room is known of {of}")
+    return room

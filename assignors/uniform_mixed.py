@@ -1,0 +1,168 @@
+"""The uniform assignor for members with different subscriptions: topic by topic, from the members
+with the most partitions to those with the fewest.
+
+Topics with many partitions per subscriber come first. Each pass over the topics may undo a little
+of another topic's balance, so there are several, until one changes nothing.
+"""
+
+from collections.abc import Sequence
+
+from coterie.assignors.model import (
+    Assignment,
+    MemberSubscription,
+    PartitionCounts,
+    TopicPartition,
+    utf16,
+)
+
+# Kafka's bound: a pass about halves what is unbalanced, and few groups need more than two.
+_MAX_PASSES = 16
+_NOBODY = -1
+
+
+def assign_mixed(counts: PartitionCounts, members: Sequence[MemberSubscription]) -> Assignment:
+    """Kafka's UniformHeterogeneousAssignmentBuilder.
+
+    Args:
+        counts: the topics that exist and have a subscriber.
+        members: in the order that breaks ties.
+    """
+    return _Mixed(counts, members).result()
+
+
+class _Levels:
+    """Who is next to get a partition, and who to give one up, of the subscribers of a topic.
+
+    Seen from below the members with the fewest partitions form a range that grows to the right as
+    it is filled; seen from above those with the most form one that grows to the left. Members that
+    have nothing of the topic to give up are put behind the upper range.
+    """
+
+    def __init__(self, subscribers: list[int], sizes: list[int]) -> None:
+        self._sizes = sizes
+        self._members = sorted(subscribers, key=lambda member: (sizes[member], member))
+        self.spread = sizes[self._members[-1]] - sizes[self._members[0]]
+        self._low_end = 0
+        self._low = sizes[self._members[0]] - 1
+        self._next_low = 0
+        self._high_start = self._high_end = len(self._members)
+        self._high = sizes[self._members[-1]] + 1
+        self._next_high = len(self._members) - 1
+
+    @property
+    def balanced(self) -> bool:
+        return self._high - self._low <= 1
+
+    def fewest(self) -> int:
+        """The member to give a partition to."""
+        if self._next_low >= self._low_end:
+            self._low += 1
+            while self._low_end < len(self._members) and self._size(self._low_end) == self._low:
+                self._low_end += 1
+            self._next_low = 0
+        self._next_low += 1
+        return self._members[self._next_low - 1]
+
+    def most(self) -> int:
+        """The member to take a partition from, or nobody."""
+        if self._next_high < self._high_start:
+            if self._high_end <= self._high_start and self._high_start > 0:
+                self._high = self._size(self._high_start - 1)
+            else:
+                self._high -= 1
+            while self._high_start > 0 and self._size(self._high_start - 1) == self._high:
+                self._high_start -= 1
+            self._next_high = self._high_end - 1
+        if self._next_high < 0:
+            return _NOBODY
+        self._next_high -= 1
+        return self._members[self._next_high + 1]
+
+    def put_behind(self) -> None:
+        """The member that `most` named last has nothing to give up."""
+        last, end = self._next_high + 1, self._high_end - 1
+        self._members[last], self._members[end] = self._members[end], self._members[last]
+        self._high_end = end
+
+    def _size(self, place: int) -> int:
+        return self._sizes[self._members[place]]
+
+
+class _Mixed:
+    def __init__(self, counts: PartitionCounts, members: Sequence[MemberSubscription]) -> None:
+        self.members = members
+        self.subscribers: dict[str, list[int]] = {topic: [] for topic in counts}
+        self.owners = {topic: [_NOBODY] * count for topic, count in counts.items()}
+        self.sizes = [0] * len(members)
+        for index, member in enumerate(members):
+            for topic in dict.fromkeys(member.topics):
+                if topic in counts:
+                    self.subscribers[topic].append(index)
+            for topic, partition in member.owned:
+                if topic in counts and topic in member.topics:
+                    self.sizes[index] += 1
+                    self.owners[topic][partition] = index
+        self.topics = sorted(
+            counts,
+            key=lambda topic: (
+                -counts[topic] / len(self.subscribers[topic]),
+                len(self.subscribers[topic]),
+                utf16(topic),
+            ),
+        )
+
+    def result(self) -> Assignment:
+        for topic in self.topics:
+            left = [at for at, owner in enumerate(self.owners[topic]) if owner == _NOBODY]
+            if left:
+                levels = _Levels(self.subscribers[topic], self.sizes)
+                for partition in left:
+                    self._give(topic, partition, levels.fewest())
+        self._balance([topic for topic in self.topics if len(self.subscribers[topic]) > 1])
+        assignment: Assignment = {member.member_id: [] for member in self.members}
+        for topic, owners in self.owners.items():
+            for partition, owner in enumerate(owners):
+                given = assignment[self.members[owner].member_id]
+                given.append(TopicPartition(topic, partition))
+        return assignment
+
+    def _balance(self, topics: list[str]) -> None:
+        last = None
+        for _ in range(_MAX_PASSES):
+            for topic in topics:
+                if topic == last:
+                    # A whole round since the last change.
+                    return
+                if self._balance_topic(topic) or last is None:
+                    last = topic
+
+    def _balance_topic(self, topic: str) -> int:
+        """Move partitions of one topic; how many."""
+        levels = _Levels(self.subscribers[topic], self.sizes)
+        if levels.spread <= 1:
+            return 0
+        having: dict[int, list[int]] = {}
+        for partition, owner in enumerate(self.owners[topic]):
+            having.setdefault(owner, []).append(partition)
+        moved = 0
+        while not levels.balanced:
+            source = levels.most()
+            while source != _NOBODY and not having.get(source):
+                levels.put_behind()
+                source = levels.most()
+            if source == _NOBODY:
+                break
+            partition = having[source].pop()
+            target = levels.fewest()
+            if levels.balanced:
+                break
+            self._give(topic, partition, target)
+            moved += 1
+        return moved
+
+    def _give(self, topic: str, partition: int, member: int) -> None:
+        before = self.owners[topic][partition]
+        if before != _NOBODY:
+            self.sizes[before] -= 1
+        self.owners[topic][partition] = member
+        self.sizes[member] += 1

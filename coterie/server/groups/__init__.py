@@ -1,0 +1,1 @@
+"""The group coordinator on the event loop: appends, loading, timers, the journal."""

@@ -1,0 +1,1 @@
+"""Topics and partitions on the event loop: creation, syncing, cleaning, retention, fetches."""

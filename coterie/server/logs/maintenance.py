@@ -1,0 +1,156 @@
+"""What is done to the logs in the background: compaction, retention, checkpoints, and the look
+whether the data directory is still there.
+
+Everything runs on the event loop in slices (see log_cleaning.py for compaction), with timers and no
+task: what is not due costs nothing. Intervals are Kafka's settings.
+
+Invariants: a chore that fails is told and done again at its next time; only the loss of the data
+directory ends the broker.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from coterie.server.logs.cleaning import REST_FACTOR, SLICE_S, LogCleaner
+from coterie.server.logs.disk_errors import remedy_for, told
+from coterie.server.logs.partition import Partition
+from coterie.storage.directory import DataDirectory
+from coterie.storage.errors import LogFailed, StorageError
+from coterie.storage.log import Log
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+
+# How often the data directory is looked at: two stats, some 5 us. With --flush commit a vanished
+# directory is noticed by the first sync; this is for the other modes.
+DIRECTORY_CHECK_S = 1.0
+
+
+class Maintenance:
+    """The background work of one broker.
+
+    Attributes:
+        cleaner: compaction.
+        segments_removed, bytes_removed: by retention, since the start.
+    """
+
+    def __init__(self, broker: "Broker", data: DataDirectory) -> None:
+        """Nothing runs before `start`."""
+        self.cleaner = LogCleaner(broker, data)
+        self.segments_removed = 0
+        self.bytes_removed = 0
+        self._broker = broker
+        self._data = data
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._expiring: Iterator[None] = iter(())
+
+    def start(self) -> None:
+        """Begin with everything that is switched on."""
+        config = self._broker.config
+        self._later("directory", self._check_directory, DIRECTORY_CHECK_S)
+        self._later("checkpoint", self._write_recovery_points, self._checkpoint_interval_s())
+        delay_ms = config.get_int("log.initial.task.delay.ms")
+        self._later("retention", self._expire, delay_ms / 1000)
+        if config.get_bool("log.cleaner.enable"):
+            self.cleaner.start()
+
+    def stop(self) -> None:
+        """End everything; what is under way is given up."""
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self.cleaner.stop()
+
+    def release(self, partition: Partition) -> None:
+        """The partition is about to be deleted: its files are left alone from now on."""
+        self.cleaner.release(partition)
+
+    # --- the data directory -----------------------------------------------------------------------
+
+    def _check_directory(self) -> None:
+        try:
+            self._data.check()
+        except OSError as error:
+            self._broker.directory_lost(error)
+            return
+        self._later("directory", self._check_directory, DIRECTORY_CHECK_S)
+
+    def _checkpoint_interval_s(self) -> float:
+        return self._broker.config.get_int("log.flush.offset.checkpoint.interval.ms") / 1000
+
+    def _write_recovery_points(self) -> None:
+        try:
+            self._data.write_recovery_points()
+        except OSError as error:
+            # Without it the next start scans more; nothing is lost.
+            self._broker.log.warning(
+                "recovery points not written", cause=told(error), remedy=remedy_for(error)
+            )
+        self._later("checkpoint", self._write_recovery_points, self._checkpoint_interval_s())
+
+    # --- retention --------------------------------------------------------------------------------
+
+    def _expire(self) -> None:
+        """Remove what is past its retention, a slice at a time."""
+        self._expiring = self._expired_logs()
+        self._expire_on()
+
+    def _expire_on(self) -> None:
+        began_s = monotonic()
+        for _ in self._expiring:
+            took_s = monotonic() - began_s
+            if took_s >= SLICE_S:
+                self._later("retention", self._expire_on, took_s * REST_FACTOR)
+                return
+        interval_ms = self._broker.config.get_int("log.retention.check.interval.ms")
+        self._later("retention", self._expire, interval_ms / 1000)
+
+    def _expired_logs(self) -> Iterator[None]:
+        """Look after one log at each step."""
+        topics = self._broker.topics
+        for topic in list(topics.by_name.values()):
+            if not topic.config.delete:
+                continue
+            for partition in list(topic.partitions):
+                if topics.by_name.get(topic.name) is not topic:
+                    break
+                log = topics.log_for_upkeep(partition)
+                if log is not None and not log.failed:
+                    self._expire_log(partition, log)
+                yield
+
+    def _expire_log(self, partition: Partition, log: Log) -> None:
+        broker, topic = self._broker, partition.topic
+        where = {"topic": topic.name, "partition": partition.index}
+        config = topic.config
+        try:
+            removed = log.remove_expired(
+                broker.now_ms(), config.retention_ms, config.retention_bytes
+            )
+            if removed:
+                self._data.note_log_start(topic.name, partition.index, log.log_start_offset)
+        except LogFailed as error:
+            broker.storage_failed(log, error)
+            return
+        except (StorageError, OSError) as error:
+            broker.log.error(  # noqa: TRY400 - what the disk did is not told by our stack
+                "retention failed", **where, cause=told(error), remedy=remedy_for(error)
+            )
+            return
+        if removed:
+            size_bytes = sum(segment.size_bytes for segment in removed)
+            self.segments_removed += len(removed)
+            self.bytes_removed += size_bytes
+            broker.log.info(
+                "segments removed",
+                **where,
+                segments=len(removed),
+                bytes=size_bytes,
+                reason=removed[-1].reason,
+                log_start_offset=log.log_start_offset,
+            )
+
+    def _later(self, chore: str, call: Callable[[], None], delay_s: float) -> None:
+        self._timers[chore] = self._broker.loop.call_later(delay_s, call)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from coterie.coordinator.effects import Caller, Effects
+from coterie.coordinator.effects import Effects, RequestContext
 from coterie.coordinator.expiry import remove_group
 from coterie.coordinator.group import Group, GroupState
 from coterie.protocol.errors import ErrorCode
@@ -94,7 +94,7 @@ def _members(group: Group, protocol_name: str) -> list[DescribeGroupsResponseMem
     ]
 
 
-def delete_group(shard: "Shard", group_id: str, now_ms: int, caller: Caller) -> Effects:
+def delete_group(shard: "Shard", group_id: str, now_ms: int, context: RequestContext) -> Effects:
     """Tombstones for every offset of an empty group, then for the group."""
     group = shard.groups.get(group_id)
     effects = Effects()
@@ -113,8 +113,8 @@ def delete_group(shard: "Shard", group_id: str, now_ms: int, caller: Caller) -> 
             at_ms=now_ms,
             generation_id=group.generation_id,
             offset_count=len(effects.records),
-            requester_client_id=caller.client_id,
-            requester_host=caller.client_host,
+            requester_client_id=context.client_id,
+            requester_host=context.client_host,
         )
         remove_group(shard, group, effects)
         effects.note_when_stored(group_id, deleted)

@@ -44,7 +44,7 @@ class TimerKind(StrEnum):
     EXPIRY = "expiry"  # the sweep over a partition's offsets
 
 
-class Caller(NamedTuple):
+class RequestContext(NamedTuple):
     """Who sent a request.
 
     Attributes:
@@ -61,7 +61,7 @@ class Caller(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """An answer to a request that was parked or held."""
+    """An answer to a request that was delayed."""
 
     to: Hashable
     message: Any
@@ -126,7 +126,7 @@ class Effects:
         completion: what the shard does when those records are durable, or have failed.
         undo: what to restore if they fail, newest last.
         stored_events: what will have happened once they are durable, and not before.
-        held, to: the answer that waits for the records, and where it goes.
+        delayed_answer, to: the answer that waits for the records, and where it goes.
         request, version: what was asked, for the answer should they fail.
     """
 
@@ -134,8 +134,8 @@ class Effects:
         "answer",
         "appends",
         "completion",
+        "delayed_answer",
         "events",
-        "held",
         "records",
         "replies",
         "request",
@@ -146,7 +146,7 @@ class Effects:
         "version",
     )
 
-    held: Any
+    delayed_answer: Any
     to: Any
     request: Any
     version: int

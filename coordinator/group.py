@@ -63,7 +63,7 @@ class Member:
             "/127.0.0.1".
         protocols: what it offers, in its order of preference: (name, metadata).
         assignment: what the leader gave it; empty bytes before.
-        parked_join, parked_sync: reply address of a request that waits, or None.
+        delayed_join, delayed_sync: reply address of a request that waits, or None.
         is_new: it joined and has not been told its generation yet, so it cannot heartbeat.
         joined_ms: when its latest JoinGroup was parked; 0 after a load.
         deadline_ms: when its session ends. Moved by heartbeats without touching the timer wheel.
@@ -76,12 +76,12 @@ class Member:
         "client_host",
         "client_id",
         "deadline_ms",
+        "delayed_join",
+        "delayed_sync",
         "group_instance_id",
         "is_new",
         "joined_ms",
         "member_id",
-        "parked_join",
-        "parked_sync",
         "protocols",
         "rebalance_timeout_ms",
         "session_timeout_ms",
@@ -106,8 +106,8 @@ class Member:
         self.session_timeout_ms = session_timeout_ms
         self.protocols = protocols
         self.assignment = b""
-        self.parked_join: Any = None
-        self.parked_sync: Any = None
+        self.delayed_join: Any = None
+        self.delayed_sync: Any = None
         self.is_new = False
         self.joined_ms = 0
         self.deadline_ms = 0
@@ -224,7 +224,7 @@ class Group:
         if self.leader is None:
             self.leader = member.member_id
         self._count(member.protocols, 1)
-        if member.parked_join is not None:
+        if member.delayed_join is not None:
             self.awaiting_joins += 1
         self.pending_joins.discard(member.member_id)
 
@@ -238,7 +238,7 @@ class Group:
         if member is None:
             return None
         self._count(member.protocols, -1)
-        if member.parked_join is not None:
+        if member.delayed_join is not None:
             self.awaiting_joins -= 1
         if member.group_instance_id is not None:
             self.static_members.pop(member.group_instance_id, None)
@@ -251,8 +251,8 @@ class Group:
         the caller's.
         """
         member = self.members[old_id]
-        assert member.parked_join is None, "the old process is answered first"
-        assert member.parked_sync is None, "the old process is answered first"
+        assert member.delayed_join is None, "the old process is answered first"
+        assert member.delayed_sync is None, "the old process is answered first"
         # Rebuilt rather than popped and added: the order of members decides who succeeds a leader.
         self.members = {
             (new_id if member_id == old_id else member_id): each
@@ -279,18 +279,18 @@ class Group:
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
 
-    def park_join(self, member: Member, to: Any, now_ms: int) -> None:
+    def delay_join(self, member: Member, to: Any, now_ms: int) -> None:
         """Let a JoinGroup wait. An earlier one of the same member is orphaned and never answered
         (spec 4.2).
         """
-        if member.parked_join is None:
+        if member.delayed_join is None:
             self.awaiting_joins += 1
-        member.parked_join = to
+        member.delayed_join = to
         member.joined_ms = now_ms
 
     def take_join(self, member: Member) -> Any:
         """The reply address of a parked JoinGroup, which thereby no longer waits."""
-        to, member.parked_join = member.parked_join, None
+        to, member.delayed_join = member.delayed_join, None
         if to is not None:
             self.awaiting_joins -= 1
         return to
@@ -305,10 +305,10 @@ class Group:
 
     def elect_joined_leader(self) -> bool:
         """See to it that the leader has a parked join; False if no member has one."""
-        if self.leader is not None and self.members[self.leader].parked_join is not None:
+        if self.leader is not None and self.members[self.leader].delayed_join is not None:
             return True
         for member in self.members.values():
-            if member.parked_join is not None:
+            if member.delayed_join is not None:
                 self.leader = member.member_id
                 return True
         return False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from coterie.coordinator.completion import GroupCreated
 from coterie.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from coterie.coordinator.effects import Caller, Effects, TimerKind
+from coterie.coordinator.effects import Effects, RequestContext, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member, Protocols
 from coterie.coordinator.group_record import new_group_record
 from coterie.coordinator.identity import identity_error, member_fenced
@@ -44,14 +44,16 @@ MAX_PENDING_JOINS = 10_000
 _MEMBER_ID_REQUIRED_SINCE = 4
 
 
-def join(shard: "Shard", now_ms: int, request: JoinGroupRequest, caller: Caller) -> Effects:
+def join(
+    shard: "Shard", now_ms: int, request: JoinGroupRequest, context: RequestContext
+) -> Effects:
     """Handle a JoinGroup that passed the service's checks (spec S2 to S6).
 
     Args:
         shard: the partition of the group.
         now_ms: the time.
         request: with a group id that is not empty and a session timeout within bounds.
-        caller: who asks; where a parked join is answered.
+        context: who asks; where a parked join is answered.
     """
     effects = Effects()
     group = shard.groups.get(request.group_id)
@@ -67,9 +69,9 @@ def join(shard: "Shard", now_ms: int, request: JoinGroupRequest, caller: Caller)
     if not _has_room(group, request.member_id, shard.config.group_max_size):
         _refuse_for_size(group, request.member_id, now_ms, effects)
     elif request.member_id:
-        _join_known(shard, group, now_ms, request, caller, effects)
+        _join_known(shard, group, now_ms, request, context, effects)
     else:
-        _join_new(shard, group, now_ms, request, caller, effects)
+        _join_new(shard, group, now_ms, request, context, effects)
     if created and not effects.records:
         # Kafka 4 persists the group whatever became of this join, refusals included (spec S6).
         effects.records.append(new_group_record(group))
@@ -86,7 +88,7 @@ def _has_room(group: Group, member_id: str, limit: int) -> bool:
     member = group.members.get(member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
         return (
-            member is not None and member.parked_join is not None
+            member is not None and member.delayed_join is not None
         ) or group.awaiting_joins < limit
     return member is not None or len(group.members) < limit
 
@@ -109,7 +111,7 @@ def _join_new(
     group: Group,
     now_ms: int,
     request: JoinGroupRequest,
-    caller: Caller,
+    context: RequestContext,
     effects: Effects,
 ) -> None:
     """A blank member id (spec 4.1)."""
@@ -121,13 +123,13 @@ def _join_new(
     if instance is not None:
         member_id = f"{instance}-{shard.new_uuid()}"
         if instance in group.static_members:
-            replace_static_member(shard, group, now_ms, request, caller, member_id, effects)
+            replace_static_member(shard, group, now_ms, request, context, member_id, effects)
         else:
-            _add(shard, group, now_ms, request, caller, member_id, effects)
+            _add(shard, group, now_ms, request, context, member_id, effects)
         return
-    member_id = f"{caller.client_id}-{shard.new_uuid()}"
-    if caller.version < _MEMBER_ID_REQUIRED_SINCE:
-        _add(shard, group, now_ms, request, caller, member_id, effects)
+    member_id = f"{context.client_id}-{shard.new_uuid()}"
+    if context.version < _MEMBER_ID_REQUIRED_SINCE:
+        _add(shard, group, now_ms, request, context, member_id, effects)
         return
     if len(group.pending_joins) >= MAX_PENDING_JOINS:
         effects.answer = join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
@@ -143,7 +145,7 @@ def _join_known(
     group: Group,
     now_ms: int,
     request: JoinGroupRequest,
-    caller: Caller,
+    context: RequestContext,
     effects: Effects,
 ) -> None:
     """A member id is given (spec 4.2)."""
@@ -156,7 +158,7 @@ def _join_known(
             effects.answer = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
         else:
             effects.cancel(TimerKind.PENDING, group.group_id, member_id)
-            _add(shard, group, now_ms, request, caller, member_id, effects)
+            _add(shard, group, now_ms, request, context, member_id, effects)
         return
     if not error:
         error = identity_error(group, member_id, request.group_instance_id)
@@ -167,7 +169,7 @@ def _join_known(
             effects.note(group.group_id, fenced)
         effects.answer = join_error(error, member_id)
         return
-    _rejoin(shard, group, group.members[member_id], now_ms, request, caller, effects)
+    _rejoin(shard, group, group.members[member_id], now_ms, request, context, effects)
 
 
 def _rejoin(
@@ -176,7 +178,7 @@ def _rejoin(
     member: Member,
     now_ms: int,
     request: JoinGroupRequest,
-    caller: Caller,
+    context: RequestContext,
     effects: Effects,
 ) -> None:
     """A member joins again: by state, from memory or into a rebalance (the table of spec 4.2)."""
@@ -199,7 +201,7 @@ def _rejoin(
     if changed and state is not GroupState.PREPARING_REBALANCE:
         change = subscription_change(group.protocol_type, member.protocols, protocols)
     group.update(member, protocols, rebalance_timeout_of(request), request.session_timeout_ms)
-    group.park_join(member, caller.to, now_ms)
+    group.delay_join(member, context.to, now_ms)
     cause = Cause.SUBSCRIPTION if changed else Cause.LEADER_REJOIN
     by = Instigator(member, request.reason, change)
     prepare_or_complete(shard, group, now_ms, effects, cause, by)
@@ -210,7 +212,7 @@ def _add(
     group: Group,
     now_ms: int,
     request: JoinGroupRequest,
-    caller: Caller,
+    context: RequestContext,
     member_id: str,
     effects: Effects,
 ) -> None:
@@ -218,14 +220,14 @@ def _add(
     member = Member(
         member_id,
         request.group_instance_id,
-        caller.client_id,
-        caller.client_host,
+        context.client_id,
+        context.client_host,
         rebalance_timeout_of(request),
         request.session_timeout_ms,
         protocols_of(request),
     )
     member.is_new = True
-    member.parked_join = caller.to
+    member.delayed_join = context.to
     member.joined_ms = now_ms
     if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
         group.new_member_added = True

@@ -4,7 +4,7 @@ once (spec section 7).
 
 from typing import TYPE_CHECKING
 
-from coterie.coordinator.effects import Caller, Effects, TimerKind
+from coterie.coordinator.effects import Effects, RequestContext, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member
 from coterie.coordinator.identity import identity_error, member_fenced
 from coterie.coordinator.rebalance import Cause, Instigator, maybe_complete_join, prepare_rebalance
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 _MANY_MEMBERS_SINCE = 3
 
 
-def leave(shard: "Shard", now_ms: int, request: LeaveGroupRequest, caller: Caller) -> Effects:
+def leave(
+    shard: "Shard", now_ms: int, request: LeaveGroupRequest, context: RequestContext
+) -> Effects:
     """Handle a LeaveGroup that passed the service's checks."""
-    version = caller.version
+    version = context.version
     if version < _MANY_MEMBERS_SINCE:
         listed = [LeaveGroupRequestMember(member_id=request.member_id)]
     else:
@@ -41,10 +43,10 @@ def leave(shard: "Shard", now_ms: int, request: LeaveGroupRequest, caller: Calle
     gone: Instigator | None = None
     cause = Cause.LEAVE
     for each in listed:
-        error, member = _leave_one(group, each, caller, now_ms, effects)
+        error, member = _leave_one(group, each, context, now_ms, effects)
         errors.append(error)
         if member is not None and gone is None:
-            gone = Instigator(member, each.reason, requester=_requester(each, caller))
+            gone = Instigator(member, each.reason, requester=_requester(each, context))
             cause = Cause.LEAVE if each.member_id else Cause.ADMIN_REMOVAL
     effects.answer = _answer(version, listed, errors)
     if ErrorCode.NONE in errors:
@@ -56,7 +58,11 @@ def leave(shard: "Shard", now_ms: int, request: LeaveGroupRequest, caller: Calle
 
 
 def _leave_one(
-    group: Group, each: LeaveGroupRequestMember, caller: Caller, now_ms: int, effects: Effects
+    group: Group,
+    each: LeaveGroupRequestMember,
+    context: RequestContext,
+    now_ms: int,
+    effects: Effects,
 ) -> tuple[ErrorCode, Member | None]:
     member_id = each.member_id
     if not member_id:
@@ -79,13 +85,13 @@ def _leave_one(
             return error, None
     member = group.members[member_id]
     cause = Removal.LEAVE if each.member_id else Removal.ADMIN_REMOVAL
-    remove_member(group, member, now_ms, effects, cause, each.reason, _requester(each, caller))
+    remove_member(group, member, now_ms, effects, cause, each.reason, _requester(each, context))
     return ErrorCode.NONE, member
 
 
-def _requester(each: LeaveGroupRequestMember, caller: Caller) -> Caller | None:
+def _requester(each: LeaveGroupRequestMember, context: RequestContext) -> RequestContext | None:
     """Who asked, where it is not the member itself."""
-    return None if each.member_id else caller
+    return None if each.member_id else context
 
 
 def _answer(

@@ -8,7 +8,7 @@ unused id, or the largest rebalance timeout.
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from coterie.coordinator.effects import Caller, Effects, Reply, TimerKind
+from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
 from coterie.coordinator.group import TRANSITIONS, Group, GroupState, Member
 from coterie.coordinator.group_record import group_record
 from coterie.coordinator.removal import (
@@ -73,7 +73,7 @@ class Instigator(NamedTuple):
     member: Member
     reason: str | None = None
     change: SubscriptionChange | None = None
-    requester: Caller | None = None
+    requester: RequestContext | None = None
 
 
 def prepare_rebalance(
@@ -192,7 +192,7 @@ def complete_join(
     effects.cancel(TimerKind.JOIN, group_id)
     group.initial_delay_ms = None
     for member in list(group.members.values()):
-        if member.parked_join is None and member.group_instance_id is None:
+        if member.delayed_join is None and member.group_instance_id is None:
             remove_member(group, member, now_ms, effects, Removal.REBALANCE_TIMEOUT)
     if group.members and not group.elect_joined_leader():
         # Only static members are left and none of them came back: wait on, their sessions will
@@ -288,7 +288,7 @@ def fail_syncs(group: Group, error: ErrorCode, now_ms: int, effects: Effects) ->
     """
     for member in group.members.values():
         member.assignment = b""
-        if member.parked_sync is not None:
-            effects.replies.append(Reply(member.parked_sync, sync_error(error)))
-            member.parked_sync = None
+        if member.delayed_sync is not None:
+            effects.replies.append(Reply(member.delayed_sync, sync_error(error)))
+            member.delayed_sync = None
             start_session(group, member, member.session_timeout_ms, now_ms, effects)

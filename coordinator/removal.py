@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from coterie.coordinator.effects import Caller, Effects, Reply, TimerKind
+from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
 from coterie.coordinator.group import Group, Member
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupResponse
@@ -59,7 +59,7 @@ def remove_member(
     effects: Effects,
     cause: Removal,
     reason: str | None = None,
-    requester: Caller | None = None,
+    requester: RequestContext | None = None,
 ) -> None:
     """Take a member out: its timer is cancelled, its parked requests are told that it is unknown.
 
@@ -78,9 +78,9 @@ def remove_member(
     to = group.take_join(member)
     if to is not None:
         effects.replies.append(Reply(to, join_error(ErrorCode.UNKNOWN_MEMBER_ID, "")))
-    if member.parked_sync is not None:
-        effects.replies.append(Reply(member.parked_sync, sync_error(ErrorCode.UNKNOWN_MEMBER_ID)))
-        member.parked_sync = None
+    if member.delayed_sync is not None:
+        effects.replies.append(Reply(member.delayed_sync, sync_error(ErrorCode.UNKNOWN_MEMBER_ID)))
+        member.delayed_sync = None
     was_leader = group.leader == member.member_id
     group.remove(member.member_id)
     if member.armed_ms:

@@ -6,15 +6,15 @@ hash(groupId), lets the verb do its work and applies the timers that follow. It 
 an argument, ids come from a function it is given, and what is to be written or sent is returned.
 
 Each method takes `now_ms` (epoch milliseconds from a clock that never goes back), the decoded
-request, and the `Caller`; it returns `Effects`, whose `answer` is None where the answer comes later
-as a `Reply`.
+request, and the `RequestContext`. It returns `Effects`; their `answer` is None where the answer
+comes later as a `Reply`.
 """
 
 from collections.abc import Callable, Iterable
 
 from coterie.coordinator.admin import delete_group, described, listed
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Caller, Effects, TimerKind
+from coterie.coordinator.effects import Effects, RequestContext, TimerKind
 from coterie.coordinator.gather import Gather, Part
 from coterie.coordinator.group import Group
 from coterie.coordinator.heartbeat import ANSWERS as HEARTBEAT_ANSWERS
@@ -92,7 +92,9 @@ class GroupCoordinator:
 
     # -- membership --------------------------------------------------------------------------------
 
-    def join_group(self, now_ms: int, request: JoinGroupRequest, caller: Caller) -> Effects:
+    def join_group(
+        self, now_ms: int, request: JoinGroupRequest, context: RequestContext
+    ) -> Effects:
         """JoinGroup (spec section 4)."""
         timeout_ms = request.session_timeout_ms
         config = self.config
@@ -106,13 +108,15 @@ class GroupCoordinator:
             shard = self._shard(request.group_id)
             error = _unavailable(shard)
             if not error:
-                effects = join(shard, now_ms, request, caller)
-                return self._settled(shard, effects, now_ms, request, caller)
-        return Effects(refuse(request, error, caller.version))
+                effects = join(shard, now_ms, request, context)
+                return self._settled(shard, effects, now_ms, request, context)
+        return Effects(refuse(request, error, context.version))
 
-    def sync_group(self, now_ms: int, request: SyncGroupRequest, caller: Caller) -> Effects:
+    def sync_group(
+        self, now_ms: int, request: SyncGroupRequest, context: RequestContext
+    ) -> Effects:
         """SyncGroup (spec section 5)."""
-        if caller.version >= _SYNC_SAYS_PROTOCOL_SINCE and None in (
+        if context.version >= _SYNC_SAYS_PROTOCOL_SINCE and None in (
             request.protocol_type,
             request.protocol_name,
         ):
@@ -123,9 +127,9 @@ class GroupCoordinator:
             shard = self._shard(request.group_id)
             error = _unavailable(shard)
             if not error:
-                effects = sync(shard, now_ms, request, caller)
-                return self._settled(shard, effects, now_ms, request, caller)
-        return Effects(refuse(request, error, caller.version))
+                effects = sync(shard, now_ms, request, context)
+                return self._settled(shard, effects, now_ms, request, context)
+        return Effects(refuse(request, error, context.version))
 
     def heartbeat(self, now_ms: int, request: HeartbeatRequest) -> Effects:
         """Heartbeat (spec section 6): always answered at once, and without other effects."""
@@ -141,31 +145,37 @@ class GroupCoordinator:
             return HEARTBEAT_ANSWERS[ErrorCode.NONE]
         return HEARTBEAT_ANSWERS[ErrorCode.NOT_COORDINATOR]
 
-    def leave_group(self, now_ms: int, request: LeaveGroupRequest, caller: Caller) -> Effects:
+    def leave_group(
+        self, now_ms: int, request: LeaveGroupRequest, context: RequestContext
+    ) -> Effects:
         """LeaveGroup (spec section 7)."""
         shard = self._shard(request.group_id)
         error = _unavailable(shard) if request.group_id else ErrorCode.INVALID_GROUP_ID
         if error:
-            return Effects(refuse(request, error, caller.version))
-        effects = leave(shard, now_ms, request, caller)
-        return self._settled(shard, effects, now_ms, request, caller)
+            return Effects(refuse(request, error, context.version))
+        effects = leave(shard, now_ms, request, context)
+        return self._settled(shard, effects, now_ms, request, context)
 
     # -- offsets -----------------------------------------------------------------------------------
 
-    def offset_commit(self, now_ms: int, request: OffsetCommitRequest, caller: Caller) -> Effects:
+    def offset_commit(
+        self, now_ms: int, request: OffsetCommitRequest, context: RequestContext
+    ) -> Effects:
         """OffsetCommit (spec section 9); topics have been looked up by the handler."""
         shard = self.shards[partition_for(request.group_id, self._partitions)]
         error = _unavailable(shard)
         if error:
-            return Effects(refuse(request, error, caller.version))
-        effects = commit(shard, now_ms, request, caller.version)
-        return shard.settle(effects, now_ms, request, caller.to, caller.version)
+            return Effects(refuse(request, error, context.version))
+        effects = commit(shard, now_ms, request, context.version)
+        return shard.settle(effects, now_ms, request, context.to, context.version)
 
-    def offset_fetch(self, now_ms: int, request: OffsetFetchRequest, caller: Caller) -> Effects:
+    def offset_fetch(
+        self, now_ms: int, request: OffsetFetchRequest, context: RequestContext
+    ) -> Effects:
         """OffsetFetch (spec section 10), of one group or of many."""
-        if caller.version >= _FETCH_MANY_GROUPS_SINCE and len(request.groups) != 1:
+        if context.version >= _FETCH_MANY_GROUPS_SINCE and len(request.groups) != 1:
             parts: list[OffsetFetchResponseGroup] = [None] * len(request.groups)  # type: ignore[list-item]
-            gather = Gather(caller.to, OffsetFetchResponse(groups=parts), parts)
+            gather = Gather(context.to, OffsetFetchResponse(groups=parts), parts)
             return self._gathered(
                 gather,
                 [
@@ -173,7 +183,7 @@ class GroupCoordinator:
                     for i, group in enumerate(request.groups)
                 ],
             )
-        if caller.version >= _FETCH_MANY_GROUPS_SINCE:
+        if context.version >= _FETCH_MANY_GROUPS_SINCE:
             wanted = request.groups[0]
             group_id, topics = wanted.group_id, wanted.topics
         else:
@@ -181,16 +191,16 @@ class GroupCoordinator:
         shard = self._shard(group_id)
         error = _unavailable(shard)
         if error:
-            return Effects(refuse(request, error, caller.version))
+            return Effects(refuse(request, error, context.version))
         found = fetch(shard, group_id, topics)
-        if caller.version >= _FETCH_MANY_GROUPS_SINCE:
+        if context.version >= _FETCH_MANY_GROUPS_SINCE:
             group = OffsetFetchResponseGroup(
                 group_id=group_id, topics=found, error_code=ErrorCode.NONE
             )
             answer = OffsetFetchResponse(groups=[group])
         else:
             answer = OffsetFetchResponse(topics=found)
-        return shard.settle(Effects(answer), now_ms, request, caller.to, caller.version)
+        return shard.settle(Effects(answer), now_ms, request, context.to, context.version)
 
     def _fetch_part(self, now_ms: int, wanted: OffsetFetchRequestGroup, part: Part) -> Effects:
         shard = self._shard(wanted.group_id)
@@ -205,14 +215,16 @@ class GroupCoordinator:
         )
         return self._settled_part(shard, Effects(group), now_ms, wanted, part)
 
-    def offset_delete(self, now_ms: int, request: OffsetDeleteRequest, caller: Caller) -> Effects:
+    def offset_delete(
+        self, now_ms: int, request: OffsetDeleteRequest, context: RequestContext
+    ) -> Effects:
         """OffsetDelete (spec section 11)."""
         shard = self._shard(request.group_id)
         error = _unavailable(shard) if request.group_id else ErrorCode.INVALID_GROUP_ID
         if error:
-            return Effects(refuse(request, error, caller.version))
+            return Effects(refuse(request, error, context.version))
         effects = delete_offsets(shard, request)
-        return self._settled(shard, effects, now_ms, request, caller)
+        return self._settled(shard, effects, now_ms, request, context)
 
     def topics_deleted(self, topics: Iterable[tuple[str, bytes]], now_ms: int) -> Effects:
         """Topics are gone: their committed offsets go too, in every group.
@@ -230,7 +242,9 @@ class GroupCoordinator:
 
     # -- administration ----------------------------------------------------------------------------
 
-    def list_groups(self, _now_ms: int, request: ListGroupsRequest, caller: Caller) -> Effects:
+    def list_groups(
+        self, _now_ms: int, request: ListGroupsRequest, context: RequestContext
+    ) -> Effects:
         """ListGroups: a partition that is not here is left out, one that still loads fails the
         whole (spec 2).
         """
@@ -240,16 +254,16 @@ class GroupCoordinator:
             if error is ErrorCode.NOT_COORDINATOR:
                 continue
             if error:
-                return Effects(refuse(request, error, caller.version))
+                return Effects(refuse(request, error, context.version))
             groups += listed(shard, request)
         return Effects(ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups))
 
     def describe_groups(
-        self, now_ms: int, request: DescribeGroupsRequest, caller: Caller
+        self, now_ms: int, request: DescribeGroupsRequest, context: RequestContext
     ) -> Effects:
         """DescribeGroups, in the order of the request."""
         parts = [None] * len(request.groups)
-        gather = Gather(caller.to, DescribeGroupsResponse(groups=parts), parts)  # type: ignore[arg-type]
+        gather = Gather(context.to, DescribeGroupsResponse(groups=parts), parts)  # type: ignore[arg-type]
         made = []
         for index, group_id in enumerate(request.groups):
             asked, part = DescribeOne(group_id), Part(gather, index)
@@ -257,23 +271,25 @@ class GroupCoordinator:
             error = _unavailable(shard)
             if error:
                 effects = Effects()
-                part.fill(refuse(asked, error, caller.version), effects)
+                part.fill(refuse(asked, error, context.version), effects)
             else:
                 group = described(
                     shard,
                     group_id,
-                    caller.version,
+                    context.version,
                     with_operations=request.include_authorized_operations,
                 )
                 effects = self._settled_part(shard, Effects(group), now_ms, asked, part)
             made.append(effects)
         return self._gathered(gather, made)
 
-    def delete_groups(self, now_ms: int, request: DeleteGroupsRequest, caller: Caller) -> Effects:
+    def delete_groups(
+        self, now_ms: int, request: DeleteGroupsRequest, context: RequestContext
+    ) -> Effects:
         """DeleteGroups: one operation a group; a name given twice counts once."""
         group_ids = list(dict.fromkeys(request.groups_names))
         parts = [None] * len(group_ids)
-        gather = Gather(caller.to, DeleteGroupsResponse(results=parts), parts)  # type: ignore[arg-type]
+        gather = Gather(context.to, DeleteGroupsResponse(results=parts), parts)  # type: ignore[arg-type]
         made = []
         for index, group_id in enumerate(group_ids):
             asked, part = DeleteOne(group_id), Part(gather, index)
@@ -281,9 +297,9 @@ class GroupCoordinator:
             error = _unavailable(shard)
             if error:
                 effects = Effects()
-                part.fill(refuse(asked, error, caller.version), effects)
+                part.fill(refuse(asked, error, context.version), effects)
             else:
-                done = delete_group(shard, group_id, now_ms, caller)
+                done = delete_group(shard, group_id, now_ms, context)
                 effects = self._settled_part(shard, done, now_ms, asked, part)
             made.append(effects)
         return self._gathered(gather, made)
@@ -379,9 +395,9 @@ class GroupCoordinator:
     # -- settling ----------------------------------------------------------------------------------
 
     def _settled(
-        self, shard: Shard, effects: Effects, now_ms: int, request: object, caller: Caller
+        self, shard: Shard, effects: Effects, now_ms: int, request: object, context: RequestContext
     ) -> Effects:
-        shard.settle(effects, now_ms, request, caller.to, caller.version)
+        shard.settle(effects, now_ms, request, context.to, context.version)
         return self._applied(effects)
 
     def _settled_part(

@@ -46,7 +46,7 @@ def expire_session(
         member.armed_ms = member.deadline_ms
         effects.arm(TimerKind.SESSION, group.group_id, member.member_id, member.deadline_ms)
         return
-    if not member.is_new and (member.parked_join is not None or member.parked_sync is not None):
+    if not member.is_new and (member.delayed_join is not None or member.delayed_sync is not None):
         return
     state = group.state
     remove_member(group, member, now_ms, effects, Removal.SESSION_EXPIRY)

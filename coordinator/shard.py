@@ -136,7 +136,7 @@ class Shard:
             effects.appends.append(Append(self.partition, records))
         elif effects.answer is None or not self.unacknowledged:
             return effects
-        effects.held, effects.answer = effects.answer, None
+        effects.delayed_answer, effects.answer = effects.answer, None
         effects.request = request
         effects.to = to
         effects.version = version
@@ -148,7 +148,7 @@ class Shard:
     ) -> Effects:
         """An operation that fits no batch fails alone and at once, as if its append had failed."""
         effects.records = []
-        effects.held, effects.answer = effects.answer, None
+        effects.delayed_answer, effects.answer = effects.answer, None
         effects.request = request
         effects.to = to
         effects.version = version
@@ -170,8 +170,8 @@ class Shard:
             waiting.popleft()
             if operation.stored_events:
                 effects.events += operation.stored_events
-            if operation.held is not None:
-                _release(operation.to, operation.held, effects)
+            if operation.delayed_answer is not None:
+                _release(operation.to, operation.delayed_answer, effects)
             if operation.completion is not None:
                 self._completed(operation.completion, now_ms, effects)
         assert not operations, "the log acknowledges what was given to it, and no more"
@@ -190,7 +190,7 @@ class Shard:
             if self.groups.get(group_id) is not group:
                 self._dissolve(group, code, effects)
         for operation in failed:
-            if operation.held is not None:
+            if operation.delayed_answer is not None:
                 refused = refuse(operation.request, code, operation.version)
                 _release(operation.to, refused, effects)
         for operation in reversed(failed):
@@ -368,9 +368,9 @@ class Shard:
             to = group.take_join(member)
             if to is not None:
                 effects.replies.append(Reply(to, join_error(error, member.member_id)))
-            if member.parked_sync is not None:
-                effects.replies.append(Reply(member.parked_sync, sync_error(error)))
-                member.parked_sync = None
+            if member.delayed_sync is not None:
+                effects.replies.append(Reply(member.delayed_sync, sync_error(error)))
+                member.delayed_sync = None
             effects.cancel(TimerKind.SESSION, group_id, member.member_id)
         for member_id in sorted(group.pending_joins):
             effects.cancel(TimerKind.PENDING, group_id, member_id)

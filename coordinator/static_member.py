@@ -8,7 +8,7 @@ happened.
 from typing import TYPE_CHECKING
 
 from coterie.coordinator.completion import StaticMemberReplaced
-from coterie.coordinator.effects import Caller, Effects, Reply, TimerKind
+from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
 from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.group_record import group_record
 from coterie.coordinator.identity import member_fenced
@@ -36,7 +36,7 @@ def replace_static_member(
     group: Group,
     now_ms: int,
     request: JoinGroupRequest,
-    caller: Caller,
+    context: RequestContext,
     member_id: str,
     effects: Effects,
 ) -> None:
@@ -47,7 +47,7 @@ def replace_static_member(
         group: has the instance of the request among its static members.
         now_ms: the time.
         request: the join, with a blank member id.
-        caller: who asks.
+        context: who asks.
         member_id: the new id.
         effects: gathers what follows.
     """
@@ -80,7 +80,7 @@ def replace_static_member(
         member_id=member_id,
         old_member_id=old_id,
         previous_leader=previous_leader,
-        skips_assignment=caller.version >= _SKIP_ASSIGNMENT_SINCE,
+        skips_assignment=context.version >= _SKIP_ASSIGNMENT_SINCE,
         old_protocols=member.protocols,
         old_rebalance_timeout_ms=member.rebalance_timeout_ms,
         old_session_timeout_ms=member.session_timeout_ms,
@@ -91,9 +91,9 @@ def replace_static_member(
     group.update(
         member, protocols_of(request), rebalance_timeout_of(request), request.session_timeout_ms
     )
-    group.park_join(member, caller.to, now_ms)
+    group.delay_join(member, context.to, now_ms)
     unharmed = group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name
-    replaced = _replaced(group, old_id, request, caller, now_ms, rebalances=not unharmed)
+    replaced = _replaced(group, old_id, request, context, now_ms, rebalances=not unharmed)
     effects.note(group.group_id, replaced)
     if unharmed:
         effects.records.append(group_record(group))
@@ -107,7 +107,7 @@ def _replaced(
     group: Group,
     old_id: str,
     request: JoinGroupRequest,
-    caller: Caller,
+    context: RequestContext,
     now_ms: int,
     *,
     rebalances: bool,
@@ -119,8 +119,8 @@ def _replaced(
         group_instance_id=instance,
         member_id=group.static_members[instance],
         old_member_id=old_id,
-        client_id=caller.client_id,
-        client_host=caller.client_host,
+        client_id=context.client_id,
+        client_host=context.client_host,
         generation_id=group.generation_id,
         state=group.state.value,
         rebalances=rebalances,
@@ -138,9 +138,9 @@ def _fence_parked(group: Group, member_id: str, effects: Effects) -> list[str]:
     if to is not None:
         effects.replies.append(Reply(to, join_error(ErrorCode.FENCED_INSTANCE_ID, member_id)))
         fenced.append("JoinGroup")
-    if member.parked_sync is not None:
-        effects.replies.append(Reply(member.parked_sync, sync_error(ErrorCode.FENCED_INSTANCE_ID)))
-        member.parked_sync = None
+    if member.delayed_sync is not None:
+        effects.replies.append(Reply(member.delayed_sync, sync_error(ErrorCode.FENCED_INSTANCE_ID)))
+        member.delayed_sync = None
         fenced.append("SyncGroup")
     return fenced
 

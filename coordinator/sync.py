@@ -5,7 +5,7 @@ section 5).
 from typing import TYPE_CHECKING
 
 from coterie.coordinator.completion import AssignmentStored
-from coterie.coordinator.effects import Caller, Effects, Reply, TimerKind
+from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member
 from coterie.coordinator.group_record import group_record
 from coterie.coordinator.identity import identity_error, member_fenced
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from coterie.coordinator.shard import Shard
 
 
-def sync(shard: "Shard", now_ms: int, request: SyncGroupRequest, caller: Caller) -> Effects:
+def sync(
+    shard: "Shard", now_ms: int, request: SyncGroupRequest, context: RequestContext
+) -> Effects:
     """Handle a SyncGroup that passed the service's checks."""
     group = shard.groups.get(request.group_id)
     error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else _sync_error_of(group, request)
@@ -40,7 +42,7 @@ def sync(shard: "Shard", now_ms: int, request: SyncGroupRequest, caller: Caller)
     if group.state is GroupState.STABLE:
         effects.answer = _assignment_answer(group, member)
         return effects
-    member.parked_sync = caller.to
+    member.delayed_sync = context.to
     # A leader that asks again while its assignment is on its way to the log waits for that one: a
     # second record could say something else than what the members are about to be told.
     if group.leader == member.member_id and group.assigned_generation != group.generation_id:
@@ -104,9 +106,9 @@ def assignment_stored(group: Group, done: AssignmentStored, now_ms: int, effects
     group.transition(GroupState.STABLE, now_ms)
     for member in group.members.values():
         member.assignment = done.assignments.get(member.member_id, b"")
-        if member.parked_sync is not None:
-            effects.replies.append(Reply(member.parked_sync, _assignment_answer(group, member)))
-            member.parked_sync = None
+        if member.delayed_sync is not None:
+            effects.replies.append(Reply(member.delayed_sync, _assignment_answer(group, member)))
+            member.delayed_sync = None
             start_session(group, member, member.session_timeout_ms, now_ms, effects)
     effects.note(group.group_id, _completed(group, joined_ms, now_ms))
 

@@ -10,7 +10,7 @@ from types import ModuleType
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.record_batch import Compression
 
-# No batch opens to more than this. Producers bound a batch by its uncompressed size (Java's
+# No batch opens to more than this. ProducerState bound a batch by its uncompressed size (Java's
 # max.request.size, 1 MiB by default, tens of MiB where people raise it).
 MAX_DECOMPRESSED_BYTES = 64 << 20
 # Up to here any ratio is fine: a legal batch of repetitive records shrinks by factors of thousands.

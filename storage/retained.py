@@ -68,7 +68,7 @@ class BatchFilter:
         self._producers_since_ms = producers_since_ms
         # Whether what is being looked at has been mapped, and so been counted as read.
         self._mapped = False
-        # Producers of whose current transaction a batch was met.
+        # ProducerState of whose current transaction a batch was met.
         self._met: set[int] = set()
         self._pieces: list[bytes] = []
         self._facts: list[BatchFacts] = []

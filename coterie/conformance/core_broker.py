@@ -17,7 +17,7 @@ from coterie.conformance.answers import answer_lines
 from coterie.conformance.core_lines import event_text, record_text
 from coterie.conformance.names import Names
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Append, Caller, Effects
+from coterie.coordinator.effects import Append, Effects, RequestContext
 from coterie.coordinator.replay import LoggedState, replay
 from coterie.coordinator.service import GroupCoordinator
 from coterie.coordinator.shard import ShardState
@@ -135,20 +135,20 @@ class CoreBroker:
             raise ValueError(f"v{version} cannot carry all of {message}")
         assert header.client_id == client_id
         self._id_prefix = getattr(message, "group_instance_id", None) or client_id
-        caller = Caller(client_id, _HOST, version, pending)
+        context = RequestContext(client_id, _HOST, version, pending)
         self.waiting.append(pending)
-        seen = self.carry_out(self._handle(decoded, caller), pending)
+        seen = self.carry_out(self._handle(decoded, context), pending)
         if not pending.answered:
-            seen.append(Seen([f"{client}  (parked)"]))
+            seen.append(Seen([f"{client}  (delayed)"]))
         return seen + self.due()
 
-    def _handle(self, request: Message, caller: Caller) -> Effects:
+    def _handle(self, request: Message, context: RequestContext) -> Effects:
         coordinator, now_ms = self.coordinator, self.now_ms
         if isinstance(request, HeartbeatRequest):
             return coordinator.heartbeat(now_ms, request)
         if isinstance(request, OffsetCommitRequest):
-            self._name_topics(request, caller.version)
-        if isinstance(request, OffsetFetchRequest) and caller.version >= _TOPIC_IDS_SINCE:
+            self._name_topics(request, context.version)
+        if isinstance(request, OffsetFetchRequest) and context.version >= _TOPIC_IDS_SINCE:
             for group in request.groups:
                 for topic in group.topics or []:
                     topic.name = self.names.topic_name(topic.topic_id)
@@ -163,7 +163,7 @@ class CoreBroker:
             DescribeGroupsRequest: coordinator.describe_groups,
             DeleteGroupsRequest: coordinator.delete_groups,
         }
-        return verbs[type(request)](now_ms, request, caller)
+        return verbs[type(request)](now_ms, request, context)
 
     def _name_topics(self, request: OffsetCommitRequest, version: int) -> None:
         """What the server's handler does first: every topic gets its name and its id."""

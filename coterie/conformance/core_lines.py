@@ -132,7 +132,7 @@ def state_text(group_id: str, group: Group | None) -> str:
     if group.leader is not None:
         parts.append(f"leader={group.leader}")
     members = [
-        member.member_id if member.parked_join is None else f"{member.member_id} joining"
+        member.member_id if member.delayed_join is None else f"{member.member_id} joining"
         for member in group.members.values()
     ]
     parts.append(f"members={listed(members)}")

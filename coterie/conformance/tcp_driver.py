@@ -37,9 +37,9 @@ _PARKED_S = 0.1
 _UNSURE_S = 0.3
 _QUIET_S = 0.03
 
-_PARKED = "  (parked)"
+_PARKED = "  (delayed)"
 # The first line of an answer, or the note that there is none yet.
-_ANSWER = re.compile(r"[\w.]+(< \S|  \(parked\)$)")
+_ANSWER = re.compile(r"[\w.]+(< \S|  \(delayed\)$)")
 
 
 class _Client:

@@ -22,7 +22,7 @@ from coterie.server.logs.maintenance import Maintenance
 from coterie.server.logs.topic_names import OFFSETS_TOPIC
 from coterie.server.logs.topics import Topic, Topics
 from coterie.server.network.connection import Connection
-from coterie.server.network.connection_quotas import Listener
+from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.responses import Outbox
 from coterie.server.network.routes import Routes
 from coterie.storage.directory import DataDirectory
@@ -109,7 +109,7 @@ class Broker:
         self.loop = asyncio.get_running_loop() if loop is None else loop
         self.now_ms = now_ms if now_ms is not None else system_clock()
         self.routes = Routes()
-        self.listener = Listener(self)
+        self.connection_quotas = ConnectionQuotas(self)
         self.outbox = Outbox(self.loop)
         self.flusher = Flusher(self.loop, flush, self.storage_failed)
         self._failed_logs: set[Log] = set()
@@ -224,9 +224,9 @@ class Broker:
         await self._drain()
         self.groups.stop()
         self.outbox.flush()
-        self.listener.close_all()
-        await self._wait_for(lambda: not len(self.listener), _GOODBYE_S)
-        self.listener.abort_all()
+        self.connection_quotas.close_all()
+        await self._wait_for(lambda: not len(self.connection_quotas), _GOODBYE_S)
+        self.connection_quotas.abort_all()
         self.flusher.stop()
         try:
             self._data.close()

@@ -43,10 +43,10 @@ UNREAD_DEADLINE_MS = 30_000
 # that was begun below the high-water mark, and the answers that were in flight by then.
 UNREAD_LIMIT_BYTES = 128 * 1024 * 1024
 
-# Requests of one connection whose answers wait for the disk. Producers have 5 in flight,
+# Requests of one connection whose answers wait for the disk. ProducerState have 5 in flight,
 # librdkafka's commits a handful; past this number the connection is not read until the disk has
 # caught up.
-HELD_ANSWERS = 1_024
+DELAYED_RESPONSES = 1_024
 
 # A closed connection whose peer does not take the last bytes is cut after this time.
 CLOSING_DEADLINE_MS = 5_000

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from typing import Any
 
-from coterie.coordinator.effects import Caller
+from coterie.coordinator.effects import RequestContext
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
@@ -82,10 +82,10 @@ class Call:
         self.orphaned = False
         self.notes: dict[str, Any] = {}
 
-    def caller(self) -> Caller:
+    def context(self) -> RequestContext:
         """The sender as the coordinator sees it."""
         to: Hashable = self.number
-        return Caller(self.client, f"/10.0.0.{len(self.client)}", self.version, to)
+        return RequestContext(self.client, f"/10.0.0.{len(self.client)}", self.version, to)
 
     def group_ids(self) -> list[str]:
         """The groups it concerns."""

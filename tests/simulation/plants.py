@@ -33,8 +33,8 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a first join gets no member id of its own",
         "join._join_new",
-        "if caller.version < _MEMBER_ID_REQUIRED_SINCE:",
-        "if caller.version < 9:",
+        "if context.version < _MEMBER_ID_REQUIRED_SINCE:",
+        "if context.version < 9:",
     ),
     Plant(
         "the timer of a pending id outlives its join",
@@ -112,19 +112,19 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "stragglers stay members",
         "rebalance.complete_join",
-        "if member.parked_join is None and member.group_instance_id is None:",
+        "if member.delayed_join is None and member.group_instance_id is None:",
         "if False:",
     ),
     Plant(
         "a static member is removed at the join timeout",
         "rebalance.complete_join",
-        "if member.parked_join is None and member.group_instance_id is None:",
-        "if member.parked_join is None:",
+        "if member.delayed_join is None and member.group_instance_id is None:",
+        "if member.delayed_join is None:",
     ),
     Plant(
         "an absent leader keeps the lead",
         "group.Group.elect_joined_leader",
-        "if self.leader is not None and self.members[self.leader].parked_join is not None:",
+        "if self.leader is not None and self.members[self.leader].delayed_join is not None:",
         "if self.leader is not None:",
     ),
     Plant(
@@ -260,7 +260,7 @@ PLANTS: tuple[Plant, ...] = (
         "a member expires while its request waits",
         "session.expire_session",
         "if not member.is_new and "
-        "(member.parked_join is not None or member.parked_sync is not None):",
+        "(member.delayed_join is not None or member.delayed_sync is not None):",
         "if False:",
     ),
     Plant(
@@ -377,8 +377,8 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a reply leaves before its records are durable",
         "shard.Shard.settle",
-        "effects.held, effects.answer = effects.answer, None",
-        "effects.held = None",
+        "effects.delayed_answer, effects.answer = effects.answer, None",
+        "effects.delayed_answer = None",
     ),
     Plant(
         "a read does not wait for the appends before it",

@@ -108,7 +108,7 @@ class Subject:
             effects = method(self.now_ms, call.request)
             require(effects.quiet and effects.answer is not None, "quiet", f"{effects!r}: {call}")
         else:
-            effects = method(self.now_ms, call.request, call.caller())
+            effects = method(self.now_ms, call.request, call.context())
         self._after(call, asking, effects)
         if call.api == "OffsetCommit":
             self.membership.commits(call, self.now_ms)
@@ -127,7 +127,7 @@ class Subject:
         if member is None:
             return None, None, None
         call.notes["session_ms"] = member.session_timeout_ms
-        return member, member.parked_join, member.parked_sync
+        return member, member.delayed_join, member.delayed_sync
 
     def _note_join(self, call: Call, group: Group | None) -> None:
         request = call.request

@@ -31,7 +31,7 @@ real_replay = coterie.coordinator.replay.replay
 
 
 def last_member_leads(group: Group) -> bool:
-    joined = [each.member_id for each in group.members.values() if each.parked_join is not None]
+    joined = [each.member_id for each in group.members.values() if each.delayed_join is not None]
     group.leader = joined[-1] if joined else group.leader
     return bool(joined)
 

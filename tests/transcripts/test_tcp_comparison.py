@@ -20,7 +20,7 @@ c1<     b client=c2 host=/h subscription=[sales] assignment=[sales-1]
 00:03.000 orders Stable -> PreparingRebalance cause="join" by=c2-1
 log+ group orders generation=1 members=[]
 timer join 00:03.000
-c2  (parked)
+c2  (delayed)
 c2< JoinGroup v9 generation=1 protocol=c/range leader=a member=a members=[a, b]
 """
 

@@ -14,14 +14,14 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from coterie.coordinator.effects import Caller, Effects
+from coterie.coordinator.effects import Effects, RequestContext
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.messages.log_records import OffsetCommitKey
 from coterie.server.groups.appends import GroupAppends
 from coterie.server.groups.event_log import EventLog
 from coterie.server.groups.journal import Journal
 from coterie.server.groups.loading import GroupLoading
-from coterie.server.network.responses import PendingReply
+from coterie.server.network.responses import DelayedResponse
 from coterie.storage.log import Log
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Groups:
 
     def ask(
         self,
-        verb: Callable[[int, Any, Caller], Effects],
+        verb: Callable[[int, Any, RequestContext], Effects],
         request: Any,
         connection: "Connection",
         *,
@@ -88,17 +88,17 @@ class Groups:
         Returns:
             The answer, or None when it comes later.
         """
-        place = PendingReply(connection)
+        place = DelayedResponse(connection)
         to = place if reply is None else reply.around(place)
         version = connection.route.version
-        caller = Caller(connection.client_id, connection.client_host, version, to)
-        effects = verb(connection.now_ms, request, caller)
+        context = RequestContext(connection.client_id, connection.client_host, version, to)
+        effects = verb(connection.now_ms, request, context)
         answer = effects.answer
         if answer is None:
             if parks:
-                connection.park(place)
+                connection.delay_and_mute(place)
             else:
-                connection.hold(place)
+                connection.delay(place)
         if not effects.quiet:
             self.carry_out(effects)
         return answer

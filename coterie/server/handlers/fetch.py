@@ -17,14 +17,14 @@ from coterie.protocol.messages.fetch import (
 )
 from coterie.server.logs.fetches import (
     READ_COMMITTED,
-    Found,
-    WaitingFetch,
-    Wanted,
+    DelayedFetch,
+    FetchPartition,
+    PartitionData,
     read_partition,
     refused_partition,
 )
 from coterie.server.logs.topics import Topic
-from coterie.server.network.responses import PendingReply
+from coterie.server.network.responses import DelayedResponse
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -36,7 +36,7 @@ _NO_SESSION_EPOCHS = (-1, 0)
 
 _ISOLATION_LEVELS = (0, READ_COMMITTED)
 
-WantedTopic = tuple[FetchRequestTopic, list[Wanted]]
+WantedTopic = tuple[FetchRequestTopic, list[FetchPartition]]
 
 
 def handle(
@@ -51,11 +51,11 @@ def handle(
     response, size_bytes, urgent = _read(broker, request, wanted)
     if urgent or size_bytes >= request.min_bytes or request.max_wait_ms <= 0 or not wanted:
         return response
-    reply = PendingReply(connection)
+    reply = DelayedResponse(connection)
     partitions = [
         each.partition for _, topic in wanted for each in topic if each.partition is not None
     ]
-    WaitingFetch(
+    DelayedFetch(
         broker.loop,
         reply,
         partitions,
@@ -63,7 +63,7 @@ def handle(
         request.max_wait_ms,
         lambda: _read(broker, request, wanted)[0],
     )
-    connection.park(reply)
+    connection.delay_and_mute(reply)
     return None
 
 
@@ -92,12 +92,14 @@ def _wanted(broker: "Broker", request: FetchRequest, *, by_id: bool) -> list[Wan
     return found
 
 
-def _partition(topic: Topic | None, asked: FetchRequestPartition, unknown: ErrorCode) -> Wanted:
+def _partition(
+    topic: Topic | None, asked: FetchRequestPartition, unknown: ErrorCode
+) -> FetchPartition:
     partition = None if topic is None else topic.partition(asked.partition)
     error = ErrorCode.NONE
     if partition is None:
         error = unknown if topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return Wanted(
+    return FetchPartition(
         asked.partition,
         partition,
         error,
@@ -118,7 +120,7 @@ def _read(
     for asked, partitions in wanted:
         answers = []
         for each in partitions:
-            found: Found = read_partition(
+            found: PartitionData = read_partition(
                 each, left_bytes, request.isolation_level, first=size_bytes == 0
             )
             size_bytes += found.size_bytes

@@ -19,7 +19,7 @@ from coterie.server.logs.topics import Topics
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
     from coterie.server.network.connection import Connection
-    from coterie.server.network.responses import PendingReply
+    from coterie.server.network.responses import DelayedResponse
 
 _TOPIC_IDS_SINCE = 10
 
@@ -72,7 +72,7 @@ class _Missing:
     def __init__(self) -> None:
         self.response = OffsetCommitResponse(topics=[])
         self._topics: dict[tuple[str, bytes], OffsetCommitResponseTopic] = {}
-        self._reply: PendingReply | None = None
+        self._reply: DelayedResponse | None = None
 
     def take(self, asked: OffsetCommitRequestTopic, there: int, error: ErrorCode) -> None:
         """Move the partitions of `asked` from `there` on into the answer."""
@@ -97,7 +97,7 @@ class _Missing:
             self._topic(topic.name, topic.topic_id).partitions += topic.partitions
         return self.response
 
-    def around(self, reply: "PendingReply") -> "_Missing":
+    def around(self, reply: "DelayedResponse") -> "_Missing":
         """Stand in for the reply."""
         self._reply = reply
         return self

@@ -13,7 +13,7 @@ from coterie.protocol.messages.offset_delete import (
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
     from coterie.server.network.connection import Connection
-    from coterie.server.network.responses import PendingReply
+    from coterie.server.network.responses import DelayedResponse
 
 
 def handle(
@@ -37,7 +37,7 @@ class _Missing:
 
     def __init__(self) -> None:
         self._topics: dict[str, list[OffsetDeleteResponsePartition]] = {}
-        self._reply: PendingReply | None = None
+        self._reply: DelayedResponse | None = None
 
     def add(self, topic: str, indexes: list[int]) -> None:
         """These partitions do not exist."""
@@ -61,7 +61,7 @@ class _Missing:
         ]
         return answer
 
-    def around(self, reply: "PendingReply") -> "_Missing":
+    def around(self, reply: "DelayedResponse") -> "_Missing":
         """Stand in for the reply."""
         self._reply = reply
         return self

@@ -21,7 +21,7 @@ from coterie.server.logs.topics import Topics
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
     from coterie.server.network.connection import Connection
-    from coterie.server.network.responses import PendingReply
+    from coterie.server.network.responses import DelayedResponse
 
 _TOPIC_IDS_SINCE = 10
 
@@ -50,7 +50,7 @@ class _ById:
         # Per group of the request: whether it asked for everything, and the topics unknown here.
         self._unknown: list[list[OffsetFetchResponseTopic]] = []
         self._everything: list[bool] = []
-        self._reply: PendingReply | None = None
+        self._reply: DelayedResponse | None = None
         for group in request.groups:
             unknown = []
             for topic in group.topics or ():
@@ -85,7 +85,7 @@ class _ById:
                 told.append(topic)
         group.topics = told
 
-    def around(self, reply: "PendingReply") -> "_ById":
+    def around(self, reply: "DelayedResponse") -> "_ById":
         """Stand in for the reply."""
         self._reply = reply
         return self

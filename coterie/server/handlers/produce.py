@@ -18,7 +18,7 @@ from coterie.protocol.messages.produce import (
 from coterie.server.logs.partition import Partition
 from coterie.server.logs.produced_batch import Refused, check_batch
 from coterie.server.logs.topics import Topic
-from coterie.server.network.responses import PendingReply
+from coterie.server.network.responses import DelayedResponse
 from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
 
@@ -147,8 +147,8 @@ def _answer_when_durable(
     broker: "Broker", response: ProduceResponse, connection: "Connection", appended: list[Log]
 ) -> None:
     """Send the answer when every log has been synced; one that can't be is an error."""
-    reply = PendingReply(connection)
-    connection.hold(reply)
+    reply = DelayedResponse(connection)
+    connection.delay(reply)
     left = len(appended)
 
     def synced(error: Exception | None) -> None:

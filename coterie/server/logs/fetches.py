@@ -20,12 +20,12 @@ from coterie.storage.errors import OffsetOutOfRange, StorageError
 if TYPE_CHECKING:
     import asyncio
 
-    from coterie.server.network.responses import PendingReply
+    from coterie.server.network.responses import DelayedResponse
 
 READ_COMMITTED = 1
 
 
-class Wanted(NamedTuple):
+class FetchPartition(NamedTuple):
     """One partition of a fetch: where it stands, or why it can't be read.
 
     Attributes:
@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
     last_fetched_epoch: int
 
 
-class Found(NamedTuple):
+class PartitionData(NamedTuple):
     """The answer for one partition."""
 
     response: FetchResponsePartition
@@ -54,7 +54,9 @@ class Found(NamedTuple):
     urgent: bool
 
 
-def read_partition(wanted: Wanted, limit_bytes: int, isolation: int, *, first: bool) -> Found:
+def read_partition(
+    wanted: FetchPartition, limit_bytes: int, isolation: int, *, first: bool
+) -> PartitionData:
     """Read one partition.
 
     Args:
@@ -77,7 +79,7 @@ def read_partition(wanted: Wanted, limit_bytes: int, isolation: int, *, first: b
         return _error(wanted.number, ErrorCode.OFFSET_OUT_OF_RANGE)
     if wanted.last_fetched_epoch >= 0 and wanted.offset > end:
         diverging = FetchResponseDivergingEpoch(epoch=partition.leader_epoch, end_offset=end)
-        return Found(_response(partition, b"", isolation, diverging), 0, urgent=True)
+        return PartitionData(_response(partition, b"", isolation, diverging), 0, urgent=True)
     allowed = min(wanted.max_bytes, limit_bytes)
     try:
         if not log.log_start_offset <= wanted.offset <= end:
@@ -91,7 +93,7 @@ def read_partition(wanted: Wanted, limit_bytes: int, isolation: int, *, first: b
         return _error(wanted.number, ErrorCode.OFFSET_OUT_OF_RANGE)
     except (StorageError, OSError):
         return _error(wanted.number, ErrorCode.KAFKA_STORAGE_ERROR)
-    return Found(_response(partition, data, isolation, None), len(data), urgent=False)
+    return PartitionData(_response(partition, data, isolation, None), len(data), urgent=False)
 
 
 def _response(
@@ -129,11 +131,11 @@ def refused_partition(index: int, error: ErrorCode) -> FetchResponsePartition:
     )
 
 
-def _error(index: int, error: ErrorCode) -> Found:
-    return Found(refused_partition(index, error), 0, urgent=True)
+def _error(index: int, error: ErrorCode) -> PartitionData:
+    return PartitionData(refused_partition(index, error), 0, urgent=True)
 
 
-class WaitingFetch:
+class DelayedFetch:
     """A parked fetch."""
 
     __slots__ = ("_answer", "_done", "_loop", "_missing_bytes", "_partitions", "_reply", "_timer")
@@ -141,7 +143,7 @@ class WaitingFetch:
     def __init__(
         self,
         loop: "asyncio.AbstractEventLoop",
-        reply: "PendingReply",
+        reply: "DelayedResponse",
         partitions: list[Partition],
         missing_bytes: int,
         max_wait_ms: int,

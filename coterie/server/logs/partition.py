@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.records import BatchHeader, iterate_batches
-from coterie.server.logs.producer_state import Producers
+from coterie.server.logs.producer_state import ProducerState
 from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
 
 if TYPE_CHECKING:
-    from coterie.server.logs.fetches import WaitingFetch
+    from coterie.server.logs.fetches import DelayedFetch
     from coterie.server.logs.topics import Topic
 
 
@@ -52,11 +52,11 @@ class Partition:
         # None until somebody needs it: a directory may hold thousands.
         self.opened_log: Log | None = None
         # In the order of their arrival.
-        self.waiters: dict[WaitingFetch, None] = {}
+        self.waiters: dict[DelayedFetch, None] = {}
         self._open = open_log
         self._failure: Exception | None = None
         self._expiration_ms = expiration_ms
-        self._producers: Producers | None = None
+        self._producers: ProducerState | None = None
 
     def __repr__(self) -> str:
         return f"{self.topic.name}-{self.index}"
@@ -107,7 +107,7 @@ class Partition:
             waiter.finish()
 
     @property
-    def producers(self) -> Producers:
+    def producers(self) -> ProducerState:
         """The idempotent producers; looked up in the log at the first use, which most never see."""
         if self._producers is None:
             self._producers = self._find_producers()
@@ -152,8 +152,8 @@ class Partition:
         for waiter in list(self.waiters):
             waiter.appended(size_bytes)
 
-    def _find_producers(self) -> Producers:
-        producers = Producers(self._expiration_ms)
+    def _find_producers(self) -> ProducerState:
+        producers = ProducerState(self._expiration_ms)
         for data in self.log.chunks():
             for _, header in iterate_batches(data):
                 if header.producer_id >= 0 and not header.is_control:

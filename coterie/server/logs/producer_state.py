@@ -16,7 +16,7 @@ from coterie.protocol.records import BatchHeader
 
 # A producer keeps at most five requests in flight, so a retry is one of the last five batches.
 BATCHES_KEPT = 5
-# Producers one partition remembers: about 1 KiB each. The one that was silent longest goes first;
+# Producers one partition remembers: about 1 KiB each. The one that was silent longest goes first.
 # Kafka has no bound here, and every restart of every producer adds one.
 MAX_PRODUCERS = 10_000
 
@@ -44,7 +44,7 @@ class Producer:
         self.last_seen_ms = 0
 
 
-class Producers:
+class ProducerState:
     """The producers of one partition."""
 
     __slots__ = ("_expiration_ms", "_producers")

@@ -276,12 +276,12 @@ def _disk(broker: "Broker") -> list[Family]:
         gauge(
             "kafka_server_connection_count",
             "kafka.server:type=socket-server-metrics,name=connection-count. Open connections.",
-            len(broker.listener),
+            len(broker.connection_quotas),
         ),
         gauge(
             "coterie_buffered_request_bytes",
             "Bytes of requests that are not complete, or wait for an earlier one.",
-            broker.listener.buffered_bytes,
+            broker.connection_quotas.buffered_bytes,
         ),
     ]
 

@@ -9,7 +9,7 @@ from collections import deque
 from typing import TYPE_CHECKING, cast
 
 from coterie.server import limits
-from coterie.server.network.responses import PendingReply
+from coterie.server.network.responses import DelayedResponse
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -27,12 +27,12 @@ class Answering(asyncio.Protocol):
 
     __slots__ = (
         "_broker",
+        "_delayed",
         "_handling",
-        "_line",
+        "_muted",
+        "_muted_by",
         "_out",
-        "_parked",
         "_transport",
-        "_waiting",
         "_writing_paused",
         "closed",
         "peer",
@@ -43,14 +43,14 @@ class Answering(asyncio.Protocol):
         self._broker = broker
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         # Requests whose answers are not there yet, and answers that stand behind them.
-        self._line: deque[PendingReply] = deque()
-        self._parked: PendingReply | None = None
+        self._delayed: deque[DelayedResponse] = deque()
+        self._muted_by: DelayedResponse | None = None
         # Answers that will leave with the next write.
         self._out: list[bytes] = []
         # True while a read is being handled: its end writes what has gathered.
         self._handling = False
         # True when a read can't be handled right away: bytes wait, or something holds us back.
-        self._waiting = False
+        self._muted = False
         self._writing_paused = False
         self.peer = ""
         self.closed = False
@@ -71,33 +71,33 @@ class Answering(asyncio.Protocol):
 
     # --- answers ----------------------------------------------------------------------------------
 
-    def park(self, reply: PendingReply) -> None:
+    def delay_and_mute(self, reply: DelayedResponse) -> None:
         """The request at hand is answered later, and holds this connection until then."""
-        self._parked = reply
-        self._waiting = True
-        self.hold(reply)
+        self._muted_by = reply
+        self._muted = True
+        self.delay(reply)
 
-    def hold(self, reply: PendingReply) -> None:
+    def delay(self, reply: DelayedResponse) -> None:
         """The request at hand is answered later; the answers of following ones queue behind."""
-        self._line.append(reply)
+        self._delayed.append(reply)
         if reply.frame is not None:
             self.answered(reply)
 
-    def answered(self, reply: PendingReply) -> None:
+    def answered(self, reply: DelayedResponse) -> None:
         """A reply of this connection got its answer: release what is now first in line."""
-        line, out = self._line, self._out
+        line, out = self._delayed, self._out
         idle = not out
-        was_held = reply is self._parked or len(line) >= limits.HELD_ANSWERS
+        was_full = reply is self._muted_by or len(line) >= limits.DELAYED_RESPONSES
         while line and line[0].frame is not None:
             out.append(cast("bytes", line.popleft().frame))
-        if reply is self._parked:
-            self._parked = None
+        if reply is self._muted_by:
+            self._muted_by = None
         if self._handling:
-            self._waiting = self.closed or self._held_back()
+            self._muted = self.closed or self._held_back()
             return
         if idle and out:
             self._broker.outbox.add(self)
-        if was_held and not self._held_back():
+        if was_full and not self._held_back():
             self._go_on_soon()
 
     def flush(self) -> None:
@@ -123,7 +123,7 @@ class Answering(asyncio.Protocol):
             abort: drop answers the peer has not taken instead of letting it read them.
         """
         if not self.closed:
-            self._broker.listener.log_close(self.peer, error, reason)
+            self._broker.connection_quotas.log_close(self.peer, error, reason)
             self.shut(abort=abort)
 
     def shut(self, *, abort: bool = False) -> None:
@@ -131,7 +131,7 @@ class Answering(asyncio.Protocol):
         if not abort:
             self.flush()
         self.closed = True
-        self._waiting = True
+        self._muted = True
         self._drop_backlog()
         if abort:
             self._transport.abort()

@@ -5,7 +5,7 @@ all the answers. A request is decoded where it stands in the read buffer and han
 are answered at once.
 
 Invariants:
-* Answers leave in the order of the requests. Those that must wait stand in `_line`, and later
+* Answers leave in the order of the requests. Those that must wait stand in `_delayed`, and later
   answers queue behind them.
 * A *parked* request (JoinGroup, SyncGroup, a long poll) holds its connection: no further frame is
   handled until it is answered, as in Kafka. A *held* one (its answer waits for the disk) lets
@@ -25,7 +25,7 @@ from coterie.server import limits
 from coterie.server.network.answering import Answering
 from coterie.server.network.backlog import LENGTH_BYTES, Backlog, bad_length, frame_bytes
 from coterie.server.network.connection_quotas import Stage, java_address
-from coterie.server.network.responses import PendingReply
+from coterie.server.network.responses import DelayedResponse
 from coterie.server.network.routes import Route, class_stem
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Connection(Answering):
     def __init__(self, broker: "Broker") -> None:
         """Serve requests for `broker`."""
         super().__init__(broker)
-        self._largest = broker.listener.max_request_bytes
+        self._largest = broker.connection_quotas.max_request_bytes
         self._client_id_bytes = b""
         self._backlog = Backlog()
         self._yielded = False
@@ -98,7 +98,7 @@ class Connection(Answering):
         host, port = (address[0], address[1]) if address else ("unknown", 0)
         self.peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.client_host = java_address(host)
-        refusal = self._broker.listener.admit(self, host)
+        refusal = self._broker.connection_quotas.admit(self, host)
         if refusal is not None:
             self.close("ConnectionLimit", refusal, abort=True)
             return
@@ -107,26 +107,26 @@ class Connection(Answering):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why makes no difference
         """The connection is gone; answers still under way have nobody to go to."""
         self.closed = True
-        self._waiting = True
+        self._muted = True
         self._drop_backlog()
         self._out.clear()
-        for reply in self._line:
+        for reply in self._delayed:
             if reply.abandoned is not None:
                 reply.abandoned()
-        self._line.clear()
-        self._parked = None
-        self._broker.listener.forget(self)
+        self._delayed.clear()
+        self._muted_by = None
+        self._broker.connection_quotas.forget(self)
 
     def data_received(self, data: bytes) -> None:  # noqa: C901 - in one piece: a call costs a tenth of a heartbeat
         """Handle the whole frames of a read, write their answers, keep what is left over."""
         self.active = True
-        if self._waiting:
+        if self._muted:
             self._add_to_backlog(data)
             return
         broker = self._broker
         routes = broker.routes
         out = self._out
-        line = self._line
+        line = self._delayed
         largest = self._largest
         client_id_bytes = self._client_id_bytes
         position, available = 0, len(data)
@@ -168,7 +168,7 @@ class Connection(Answering):
                 out.append(frame)
                 if len(frame) > limits.SMALL_ANSWER_BYTES:
                     self.flush()
-                    if self._waiting:
+                    if self._muted:
                         break
             else:
                 self._yield_turn()
@@ -184,7 +184,7 @@ class Connection(Answering):
     def pause_writing(self) -> None:
         """The peer has too much left to read: no further request is handled."""
         self._writing_paused = True
-        self._waiting = True
+        self._muted = True
 
     def resume_writing(self) -> None:
         """The peer caught up."""
@@ -199,12 +199,12 @@ class Connection(Answering):
         Returns whether no further frame may be handled.
         """
         if response is not None:
-            reply = PendingReply(self)
-            self._line.append(reply)
+            reply = DelayedResponse(self)
+            self._delayed.append(reply)
             reply.send(response)
-        if len(self._line) >= limits.HELD_ANSWERS:
-            self._waiting = True
-        return self._waiting
+        if len(self._delayed) >= limits.DELAYED_RESPONSES:
+            self._muted = True
+        return self._muted
 
     def _take_client_id(self, data: bytes, start: int, length: int, end: int) -> int:
         """The client id differs from the last one of this connection; the position after it."""
@@ -232,7 +232,7 @@ class Connection(Answering):
         if position:
             # What is left over is another frame, with a deadline of its own.
             self.stage = Stage.BUSY
-        self._waiting = True
+        self._muted = True
         self._add_to_backlog(data[position:])
 
     def _add_to_backlog(self, data: bytes) -> None:
@@ -241,7 +241,7 @@ class Connection(Answering):
             return
         backlog = self._backlog
         backlog.add(data)
-        if not self._broker.listener.buffer(len(data)):
+        if not self._broker.connection_quotas.buffer(len(data)):
             self.close("BufferLimit", "unfinished requests of all connections exceed their bound")
         elif not self._held_back():
             if backlog.complete:
@@ -253,28 +253,28 @@ class Connection(Answering):
     def _held_back(self) -> bool:
         """Whether something other than a missing byte keeps the next frame from being handled."""
         return (
-            self._parked is not None
+            self._muted_by is not None
             or self._writing_paused
             or self._yielded
-            or len(self._line) >= limits.HELD_ANSWERS
+            or len(self._delayed) >= limits.DELAYED_RESPONSES
         )
 
     def _handle_backlog(self) -> None:
-        self._broker.listener.buffer(-self._backlog.size_bytes)
+        self._broker.connection_quotas.buffer(-self._backlog.size_bytes)
         data = self._backlog.take()
-        self._waiting = False
+        self._muted = False
         self.data_received(data)
         if not self._backlog:
             self.stage = Stage.BUSY
 
     def _drop_backlog(self) -> None:
-        self._broker.listener.buffer(-self._backlog.size_bytes)
+        self._broker.connection_quotas.buffer(-self._backlog.size_bytes)
         self._backlog = Backlog()
 
     def _yield_turn(self) -> None:
         """Enough for one turn: let other connections come first."""
         self._yielded = True
-        self._waiting = True
+        self._muted = True
         self._broker.loop.call_soon(self._end_yield)
 
     def _end_yield(self) -> None:
@@ -283,12 +283,12 @@ class Connection(Answering):
 
     def _go_on_soon(self) -> None:
         """Go on in a turn of its own: no answer handles another connection's requests inside it."""
-        if not self._waiting or self.closed:
+        if not self._muted or self.closed:
             return
         if self._backlog or self._reading_paused:
             self._broker.loop.call_soon(self._go_on)
         elif not self._held_back():
-            self._waiting = False
+            self._muted = False
 
     def _go_on(self) -> None:
         """Something that held this connection back is over."""
@@ -297,7 +297,7 @@ class Connection(Answering):
         if self._backlog.complete:
             self._handle_backlog()
         elif not self._backlog:
-            self._waiting = False
+            self._muted = False
         if self._reading_paused and not self._held_back() and not self.closed:
             self._reading_paused = False
             self._transport.resume_reading()
@@ -320,7 +320,7 @@ class Connection(Answering):
             return Stage.CLOSING
         if self._writing_paused:
             return Stage.UNREAD
-        if self._line:
+        if self._delayed:
             return Stage.BUSY
         return Stage.FRAME if self._backlog else Stage.IDLE
 

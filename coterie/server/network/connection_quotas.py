@@ -38,7 +38,7 @@ def java_address(host: str) -> str:
     return "/" + ":".join(f"{group:x}" for group in unpack(">8H", packed))
 
 
-class Listener:
+class ConnectionQuotas:
     """The table of connections and its limits."""
 
     def __init__(self, broker: "Broker") -> None:

@@ -1,10 +1,9 @@
 """Answers that come later: a request's place in its connection's line, and the one write per
 connection and turn.
 
-A handler that can't answer at once makes a `PendingReply` and hands it to `Connection.park` or
-`Connection.hold`. Whoever holds it calls `send` once; when the connection is gone by then, the
-answer vanishes. Invariants: answers leave in the order of their requests; `send` is called at most
-once.
+A handler that can't answer at once makes a `DelayedResponse` and hands it to
+`Connection.delay_and_mute` or `Connection.delay`. `send` is called at most once, and does nothing
+when the connection is gone by then. Answers leave in the order of their requests.
 """
 
 from collections.abc import Callable
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from coterie.server.network.connection import Connection
 
 
-class PendingReply:
+class DelayedResponse:
     """The place of one request's answer in its connection's line."""
 
     __slots__ = ("abandoned", "connection", "correlation_id", "frame", "framer")

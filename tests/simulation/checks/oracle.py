@@ -114,8 +114,8 @@ def _has_room(group: Group, member_id: str, config: GroupConfig) -> bool:
     if group.state is _EMPTY:
         return True
     if group.state is _PREPARING:
-        waiting = sum(each.parked_join is not None for each in group.members.values())
-        return (member is not None and member.parked_join is not None) or waiting < limit
+        waiting = sum(each.delayed_join is not None for each in group.members.values())
+        return (member is not None and member.delayed_join is not None) or waiting < limit
     return member is not None or len(group.members) < limit
 
 

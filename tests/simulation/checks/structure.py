@@ -30,7 +30,7 @@ def check_group(coordinator: GroupCoordinator, group: Group, now_ms: int) -> Non
     """One group: its counters, its state, its timers."""
     members = group.members
     _equal(group, "keys", [m.member_id for m in members.values()], list(members))
-    parked = sum(member.parked_join is not None for member in members.values())
+    parked = sum(member.delayed_join is not None for member in members.values())
     _equal(group, "awaiting_joins", group.awaiting_joins, parked)
     offered: dict[str, int] = {}
     for member in members.values():
@@ -60,7 +60,7 @@ def _equal(group: Group, what: str, held: Any, counted: Any) -> None:
 def _check_state(group: Group, *, oversize: bool) -> None:
     members = group.members.values()
     state = group.state
-    syncs = any(member.parked_sync is not None for member in members)
+    syncs = any(member.delayed_sync is not None for member in members)
     require(state is not GroupState.DEAD, "states", f"dead, but not gone: {group}")
     require(
         not syncs or state is GroupState.COMPLETING_REBALANCE, "states", f"a sync waits in {group}"
@@ -70,7 +70,7 @@ def _check_state(group: Group, *, oversize: bool) -> None:
     elif state is GroupState.PREPARING_REBALANCE:
         require(not group.pending_syncs, "states", f"syncs are expected in {group}")
         initial = group.previous_state is GroupState.EMPTY
-        complete = members and all(member.parked_join is not None for member in members)
+        complete = members and all(member.delayed_join is not None for member in members)
         require(
             initial or not complete or group.pending_joins or oversize,
             "S26",
@@ -98,7 +98,7 @@ def _check_timers(coordinator: GroupCoordinator, group: Group, now_ms: int) -> N
         require(deadline is not None, "timers", f"nothing will drop pending {member_id}: {group}")
     for member in group.members.values():
         armed = purgatory.deadline_ms((TimerKind.SESSION, group_id, member.member_id))
-        waits = member.parked_join is not None or member.parked_sync is not None
+        waits = member.delayed_join is not None or member.delayed_sync is not None
         require((armed or 0) == member.armed_ms, "timers", f"{member.member_id} in {group}")
         if armed is None:
             require(waits and not member.is_new, "timers", f"immortal {member.member_id}: {group}")
@@ -165,10 +165,10 @@ def waiting(coordinator: GroupCoordinator) -> set[int]:
     for shard in coordinator.shards:
         for group in shard.groups.values():
             for member in group.members.values():
-                found += [to for to in (member.parked_join, member.parked_sync) if to is not None]
+                found += [to for to in (member.delayed_join, member.delayed_sync) if to is not None]
         parts = set()
         for operation in shard.unacknowledged:
-            if operation.held is None:
+            if operation.delayed_answer is None:
                 continue
             to = operation.to
             if type(to) is Part:

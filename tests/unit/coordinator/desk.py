@@ -7,7 +7,7 @@ import itertools
 from typing import Any
 
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Append, Caller, Effects
+from coterie.coordinator.effects import Append, Effects, RequestContext
 from coterie.coordinator.group import Group
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.errors import ErrorCode
@@ -113,8 +113,8 @@ class Desk:
 
     def call(self, method: str, request: Any, version: int, to: str) -> Any:
         """Send any request."""
-        caller = Caller(to, "/127.0.0.1", version, to)
-        return self.take(getattr(self.coordinator, method)(self.now_ms, request, caller), to)
+        context = RequestContext(to, "/127.0.0.1", version, to)
+        return self.take(getattr(self.coordinator, method)(self.now_ms, request, context), to)
 
     def join(
         self,

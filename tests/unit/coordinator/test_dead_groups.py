@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Caller
+from coterie.coordinator.effects import RequestContext
 from coterie.coordinator.group import GroupState
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.errors import ErrorCode
@@ -30,7 +30,7 @@ from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFet
 from coterie.protocol.messages.sync_group import SyncGroupRequest
 
 NOW_MS = 1_000_000
-CALLER = Caller("c1", "/127.0.0.1", 5, "address")
+CALLER = RequestContext("c1", "/127.0.0.1", 5, "address")
 
 
 def join(member_id: str = "", instance: str | None = None) -> JoinGroupRequest:

@@ -90,10 +90,10 @@ def test_a_leader_that_joined_is_kept_and_an_absent_one_replaced() -> None:
         group.add(member(name), "consumer")
     assert not group.elect_joined_leader()
     assert group.leader == "a"
-    group.park_join(group.members["c"], "address", 1)
+    group.delay_join(group.members["c"], "address", 1)
     assert group.elect_joined_leader()
     assert group.leader == "c"
-    group.park_join(group.members["a"], "address", 1)
+    group.delay_join(group.members["a"], "address", 1)
     assert group.elect_joined_leader()
     assert group.leader == "c"
 
@@ -115,7 +115,7 @@ def test_replacing_an_instance_needs_its_member_and_nothing_parked() -> None:
     with pytest.raises(KeyError):
         group.replace_static("i1", "i1-1", "i1-2")
     group.add(member("i1-1", instance="i1"), "consumer")
-    group.park_join(group.members["i1-1"], "address", 1)
+    group.delay_join(group.members["i1-1"], "address", 1)
     with pytest.raises(AssertionError):
         group.replace_static("i1", "i1-1", "i1-2")
 
@@ -124,7 +124,7 @@ def test_all_joined_waits_for_members_and_handed_out_ids() -> None:
     group = Group("g", 0)
     group.add(member("a"), "consumer")
     assert not group.all_joined()
-    group.park_join(group.members["a"], "address", 1)
+    group.delay_join(group.members["a"], "address", 1)
     assert group.all_joined()
     group.pending_joins.add("x")
     assert not group.all_joined()

@@ -35,12 +35,12 @@ def running() -> Iterator[RunningBroker]:
 @pytest.fixture(autouse=True)
 def unharmed(running: RunningBroker) -> Iterator[None]:
     # A new second, as far as the limit of log lines is concerned.
-    running.call(lambda: running.broker.listener.sweep(running.broker.now_ms()))
+    running.call(lambda: running.broker.connection_quotas.sweep(running.broker.now_ms()))
     running.log.lines.clear()
     yield
     running.assert_unharmed()
-    running.wait_for(lambda: running.call(lambda: len(running.broker.listener)) == 0)
-    assert running.call(lambda: running.broker.listener.buffered_bytes) == 0
+    running.wait_for(lambda: running.call(lambda: len(running.broker.connection_quotas)) == 0)
+    assert running.call(lambda: running.broker.connection_quotas.buffered_bytes) == 0
 
 
 def resident_mib() -> float:
@@ -128,7 +128,7 @@ def test_a_thousand_half_open_connections(running: RunningBroker) -> None:
         for connection in connections:
             connection.sendall((100 * MIB).to_bytes(4) + b"\0\x0c\0\4" + half)
         running.wait_for(
-            lambda: running.call(lambda: len(running.broker.listener)) == len(connections)
+            lambda: running.call(lambda: len(running.broker.connection_quotas)) == len(connections)
         )
         with running.client() as honest:
             request = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -142,8 +142,10 @@ def test_a_thousand_half_open_connections(running: RunningBroker) -> None:
         assert resident_mib() - before < 64
         later = int(running.call(running.broker.now_ms)) + limits.FRAME_DEADLINE_MS
         # Time passes for the sweep only.
-        running.call(lambda: running.broker.listener.sweep(later - limits.FRAME_DEADLINE_MS))
-        running.call(lambda: running.broker.listener.sweep(later + 60_000))
+        running.call(
+            lambda: running.broker.connection_quotas.sweep(later - limits.FRAME_DEADLINE_MS)
+        )
+        running.call(lambda: running.broker.connection_quotas.sweep(later + 60_000))
         for connection in connections:
             assert is_closed(connection)
         assert set(running.closings()) == {"FrameTimeout"}
@@ -164,7 +166,7 @@ def test_a_member_that_never_reads(running: RunningBroker) -> None:
     asked = fetch_request((0, 0), topic="big", partition_max_bytes=10 * MIB)
     for _ in range(200):
         greedy.send(asked, 12)
-    (connection,) = running.call(lambda: list(running.broker.listener._connections))
+    (connection,) = running.call(lambda: list(running.broker.connection_quotas._connections))
     running.wait_for(lambda: connection._writing_paused)
     # One answer of 3.6 MB was under way when its peer fell behind; no further one was made.
     unread = running.call(connection.unwritten_bytes)
@@ -174,8 +176,10 @@ def test_a_member_that_never_reads(running: RunningBroker) -> None:
             heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
             assert honest.call(heartbeat, 4).error_code == 25
     now = running.call(running.broker.now_ms)
-    running.call(lambda: running.broker.listener.sweep(now))
-    running.call(lambda: running.broker.listener.sweep(now + limits.UNREAD_DEADLINE_MS + 1))
+    running.call(lambda: running.broker.connection_quotas.sweep(now))
+    running.call(
+        lambda: running.broker.connection_quotas.sweep(now + limits.UNREAD_DEADLINE_MS + 1)
+    )
     running.wait_for(lambda: "UnreadAnswers" in running.closings())
     greedy.socket.close()
     running.call(lambda: running.broker.topics.delete(running.broker.topics.by_name["big"]))
@@ -188,7 +192,7 @@ def test_connections_beyond_the_limit_are_closed_and_the_others_are_served() -> 
         assert set(small.closings()) == {"ConnectionLimit"}
         for connection in connections:
             connection.close()
-        small.wait_for(lambda: small.call(lambda: len(small.broker.listener)) == 0)
+        small.wait_for(lambda: small.call(lambda: len(small.broker.connection_quotas)) == 0)
         small.assert_unharmed()
 
 

@@ -110,7 +110,7 @@ def test_the_advertised_address_is_what_clients_are_told() -> None:
 def test_answers_are_not_delayed_by_nagle() -> None:
     with RunningBroker() as running, running.client() as client:
         client.call(MetadataRequest(topics=[]), 9)
-        (connection,) = running.call(lambda: list(running.broker.listener._connections))
+        (connection,) = running.call(lambda: list(running.broker.connection_quotas._connections))
         raw = connection._transport.get_extra_info("socket")
         assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 

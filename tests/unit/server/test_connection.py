@@ -14,7 +14,7 @@ from coterie.protocol.frames import encode_request
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from coterie.server import limits
 from coterie.server.network.connection import Connection
-from coterie.server.network.responses import PendingReply
+from coterie.server.network.responses import DelayedResponse
 from coterie.server.network.routes import Route
 from tests.unit.server.manual import Client, ManualLoop, make_broker
 
@@ -58,11 +58,11 @@ def codes(client: Client) -> list[int]:
 
 
 class Waiting:
-    """A handler that parks or holds requests of odd generations and answers the even ones."""
+    """A handler that delays requests of odd generations and answers the even ones."""
 
-    def __init__(self, *, parks: bool) -> None:
-        self.parks = parks
-        self.replies: list[PendingReply] = []
+    def __init__(self, *, mutes: bool) -> None:
+        self.mutes = mutes
+        self.replies: list[DelayedResponse] = []
         self.handled: list[int] = []
 
     def __call__(
@@ -71,9 +71,9 @@ class Waiting:
         self.handled.append(request.generation_id)
         if request.generation_id % 2 == 0:
             return answer(request.generation_id)
-        reply = PendingReply(connection)
+        reply = DelayedResponse(connection)
         self.replies.append(reply)
-        (connection.park if self.parks else connection.hold)(reply)
+        (connection.delay_and_mute if self.mutes else connection.delay)(reply)
         return None
 
 
@@ -90,7 +90,7 @@ class TestFrames:
             assert not client.transport.written
             client.connection.data_received(frame[position : position + 1])
         assert codes(client) == [5]
-        assert client.broker.listener.buffered_bytes == 0
+        assert client.broker.connection_quotas.buffered_bytes == 0
 
     def test_every_cut_of_three_frames_gives_the_same_answers(self, client: Client) -> None:
         for cut in range(1, 3 * len(client.frame(heartbeat(1), VERSION))):
@@ -136,7 +136,7 @@ class TestFrames:
 
 class TestParked:
     def test_nothing_behind_it_is_handled_until_it_is_answered(self) -> None:
-        handler = Waiting(parks=True)
+        handler = Waiting(mutes=True)
         client = with_handler(handler)
         client.connection.data_received(
             b"".join(client.frame(heartbeat(n), VERSION) for n in (2, 1, 4, 6))
@@ -149,7 +149,7 @@ class TestParked:
         assert (codes(client), handler.handled) == ([1, 4, 6, 8], [2, 1, 4, 6, 8])
 
     def test_two_in_a_row(self) -> None:
-        handler = Waiting(parks=True)
+        handler = Waiting(mutes=True)
         client = with_handler(handler)
         for number in (1, 3, 4):
             client.send(heartbeat(number), VERSION)
@@ -162,8 +162,8 @@ class TestParked:
 
     def test_it_may_be_answered_before_its_handler_returns(self) -> None:
         def handle(_broker: Any, request: Any, connection: Connection) -> None:
-            reply = PendingReply(connection)
-            connection.park(reply)
+            reply = DelayedResponse(connection)
+            connection.delay_and_mute(reply)
             reply.send(answer(request.generation_id))
 
         client = with_handler(handle)
@@ -173,7 +173,7 @@ class TestParked:
         assert codes(client) == [1, 2]
 
     def test_reading_stops_when_much_waits_behind_it_and_goes_on_afterwards(self) -> None:
-        handler = Waiting(parks=True)
+        handler = Waiting(mutes=True)
         client = with_handler(handler)
         client.send(heartbeat(1), VERSION)
         frame = client.frame(heartbeat(2), VERSION)
@@ -182,15 +182,15 @@ class TestParked:
             assert client.transport.reading
             client.connection.data_received(frame)
         assert not client.transport.reading
-        assert client.broker.listener.buffered_bytes == count * len(frame)
+        assert client.broker.connection_quotas.buffered_bytes == count * len(frame)
         handler.replies[0].send(answer(1))
         client.loop.turn()
         assert client.transport.reading
         assert len(codes(client)) == count + 1
-        assert client.broker.listener.buffered_bytes == 0
+        assert client.broker.connection_quotas.buffered_bytes == 0
 
     def test_an_answer_for_a_connection_that_is_gone_vanishes(self) -> None:
-        handler = Waiting(parks=True)
+        handler = Waiting(mutes=True)
         client = with_handler(handler)
         client.send(heartbeat(1), VERSION)
         told = []
@@ -203,7 +203,7 @@ class TestParked:
 
     def test_an_answer_does_not_handle_another_connections_requests_inside_it(self) -> None:
         """Otherwise a chain of parked members would nest as deep as there are connections."""
-        handler = Waiting(parks=True)
+        handler = Waiting(mutes=True)
         first = with_handler(handler)
         first.send(heartbeat(1), VERSION)
         first.send(heartbeat(2), VERSION)
@@ -215,7 +215,7 @@ class TestParked:
 
 class TestHeld:
     def test_later_requests_are_handled_and_their_answers_queue_behind(self) -> None:
-        handler = Waiting(parks=False)
+        handler = Waiting(mutes=False)
         client = with_handler(handler)
         client.connection.data_received(
             b"".join(client.frame(heartbeat(n), VERSION) for n in (2, 1, 4, 3, 6))
@@ -230,7 +230,7 @@ class TestHeld:
         assert codes(client) == [1, 4, 3, 6]
 
     def test_what_is_released_in_one_turn_is_one_write(self) -> None:
-        handler = Waiting(parks=False)
+        handler = Waiting(mutes=False)
         client = with_handler(handler)
         client.connection.data_received(
             b"".join(client.frame(heartbeat(n), VERSION) for n in (1, 3, 5))
@@ -242,16 +242,16 @@ class TestHeld:
         assert codes(client) == [9, 9, 9]
 
     def test_too_many_held_answers_stop_the_connection_until_some_are_released(self) -> None:
-        handler = Waiting(parks=False)
+        handler = Waiting(mutes=False)
         client = with_handler(handler)
         frame = client.frame(heartbeat(1), VERSION)
         for _ in range(5):
-            client.connection.data_received(frame * (limits.HELD_ANSWERS // 4))
+            client.connection.data_received(frame * (limits.DELAYED_RESPONSES // 4))
             client.loop.turn()
-        assert len(handler.replies) == limits.HELD_ANSWERS
+        assert len(handler.replies) == limits.DELAYED_RESPONSES
         handler.replies[0].send(answer(1))
         client.loop.turn()
-        assert len(handler.replies) == limits.HELD_ANSWERS + 1
+        assert len(handler.replies) == limits.DELAYED_RESPONSES + 1
 
 
 class TestFlowControl:
@@ -286,7 +286,7 @@ class TestFlowControl:
         assert line["error"] == "UnreadAnswers"
 
     def test_it_is_closed_at_once_beyond_the_larger_limit(self) -> None:
-        handler = Waiting(parks=False)
+        handler = Waiting(mutes=False)
         client = with_handler(handler)
         client.transport.peer_reads = False
         client.send(heartbeat(1), VERSION)
@@ -351,7 +351,7 @@ class TestBadBytes:
         assert (line["error"], line["peer"]) == ("MalformedFrame", "127.0.0.1:50000")
         assert reason in line["reason"]
         client.connection.data_received(data)
-        assert client.broker.listener.buffered_bytes == 0
+        assert client.broker.connection_quotas.buffered_bytes == 0
 
     def test_requests_before_them_are_answered(self, client: Client) -> None:
         client.connection.data_received(client.frame(heartbeat(3), VERSION) + b"\xff" * 20)

@@ -30,7 +30,7 @@ def test_connections_over_the_limit_are_refused_and_counted_again_when_one_goes(
     assert line["reason"] == "2 connections are open (max.connections)"
     third.connection.connection_lost(None)
     first.connection.connection_lost(None)
-    assert len(broker.listener) == 1
+    assert len(broker.connection_quotas) == 1
     assert not Client(broker).transport.closed
 
 
@@ -60,7 +60,7 @@ def test_a_frame_that_does_not_finish_closes_its_connection() -> None:
     client.loop.advance(3 * SWEEP)
     assert client.transport.closed
     assert closed_with(client) == ["FrameTimeout"]
-    assert client.broker.listener.buffered_bytes == 0
+    assert client.broker.connection_quotas.buffered_bytes == 0
 
 
 def test_one_byte_a_second_does_not_move_the_deadline() -> None:
@@ -113,10 +113,10 @@ def test_all_unfinished_requests_together_are_bounded() -> None:
         client.connection.data_received(bytes(95 * 1024 * 1024))
     assert [client.transport.closed for client in clients] == [False] * 5 + [True]
     assert closed_with(clients[5]) == ["BufferLimit"]
-    assert broker.listener.buffered_bytes < limits.TOTAL_BUFFERED_BYTES
+    assert broker.connection_quotas.buffered_bytes < limits.TOTAL_BUFFERED_BYTES
     for client in clients:
         client.connection.connection_lost(None)
-    assert broker.listener.buffered_bytes == 0
+    assert broker.connection_quotas.buffered_bytes == 0
 
 
 def test_no_timer_runs_without_connections() -> None:

@@ -4,7 +4,7 @@
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.records import BatchHeader, Record, encode_records, read_header
-from coterie.server.logs.producer_state import BATCHES_KEPT, MAX_PRODUCERS, Producers
+from coterie.server.logs.producer_state import BATCHES_KEPT, MAX_PRODUCERS, ProducerState
 
 PRODUCER = 7
 DAY_MS = 86_400_000
@@ -23,7 +23,7 @@ class Log:
     """A partition's producers, and the next offset."""
 
     def __init__(self) -> None:
-        self.producers = Producers(DAY_MS)
+        self.producers = ProducerState(DAY_MS)
         self.end = 0
 
     def produce(self, *args: int, now_ms: int = 0, **kwargs: int) -> int | ErrorCode:
@@ -96,7 +96,7 @@ def test_a_silent_producer_is_forgotten() -> None:
 
 
 def test_the_number_of_producers_is_bounded_and_the_silent_go_first() -> None:
-    producers = Producers(DAY_MS)
+    producers = ProducerState(DAY_MS)
     batch = header(0)
     for producer in range(MAX_PRODUCERS):
         producers.record(batch._replace(producer_id=producer), producer, 0)

@@ -11,6 +11,8 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 
+import coterie.address
+
 
 class NotLoopback(Exception):  # noqa: N818 - the name says what is wrong
     """An address is not, or not only, on this machine's loopback interface."""
@@ -54,17 +56,14 @@ class Address:
             NotLoopback: the host is not on this machine.
             ValueError: the text has another form.
         """
-        if text.startswith("["):
-            host, _, rest = text[1:].partition("]")
-            parts = rest.removeprefix(":").split(":")
-        else:
-            host, *parts = text.split(":")
-        if not host or len(parts) not in (1, 2) or not all(part.isdigit() for part in parts):
-            raise ValueError(f"{text!r} is not host:port or host:port:pid")
-        port = int(parts[0])
-        if not 0 < port < 65536:
-            raise ValueError(f"{port} is not a port")
-        return cls(require_loopback(host), port, int(parts[1]) if len(parts) == 2 else None)
+        before, _, last = text.rpartition(":")
+        try:
+            # Without brackets a host has no colon: two of them mean that the last one is a pid.
+            has_pid = last.isdigit() and before.rpartition("]")[2].count(":") == 1
+            host, port = coterie.address.Address.parse(before if has_pid else text)
+        except ValueError:
+            raise ValueError(f"{text!r} is not host:port or host:port:pid") from None
+        return cls(require_loopback(host), port, int(last) if has_pid else None)
 
 
 def free_port() -> int:

@@ -221,7 +221,8 @@ def _check_inputs(inputs: Iterable[str], *, is_asked: bool) -> None:
         CommandFailed: an input is neither a directory nor a cluster.
         ClientError: nobody answers for a cluster, or it has no groups.
     """
-    from coterie.client.connection import Address
+    from coterie.address import Address
+    from coterie.client.cluster import DEFAULT_PORT
     from coterie.pipeline.kafka_input import SCHEME, KafkaLog, address_of, is_kafka
 
     for each in inputs:
@@ -230,7 +231,7 @@ def _check_inputs(inputs: Iterable[str], *, is_asked: bool) -> None:
                 if is_asked:
                     KafkaLog(each).cluster.close()
                 for address in address_of(each).split(","):
-                    Address.parse(address)
+                    Address.parse(address, DEFAULT_PORT)
             except ValueError as error:
                 raise click.UsageError(f"Invalid value for --input: {error}.") from error
         elif not os.path.isdir(each):

@@ -99,7 +99,8 @@ def serve(
             " Add --advertise HOST:PORT with the one by which they reach this machine."
         )
     # Imported behind the checks above: a wrong option needs no server.
-    from coterie.server.broker import IN_MEMORY, parse_address
+    from coterie.address import Address
+    from coterie.server.broker import IN_MEMORY
     from coterie.server.config.config import Config, ConfigError
     from coterie.server.logs.flusher import parse_flush_mode
     from coterie.server.run import Options, run
@@ -114,7 +115,7 @@ def serve(
             host=host,
             port=port,
             data_dir=data_dir,
-            advertise=None if advertise is None else parse_address(advertise),
+            advertise=None if advertise is None else Address.parse(advertise),
             config=Config.load(settings, os.environ, text, properties or ""),
             # Memory has no power to lose: waiting for a sync there would only be slow.
             flush=parse_flush_mode("never" if data_dir == IN_MEMORY else flush),

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Self, TypeVar
 
-from coterie.client.connection import Address, Connection, Deadline
+from coterie.address import Address
+from coterie.client.connection import Connection, Deadline
 from coterie.client.errors import BrokerUnreachable, ClientError, Refused
 from coterie.client.nodes import Found, Node, found_coordinator, found_leader, nodes_of
 from coterie.protocol.errors import ErrorCode
@@ -32,6 +33,7 @@ V = TypeVar("V")
 TopicPartition = tuple[str, int]
 
 DEFAULT_TIMEOUT_S = 15.0
+DEFAULT_PORT = 9092
 
 # Pauses between two looks at a cluster that is changing: short first, since most changes take
 # milliseconds.
@@ -68,7 +70,9 @@ class Cluster:
     """
 
     def __init__(self, bootstrap: str, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
-        self.addresses = [Address.parse(part) for part in bootstrap.split(",") if part.strip()]
+        self.addresses = [
+            Address.parse(part, DEFAULT_PORT) for part in bootstrap.split(",") if part.strip()
+        ]
         if not self.addresses:
             raise ValueError("no bootstrap address given")
         self.timeout_s = timeout_s

@@ -8,8 +8,9 @@ holds next can't be told.
 import socket
 import struct
 import time
-from typing import NamedTuple, Self, TypeVar
+from typing import Self, TypeVar
 
+from coterie.address import Address
 from coterie.client.errors import (
     BrokerTimedOut,
     BrokerUnreachable,
@@ -28,37 +29,11 @@ CLIENT_ID = "coterie-cli"
 # What brokers show in their metrics. A test compares it with the distribution's version, because
 # looking that up costs each command 20 ms.
 SOFTWARE_VERSION = "0.1.0"
-DEFAULT_PORT = 9092
 
 _RECEIVE_BYTES = 262_144
 _NO_VERSION_LIMIT = 32_767
 # A socket takes a timeout of 0 for "do not block", so a deadline that has passed waits this long.
 _SHORTEST_WAIT_S = 0.001
-
-
-class Address(NamedTuple):
-    """Where a broker listens."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read HOST, HOST:PORT or [IPV6]:PORT.
-
-        Raises:
-            ValueError: the text is none of these.
-        """
-        host, colon, port = text.strip().rpartition(":")
-        if not colon or (":" in host and not host.startswith("[")):
-            host, port = text.strip(), str(DEFAULT_PORT)
-        host = host.removeprefix("[").removesuffix("]")
-        if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ValueError(f"{text!r} is no HOST:PORT")
-        return cls(host, int(port))
 
 
 class Deadline:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from coterie.client.connection import Address
+from coterie.address import Address
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 

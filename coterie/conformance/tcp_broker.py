@@ -6,8 +6,9 @@ Used by many runs at once, so every request to the cluster is made under one loc
 import threading
 import time
 
+from coterie.address import Address
 from coterie.client.cluster import Cluster
-from coterie.client.connection import Address, Deadline
+from coterie.client.connection import Deadline
 from coterie.client.errors import VersionUnsupported
 from coterie.conformance.transcript import TranscriptError
 from coterie.protocol.errors import ErrorCode

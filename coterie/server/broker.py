@@ -7,8 +7,9 @@ coordinator is gone, close connections politely, close the logs.
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from coterie.address import Address
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.service import GroupCoordinator
 from coterie.server import limits
@@ -44,24 +45,6 @@ DRAIN_TIMEOUT_S = 5.0
 _DRAIN_POLL_S = 0.01
 # How long clients get to read their last answers.
 _GOODBYE_S = 1.0
-
-
-class Address(NamedTuple):
-    """A host and a port."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-
-def parse_address(text: str) -> Address:
-    """Read `HOST:PORT`. Raises ValueError."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ValueError(f"{text!r} is not HOST:PORT")
-    return Address(host.strip("[]"), int(port))
 
 
 class Broker:

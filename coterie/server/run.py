@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import uvloop
 
 from coterie import __version__
-from coterie.server.broker import IN_MEMORY, Address, Broker
+from coterie.address import Address
+from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
 from coterie.server.logging import make_logger
 from coterie.server.logs.disk_errors import remedy_for, told

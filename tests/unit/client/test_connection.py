@@ -9,7 +9,8 @@ from importlib import metadata
 
 import pytest
 
-from coterie.client.connection import SOFTWARE_VERSION, Address, Connection, Deadline
+from coterie.address import Address
+from coterie.client.connection import SOFTWARE_VERSION, Connection, Deadline
 from coterie.client.errors import (
     BrokerTimedOut,
     BrokerUnreachable,
@@ -157,31 +158,6 @@ def test_a_broken_connection_is_not_used_again() -> None:
         with pytest.raises(ConnectionLost):
             connection.call(ListGroupsRequest(), ListGroupsResponse, deadline)
         assert connection.broken
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("localhost:9093", Address("localhost", 9093)),
-        ("kafka", Address("kafka", 9092)),
-        ("[::1]:9094", Address("::1", 9094)),
-        ("::1", Address("::1", 9092)),
-        (" 10.0.0.1:1 ", Address("10.0.0.1", 1)),
-    ],
-)
-def test_addresses_are_read(text: str, address: Address) -> None:
-    assert Address.parse(text) == address
-
-
-@pytest.mark.parametrize("text", ["", ":9092", "host:", "host:port", "host:0", "h:65536", "h:-1"])
-def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no HOST:PORT"):
-        Address.parse(text)
-
-
-def test_addresses_are_written_so_that_they_can_be_read_again() -> None:
-    for address in (Address("::1", 9094), Address("localhost", 1)):
-        assert Address.parse(str(address)) == address
 
 
 def test_the_version_told_to_brokers_is_the_distributions() -> None:

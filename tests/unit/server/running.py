@@ -11,10 +11,11 @@ from typing import Any, Self
 
 import uvloop
 
+from coterie.address import Address
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.frames import decode_response, encode_request
 from coterie.protocol.messages.api_versions import ApiVersionsRequest
-from coterie.server.broker import IN_MEMORY, Address, Broker
+from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.routes import class_stem

@@ -20,7 +20,7 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
 )
-from coterie.server.broker import Address, Broker, parse_address
+from coterie.server.broker import Broker
 from coterie.server.config.config import Config
 from coterie.storage.errors import DirectoryLocked, DirectoryMismatch
 from tests.unit.server.manual import COMMIT, NEVER, ManualLoop, RecordingLog
@@ -136,13 +136,3 @@ def test_a_directory_has_one_broker_of_one_id(tmp_path: Path) -> None:
     with pytest.raises(DirectoryMismatch, match="of node 1, this is node 2"):
         another(node_id="2")
     another()._data.close()
-
-
-def test_addresses() -> None:
-    assert parse_address("broker.example:19092") == Address("broker.example", 19092)
-    assert parse_address("[::1]:9092") == Address("::1", 9092)
-    assert str(Address("::1", 9092)) == "[::1]:9092"
-    assert str(Address("127.0.0.1", 9092)) == "127.0.0.1:9092"
-    for text in ("", "host", "host:", ":9092", "host:0", "host:99999", "host:x"):
-        with pytest.raises(ValueError, match="HOST:PORT"):
-            parse_address(text)

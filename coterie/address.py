@@ -1,0 +1,34 @@
+"""The address of a broker, HOST:PORT: how it is read and how it is written."""
+
+from typing import NamedTuple, Self
+
+
+class Address(NamedTuple):
+    """A host name or IP address, and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, text: str, default_port: int | None = None) -> Self:
+        """Read HOST:PORT, with an IPv6 address as HOST in brackets.
+
+        Args:
+            text: the address; white space around it is ignored.
+            default_port: used if the text names no port; without it a port is required.
+
+        Raises:
+            ValueError: the text is not an address.
+        """
+        host, colon, port = text.strip().rpartition(":")
+        has_port = bool(colon) and (":" not in host or (host[0] == "[" and host[-1] == "]"))
+        if not has_port and default_port is not None:
+            host, port = text.strip(), str(default_port)
+        host = host.removeprefix("[").removesuffix("]")
+        is_port = port.isascii() and port.isdigit() and 0 < int(port) < 65536
+        if not host or not is_port or not (has_port or default_port is not None):
+            raise ValueError(f"{text!r} is not HOST:PORT")
+        return cls(host, int(port))

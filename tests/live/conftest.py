@@ -39,10 +39,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.live)
-            # Real clients have races of their own when the machine is busy (kafka-python may take
-            # an assignment without partitions and not look again). A failure is tried twice more,
-            # and every rerun is printed: one that is seen again and again is a bug of ours.
-            item.add_marker(pytest.mark.flaky(reruns=2, reruns_delay=1))
             for warning in CLIENT_WARNINGS:
                 item.add_marker(pytest.mark.filterwarnings(warning))
 

@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: help setup serve demo lint format test fuzz sim crash bench bench-pipeline clean
+.PHONY: help setup serve demo lint format test test-debug coverage fuzz sim crash bench bench-pipeline clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -35,8 +35,15 @@ format: setup  ## rewrite the code in the one style
 	@$(BIN)/ruff check --fix --quiet . || true
 	@$(BIN)/ruff format --quiet .
 
-test: setup  ## every test, the live ones with real clients included
+test: setup  ## every test in random order, the live ones with real clients included
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+test-debug: setup  ## the tests of the server, with the event loop's debug mode on
+	@PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/unit/server tests/live
+
+coverage: setup  ## lines and branches that the tests of single parts reach, as a table
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -p no:randomly --cov --cov-report=term:skip-covered \
+	  tests/unit tests/transcripts tests/property tests/fuzz
 
 fuzz: setup  ## minutes of mutated frames against the decoder and a live server
 	@$(BIN)/python -m tests.fuzz --seconds $${SECONDS_TO_RUN:-180}

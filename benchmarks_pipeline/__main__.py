@@ -19,10 +19,11 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from benchmarks_pipeline.logs import TOPIC, write_commits
+from benchmarks_pipeline.logs import write_commits
 from benchmarks_pipeline.scan import SCAN, TUPLES
 from coterie.pipeline.ranges import LogRange, read_range
 from coterie.protocol.records import check_crc, iterate_batches, iterate_pairs
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 
 # The others are modules of their names.
 _HERE = ("codec", "source")
@@ -90,7 +91,7 @@ def measure_codec(root: str, commits: int, rounds: int) -> None:
     for label, per_batch in (("13.5 records a batch", 13.5), ("1 record a batch", 1.0)):
         path = os.path.join(root, f"codec-{per_batch}")
         size = write_commits(path, commits, records_per_batch=per_batch)
-        directory = os.path.join(path, f"{TOPIC}-0")
+        directory = os.path.join(path, f"{OFFSETS_TOPIC}-0")
         plain, _ = best(2, functools.partial(decode_plainly, directory))
         fast, rows = best(rounds, functools.partial(decode_bulk, directory))
         report(f"plain loop, {label}", plain, rows, size)

@@ -7,7 +7,7 @@ another comes, evenly spread over the commits.
 import os
 import random
 
-from benchmarks_pipeline.logs import START_MS, TOPIC, SegmentWriter
+from benchmarks_pipeline.logs import START_MS, SegmentWriter
 from coterie.assignors import MemberSubscription, assign_range
 from coterie.coordinator.placement import partition_for
 from coterie.protocol.messages import consumer_protocol as consumer
@@ -19,6 +19,7 @@ from coterie.protocol.messages.log_records import (
     OffsetCommitValue,
     encode_key,
 )
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 
 GROUPS = 400
 MEMBERS = 4
@@ -82,7 +83,9 @@ class _Group:
 def write_histories(path: str, commits: int, generations: int, seed: int = 1) -> int:
     """A data directory; returns its size in bytes."""
     rng = random.Random(seed)
-    directories = [os.path.join(path, f"{TOPIC}-{number}") for number in range(LOG_PARTITIONS)]
+    directories = [
+        os.path.join(path, f"{OFFSETS_TOPIC}-{number}") for number in range(LOG_PARTITIONS)
+    ]
     writers = [SegmentWriter(directory, _SEGMENT_BYTES) for directory in directories]
     groups = [_Group(number, writers) for number in range(GROUPS)]
     topic_id = rng.randbytes(16)

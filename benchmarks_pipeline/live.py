@@ -14,11 +14,12 @@ import tempfile
 import threading
 import time
 
-from benchmarks_pipeline.logs import TOPIC, SegmentWriter, write_commits
+from benchmarks_pipeline.logs import SegmentWriter, write_commits
 from coterie.pipeline.jobs.follow import FOLLOW_SETTINGS, Appended, FollowOptions, follow
 from coterie.pipeline.jobs.run import Step
 from coterie.pipeline.session import start_session
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 
 # More tasks at once than cores, so that a batch of many records need not wait for a build's tasks.
 MASTER = "local[4]"
@@ -35,7 +36,7 @@ class _Feeder(threading.Thread):
 
     def __init__(self, logs: str, per_second: float) -> None:
         super().__init__(daemon=True)
-        self._writer = SegmentWriter(os.path.join(logs, f"{TOPIC}-0"), 64 << 20)
+        self._writer = SegmentWriter(os.path.join(logs, f"{OFFSETS_TOPIC}-0"), 64 << 20)
         self._pause_s = 1 / per_second
         self.waiting: dict[int, float] = {}
         self.done = threading.Event()
@@ -111,7 +112,10 @@ class _Course(threading.Thread):
         self._print(f"idle: {used_s / _IDLE_S:.2f} cores over {_IDLE_S:.0f} s")
         wanted = self._rows + self._catch_up
         began_s = time.monotonic()
-        os.rename(os.path.join(self._ahead, f"{TOPIC}-0"), os.path.join(self.logs, f"{TOPIC}-1"))
+        os.rename(
+            os.path.join(self._ahead, f"{OFFSETS_TOPIC}-0"),
+            os.path.join(self.logs, f"{OFFSETS_TOPIC}-1"),
+        )
         while self._rows < wanted:
             time.sleep(_TICK_S)
         rate = self._catch_up / (self._stirred_s - began_s)

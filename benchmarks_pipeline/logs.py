@@ -11,8 +11,8 @@ import struct
 from coterie.coordinator.placement import partition_for
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
 from coterie.protocol.records import encode_batch
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 
-TOPIC = "__consumer_offsets"
 START_MS = 1_760_000_000_000
 _INDEX_INTERVAL_BYTES = 4096
 
@@ -78,7 +78,7 @@ def write_commits(
     """
     rng = random.Random(seed)
     writers = [
-        SegmentWriter(os.path.join(path, f"{TOPIC}-{number}"), segment_bytes)
+        SegmentWriter(os.path.join(path, f"{OFFSETS_TOPIC}-{number}"), segment_bytes)
         for number in range(log_partitions)
     ]
     topic_id = rng.randbytes(16)
@@ -118,6 +118,6 @@ def write_commits(
     return sum(
         entry.stat().st_size
         for number in range(log_partitions)
-        for entry in os.scandir(os.path.join(path, f"{TOPIC}-{number}"))
+        for entry in os.scandir(os.path.join(path, f"{OFFSETS_TOPIC}-{number}"))
         if entry.name.endswith(".log")
     )

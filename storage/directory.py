@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from coterie.protocol.topic_names import METADATA_TOPIC
 from coterie.storage.checkpoints import properties_text, read_file, read_properties, replace_file
 from coterie.storage.errors import CorruptLog, DirectoryLocked, DirectoryMismatch
 from coterie.storage.filesystem import FileSystem, Lock
@@ -35,8 +36,6 @@ LOCK_FILE = ".lock"
 META_FILE = "meta.properties"
 PARTITION_FILE = "partition.metadata"
 
-# KRaft's own log: a partition's directory by name, no topic of ours.
-_METADATA_TOPIC = "__cluster_metadata"
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _PARTITION_NAME = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9]\d{0,9})")
 _DELETED_NAME = re.compile(r".*\.[0-9a-f]{32}-delete")
@@ -313,7 +312,7 @@ class DataDirectory:
         for name in self._filesystem.list(self.path):
             if _DELETED_NAME.fullmatch(name):
                 self._remove_tree(name)
-            elif (match := _PARTITION_NAME.fullmatch(name)) and match[1] != _METADATA_TOPIC:
+            elif (match := _PARTITION_NAME.fullmatch(name)) and match[1] != METADATA_TOPIC:
                 self._load_partition(name, match[1], int(match[2]))
         # If a deletion stopped before it came to this.
         self._forget_gone()

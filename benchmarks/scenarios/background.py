@@ -26,6 +26,7 @@ from coterie.client.cluster import Cluster
 from coterie.client.errors import Refused
 from coterie.client.groups import list_groups
 from coterie.coordinator.placement import partition_for
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.storage.directory import DataDirectory
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.log import LogConfig
@@ -34,7 +35,6 @@ RECORDS = 4_000_000
 KEYS = 20_000
 LOAD_TIMEOUT_S = 60.0
 PARTITIONS = 50
-OFFSETS_TOPIC = "__consumer_offsets"
 # Members are formed before the load is measured; cleaning must go on long after that.
 _CLEANER = {
     "quiet": ("log.cleaner.enable=false",),

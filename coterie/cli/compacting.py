@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from coterie.cli.broker import CommandFailed
 from coterie.cli.output import Row, printable
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config, ConfigError, TopicConfig
-from coterie.server.logs.topic_names import OFFSETS_TOPIC
 from coterie.server.logs.topics import SETTINGS_FILE
 from coterie.storage.checkpoints import read_file, read_properties
 from coterie.storage.cleaner import Cleanable, CleanerConfig, Cleaning, CleaningResult, cleanable

@@ -152,7 +152,7 @@ def log(
     it is, and the dump goes on behind it; the exit code is 1 then. A torn tail, what a crash leaves
     behind the last batch, is no damage.
     """
-    from coterie.cli.log_rows import OFFSETS_TOPIC
+    from coterie.protocol.topic_names import OFFSETS_TOPIC
 
     if batches and group_ids:
         raise click.UsageError("--batches shows no records, so --group has nothing to choose from.")
@@ -197,8 +197,9 @@ def _show(
     note_bytes: Callable[[int], None],
 ) -> None:
     """Print one partition, as far as it is wanted."""
-    from coterie.cli.log_rows import OFFSETS_TOPIC, batch_row, damage_row
+    from coterie.cli.log_rows import batch_row, damage_row
     from coterie.cli.log_walk import Damage, Gone, walk_partition
+    from coterie.protocol.topic_names import OFFSETS_TOPIC
 
     if wanted.values == "auto":
         is_offsets = partition.topic == OFFSETS_TOPIC or wanted.groups is not None

@@ -17,12 +17,11 @@ from click.shell_completion import CompletionItem
 
 from coterie.cli.broker import CommandFailed
 from coterie.cli.output import printable
+from coterie.protocol.topic_names import METADATA_TOPIC
 
 _SEGMENT_NAME = re.compile(r"(\d{20})\.log")
 _PARTITION_NAME = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9]\d{0,9})")
 _PARTITION_FILE = "partition.metadata"
-# KRaft's own log is a partition's directory by name; its records are of another kind.
-_METADATA_TOPIC = "__cluster_metadata"
 # partition.metadata is two short lines.
 _MAX_METADATA_BYTES = 1024
 
@@ -152,7 +151,7 @@ def _at(path: str, *, named: bool) -> Iterator[PartitionFiles]:
         inside = [
             PartitionFiles(directory, topic, number)
             for topic, number, directory in _partition_directories(path)
-            if named or topic != _METADATA_TOPIC
+            if named or topic != METADATA_TOPIC
         ]
     except OSError as error:
         raise CommandFailed(f"{printable(path)} can't be read: {error.strerror}.") from error

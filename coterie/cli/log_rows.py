@@ -21,7 +21,6 @@ from coterie.protocol.wire import Message, Struct
 
 Row = dict[str, Any]
 
-OFFSETS_TOPIC = "__consumer_offsets"
 _CONSUMER = "consumer"
 _MARKER_VERSION_BYTES = 2
 _GROUP_LENGTH_BYTES = 2

@@ -21,7 +21,6 @@ from coterie.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
 )
 from coterie.protocol.messages.journal_records import (
-    JOURNAL_TOPIC,
     Fact,
     PartitionLoaded,
     PartitionUnloaded,
@@ -29,8 +28,8 @@ from coterie.protocol.messages.journal_records import (
     decode_fact,
 )
 from coterie.protocol.records import Record
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 
-OFFSETS_TOPIC = "__consumer_offsets"
 ENABLE_SETTING = "journal.enable"
 
 _BROKER_RESOURCE = 4

@@ -20,11 +20,12 @@ from coterie.pipeline.codec.groups import KEY_TYPE as GROUP_KEY_TYPE
 from coterie.pipeline.jobs.range_source import read_ranges
 from coterie.pipeline.options import MAX_SPLIT_BYTES
 from coterie.pipeline.ranges import plan_ranges
-from coterie.pipeline.segments import OFFSETS_TOPIC, NoSuchLog, find_partitions
+from coterie.pipeline.segments import NoSuchLog, find_partitions
 from coterie.pipeline.store import Store
 from coterie.pipeline.transforms.anomalies import without_owner
 from coterie.pipeline.transforms.progress import KEY
 from coterie.pipeline.transforms.silver import is_transactional
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 
 ERROR, WARNING = "error", "warning"
 

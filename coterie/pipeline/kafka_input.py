@@ -26,7 +26,6 @@ from coterie.client.offsets import EARLIEST, LATEST, partition_offsets
 from coterie.pipeline.codec.decoder import SegmentDecoder
 from coterie.pipeline.codec.piece import Source
 from coterie.pipeline.codec.views import quarantined
-from coterie.pipeline.segments import OFFSETS_TOPIC
 from coterie.pipeline.tables import with_input
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages.fetch import (
@@ -36,8 +35,8 @@ from coterie.protocol.messages.fetch import (
     FetchResponse,
     FetchResponsePartition,
 )
-from coterie.protocol.messages.journal_records import JOURNAL_TOPIC
 from coterie.protocol.records import read_header
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from coterie.protocol.wire import ZERO_UUID
 
 SCHEME = "kafka://"

@@ -25,8 +25,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from coterie.pipeline.schemas import VIEWS
-from coterie.pipeline.segments import OFFSETS_TOPIC
-from coterie.protocol.messages.journal_records import JOURNAL_TOPIC
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 
 # A Python task costs Spark 30 ms; 4 to 8 MiB of log in one lost 15 to 50 % (pipeline.md section 2).
 MIN_SPLIT_BYTES = 16 << 20

@@ -21,8 +21,6 @@ import numpy as np
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.records import BatchHeader, read_header
 
-OFFSETS_TOPIC = "__consumer_offsets"
-
 _SEGMENT = re.compile(r"(\d{20})\.log")
 _SWAP = re.compile(r"(\d{20})\.log\.swap")
 _PARTITION = re.compile(r"(.+)-(0|[1-9]\d{0,9})")

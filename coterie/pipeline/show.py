@@ -12,12 +12,13 @@ from coterie.pipeline.pruning import pruned
 from coterie.pipeline.ranges import LogRange, read_range
 from coterie.pipeline.report.history import Story, story_of
 from coterie.pipeline.report.reading import group_ids, read_generations, read_group, read_moves
-from coterie.pipeline.segments import OFFSETS_TOPIC, NoSuchLog, find_partitions
+from coterie.pipeline.segments import NoSuchLog, find_partitions
 from coterie.pipeline.store import MANIFEST, Store
 from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.from_epochs import epochs_history
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.messages.journal_records import JOURNAL_TOPIC, UnknownFact, decode_fact
+from coterie.protocol.messages.journal_records import UnknownFact, decode_fact
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 
 Row = dict[str, Any]
 

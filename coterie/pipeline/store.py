@@ -25,8 +25,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from coterie.pipeline.schemas import spark_schema
-from coterie.pipeline.segments import OFFSETS_TOPIC
 from coterie.pipeline.tables import TABLES
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

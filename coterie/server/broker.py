@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from coterie.address import Address
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.service import GroupCoordinator
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server import limits
 from coterie.server.clock import system_clock
 from coterie.server.config.config import Config
@@ -20,7 +21,6 @@ from coterie.server.ids import new_base64_id, new_uuid_text
 from coterie.server.logs.disk_errors import cause_of, remedy_for, told
 from coterie.server.logs.flusher import Flusher, FlushMode
 from coterie.server.logs.maintenance import Maintenance
-from coterie.server.logs.topic_names import OFFSETS_TOPIC
 from coterie.server.logs.topics import Topic, Topics
 from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas

@@ -34,8 +34,6 @@ from coterie.protocol.wire import (
     struct,
 )
 
-JOURNAL_TOPIC = "coterie.journal"
-
 # What a client may say about why it joins or leaves, in characters (KIP-800 cuts it there too).
 MAX_REASON_LENGTH = 255
 

@@ -20,11 +20,12 @@ from itertools import combinations
 
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.records import check_crc, iterate_batches
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.storage.last_stop import CLEAN_SHUTDOWN_FILE
 from tests.crash.disk import FIRST_BOOT, Disk, Operation
 from tests.crash.history import History
 from tests.crash.losses import Crash
-from tests.crash.node import DATA, OFFSETS_TOPIC
+from tests.crash.node import DATA
 from tests.crash.restart import Found, Wrong, check
 
 SECTOR_BYTES = 512

@@ -20,6 +20,7 @@ from coterie.protocol.messages.log_records import (
     encode_value,
 )
 from coterie.protocol.records import encode_batch
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.groups.log import LogReplay
 from coterie.storage.cleaner import CleanerConfig, Cleaning, cleanable
 from coterie.storage.directory import DataDirectory
@@ -29,7 +30,6 @@ from tests.crash.history import History, TopicState
 from tests.unit.coordinator.desk import START_MS, Desk
 
 DATA = "/data"
-OFFSETS_TOPIC = "__consumer_offsets"
 OFFSETS_ID = bytes(15) + b"\x01"
 NODE_ID = 1
 # So small that a few commits fill a segment.

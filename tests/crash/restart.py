@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.records import decode_records, encode_batch, iterate_batches, iterate_pairs
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
 from tests.crash.disk import FIRST_BOOT, Disk, RecordingFileSystem
 from tests.crash.history import NO_GROUPS, GroupState, History, TopicState
-from tests.crash.node import OFFSETS_TOPIC, Pairs, load, log_config, open_directory, state_of
+from tests.crash.node import Pairs, load, log_config, open_directory, state_of
 from tests.unit.coordinator.desk import START_MS
 
 

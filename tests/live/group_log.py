@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import confluent_kafka
 
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from tests.live.deadlines import eventually
 
-OFFSETS_TOPIC = "__consumer_offsets"
 OFFSET_KEY_VERSIONS = (0, 1)
 GROUP_KEY_VERSION = 2
 READ_LIMIT_S = 30.0

@@ -10,11 +10,12 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from tests.live import libraries
 from tests.live.broker_process import BrokerProcess
 from tests.live.conftest import create_topic
 from tests.live.deadlines import eventually
-from tests.live.group_log import OFFSETS_TOPIC, GroupLog
+from tests.live.group_log import GroupLog
 from tests.live.groups import QUIET
 
 MEBIBYTE = 1024 * 1024

@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 import kafka
 
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from tests.live import libraries
 from tests.live.broker_process import Broker
-from tests.live.group_log import OFFSETS_TOPIC, GroupLog, OffsetRecord
+from tests.live.group_log import GroupLog, OffsetRecord
 from tests.live.groups import GroupView, produce_rows
 from tests.live.members import Members, wait_all_read, wait_shared
 

@@ -16,7 +16,6 @@ from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitV
 from coterie.protocol.records import check_crc, decode_records, iterate_batches
 
 NOW_MS = 1_760_000_000_000
-TOPIC = "__consumer_offsets"
 
 
 def commit_key(group: str = "orders", topic: str = "paid", partition: int = 0) -> bytes:

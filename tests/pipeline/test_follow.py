@@ -18,8 +18,9 @@ import pytest
 
 from benchmarks_pipeline.logs import SegmentWriter
 from coterie.protocol.records import encode_batch
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
-from tests.pipeline.histories import NOW_MS, TOPIC, commit_key, commit_value, write_segments
+from tests.pipeline.histories import NOW_MS, commit_key, commit_value, write_segments
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +39,8 @@ class Feeder(threading.Thread):
     def __init__(self, logs: Path) -> None:
         super().__init__(daemon=True)
         self.writers = [
-            SegmentWriter(str(logs / f"{TOPIC}-{number}"), 16 << 10) for number in range(PARTITIONS)
+            SegmentWriter(str(logs / f"{OFFSETS_TOPIC}-{number}"), 16 << 10)
+            for number in range(PARTITIONS)
         ]
         self.done = threading.Event()
         self.put()
@@ -154,7 +156,7 @@ def test_killed_at_random_moments_every_record_counts_once(tmp_path: Path) -> No
     for table, parts in manifest["tables"].items():
         assert sorted(parts) == sorted(os.listdir(output / table))
     (told,) = manifest["inputs"].values()
-    assert told["next_offsets"][TOPIC] == {
+    assert told["next_offsets"][OFFSETS_TOPIC] == {
         str(number): writer.next_offset for number, writer in enumerate(feeder.writers)
     }
 
@@ -216,7 +218,7 @@ def test_few_and_many_records_give_the_same_bronze(spark: "SparkSession", tmp_pa
         for number in range(60)
     ]
     logs = tmp_path / "logs"
-    first, second, third = (logs / f"{TOPIC}-{number}" for number in range(3))
+    first, second, third = (logs / f"{OFFSETS_TOPIC}-{number}" for number in range(3))
     # The first partition has a damaged batch, and an end that is being written.
     bad = batches[3][:-1] + bytes([batches[3][-1] ^ 1])
     begun = [*batches[:3], bad, *batches[4:10]]
@@ -278,7 +280,7 @@ def test_a_live_store_takes_appends_during_a_build_and_merges(
         row = {"topic": "paid", "partition": number, "at_ts": 0, "log_end_offset": number}
         rows = pa.RecordBatch.from_pylist([row], schema)
         directory = store.write_rows("log_ends", [rows])
-        store.append({"log_ends": directory}, {"c": {TOPIC: {0: number}}}, {"run": 0})
+        store.append({"log_ends": directory}, {"c": {OFFSETS_TOPIC: {0: number}}}, {"run": 0})
 
     def partitions(path: str) -> list[int]:
         table = ds.dataset(path, format="parquet").to_table(columns=["partition"])

@@ -17,9 +17,9 @@ from coterie.pipeline.jobs.inputs import identity_of
 from coterie.pipeline.kafka_input import KafkaLog, _decoded, is_kafka
 from coterie.pipeline.lag import log_ends
 from coterie.pipeline.ranges import LogRange, read_range
-from coterie.pipeline.segments import OFFSETS_TOPIC, find_partitions
-from coterie.protocol.messages.journal_records import JOURNAL_TOPIC
+from coterie.pipeline.segments import find_partitions
 from coterie.protocol.records import encode_batch
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
 from tests.pipeline.histories import NOW_MS, commit_key, commit_value
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from coterie.pipeline.segments import OFFSETS_TOPIC, find_partitions
+from coterie.pipeline.segments import find_partitions
 from coterie.protocol.messages.journal_records import FACTS, encode_fact
 from coterie.protocol.records import encode_batch
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from tests.pipeline.histories import NOW_MS, plain_rows, reasons, rows, write_segments
 
 DIRECTORIES = Path(__file__).parent.parent / "golden" / "directories"

@@ -10,7 +10,7 @@ import pytest
 from coterie.coordinator.placement import partition_for
 from coterie.pipeline.schemas import VIEWS
 from coterie.protocol.records import encode_batch
-from tests.pipeline.histories import NOW_MS, TOPIC, commit_key, commit_value, rows, write_segments
+from tests.pipeline.histories import NOW_MS, commit_key, commit_value, rows, write_segments
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,6 +19,7 @@ pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
 from coterie.pipeline.options import BadOption, parse_options
 from coterie.pipeline.source import LogReader, LogStreamReader
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 GROUPS = [f"group-{number}" for number in range(12)]
@@ -46,7 +47,7 @@ def data(tmp_path: Path) -> str:
     """Three partitions with two segments each: 300 commits."""
     for number in range(LOG_PARTITIONS):
         log = batches(number, 0, 50)
-        write_segments(str(tmp_path / f"{TOPIC}-{number}"), (0, log[:30]), (60, log[30:]))
+        write_segments(str(tmp_path / f"{OFFSETS_TOPIC}-{number}"), (0, log[:30]), (60, log[30:]))
     return str(tmp_path)
 
 
@@ -74,7 +75,7 @@ def places(frame: "DataFrame") -> list[tuple[Any, ...]]:
 
 
 def test_every_view_is_taken_by_spark(spark: "SparkSession", data: str) -> None:
-    with open(os.path.join(data, f"{TOPIC}-1", f"{60:020d}.log"), "r+b") as file:
+    with open(os.path.join(data, f"{OFFSETS_TOPIC}-1", f"{60:020d}.log"), "r+b") as file:
         file.seek(-5, os.SEEK_END)
         file.write(b"!")
     counts = {view: read(spark, data, view).count() for view in VIEWS if view != "journal"}
@@ -124,12 +125,12 @@ def test_only_partitions_that_can_hold_it_are_read(data: str, tmp_path: Path) ->
     assert read_partitions(logPartitions="0,2") == {0, 2}
     # Groups are not where three partitions would put them, so there may be more: read all.
     for number in range(LOG_PARTITIONS):
-        (tmp_path / f"{TOPIC}-{number}").rename(tmp_path / f"kept-{number}")
+        (tmp_path / f"{OFFSETS_TOPIC}-{number}").rename(tmp_path / f"kept-{number}")
     for number in range(LOG_PARTITIONS):
-        (tmp_path / f"kept-{number}").rename(tmp_path / f"{TOPIC}-{(number + 1) % 3}")
+        (tmp_path / f"kept-{number}").rename(tmp_path / f"{OFFSETS_TOPIC}-{(number + 1) % 3}")
     assert read_partitions(group="group-7") == {0, 1, 2}
     assert read_partitions(group="group-7", partitionCount="3") == {home}
-    (tmp_path / f"{TOPIC}-0").rename(tmp_path / f"{TOPIC}-5")
+    (tmp_path / f"{OFFSETS_TOPIC}-0").rename(tmp_path / f"{OFFSETS_TOPIC}-5")
     assert read_partitions(group="group-7") == {1, 2, 5}
 
 
@@ -139,11 +140,11 @@ def test_a_stream_has_the_rows_of_a_batch(
 ) -> None:
     if trigger == "1":
         for number in (1, 2):
-            (tmp_path / f"{TOPIC}-{number}").rename(tmp_path / f"elsewhere-{number}")
-        for name in os.listdir(tmp_path / f"{TOPIC}-0"):
+            (tmp_path / f"{OFFSETS_TOPIC}-{number}").rename(tmp_path / f"elsewhere-{number}")
+        for name in os.listdir(tmp_path / f"{OFFSETS_TOPIC}-0"):
             if name.startswith(f"{60:020d}"):
-                os.remove(tmp_path / f"{TOPIC}-0" / name)
-        write_segments(str(tmp_path / f"{TOPIC}-0"), (0, batches(0, 0, 3)))
+                os.remove(tmp_path / f"{OFFSETS_TOPIC}-0" / name)
+        write_segments(str(tmp_path / f"{OFFSETS_TOPIC}-0"), (0, batches(0, 0, 3)))
     sizes = followed(spark, data, tmp_path / "out", maxBytesPerTrigger=trigger)
     streamed = spark.read.parquet(str(tmp_path / "out" / "rows"))
     assert places(streamed) == places(read(spark, data))
@@ -156,7 +157,7 @@ def test_a_log_that_grows_is_cleaned_and_is_torn(
 ) -> None:
     out = tmp_path / "out"
     assert sum(followed(spark, data, out)) == 300
-    directory = tmp_path / f"{TOPIC}-2"
+    directory = tmp_path / f"{OFFSETS_TOPIC}-2"
     # Cleaned: the old segments become one with fewer records; then it grows, with a torn end.
     kept = batches(2, 0, 50)[::7]
     os.remove(directory / f"{60:020d}.log")
@@ -164,7 +165,7 @@ def test_a_log_that_grows_is_cleaned_and_is_torn(
     more = batches(2, 100, 4)
     write_segments(str(directory), (0, kept), (100, [*more[:3], more[3][:70]]))
     # A partition that was not there before.
-    write_segments(str(tmp_path / f"{TOPIC}-7"), (40, batches(0, 40, 2)))
+    write_segments(str(tmp_path / f"{OFFSETS_TOPIC}-7"), (40, batches(0, 40, 2)))
     assert sum(followed(spark, data, out)) == 6 + 4
     write_segments(str(directory), (100, more))
     assert sum(followed(spark, data, out)) == 2
@@ -179,14 +180,14 @@ def test_cleaning_between_planning_and_reading(data: str) -> None:
     readers: list[Iterator[Any]] = [reader.read(split) for split in splits]
     begun = [next(each) for each in readers[::2]]
     for number in range(LOG_PARTITIONS):
-        directory = os.path.join(data, f"{TOPIC}-{number}")
+        directory = os.path.join(data, f"{OFFSETS_TOPIC}-{number}")
         os.remove(os.path.join(directory, f"{60:020d}.log"))
         os.remove(os.path.join(directory, f"{0:020d}.log"))
         write_segments(directory, (0, batches(number, 0, 50)[::3]))
     surviving = {
         (number, row["log_offset"])
         for number in range(LOG_PARTITIONS)
-        for row in rows(os.path.join(data, f"{TOPIC}-{number}"), "commits")
+        for row in rows(os.path.join(data, f"{OFFSETS_TOPIC}-{number}"), "commits")
     }
     found = [
         (row["log_partition"], row["log_offset"])
@@ -199,7 +200,7 @@ def test_cleaning_between_planning_and_reading(data: str) -> None:
 
 def test_a_new_segment_has_the_inode_of_a_cleaned_one(tmp_path: Path) -> None:
     """As most file systems give it: where the old file ended says nothing about the new one."""
-    directory = tmp_path / f"{TOPIC}-0"
+    directory = tmp_path / f"{OFFSETS_TOPIC}-0"
     log = batches(0, 0, 50)
     write_segments(str(directory), (0, log[:20]))
     reader = LogStreamReader(parse_options({"path": str(tmp_path), "view": "raw"}))

@@ -29,8 +29,9 @@ from coterie.pipeline.jobs.live_store import LiveStore
 from coterie.pipeline.ranges import WholeEnd
 from coterie.pipeline.store import Store
 from coterie.protocol.records import encode_batch
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from tests.crash.planting import Plant, planted
-from tests.pipeline.histories import NOW_MS, TOPIC, commit_key, commit_value, write_segments
+from tests.pipeline.histories import NOW_MS, commit_key, commit_value, write_segments
 
 PARTITIONS = 2
 INPUT = "a-cluster"
@@ -119,7 +120,8 @@ class Logs:
     def __init__(self, path: Path, partitions: int = PARTITIONS) -> None:
         self.path = path
         self.writers = [
-            SegmentWriter(str(path / f"{TOPIC}-{number}"), 2000) for number in range(partitions)
+            SegmentWriter(str(path / f"{OFFSETS_TOPIC}-{number}"), 2000)
+            for number in range(partitions)
         ]
 
     def grow(self) -> None:
@@ -152,7 +154,7 @@ def tail_of(store: Store, data: Path, **options: Any) -> Tail:
         live.append(directories, {source: {topic: positions}}, {"run": 0})
 
     turn = options.pop("turn", None) or threading.Lock()
-    return Tail(live, append, (INPUT, str(data), TOPIC), turn, **options)
+    return Tail(live, append, (INPUT, str(data), OFFSETS_TOPIC), turn, **options)
 
 
 def take(tail: Tail) -> None:
@@ -226,7 +228,7 @@ def test_what_is_damaged_torn_and_cleaned(tmp_path: Path) -> None:
     """A damaged batch is put aside, a torn end waited for, and what a cleaner leaves is read."""
     pairs = [(commit_key(partition=each), commit_value()) for each in range(2)]
     batches = [encode_batch(pairs, 2 * number, NOW_MS + number) for number in range(40)]
-    directory = tmp_path / "logs" / f"{TOPIC}-0"
+    directory = tmp_path / "logs" / f"{OFFSETS_TOPIC}-0"
     bad = bytearray(batches[3])
     bad[-1] ^= 1
     first = [*batches[:3], bytes(bad), *batches[4:10], batches[10][:70]]

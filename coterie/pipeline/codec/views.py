@@ -24,11 +24,10 @@ from coterie.pipeline.codec.piece import (
 )
 from coterie.pipeline.codec.records import is_control
 from coterie.pipeline.schemas import BATCHES, MARKERS, QUARANTINE, RAW
-from coterie.pipeline.segments import OFFSETS_TOPIC
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.messages.journal_records import JOURNAL_TOPIC
 from coterie.protocol.record_batch import CONTROL, HAS_DELETE_HORIZON, TRANSACTIONAL
 from coterie.protocol.records import Record, read_marker
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 
 # Record types that some Kafka writes: 9 and 18 are unused (spec 14.1).
 _KNOWN_KEY_TYPES = [*range(9), *range(10, 18), *range(19, 24)]

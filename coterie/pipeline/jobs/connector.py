@@ -48,9 +48,9 @@ from coterie.pipeline.kafka_input import (
 )
 from coterie.pipeline.lag import committed_in, have_moved, log_end_rows
 from coterie.pipeline.schemas import spark_schema
-from coterie.pipeline.segments import OFFSETS_TOPIC
 from coterie.pipeline.store import Store
 from coterie.pipeline.tables import TABLES
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 
 _FORMAT = "kafka"
 # What the connector calls the settings of Kafka's clients.

@@ -22,9 +22,8 @@ from coterie.pipeline.jobs.inputs import new_label
 from coterie.pipeline.jobs.live_store import LiveStore
 from coterie.pipeline.kafka_input import TABLE_OF, Arrived, KafkaLog
 from coterie.pipeline.lag import commit_keys, committed_in, committed_partition, log_ends
-from coterie.pipeline.segments import OFFSETS_TOPIC
 from coterie.pipeline.store import Store
-from coterie.protocol.messages.journal_records import JOURNAL_TOPIC
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 
 # How often brokers are asked where the partitions end that groups have committed to.
 LOG_ENDS_EVERY_S = 30.0

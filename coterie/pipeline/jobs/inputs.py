@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 from coterie.pipeline.options import LogOptions
 from coterie.pipeline.ranges import LogRange, log_end, plan_ranges
-from coterie.pipeline.segments import OFFSETS_TOPIC, NoSuchLog, find_partitions, list_segments
+from coterie.pipeline.segments import NoSuchLog, find_partitions, list_segments
 from coterie.pipeline.store import Store
-from coterie.protocol.messages.journal_records import JOURNAL_TOPIC
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from coterie.storage.checkpoints import read_properties
 
 # The journal first: what it tells of a generation stands in the group log already, so a run that

@@ -3,8 +3,8 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from coterie.pipeline.segments import OFFSETS_TOPIC
 from coterie.pipeline.transforms.segment_sums import OF_BATCHES, OF_BORDER, OF_KEY
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 
 _SEGMENT = ("input", "log_partition", "segment_base")
 _COUNTED = ("batches", "horizon_batches")

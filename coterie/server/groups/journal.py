@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from coterie.coordinator.effects import Event
 from coterie.coordinator.placement import partition_for
 from coterie.protocol.messages.journal_records import (
-    JOURNAL_TOPIC,
     PartitionLoaded,
     PartitionUnloaded,
     encode_fact,
 )
 from coterie.protocol.records import encode_batch
+from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.config.keys import ConfigSource
 from coterie.server.logs.topics import Topic, TopicRefused, Topics

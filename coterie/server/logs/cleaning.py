@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.logs.disk_errors import remedy_for, told
 from coterie.server.logs.partition import Partition
-from coterie.server.logs.topic_names import OFFSETS_TOPIC
 from coterie.storage.cleaner import Cleanable, CleanerConfig, Cleaning, Step, cleanable
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog, LogFailed, StorageError

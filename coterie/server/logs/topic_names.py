@@ -2,12 +2,11 @@
 
 import re
 
-from coterie.protocol.messages.journal_records import JOURNAL_TOPIC
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 
 MAX_NAME_LENGTH = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
-OFFSETS_TOPIC = "__consumer_offsets"
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC})
 # What only the broker itself writes. The journal is not internal: what reads it (Spark's Kafka
 # connector, for one) passes internal topics over.

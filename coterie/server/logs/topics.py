@@ -13,17 +13,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config, TopicConfig
 from coterie.server.ids import new_topic_id
 from coterie.server.logs.disk_errors import remedy_for
 from coterie.server.logs.partition import Partition
-from coterie.server.logs.topic_names import (
-    INTERNAL_TOPICS,
-    OFFSETS_TOPIC,
-    OWN_TOPICS,
-    collision_key,
-    invalid_name,
-)
+from coterie.server.logs.topic_names import INTERNAL_TOPICS, OWN_TOPICS, collision_key, invalid_name
 from coterie.storage.checkpoints import read_file, replace_file
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog, StorageError

@@ -22,9 +22,9 @@ from coterie.pipeline.jobs.follow_wire import Wire
 from coterie.pipeline.jobs.inputs import identity_of
 from coterie.pipeline.jobs.live_store import LiveStore
 from coterie.pipeline.ranges import log_end
-from coterie.pipeline.segments import OFFSETS_TOPIC, NoSuchLog, find_partitions
+from coterie.pipeline.segments import NoSuchLog, find_partitions
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.journal_records import JOURNAL_TOPIC
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
 from tests.pipeline.test_kafka_input import GROUPS, commit, join_a_group
 

@@ -10,13 +10,13 @@ from coterie.coordinator.placement import partition_for
 from coterie.pipeline.store import Store
 from coterie.protocol.messages import consumer_protocol as consumer
 from coterie.protocol.messages import log_records as log
-from coterie.protocol.messages.journal_records import JOURNAL_TOPIC, encode_fact
+from coterie.protocol.messages.journal_records import encode_fact
 from coterie.protocol.record_batch import TRANSACTIONAL
 from coterie.protocol.records import encode_batch, encode_marker
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from tests.pipeline.timeline.facts import HOST, partitions
 
 NOW_MS = 1_760_000_040_000  # a full minute
-OFFSETS = "__consumer_offsets"
 
 
 class Written(NamedTuple):
@@ -36,7 +36,7 @@ class Directory:
         self.logs: dict[str, list[Written]] = {}
         os.makedirs(self.path)
         for number in range(log_partitions):
-            self.logs[f"{OFFSETS}-{number}"] = []
+            self.logs[f"{OFFSETS_TOPIC}-{number}"] = []
         if cluster_id is not None:
             with open(os.path.join(self.path, "meta.properties"), "w", encoding="utf-8") as file:
                 file.write(f"version=1\ncluster.id={cluster_id}\nnode.id=1\n")
@@ -107,7 +107,7 @@ class Directory:
     def misplace(self, group: str) -> None:
         """Put what was written last of a group into another partition."""
         home = self.home(group)
-        other = f"{OFFSETS}-{(int(home[-1]) + 1) % self.log_partitions}"
+        other = f"{OFFSETS_TOPIC}-{(int(home[-1]) + 1) % self.log_partitions}"
         last = self.logs[home].pop()
         offset = self._next(other)
         self.logs[other].append(last._replace(offset=offset, batch=_moved(last.batch, offset)))
@@ -115,7 +115,7 @@ class Directory:
     def compact(self) -> None:
         """Leave the last record of every key, where it stands."""
         for name, records in self.logs.items():
-            if name.startswith(OFFSETS):
+            if name.startswith(OFFSETS_TOPIC):
                 newest = {record.key: record.offset for record in records}
                 self.logs[name] = [each for each in records if newest[each.key] == each.offset]
 
@@ -136,7 +136,7 @@ class Directory:
 
     def home(self, group: str) -> str:
         """The directory that holds a group."""
-        return f"{OFFSETS}-{partition_for(group, self.log_partitions)}"
+        return f"{OFFSETS_TOPIC}-{partition_for(group, self.log_partitions)}"
 
     def _next(self, name: str) -> int:
         records = self.logs.setdefault(name, [])

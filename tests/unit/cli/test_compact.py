@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.storage.directory import DataDirectory
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.log import LogConfig
 from tests.unit.cli.command import rows_of, run
 from tests.unit.cli.logs import batch, commit, json_lines
 
-OFFSETS = "__consumer_offsets"
 # Old enough for its tombstones to have waited for long, had they been compacted before.
 TOPIC_ID = bytes(15) + b"\x07"
 
@@ -63,7 +63,7 @@ def segments(path: Path, name: str) -> list[str]:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    return filled(tmp_path / "data", (OFFSETS, 3))
+    return filled(tmp_path / "data", (OFFSETS_TOPIC, 3))
 
 
 def test_only_the_newest_record_of_each_key_stays(data: Path) -> None:
@@ -72,9 +72,9 @@ def test_only_the_newest_record_of_each_key_stays(data: Path) -> None:
     assert result.stderr == ""
     title, line = result.stdout.splitlines()
     assert title.split()[:4] == ["TOPIC", "PARTITION", "STATE", "DIRTY-RATIO"]
-    assert line.split()[:3] == [OFFSETS, "3", "compacted"]
+    assert line.split()[:3] == [OFFSETS_TOPIC, "3", "compacted"]
     # The last five records stand in the active segment, which is not read for its keys.
-    assert records(data, f"{OFFSETS}-3") == [
+    assert records(data, f"{OFFSETS_TOPIC}-3") == [
         *((90 + key, f"g{key}", 18) for key in range(5)),
         *((95 + key, f"g{key}", 19) for key in range(5)),
     ]
@@ -83,12 +83,12 @@ def test_only_the_newest_record_of_each_key_stays(data: Path) -> None:
 def test_the_active_segment_is_compacted_when_asked_for(data: Path) -> None:
     (row,) = rows_of(compact(data, "--include-active", "--json"))
     assert (row["state"], row["records_read"], row["records_kept"]) == ("compacted", 100, 5)
-    assert records(data, f"{OFFSETS}-3") == [(95 + key, f"g{key}", 19) for key in range(5)]
-    assert segments(data, f"{OFFSETS}-3") == [f"{0:020d}.log", f"{100:020d}.log"]
+    assert records(data, f"{OFFSETS_TOPIC}-3") == [(95 + key, f"g{key}", 19) for key in range(5)]
+    assert segments(data, f"{OFFSETS_TOPIC}-3") == [f"{0:020d}.log", f"{100:020d}.log"]
     directory = opened(data)
-    log = directory.open_log(OFFSETS, 3, LogConfig(compacted=True))
+    log = directory.open_log(OFFSETS_TOPIC, 3, LogConfig(compacted=True))
     assert log.append(batch(0, commit("g0", 20))) == 100
-    assert directory.cleaner_offset(OFFSETS, 3) == 100
+    assert directory.cleaner_offset(OFFSETS_TOPIC, 3) == 100
     directory.close()
 
 
@@ -96,7 +96,7 @@ def test_the_row_tells_what_was_and_what_is(data: Path) -> None:
     before = sum(entry.stat().st_size for entry in data.glob("*/*.log"))
     (row,) = rows_of(compact(data, "--include-active", "--json"))
     after = sum(entry.stat().st_size for entry in data.glob("*/*.log"))
-    assert (row["topic"], row["partition"], row["error"]) == (OFFSETS, 3, None)
+    assert (row["topic"], row["partition"], row["error"]) == (OFFSETS_TOPIC, 3, None)
     assert (row["bytes_before"], row["bytes_after"]) == (before, after)
     assert after < before / 4
     assert (row["dirty_ratio"], row["rounds"]) == (1, 1)
@@ -121,42 +121,46 @@ def test_what_has_been_compacted_is_not_dirty(data: Path) -> None:
 
 
 def test_tombstones_go_when_their_time_has_come(tmp_path: Path) -> None:
-    path = filled(tmp_path / "data", (OFFSETS, 0))
+    path = filled(tmp_path / "data", (OFFSETS_TOPIC, 0))
     directory = opened(path)
-    log = directory.open_log(OFFSETS, 0, LogConfig(compacted=True))
+    log = directory.open_log(OFFSETS_TOPIC, 0, LogConfig(compacted=True))
     log.append(batch(0, commit("g0", None)))
     directory.close()
     options = ("--include-active", "--min-cleanable-ratio", "0", "--json")
     (row,) = rows_of(compact(path, *options))
     assert row["tombstones_kept"] == 1
-    assert (100, "g0", None) in records(path, f"{OFFSETS}-0")
+    assert (100, "g0", None) in records(path, f"{OFFSETS_TOPIC}-0")
     # The horizon was set by the first compaction; the next with something to do obeys it.
     directory = opened(path)
-    directory.open_log(OFFSETS, 0, LogConfig(compacted=True)).append(batch(0, commit("g1", 30)))
+    directory.open_log(OFFSETS_TOPIC, 0, LogConfig(compacted=True)).append(
+        batch(0, commit("g1", 30))
+    )
     directory.close()
     (row,) = rows_of(compact(path, *options, "--delete-retention-ms", "0"))
     assert row["state"] == "compacted"
-    left = records(path, f"{OFFSETS}-0")
+    left = records(path, f"{OFFSETS_TOPIC}-0")
     assert (101, "g1", 30) in left
 
 
 def test_a_dry_run_tells_what_is_dirty_and_compacts_nothing(data: Path) -> None:
-    before = records(data, f"{OFFSETS}-3")
+    before = records(data, f"{OFFSETS_TOPIC}-3")
     (row,) = rows_of(compact(data, "--dry-run", "--json"))
     assert (row["state"], row["dirty_ratio"]) == ("due", 1)
     (with_active,) = rows_of(compact(data, "--dry-run", "--include-active", "--json"))
     assert with_active["dirty_bytes"] == row["bytes_before"] > row["dirty_bytes"]
-    assert records(data, f"{OFFSETS}-3") == before
-    assert len(segments(data, f"{OFFSETS}-3")) == 2
+    assert records(data, f"{OFFSETS_TOPIC}-3") == before
+    assert len(segments(data, f"{OFFSETS_TOPIC}-3")) == 2
     assert "DIRTY-RATIO" in compact(data, "--dry-run").stdout
 
 
 def test_policies_are_those_the_server_stored(tmp_path: Path) -> None:
-    path = filled(tmp_path / "data", (OFFSETS, 0), ("tables", 0), ("tables", 1), ("events", 0))
+    path = filled(
+        tmp_path / "data", (OFFSETS_TOPIC, 0), ("tables", 0), ("tables", 1), ("events", 0)
+    )
     settings(path, tables={"cleanup.policy": "compact,delete"}, events={"cleanup.policy": "delete"})
     rows = rows_of(compact(path, "--json"))
     assert [(row["topic"], row["partition"]) for row in rows] == [
-        (OFFSETS, 0), ("tables", 0), ("tables", 1),
+        (OFFSETS_TOPIC, 0), ("tables", 0), ("tables", 1),
     ]  # fmt: skip
     assert {row["state"] for row in rows} == {"compacted"}
     assert len(records(path, "events-0")) == 100
@@ -174,10 +178,10 @@ def test_a_topics_own_settings_count_and_options_beat_them(tmp_path: Path) -> No
 
 
 def test_partitions_can_be_named(tmp_path: Path) -> None:
-    path = filled(tmp_path / "data", (OFFSETS, 0), (OFFSETS, 1))
-    (row,) = rows_of(compact(path, "--partition", f"{OFFSETS}-1", "--json"))
+    path = filled(tmp_path / "data", (OFFSETS_TOPIC, 0), (OFFSETS_TOPIC, 1))
+    (row,) = rows_of(compact(path, "--partition", f"{OFFSETS_TOPIC}-1", "--json"))
     assert (row["partition"], row["state"]) == (1, "compacted")
-    assert len(records(path, f"{OFFSETS}-0")) == 100
+    assert len(records(path, f"{OFFSETS_TOPIC}-0")) == 100
 
 
 def test_a_log_of_events_is_only_compacted_by_force(tmp_path: Path) -> None:
@@ -202,8 +206,8 @@ def test_a_directory_in_use_is_left_alone(data: Path) -> None:
 
 
 def test_a_damaged_partition_fails_alone(tmp_path: Path) -> None:
-    path = filled(tmp_path / "data", (OFFSETS, 0), (OFFSETS, 1))
-    damaged = path / f"{OFFSETS}-0" / f"{0:020d}.log"
+    path = filled(tmp_path / "data", (OFFSETS_TOPIC, 0), (OFFSETS_TOPIC, 1))
+    damaged = path / f"{OFFSETS_TOPIC}-0" / f"{0:020d}.log"
     data = bytearray(damaged.read_bytes())
     data[700] ^= 1
     damaged.write_bytes(data)
@@ -212,7 +216,7 @@ def test_a_damaged_partition_fails_alone(tmp_path: Path) -> None:
     broken, whole = rows_of(result)
     assert (broken["state"], whole["state"]) == ("failed", "compacted")
     assert f"{damaged}: damaged at byte " in broken["error"]
-    assert f"Not compacted: {OFFSETS}-0: {damaged}: damaged at byte " in result.stderr
+    assert f"Not compacted: {OFFSETS_TOPIC}-0: {damaged}: damaged at byte " in result.stderr
     assert damaged.read_bytes() == data
 
 
@@ -220,7 +224,7 @@ def test_a_damaged_partition_fails_alone(tmp_path: Path) -> None:
     ("arguments", "code", "told"),
     [
         (["nowhere"], 1, "nowhere is no data directory"),
-        (["{}/" + OFFSETS + "-3"], 1, "is no data directory: there is no meta.properties"),
+        (["{}/" + OFFSETS_TOPIC + "-3"], 1, "is no data directory: there is no meta.properties"),
         (["{}", "--partition", "x-9"], 1, "There is no partition x-9"),
         (["{}", "--force"], 2, "--force is for partitions named with --partition"),
         (["{}", "--min-cleanable-ratio", "2"], 2, "is not in the range"),

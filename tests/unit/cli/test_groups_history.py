@@ -33,6 +33,7 @@ from coterie.protocol.messages.list_offsets import (
     ListOffsetsResponseTopic,
 )
 from coterie.protocol.records import encode_batch
+from coterie.protocol.topic_names import JOURNAL_TOPIC
 from tests.unit.cli.command import described, group, rows_of, run
 from tests.unit.client.fake_broker import FakeBroker
 
@@ -153,13 +154,13 @@ class JournalBroker(FakeBroker):
         super().__init__(
             answers,
             ranges={**SERVED_VERSIONS, ApiKey.FETCH: fetch_versions},
-            topics={facts.JOURNAL_TOPIC: 1, "__consumer_offsets": 4},
+            topics={JOURNAL_TOPIC: 1, "__consumer_offsets": 4},
         )
 
     def fetch(self, request: FetchRequest, version: int) -> FetchResponse:
         (topic,) = request.topics
         named = topic.topic_id == bytes(range(16)) if version >= 13 else topic.topic
-        assert named in (True, facts.JOURNAL_TOPIC)
+        assert named in (True, JOURNAL_TOPIC)
         (asked,) = topic.partitions
         found = self.batches[asked.fetch_offset :][: self.batches_at_once]
         gone = asked.fetch_offset < self.first

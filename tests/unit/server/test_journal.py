@@ -13,7 +13,6 @@ from coterie.protocol.messages.create_partitions import (
     CreatePartitionsRequestTopic,
 )
 from coterie.protocol.messages.journal_records import (
-    JOURNAL_TOPIC,
     Fact,
     GroupExpired,
     PartitionLoaded,
@@ -22,6 +21,7 @@ from coterie.protocol.messages.journal_records import (
 )
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from coterie.protocol.records import decode_pairs, iterate_batches
+from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.server.broker import Broker
 from coterie.server.groups import journal as journal_module
 from coterie.server.groups.journal import LINGER_S, partitions_beside

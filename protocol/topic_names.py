@@ -1,0 +1,8 @@
+"""Names of the topics that brokers themselves write."""
+
+# Group metadata and committed offsets, compacted.
+OFFSETS_TOPIC = "__consumer_offsets"
+# Facts about groups, kept by time. A topic of ours; Kafka has none like it.
+JOURNAL_TOPIC = "coterie.journal"
+# KRaft's own log. Its directory is named like a partition's, but it is not a topic.
+METADATA_TOPIC = "__cluster_metadata"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tests.crash.campaign import CRASHES, Runner, Task, forget_recordings, length_of
-from tests.crash.planting import Plant, planted
+from tests.planting import Plant, planted
 
 PLANTS = (
     Plant(

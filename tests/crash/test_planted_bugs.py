@@ -4,8 +4,8 @@ import pytest
 
 from coterie.storage.log import Log
 from tests.crash.campaign import Runner, Task, length_of
-from tests.crash.planting import Plant, planted
 from tests.crash.plants import CANARY, PLANTS, find
+from tests.planting import Plant, planted
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=[plant.name.replace(" ", "-") for plant in PLANTS])

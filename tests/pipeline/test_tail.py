@@ -30,8 +30,8 @@ from coterie.pipeline.ranges import WholeEnd
 from coterie.pipeline.store import Store
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import OFFSETS_TOPIC
-from tests.crash.planting import Plant, planted
 from tests.pipeline.histories import NOW_MS, commit_key, commit_value, write_segments
+from tests.planting import Plant, planted
 
 PARTITIONS = 2
 INPUT = "a-cluster"

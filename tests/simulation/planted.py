@@ -1,19 +1,9 @@
-"""Bugs to put into the core on purpose: the simulation must find each of them.
+"""The search for planted bugs: storm after storm until an invariant is violated."""
 
-A plant replaces a piece of text in the source of one function and gives the function, in place, the
-code that comes of it; whoever imported it runs the planted code. When the core changes so that the
-text is no longer there, planting fails loudly: then the plant is to be written anew, not dropped.
-"""
+from collections.abc import Iterable
+from typing import NamedTuple
 
-import importlib
-import inspect
-import textwrap
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from types import FunctionType
-from typing import Any, NamedTuple
-
-from tests.simulation.plants import Plant
+from tests.planting import Plant, planted
 from tests.simulation.profile import storm_of
 from tests.simulation.world import World
 
@@ -24,29 +14,6 @@ class Found(NamedTuple):
     seed: int
     runs: int
     invariant: str
-
-
-@contextmanager
-def planted(plant: Plant) -> Iterator[None]:
-    """Run with one bug in the core."""
-    module_name, *path = plant.target.split(".")
-    module = importlib.import_module(f"coterie.coordinator.{module_name}")
-    holder: Any = module
-    for name in path[:-1]:
-        holder = getattr(holder, name)
-    function = vars(holder)[path[-1]]
-    assert type(function) is FunctionType, plant.target
-    source = textwrap.dedent(inspect.getsource(function))
-    assert source.count(plant.old) == 1, f"{plant.name}: {plant.old!r} is not in {plant.target}"
-    names = dict(vars(module))
-    code = compile(source.replace(plant.old, plant.new), f"<planted: {plant.name}>", "exec")
-    exec(code, names)
-    original = function.__code__
-    function.__code__ = names[path[-1]].__code__
-    try:
-        yield
-    finally:
-        function.__code__ = original
 
 
 # Between them these find everything soonest, so a search begins with them.

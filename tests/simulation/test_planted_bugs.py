@@ -7,9 +7,10 @@ plant the same seeds pass.
 import pytest
 
 from coterie.coordinator.heartbeat import heartbeat
+from tests.planting import Plant, planted
 from tests.simulation.campaign import run
-from tests.simulation.planted import FIRST_SEEDS, planted, search, search_order
-from tests.simulation.plants import CANARY, PLANTS, Plant
+from tests.simulation.planted import FIRST_SEEDS, search, search_order
+from tests.simulation.plants import CANARY, PLANTS
 
 # Runs a plant may take; most are found by the first, a run takes about 0.15 s.
 MOST_RUNS = 80

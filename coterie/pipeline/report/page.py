@@ -1,65 +1,70 @@
-"""The page: totals, what is conspicuous, the groups by what rebalances cost them, their stories.
+"""The page: totals, findings, the groups by what their rebalances cost, and a section a group.
 
-The order is that of questions: is anything wrong, which group, when, whose doing, what did it cost,
-and can the records be trusted. Nothing is loaded from elsewhere.
+The order is that of a reader's questions: is anything wrong, in which group, when, who caused it,
+what did it cost, and can the records be trusted. The HTML is in `templates`; this module selects,
+sorts and cuts the rows. The page loads nothing from elsewhere.
 """
 
+import functools
 import os
 import tempfile
+from typing import Any
 
-from coterie.pipeline.report.content import Content
-from coterie.pipeline.report.grid import more, table
-from coterie.pipeline.report.group import group_section, link
-from coterie.pipeline.report.style import SCRIPT, STYLE
-from coterie.pipeline.report.svg import duration, moment
-from coterie.pipeline.report.words import UNKNOWN, cut, grouped, name, plain
+import jinja2
+
+from coterie.pipeline.report import words
+from coterie.pipeline.report.content import Content, Listing, Row
+from coterie.pipeline.report.group import anchor, group_section, members_changed
 
 DEFAULT_TITLE = "Rebalances"
-# Groups that are drawn; the table above them has all.
+# The page draws this many groups; the table above them lists all.
 MAX_DRAWN_GROUPS = 60
-MAX_ANOMALIES = 200
+MAX_FINDINGS = 200
 MAX_SEGMENTS = 200
-# The worst first; others behind them.
+# Severities with a style of their own, the most severe first; others follow.
 _SEVERITIES = ("critical", "warning")
-# The browser itself sees to it that nothing is loaded from elsewhere.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
 def render(content: Content, title: str = DEFAULT_TITLE) -> str:
-    """The whole page, as HTML."""
-    parts = [
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">',
-        f"<title>{plain(title)}</title><style>{STYLE}</style></head><body>",
-        f"<header><h1>{plain(title)}</h1>",
-        *_heading(content),
-        "</header><main>",
-        *_anomalies(content),
-        *_group_table(content),
+    """Return the whole page as HTML."""
+    span_ms = content.span_ms()
+    drawn = content.groups if span_ms is not None else []
+    sections = [
+        group_section(group, group.span_ms or span_ms)
+        for group in drawn[:MAX_DRAWN_GROUPS]
+        if span_ms is not None
     ]
-    span = content.span_ms()
-    if span is not None:
-        for group in content.groups[:MAX_DRAWN_GROUPS]:
-            parts += group_section(group, group.span_ms or span)
-        parts.append(more(len(content.groups), MAX_DRAWN_GROUPS, "groups"))
-    parts += _health(content)
-    parts.append(f"</main><script>{SCRIPT}</script></body></html>")
-    return "\n".join(parts) + "\n"
+    page: str = (
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=title,
+            inputs=content.inputs,
+            span_ms=span_ms,
+            figures=_figures(content),
+            severities=_SEVERITIES,
+            findings=_findings(content),
+            groups=content.groups,
+            sections=Listing(sections, len(drawn)),
+            health=_health(content),
+        )
+    )
+    return page
 
 
 def write_page(path: str, text: str) -> None:
-    """Put a page in its place at once: who looks sees the old one or the whole new one.
+    """Replace the file at `path` in one step: a reader sees the old page or the whole new one.
 
     Raises:
-        OSError: it can't be written there.
+        OSError: the page cannot be written there.
     """
     directory = os.path.dirname(os.path.abspath(path))
     descriptor, new = tempfile.mkstemp(prefix=".report-", suffix=".html", dir=directory)
     try:
         with open(descriptor, "w", encoding="utf-8", errors="replace") as file:
             file.write(text)
-        # As any program would create it: mkstemp lets nobody else read.
+        # mkstemp creates a file that only its owner can read. The page gets the permissions that
+        # any program would give it.
         mask = os.umask(0)
         os.umask(mask)
         os.chmod(new, 0o666 & ~mask)
@@ -69,125 +74,64 @@ def write_page(path: str, text: str) -> None:
         raise
 
 
-def _heading(content: Content) -> list[str]:
-    span = content.span_ms()
-    when = "no records" if span is None else f"{moment(span[0])} to {moment(span[1])} UTC"
+@functools.cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("coterie.pipeline.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_as_text,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        each.__name__: each
+        for each in (
+            anchor, members_changed, words.cut, words.duration, words.grouped, words.hint,
+            words.known, words.moment, words.printable, words.took,
+        )
+    }  # fmt: skip
+    return environment
+
+
+def _as_text(value: Any) -> Any:
+    """Prepare every value that a template writes: None is empty, and all characters are visible."""
+    if value is None:
+        return ""
+    # What a macro or `safe` returned is a subclass of str, and HTML already.
+    return words.printable(value) if type(value) is str else value
+
+
+def _figures(content: Content) -> list[tuple[int | str, str]]:
     rebalances = [row for group in content.groups for row in group.rebalances]
-    proven = sum(row["evidence"] == "journal" for row in rebalances)
     is_known = any(group.is_unowned_known for group in content.groups)
-    unowned = sum(group.unowned_ms for group in content.groups)
-    figures = (
+    unowned_ms = sum(group.unowned_ms for group in content.groups)
+    return [
         (len(content.groups), "groups"),
         (len(rebalances), "rebalances"),
-        (proven, "told by the journal"),
-        (duration(unowned) if is_known or not rebalances else UNKNOWN, "partitions without owner"),
-        (sum(group.moved for group in content.groups), "partitions moved"),
-        (sum(group.excess_moved for group in content.groups), "of them needlessly"),
-        (content.quarantined, "damaged places left out"),
-    )
-    boxes = "".join(
-        f"<div class='figure'><dd>{grouped(value)}</dd><dt>{words}</dt></div>"
-        for value, words in figures
-    )
-    inputs = ", ".join(name(each, 120) for each in content.inputs) or "no input"
-    return [f"<p class='note'>{inputs}<br>{when}</p>", f"<dl class='figures'>{boxes}</dl>"]
-
-
-def _anomalies(content: Content) -> list[str]:
-    rows = [row for group in content.groups for row in group.tables["anomalies"]]
-    if not rows:
-        return ["<h2>Conspicuous</h2><p class='note'>Nothing was found by the rules.</p>"]
-    ranks = {severity: rank for rank, severity in enumerate(_SEVERITIES)}
-    rows.sort(
-        key=lambda row: (ranks.get(row["severity"], len(ranks)), -(row["window_start_ts"] or 0))
-    )
-    cells = [
+        (sum(row["evidence"] == "journal" for row in rebalances), "recorded in the journal"),
         (
-            _marked(row["severity"]),
-            plain((row["rule"] or "").replace("_", " ")),
-            link(row["group_id"]),
-            name(row["subject"]),
-            moment(row["window_start_ts"]),
-            f"<span class='long'>{plain(cut(row['evidence'] or '', 200))}</span>",
-        )
-        for row in rows[:MAX_ANOMALIES]
-    ]
-    heads = ("severity", "what", "group", "whom", "when", "evidence")
-    return [
-        "<h2>Conspicuous</h2>",
-        table("What the rules found", heads, cells, [row["group_id"] for row in rows]),
-        more(len(rows), MAX_ANOMALIES, "findings"),
+            words.duration(unowned_ms) if is_known or not rebalances else words.UNKNOWN,
+            "time without owner",
+        ),
+        (sum(group.moved for group in content.groups), "partitions moved"),
+        (sum(group.excess_moved for group in content.groups), "moved without need"),
+        (content.quarantined, "damaged places skipped"),
     ]
 
 
-def _group_table(content: Content) -> list[str]:
-    cells = []
-    for group in content.groups:
-        first = next(iter(group.instigators()), None)
-        by = "" if first is None else f"{name(first.member_key)} ({first.rebalances:,},"
-        cells.append(
-            (
-                link(group.group_id),
-                grouped(len(group.rebalances)),
-                duration(group.unowned_ms) if group.is_unowned_known else "?",
-                grouped(group.moved),
-                grouped(group.excess_moved),
-                by and f"{by} {plain(first.cause if first else '')})",
-            )
-        )
-    heads = ("group", "#rebalances", "#without owner", "#moved", "#needlessly", "most often by")
-    search = "<input id='find' type='search' placeholder='Find a group' aria-label='Find a group'>"
-    ids = [group.group_id for group in content.groups]
-    return [
-        "<h2>Groups</h2>",
-        search,
-        table("Groups, by the time their partitions had no owner", heads, cells, groups=ids),
-    ]
+def _findings(content: Content) -> Listing:
+    ranks = {severity: rank for rank, severity in enumerate(_SEVERITIES)}
+
+    def order(row: Row) -> tuple[int, int]:
+        return ranks.get(row["severity"], len(ranks)), -(row["window_start_ts"] or 0)
+
+    rows = sorted((row for group in content.groups for row in group.tables["anomalies"]), key=order)
+    return Listing(rows[:MAX_FINDINGS], len(rows))
 
 
-def _health(content: Content) -> list[str]:
-    if not content.health:
-        return []
-    # What is damaged first, then the largest.
+def _health(content: Content) -> Listing:
     rows = sorted(
         content.health, key=lambda row: (-(row["quarantined"] or 0), -(row["bytes"] or 0))
     )
-    cells = [
-        (
-            f"{name(row['input'])} {row['log_partition']}",
-            str(row["segment_base"]),
-            grouped(row["records"]),
-            grouped(row["keys"]),
-            "?" if row["duplicate_ratio"] is None else f"{row['duplicate_ratio']:.0%}",
-            grouped(row["tombstones"]),
-            grouped(row["horizon_batches"]),
-            _damaged(row["quarantined"]),
-            grouped(row["bytes"]),
-        )
-        for row in rows[:MAX_SEGMENTS]
-    ]
-    heads = (
-        "log",
-        "#segment",
-        "#records",
-        "#keys",
-        "#overwritten",
-        "#tombstones",
-        "#cleaned batches",
-        "#damaged",
-        "#bytes",
-    )
-    return [
-        "<h2>The log itself</h2>",
-        table("Segments of the log, damaged ones first, then by size", heads, cells),
-        more(len(rows), MAX_SEGMENTS, "segments"),
-    ]
-
-
-def _damaged(count: int | None) -> str:
-    return f"<span class='critical'>{count:,}</span>" if count else "0"
-
-
-def _marked(severity: str) -> str:
-    css = f" class='{severity}'" if severity in _SEVERITIES else ""
-    return f"<span{css}>{plain(severity)}</span>"
+    return Listing(rows[:MAX_SEGMENTS], len(rows))

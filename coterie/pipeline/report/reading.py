@@ -1,7 +1,7 @@
-"""Reads the gold tables of an output directory with pyarrow: no Spark, no Java.
+"""Read the gold tables of an output directory with pyarrow, without Spark and Java.
 
-Commits and lags of a minute are summed up here, and what a picture could not show is cut off, so
-that the time and the memory it takes depend on the rebalances and not on the commits.
+The commits and lags of each minute are summed here, and rows that a drawing could not show are
+dropped, so time and memory depend on the number of rebalances and not on that of commits.
 """
 
 import json
@@ -16,7 +16,8 @@ from coterie.pipeline.report.history import CompletedGeneration
 from coterie.pipeline.store import Store
 from coterie.pipeline.tables import TABLES
 
-# Of one group; a picture of more bars is a smear, and the newest are those one looks for.
+# The rows of one group that are kept. More bars could not be told apart in a drawing, and the
+# newest are the ones that a reader looks for.
 NEWEST_OWNERSHIP = 6_000
 _GENERATION_COMPLETED = "generation_completed"
 _FACT_COLUMNS = ("group_id", "fact", "generation", "at_ts", "detail")
@@ -34,7 +35,7 @@ _KEEP_NULLS = pc.ScalarAggregateOptions(skip_nulls=False)
 
 
 def read_content(store: Store) -> Content:
-    """What the page shows.
+    """Read everything that the page shows.
 
     Args:
         store: the output directory of a run.
@@ -53,7 +54,7 @@ def read_content(store: Store) -> Content:
 
 
 def _inputs(store: Store) -> list[str]:
-    """What was read: where it was, and what it goes by if that is another thing."""
+    """Return the paths of each input, with the input's name where that is not the path itself."""
     found = []
     for source in store.inputs:
         paths = [path for path in store.about(source).get("paths", ()) if path != source]
@@ -62,11 +63,11 @@ def _inputs(store: Store) -> list[str]:
 
 
 def read_group(store: Store, group_id: str) -> GroupContent:
-    """One group's rebalances, ownership and members.
+    """Read one group's rebalances, ownership and members.
 
     Args:
         store: the output directory of a run.
-        group_id: whose; no rows where it is not known.
+        group_id: the group; an unknown one has no rows.
     """
     names = ("rebalances", "ownership", "member_sessions", "anomalies")
     return group_content(
@@ -75,19 +76,19 @@ def read_group(store: Store, group_id: str) -> GroupContent:
 
 
 def read_moves(store: Store, group_id: str) -> list[Row]:
-    """The rows of `partition_moves` of a group, by time."""
+    """Read the rows of `partition_moves` of a group, by time."""
     rows = _rows(_table(store, "partition_moves", group_id=group_id))
     return sorted(rows, key=lambda row: (row["at_ts"], row["topic"], row["partition"]))
 
 
 def read_generations(store: Store, group_id: str) -> list[CompletedGeneration]:
-    """The completed generations of a group: from the journal, and from the log before it begins."""
-    told = [
+    """Read the completed generations of a group: from the journal, and before that from the log."""
+    from_journal = [
         _completed(row["generation"], row["at_ts"], json.loads(row["detail"] or "{}"))
         for row in _rows(_table(store, "group_events", _FACT_COLUMNS, group_id=group_id))
         if row["fact"] == _GENERATION_COMPLETED
     ]
-    first_ms = min((each.at_ms for each in told), default=None)
+    first_ms = min((each.at_ms for each in from_journal), default=None)
     generations = _table(store, "group_generations", _GENERATION_COLUMNS, group_id=group_id)
     logged = [
         _completed(row["generation"], row["record_ts"], row)
@@ -95,7 +96,7 @@ def read_generations(store: Store, group_id: str) -> list[CompletedGeneration]:
         if not (row["is_rewrite"] or row["is_tombstone"]) and row["record_ts"] is not None
     ]
     earlier = [each for each in logged if first_ms is None or each.at_ms < first_ms]
-    return sorted(earlier + told, key=lambda each: (each.at_ms, each.generation))
+    return sorted(earlier + from_journal, key=lambda each: (each.at_ms, each.generation))
 
 
 def _completed(generation: int, at_ms: int, row: Row) -> CompletedGeneration:
@@ -109,7 +110,7 @@ def _completed(generation: int, at_ms: int, row: Row) -> CompletedGeneration:
 
 
 def group_ids(store: Store) -> list[str]:
-    """The groups that have a history."""
+    """Return the groups that have a history."""
     seen: set[str] = set()
     for name in ("rebalances", "member_sessions"):
         seen.update(_table(store, name, ("group_id",)).column("group_id").unique().to_pylist())
@@ -119,7 +120,7 @@ def group_ids(store: Store) -> list[str]:
 def _table(
     store: Store, name: str, columns: Sequence[str] | None = None, *, group_id: str | None = None
 ) -> pa.Table:
-    """A table as it is in the files; its times become epoch milliseconds."""
+    """Read a table, with its times as epoch milliseconds."""
     files = store.files(name)
     schema = TABLES[name].schema
     wanted = list(columns or schema.names)
@@ -130,10 +131,10 @@ def _table(
         table = ds.dataset(files, format="parquet").to_table(columns=wanted, filter=only)
     for number, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
-            # Spark writes Parquet's old 96-bit times, which come as nanoseconds.
+            # Spark can write Parquet's old 96-bit times, which are read as nanoseconds.
             in_ms = pa.timestamp("ms", tz=field.type.tz)
-            moments = table.column(number).cast(in_ms, safe=False).cast(pa.int64())
-            table = table.set_column(number, field.name, moments)
+            times_ms = table.column(number).cast(in_ms, safe=False).cast(pa.int64())
+            table = table.set_column(number, field.name, times_ms)
     return table
 
 
@@ -143,11 +144,11 @@ def _rows(table: pa.Table) -> list[Row]:
 
 
 def _newest_ownership(table: pa.Table) -> list[Row]:
-    """The newest rows of each group, as many as a picture can show."""
+    """Return the newest rows of each group, as many as a drawing can show."""
     rows: list[Row] = []
     ordered = table.sort_by([("group_id", "ascending"), ("from_ts", "descending")])
     first = 0
-    # Values are counted in the order in which they come.
+    # value_counts keeps the order in which values first occur, which is that of the sorted rows.
     for count in pc.value_counts(ordered.column("group_id")).field("counts").to_pylist():
         rows += ordered.slice(first, min(count, NEWEST_OWNERSHIP)).to_pylist()
         first += count
@@ -155,19 +156,19 @@ def _newest_ownership(table: pa.Table) -> list[Row]:
 
 
 def _progress(table: pa.Table) -> pa.Table:
-    """How far each group moved on in each minute, and how many commits that took."""
+    """Sum the progress and the commits of each group in each minute."""
     sums = table.group_by(list(_MINUTE)).aggregate([("advance", "sum"), ("commits", "sum")])
     return sums.rename_columns([*_MINUTE, "advance", "commits"])
 
 
 def _summed_lag(table: pa.Table) -> pa.Table:
-    """The lag of each group in each minute; one unknown partition makes the sum unknown."""
+    """Sum the lag of each group in each minute; one unknown lag makes the sum unknown."""
     sums = table.group_by(list(_MINUTE)).aggregate([("lag", "sum", _KEEP_NULLS)])
     return sums.rename_columns([*_MINUTE, "lag"])
 
 
 def _newest_lag(table: pa.Table) -> pa.Table:
-    """The newest row of each partition."""
+    """Return the newest row of each partition."""
     ordered = table.sort_by([("window_start_ts", "ascending")])
     rest = [name for name in ordered.column_names if name not in _PARTITION]
     newest = ordered.group_by(list(_PARTITION), use_threads=False).aggregate(
@@ -177,7 +178,7 @@ def _newest_lag(table: pa.Table) -> pa.Table:
 
 
 def _moves(table: pa.Table) -> pa.Table:
-    """How often each partition changed hands, and for how long nobody had it, of what is known."""
+    """Count the moves of each partition, and sum its time without owner as far as it is known."""
     moved = table.filter(pc.is_valid(table.column("from_member_key")))
     sums = moved.group_by(list(_PARTITION)).aggregate(
         [("to_generation", "count", pc.CountOptions(mode="all")), ("gap_ms", "sum")]

@@ -1,17 +1,17 @@
-"""Drawing in SVG: the few marks the report needs, as text.
+"""Drawing in SVG: the few shapes that the report needs, as text.
 
 Coordinates are rounded to a tenth of a pixel, which keeps pages small and their differences
-readable. Every text is escaped: names come from whoever ran the clients.
+readable. Every text is escaped, because names come from clients.
 """
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from coterie.pipeline.report.words import UNKNOWN, printable
+from coterie.pipeline.report.words import printable
 
-# Told apart by people with the common kinds of colour blindness too (after Okabe and Ito), on light
-# and on dark ground.
+# People with the common kinds of colour blindness can distinguish these colours (after Okabe and
+# Ito), on a light and on a dark background.
 COLOURS = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8a6d3b", "#7a5195",
     "#5c8a00", "#b0413e",
@@ -27,29 +27,29 @@ _SECOND_MS = 1_000
 
 
 class Scale:
-    """From a range of values to pixels."""
+    """A mapping from a range of values to pixels."""
 
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
-        """Values from `low` to `high` on pixels from `start` to `end`."""
+        """Map values from `low` to `high` to pixels from `start` to `end`."""
         self.low, self.high = low, high if high > low else low + 1
         self.start, self.end = start, end
 
     def at(self, value: float) -> float:
-        """The pixel of a value; those outside are at the edge."""
+        """Return the pixel of a value. A value outside the range is drawn at the edge."""
         value = min(max(value, self.low), self.high)
         part = (value - self.low) / (self.high - self.low)
         return self.start + part * (self.end - self.start)
 
 
 def number(value: float) -> str:
-    """A coordinate."""
+    """Return a coordinate as text."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def rect(
     x: float, y: float, width: float, height: float, *, css: str, title: str = "", fill: str = ""
 ) -> str:
-    """A rectangle; `title` is shown by browsers when the pointer rests on it."""
+    """Return a rectangle; browsers show `title` when the pointer rests on it."""
     colour = f' fill="{fill}"' if fill else ""
     shape = (
         f'<rect class="{css}" x="{number(x)}" y="{number(y)}" width="{number(width)}"'
@@ -59,7 +59,7 @@ def rect(
 
 
 def line(x1: float, y1: float, x2: float, y2: float, *, css: str, title: str = "") -> str:
-    """A straight line."""
+    """Return a straight line."""
     shape = (
         f'<line class="{css}" x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}"'
         f' y2="{number(y2)}"'
@@ -68,7 +68,7 @@ def line(x1: float, y1: float, x2: float, y2: float, *, css: str, title: str = "
 
 
 def text(x: float, y: float, words: str, *, css: str, anchor: str = "start") -> str:
-    """Words at a place."""
+    """Return words at a position."""
     return (
         f'<text class="{css}" x="{number(x)}" y="{number(y)}" text-anchor="{anchor}">'
         f"{_words(words)}</text>"
@@ -76,7 +76,7 @@ def text(x: float, y: float, words: str, *, css: str, anchor: str = "start") -> 
 
 
 def path(points: Iterable[tuple[float, float] | None], *, css: str) -> str:
-    """A line through points; None breaks it."""
+    """Return a line through points; None interrupts it."""
     commands = []
     begin = True
     for point in points:
@@ -89,7 +89,7 @@ def path(points: Iterable[tuple[float, float] | None], *, css: str) -> str:
 
 
 def svg(width: float, height: float, parts: Sequence[str], *, label: str) -> str:
-    """A drawing; `label` tells those who can't see it what it shows."""
+    """Return a drawing; screen readers read `label`."""
     return (
         f'<svg viewBox="0 0 {number(width)} {number(height)}" width="{number(width)}"'
         f' height="{number(height)}" role="img" aria-label="{_words(label)}">'
@@ -102,7 +102,7 @@ def _words(text: str) -> str:
 
 
 def ticks_ms(low_ms: float, high_ms: float, most: int) -> list[int]:
-    """Round moments between two, at most so many."""
+    """Return at most `most` round times between two times."""
     span = max(high_ms - low_ms, 1)
     step = next((step for step in _STEPS_MS if span / step <= most), _STEPS_MS[-1])
     first = -(-int(low_ms) // step) * step
@@ -110,38 +110,14 @@ def ticks_ms(low_ms: float, high_ms: float, most: int) -> list[int]:
 
 
 def clock(at_ms: float, span_ms: float) -> str:
-    """A moment as the axis names it: as short as the span allows."""
-    moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+    """Return the label of a time on an axis, as short as the axis' length allows."""
+    at = datetime.fromtimestamp(at_ms / 1000, UTC)
     if span_ms > 3 * _DAY_MS:
-        return f"{moment:%d %b}"
+        return f"{at:%d %b}"
     if span_ms > _DAY_MS:
-        return f"{moment:%d %b %H:%M}"
+        return f"{at:%d %b %H:%M}"
     if span_ms > 10 * 60 * _SECOND_MS:
-        return f"{moment:%H:%M}"
+        return f"{at:%H:%M}"
     if span_ms > 10 * _SECOND_MS:
-        return f"{moment:%H:%M:%S}"
-    return f"{moment:%H:%M:%S}.{moment.microsecond // 1000:03d}"
-
-
-def moment(at_ms: float | None) -> str:
-    """A moment in full, UTC."""
-    if at_ms is None:
-        return UNKNOWN
-    found = datetime.fromtimestamp(at_ms / 1000, UTC)
-    return f"{found:%Y-%m-%d %H:%M:%S}.{found.microsecond // 1000:03d}"
-
-
-def duration(ms: float | None) -> str:
-    """A duration for people: 340 ms, 12.4 s, 3 min 05 s, 2 h 10 min."""
-    if ms is None:
-        return UNKNOWN
-    if ms < _SECOND_MS:
-        return f"{ms:.0f} ms"
-    seconds = ms / 1000
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min"
+        return f"{at:%H:%M:%S}"
+    return f"{at:%H:%M:%S}.{at.microsecond // 1000:03d}"

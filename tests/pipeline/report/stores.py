@@ -1,4 +1,4 @@
-"""Output directories as a run leaves them, written with pyarrow alone, and groups to fill them."""
+"""Output directories like those of a run, written with pyarrow alone, and groups to fill them."""
 
 import json
 import os
@@ -26,7 +26,11 @@ MINUTE_MS = 60_000
 def write_store(
     path: str, tables: Mapping[str, Iterable[Row]], inputs: Iterable[str] = ("/data",)
 ) -> str:
-    """An output directory with these rows; times are epoch milliseconds. Returns the path."""
+    """Write an output directory with these rows, whose times are epoch milliseconds.
+
+    Returns:
+        The path.
+    """
     parts = {}
     for name, rows in tables.items():
         schema = TABLES[name].schema
@@ -59,7 +63,7 @@ def _filled(row: Row, schema: pa.Schema) -> Row:
 
 
 def tables_of(*histories: GroupHistory) -> dict[str, list[Row]]:
-    """The gold and silver rows of histories."""
+    """Return the gold and silver rows of histories."""
     tables: dict[str, list[Row]] = {
         name: []
         for name in (
@@ -80,7 +84,7 @@ def tables_of(*histories: GroupHistory) -> dict[str, list[Row]]:
 
 
 def _completed(group_id: str, found: CompletedGeneration) -> Row:
-    """A completed generation as a row of `group_events`."""
+    """Return a completed generation as a row of `group_events`."""
     members = [
         {
             "member_key": key,
@@ -100,7 +104,7 @@ def _completed(group_id: str, found: CompletedGeneration) -> Row:
 def busy_group(
     group_id: str, rebalances: int, *, members: int = 8, partitions: int = 24, seed: int = 1
 ) -> GroupHistory:
-    """A group whose members come, go and fail, with range, so that much moves for nothing."""
+    """Return a group whose members join, leave and fail, and whose assignor moves much."""
     return journal_history(
         group_id, _busy(rebalances, members, [("a", partitions)], random.Random(seed))
     )
@@ -158,7 +162,7 @@ def _text(given: Iterable[TopicPartition]) -> str:
 def minutes_of(
     group_id: str, topic: str, partitions: int, minutes: int, *, known: bool = True
 ) -> dict[str, list[Row]]:
-    """Commits and lags of so many minutes; in the middle the group stands still."""
+    """Return commits and lags of a number of minutes; in the middle the group is stalled."""
     velocity, lag = [], []
     for partition in range(partitions):
         committed = 0

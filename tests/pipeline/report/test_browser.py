@@ -1,4 +1,4 @@
-"""The page in a real browser: drawings and tables are there, scripts in names do not run."""
+"""The page in a real browser: it has its drawings and tables, and scripts in names do not run."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ from coterie.pipeline.store import Store
 from tests.pipeline.report.stores import busy_group, minutes_of, tables_of, write_store
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-# Without these it looks for Google's hosts, which tests shall not.
+# Without these Chromium connects to hosts of Google, which tests must not do.
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -30,7 +30,7 @@ def browser() -> str:
 
 
 def dom_of(browser: str, page: str, directory: Path) -> str:
-    """The document after its scripts ran."""
+    """Return the document after its scripts have run."""
     path = directory / "page.html"
     path.write_text(page, encoding="utf-8")
     done = subprocess.run(
@@ -44,7 +44,7 @@ def dom_of(browser: str, page: str, directory: Path) -> str:
 
 
 @pytest.mark.slow
-def test_drawings_and_tables_are_in_the_document(browser: str, tmp_path: Path) -> None:
+def test_document_has_drawings_and_tables(browser: str, tmp_path: Path) -> None:
     name = "<script>document.title='run'</script>"
     tables = tables_of(busy_group("orders", 12), busy_group(name, 4, seed=2))
     tables |= minutes_of("orders", "a", 2, 30)
@@ -58,6 +58,6 @@ def test_drawings_and_tables_are_in_the_document(browser: str, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_script_that_got_through_would_be_seen(browser: str, tmp_path: Path) -> None:
+def test_script_in_a_page_would_change_the_title(browser: str, tmp_path: Path) -> None:
     page = "<!doctype html><title>x</title><script>document.title='run'</script>"
     assert "<title>run</title>" in dom_of(browser, page, tmp_path)

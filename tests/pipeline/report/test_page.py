@@ -1,4 +1,4 @@
-"""The page: what it says of the tables, that hostile names stay text, that it is written whole."""
+"""The page: its content, that hostile names stay text, and that it is replaced in one step."""
 
 import os
 import re
@@ -33,7 +33,7 @@ HOSTILE = (
     "very-" * 200,
     "",
 )
-# What a page of ours is made of; anything else came out of a name.
+# The tags that the templates use. Any other tag came out of a name.
 TAGS = frozenset(
     (
         "html", "head", "meta", "title", "style", "body", "header", "main", "section", "h1", "h2",
@@ -74,7 +74,7 @@ def busy(tmp_path: Path) -> str:
     return write_store(str(tmp_path / "out"), tables, ["/var/lib/kafka"])
 
 
-def test_the_page_has_totals_drawings_and_tables(busy: str) -> None:
+def test_page_has_totals_drawings_and_tables(busy: str) -> None:
     content = read_content(Store.reading(busy))
     assert [group.group_id for group in content.groups] == ["orders", "billing"]
     orders = content.groups[0]
@@ -84,13 +84,13 @@ def test_the_page_has_totals_drawings_and_tables(busy: str) -> None:
     assert f"{sum(len(group.rebalances) for group in content.groups)}" in found.text
     # Ownership, the costliest rebalance, lag and progress of one group; two drawings of the other.
     assert found.tags.count("svg") == 4 + 2
-    assert page.count("class='critical'") == page.count("stands still")
+    assert page.count("class='critical'") == page.count(">stalled<")
     newest = orders.rebalances[-1]
     assert f"{newest['from_generation']} → {newest['to_generation']}" in found.text
     assert {"/var/lib/kafka"} <= set(found.text)
 
 
-def test_nothing_is_loaded_from_elsewhere(busy: str) -> None:
+def test_page_loads_nothing_from_elsewhere(busy: str) -> None:
     page = render(read_content(Store.reading(busy)))
     assert not re.findall(r"https?://|//[a-z]|url\(|@import|\bsrc=", page.replace("</", ""))
     assert "default-src 'none'" in page
@@ -98,7 +98,7 @@ def test_nothing_is_loaded_from_elsewhere(busy: str) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_stay_text(name: str, tmp_path: Path) -> None:
-    """A client chooses its ids, its host's name resolves to what it likes, its reason is free."""
+    """A client chooses its ids, the name of its host and the reason that it gives."""
     tables = tables_of(busy_group("g", 5))
     for rows in tables.values():
         for row in rows:
@@ -121,14 +121,13 @@ def test_names_stay_text(name: str, tmp_path: Path) -> None:
     assert all(each.isprintable() for each in re.sub(r"data-group='[^']*'", "", shown))
 
 
-def test_a_name_that_was_not_escaped_would_be_seen() -> None:
-    """The check above fails on a page that lets one through."""
+def test_check_of_names_fails_on_an_unescaped_name() -> None:
     found = Elements(f"<p>{HOSTILE[1]}</p>")
     assert not set(found.tags) <= TAGS
     assert [key for key, _ in found.attributes if key.startswith("on")]
 
 
-def test_what_is_not_known_is_told_as_such(tmp_path: Path) -> None:
+def test_page_says_what_is_unknown(tmp_path: Path) -> None:
     tables = tables_of(busy_group("g", 3))
     for row in tables["rebalances"]:
         row |= dict.fromkeys(
@@ -137,15 +136,15 @@ def test_what_is_not_known_is_told_as_such(tmp_path: Path) -> None:
         row |= {"evidence": "log", "moved_min": None, "excess_moved": None}
     tables |= minutes_of("g", "a", 2, 5, known=False)
     found = Elements(page_of(tmp_path, **tables)).text
-    assert "not known" in found
+    assert "unknown" in found
     assert "0 ms" not in found
 
 
-def test_no_tables_make_a_page_too(tmp_path: Path) -> None:
+def test_page_without_tables_says_that_there_are_no_records(tmp_path: Path) -> None:
     assert "no records" in page_of(tmp_path)
 
 
-def test_lags_and_commits_are_summed_up_over_partitions(tmp_path: Path) -> None:
+def test_lags_and_commits_are_summed_over_partitions(tmp_path: Path) -> None:
     place = {"group_id": "g", "topic": "t", "window_start_ts": START_MS}
     later = place | {"window_start_ts": START_MS + MINUTE_MS}
     path = write_store(
@@ -171,7 +170,7 @@ def test_lags_and_commits_are_summed_up_over_partitions(tmp_path: Path) -> None:
     assert newest == [(0, 9), (1, None)]
 
 
-def test_the_newest_owners_are_kept_where_there_are_too_many(tmp_path: Path) -> None:
+def test_newest_owners_are_kept_where_there_are_too_many(tmp_path: Path) -> None:
     rows = [
         {
             "group_id": group_id,
@@ -191,7 +190,7 @@ def test_the_newest_owners_are_kept_where_there_are_too_many(tmp_path: Path) -> 
         assert generations == list(range(5, NEWEST_OWNERSHIP + 5))
 
 
-def test_instigators_are_ranked_by_what_they_caused() -> None:
+def test_instigators_are_ranked_by_the_rebalances_they_caused() -> None:
     def row(who: str | None, cause: str, unowned_ms: int | None) -> dict[str, object]:
         return {
             "group_id": "g", "trigger_member_key": who, "trigger": cause,
@@ -203,11 +202,11 @@ def test_instigators_are_ranked_by_what_they_caused() -> None:
     assert [each[0:1] + each[2:] for each in group.instigators()] == [
         ("b", 2, 10),
         ("a", 1, 5),
-        ("(not known)", 1, 0),
+        ("(unknown)", 1, 0),
     ]
 
 
-def test_the_page_is_put_in_its_place_at_once(tmp_path: Path) -> None:
+def test_page_is_replaced_in_one_step(tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text("old")
     with pytest.raises(TypeError):
@@ -222,8 +221,8 @@ def test_the_page_is_put_in_its_place_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_thousand_rebalances_take_two_seconds(tmp_path: Path) -> None:
-    """Of processor time, which others on the machine do not change."""
+def test_page_of_a_thousand_rebalances_takes_two_seconds(tmp_path: Path) -> None:
+    """The limit is on processor time, on which other load of the machine has little influence."""
     groups = [busy_group(f"group-{n}", 101, partitions=24, seed=n) for n in range(10)]
     store = Store.reading(write_store(str(tmp_path), tables_of(*groups)))
     began = time.process_time()

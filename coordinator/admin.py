@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING
 from coterie.coordinator.effects import Effects, RequestContext
 from coterie.coordinator.expiry import remove_group
 from coterie.coordinator.group import Group, GroupState
+from coterie.protocol.authorized_operations import (
+    AUTHORIZED_OPERATIONS_OMITTED,
+    GROUP_OPERATIONS,
+)
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponseResult
 from coterie.protocol.messages.describe_groups import (
@@ -23,12 +27,6 @@ CLASSIC = "classic"
 # From this version on an unknown group is an error; before, it is described as Dead without one
 # (quirk 14).
 _NOT_FOUND_SINCE = 6
-
-# Without an authorizer everybody may do to a group what can be done: READ, DELETE, DESCRIBE,
-# DESCRIBE_CONFIGS and ALTER_CONFIGS, as bits of Kafka's operation codes 3, 6, 8, 10, 11 (spec
-# section 26).
-_ALL_GROUP_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
-_NOT_REQUESTED = -2147483648
 
 
 def listed(shard: "Shard", request: ListGroupsRequest) -> list[ListGroupsResponseGroup]:
@@ -54,7 +52,7 @@ def described(
 ) -> DescribeGroupsResponseGroup:
     """One group as it is; members' metadata only in Stable, their assignments always (quirk 7)."""
     group = shard.groups.get(group_id)
-    operations = _ALL_GROUP_OPERATIONS if with_operations else _NOT_REQUESTED
+    operations = GROUP_OPERATIONS if with_operations else AUTHORIZED_OPERATIONS_OMITTED
     if group is None or group.state is GroupState.DEAD:
         missing = version >= _NOT_FOUND_SINCE
         return DescribeGroupsResponseGroup(
@@ -65,7 +63,7 @@ def described(
             protocol_type="",
             protocol_data="",
             members=[],
-            authorized_operations=_NOT_REQUESTED if missing else operations,
+            authorized_operations=AUTHORIZED_OPERATIONS_OMITTED if missing else operations,
         )
     stable = group.state is GroupState.STABLE
     name = group.protocol_name if stable and group.protocol_name is not None else ""

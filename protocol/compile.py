@@ -1,9 +1,10 @@
-"""Declarations to straight-line functions, made once by `exec` at their first use.
+"""The codec compiler: a declaration and a version become a straight-line function at first use.
 
-The source comes from our own declarations only; no byte of a peer ever reaches the compiler. It is
-registered with `linecache`, so a traceback shows the line that failed, and `coterie dump codec
-JoinGroup 7` prints it. Golden copies of a few stand in tests/golden, so that a change here is
-reviewed as the code it makes (docs/adr/0002).
+The function's source is made from our own declarations only, never from bytes of a peer, and runs
+through `exec`. It is registered with `linecache`, so that a traceback shows the line that failed;
+`coterie dump codec JoinGroup 7` prints it. Golden copies of a few sources are in
+tests/golden/codecs, so that a change of the compiler is reviewed as the code it makes
+(docs/adr/0002).
 """
 
 import linecache
@@ -11,17 +12,22 @@ from typing import Any
 
 from coterie.protocol.compile_decode import DecodeEmitter
 from coterie.protocol.compile_encode import EncodeEmitter
+from coterie.protocol.fields import Declaration, MessageDeclaration
 from coterie.protocol.schema import fields_of
-from coterie.protocol.wire import Message, Struct
 
 
-def source_of(cls: type[Message], direction: str, version: int) -> tuple[str, dict[str, Any]]:
-    """The text of a codec function and the names it uses.
+def source_of(
+    cls: type[MessageDeclaration], direction: str, version: int
+) -> tuple[str, dict[str, Any]]:
+    """Return the source of a codec function and the global names it uses.
 
     Args:
         cls: the message class.
         direction: "decode", "encode" or "frame" (encode with length prefix and response header).
         version: one of the declared versions.
+
+    Raises:
+        ValueError: the message is not declared for that version.
     """
     first, last = cls.versions
     if not first <= version <= last:
@@ -33,8 +39,8 @@ def source_of(cls: type[Message], direction: str, version: int) -> tuple[str, di
     return encode.source(), encode.names
 
 
-def compiled(cls: type[Message], direction: str, version: int) -> Any:
-    """The codec function of a class, direction and version; compiled once, then kept."""
+def compiled(cls: type[MessageDeclaration], direction: str, version: int) -> Any:
+    """Return the codec function of a class, direction and version, compiled at the first call."""
     function = cls.functions_.get((direction, version))
     if function is None:
         source, names = source_of(cls, direction, version)
@@ -51,8 +57,8 @@ def _execute(filename: str, source: str, names: dict[str, Any], function: str) -
     return names[function]
 
 
-def install_constructor(cls: type[Struct]) -> None:
-    """Compile the keyword-only constructor of a declared structure and put it on the class."""
+def compiled_constructor(cls: type[Declaration]) -> Any:
+    """Compile the keyword-only `__init__` of a declared structure."""
     arguments, body = [], []
     names: dict[str, Any] = {}
     for field in fields_of(cls):
@@ -60,7 +66,8 @@ def install_constructor(cls: type[Struct]) -> None:
             arguments.append(field.name)
             body.append(f"    self.{field.name} = {field.name}")
         elif field.declared.factory is not None:
-            # None is a value of its own where the field is nullable, so "not given" is another.
+            # None is a value of a nullable field, so an argument that was not given needs a mark of
+            # its own.
             arguments.append(f"{field.name}=not_given")
             names["not_given"] = ...
             names[f"make_{field.name}"] = field.declared.factory
@@ -73,16 +80,18 @@ def install_constructor(cls: type[Struct]) -> None:
     star = "*, " if arguments else ""
     head = f"def __init__(self, {star}{', '.join(arguments)}):"
     source = "\n".join([head, *(body or ["    pass"])]) + "\n"
-    constructor = _execute(f"<coterie {cls.__name__} constructor>", source, names, "__init__")
-    cls.__init__ = constructor  # type: ignore[method-assign]
+    return _execute(f"<coterie {cls.__name__} constructor>", source, names, "__init__")
 
 
-def install_of(cls: type[Struct]) -> None:
-    """Compile the positional constructor of a declared structure and put it on the class."""
+def compiled_of(cls: type[Declaration]) -> Any:
+    """Compile the positional constructor of a declared structure.
+
+    It fills the slots of a bare object, which saves the call of an `__init__` and the matching of
+    keywords.
+    """
     fields = [field.name for field in fields_of(cls)]
     lines = [f"def of({', '.join(fields)}):", "    m = new(made)"]
     lines += [f"    m.{name} = {name}" for name in fields]
     source = "\n".join([*lines, "    return m"]) + "\n"
     names = {"new": object.__new__, "made": cls}
-    function = _execute(f"<coterie {cls.__name__} of>", source, names, "of")
-    cls.of = staticmethod(function)  # type: ignore[method-assign]
+    return _execute(f"<coterie {cls.__name__} of>", source, names, "of")

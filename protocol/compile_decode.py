@@ -1,42 +1,54 @@
-"""From a declaration and a version to the source of `decode(buffer, position, end) -> message`.
+"""The emitter of decoders: from a declaration and a version to the source of
+`decode(buf, p, end) -> message`.
 
-The function is one straight line: neighbouring fixed-width values (and the first byte of a compact
-length behind them) share one `struct` call, arrays are loops in place, strings are sliced where
-they stand. Every length is checked against `end` and every count against the bytes left and the
-element budget before anything is allocated.
+The function runs in a straight line. Neighbouring fixed-width values, and the first byte of a
+compact length after them, share one `struct` call; arrays are loops in place; strings are sliced
+directly from the buffer. A call of a Python function costs about as much as decoding two fields,
+so the usual case calls none.
+
+Before anything is allocated, every length is checked against `end`, and every count against the
+bytes that are left and against the element budget [framing/array-counts], [framing/element-limit].
+Fixed-width values need no check of their own: `unpack_from` raises at the end of the buffer, and
+the last line of the function refuses a message that ended beyond `end`.
 """
 
 import struct as struct_module
 from typing import Any
 
 from coterie.protocol import primitives
+from coterie.protocol.fields import Declaration, MessageDeclaration
 from coterie.protocol.schema import FieldType, WireField, fields_of, minimum_size, tagged, untagged
-from coterie.protocol.wire import Message, Struct
 
 
 class DecodeEmitter:
-    """Collects the lines of one decode function and the names they need."""
+    """Collects the lines of one decode function and the global names they use.
 
-    def __init__(self, cls: type[Message], version: int) -> None:
+    In the emitted source `buf` is the buffer, `p` the position, `end` the end of the message and
+    `m` the message.
+    """
+
+    def __init__(self, cls: type[MessageDeclaration], version: int) -> None:
         """Emit for one message class and version."""
         self.cls = cls
         self.version = version
-        self.flexible = cls.flexible is not None and version >= cls.flexible
+        self.flexible = cls.is_flexible(version)
         self.names: dict[str, Any] = {
             "new": object.__new__,
             **{name: getattr(primitives, name) for name in _PRIMITIVES},
         }
         self._lines: list[str] = []
         self._depth = 1
+        # Fixed-width values that are not written yet: (target expression, struct character).
         self._run: list[tuple[str, str]] = []
         self._serial = 0
         self._budgeted = False
 
     def source(self) -> str:
-        """The text of the whole function."""
+        """Return the source of the whole function."""
         label = f"{self.cls.__name__} v{self.version}"
         self._structure(self.cls, "m", self.cls.__name__)
         self._flush()
+        # Also refuses a message whose last fixed-width values were read from beyond `end`.
         too_far = "p > end" if self.cls.open_ended else "p != end"
         self._line(f"if {too_far}: refuse_leftover({label!r}, p, end)")
         self._line("return m")
@@ -49,20 +61,26 @@ class DecodeEmitter:
         self._lines.append("    " * self._depth + text)
 
     def _name(self, stem: str) -> str:
+        """Return a name that is unique in the function."""
         self._serial += 1
         return f"{stem}{self._serial}"
 
     def _fixed(self, target: str, char: str) -> None:
+        """Add a fixed-width value to the pending run."""
         self._run.append((target, char))
 
     def _flush(self) -> None:
-        """Write the pending run of fixed-width values as one unpack."""
+        """Emit the pending run of fixed-width values as one unpack.
+
+        Every line that uses one of these values, or moves `p`, must be emitted after a flush.
+        """
         if not self._run:
             return
         run, self._run = self._run, []
         chars = "".join(char for _, char in run)
         size = struct_module.calcsize(">" + chars)
         if chars == "B":
+            # Indexing one byte is faster than a struct call.
             self._line(f"{run[0][0]} = buf[p]; p += 1")
             return
         unpack = f"unpack_{chars.replace('?', 'bool')}"
@@ -70,12 +88,18 @@ class DecodeEmitter:
         targets = ", ".join(target for target, _ in run) + ("," if len(run) == 1 else "")
         self._line(f"{targets} = {unpack}(buf, p); p += {size}")
 
-    def _structure(self, cls: type[Struct], target: str, where: str) -> None:
-        """The fields of a structure into a new object named `target`."""
+    def _structure(self, cls: type[Declaration], target: str, where: str) -> None:
+        """Emit the decoding of a structure into a new object named `target`.
+
+        `where` is the field's path, which refusals name.
+        """
         self.names[cls.__name__] = cls
+        # `object.__new__` and one store for each slot: a constructor call would cost more than
+        # decoding the fields.
         self._line(f"{target} = new({cls.__name__})")
         in_line = untagged(cls, self.version)
         carried = {f.name for f in in_line}
+        # Absent and tagged fields get their defaults first; a tag may overwrite its field later.
         for field in fields_of(cls):
             if field.name not in carried:
                 self._line(f"{target}.{field.name} = {self._constant(field)}")
@@ -91,7 +115,7 @@ class DecodeEmitter:
             self._tags(cls, target, where)
 
     def _constant(self, field: WireField) -> str:
-        """An expression for a field's default."""
+        """Return an expression for a field's default."""
         default = field.default
         if default is None or isinstance(default, int | str | bytes | float):
             return repr(default)
@@ -101,7 +125,12 @@ class DecodeEmitter:
         self.names[name] = field.declared.factory
         return f"{name}()"
 
-    def _tags(self, cls: type[Struct], target: str, where: str) -> None:
+    def _tags(self, cls: type[Declaration], target: str, where: str) -> None:
+        """Emit the tag section of a structure [framing/tagged-fields].
+
+        The count joins the run of fixed-width values before it: in nearly every message it is one
+        zero byte, and then the section costs one comparison.
+        """
         count = self._name("t")
         self._fixed(count, "B")
         self._flush()
@@ -139,6 +168,7 @@ class DecodeEmitter:
         nullable: bool,
         max_items: int | None = None,
     ) -> None:
+        """Emit the decoding of one value into `target`."""
         if kind.element is not None:
             self._array(kind.element, target, where, nullable=nullable, max_items=max_items)
         elif kind.struct is not None:
@@ -149,7 +179,8 @@ class DecodeEmitter:
             assert kind.wire is not None
             self._sized(kind.wire.kind, target, where, nullable=nullable)
 
-    def _nested(self, cls: type[Struct], target: str, where: str, *, nullable: bool) -> None:
+    def _nested(self, cls: type[Declaration], target: str, where: str, *, nullable: bool) -> None:
+        """Emit a structure inside a structure; a nullable one has a mark [framing/null-structs]."""
         if nullable:
             mark = self._name("n")
             self._fixed(mark, "b")
@@ -166,7 +197,7 @@ class DecodeEmitter:
             self._depth -= 1
 
     def _count(self) -> str:
-        """Read an array's count into a variable; -1 stands for null in both encodings."""
+        """Emit the reading of an array's count; return its variable, which is -1 for null."""
         count = self._name("n")
         self._fixed(count, "B" if self.flexible else "i")
         self._flush()
@@ -176,12 +207,18 @@ class DecodeEmitter:
         return count
 
     def _length(self, kind: str, where: str) -> tuple[str, str]:
-        """Read the length of a string or of bytes: (expression of it, test for null)."""
+        """Emit the reading of a string's or byte array's length.
+
+        Returns:
+            An expression of the length, and one that is true for null.
+        """
         length = self._name("n")
         if not self.flexible:
             self._fixed(length, "h" if kind == "string" else "i")
             self._flush()
             return length, f"{length} == -1"
+        # One byte holds most lengths, so the first byte joins the pending run, and only a longer
+        # varint calls a function.
         self._fixed(length, "B")
         self._flush()
         rest = (
@@ -193,12 +230,14 @@ class DecodeEmitter:
         return f"{length} - 1", f"not {length}"
 
     def _sized(self, kind: str, target: str, where: str, *, nullable: bool) -> None:
+        """Emit the decoding of a string, bytes or records."""
         length, is_null = self._length(kind, where)
         if nullable:
             self._line(f"if {is_null}: {target} = None")
             self._line("else:")
             self._depth += 1
-        # A negative length moves `stop` before `p`, so one comparison chain refuses both mistakes.
+        # A negative length moves `stop` before `p`, so one comparison refuses both a negative
+        # length and one beyond the end. A null is negative too: only the refusal tells them apart.
         self._line(f"stop = p + {length}")
         if nullable:
             self._line(f"if not p <= stop <= end: refuse_length({where!r}, {length}, end - p)")
@@ -214,7 +253,9 @@ class DecodeEmitter:
     def _array(
         self, element: FieldType, target: str, where: str, *, nullable: bool, max_items: int | None
     ) -> None:
+        """Emit the decoding of an array, after the checks of its count."""
         count = self._count()
+        # An element without fields still counts as one byte, or the check would pass any count.
         least = max(1, minimum_size(element, self.version, flexible=self.flexible))
         if nullable:
             self._line(f"if {count} == -1: {target} = None")
@@ -232,6 +273,7 @@ class DecodeEmitter:
         self._line(f"budget -= {count}")
         self._line(f"if {bounds}: refuse_elements({where!r}, {count})")
         if element.wire is not None and element.wire.struct and element.wire.kind != "uuid":
+            # Arrays of numbers are one unpack; "16s" cannot be repeated that way.
             self.names["unpack_array"] = struct_module.unpack_from
             self._line(
                 f"{target} = list(unpack_array(f'>{{{count}}}{element.wire.struct}', buf, p))"
@@ -243,7 +285,9 @@ class DecodeEmitter:
             self._depth -= 1
 
     def _loop(self, element: FieldType, count: str, target: str, where: str) -> None:
+        """Emit the loop over the elements of an array."""
         items, item = self._name("items"), self._name("e")
+        # The bound method is looked up once and not for every element.
         self._line(f"{items} = []; add_{items} = {items}.append")
         self._line(f"for _ in range({count}):")
         self._depth += 1

@@ -1,29 +1,31 @@
-"""From a declaration and a version to the source of `encode(message)` and of `frame`.
+"""The emitter of encoders: from a declaration and a version to the source of `encode(m)` and of
+`frame(m, correlation_id)`.
 
-Pieces are collected and joined once. Neighbouring fixed-width values, length prefixes of the old
-encoding and empty tag sections share one `pack`; a response of fixed width only is a single `pack`,
-frame header included.
+The function collects pieces of bytes and joins them once. Neighbouring fixed-width values, the
+lengths of the old encoding and empty tag sections share one `pack`; a response that consists of
+fixed-width values only is a single `pack`, frame header included.
 """
 
 import struct as struct_module
 from typing import Any
 
 from coterie.protocol import primitives
+from coterie.protocol.fields import Declaration, MessageDeclaration
 from coterie.protocol.schema import FieldType, WireField, carries_records, tagged, untagged
-from coterie.protocol.wire import Message, Struct
-
-# Its answers keep response header v0, for clients that do not know our versions yet (KIP-511).
-_API_VERSIONS = 18
 
 
 class EncodeEmitter:
-    """Collects the lines of one encode function and the names they need."""
+    """Collects the lines of one encode function and the global names they use.
 
-    def __init__(self, cls: type[Message], version: int, *, framed: bool) -> None:
+    In the emitted source `m` is the message, `V` the table of one-byte varints and `out` the list
+    of pieces, where there is one: a message without arrays is a single expression.
+    """
+
+    def __init__(self, cls: type[MessageDeclaration], version: int, *, framed: bool) -> None:
         """Emit for a message class and version; `framed` adds length prefix and response header."""
         self.cls = cls
         self.version = version
-        self.flexible = cls.flexible is not None and version >= cls.flexible
+        self.flexible = cls.is_flexible(version)
         self.framed = framed
         self.names: dict[str, Any] = {
             "V": primitives.SHORT_UVARINTS,
@@ -32,18 +34,21 @@ class EncodeEmitter:
         }
         self._lines: list[str] = []
         self._depth = 1
-        self._pieces: list[tuple[str, str]] = []  # (struct characters or "", expression)
+        # Pieces that are not written yet: (struct characters, or "" for bytes; expression).
+        self._pieces: list[tuple[str, str]] = []
+        # The variable that collects pieces; another one inside a tagged field.
         self._out = "out"
+        # Whether the function needs that variable, because it has written into it.
         self._listed = False
         self._serial = 0
 
     def source(self) -> str:
-        """The text of the whole function."""
+        """Return the source of the whole function."""
         label = f"{self.cls.__name__} v{self.version}"
         if self.framed:
             self._fixed("i", "correlation_id")
-            if self.flexible and self.cls.api_key != _API_VERSIONS:
-                self._fixed("x", "")
+            if self.cls.has_flexible_header(self.version):
+                self._fixed("x", "")  # the header's empty tag section
         self._structure(self.cls, "m")
         name, arguments = ("frame", "m, correlation_id") if self.framed else ("encode", "m")
         head = [f"def {name}({arguments}):", f'    """{label}: compiled from its declaration."""']
@@ -59,10 +64,10 @@ class EncodeEmitter:
         return "\n".join(head + self._lines) + "\n"
 
     def _prefix(self, head: list[str]) -> None:
-        """Put the length before a listed frame.
+        """Emit the length prefix of a frame that is a list of pieces.
 
-        Copying the joined body is cheaper than asking every piece for its length, unless it holds
-        records, which may be megabytes.
+        Joining the body and copying it behind its length is faster than adding up the lengths of
+        all pieces, unless the body holds records, which may be megabytes.
         """
         pack = self._pack("i")
         if carries_records(self.cls):
@@ -75,8 +80,9 @@ class EncodeEmitter:
             self._line(f"return {pack}(len(body)) + body")
 
     def _whole(self) -> str:
-        """The expression of a message without loops."""
+        """Return the expression of a message that needed no list of pieces."""
         if self.framed and all(chars for chars, _ in self._pieces):
+            # Everything has a fixed width, so the length is a constant.
             size = sum(struct_module.calcsize(">" + chars) for chars, _ in self._pieces)
             self._pieces.insert(0, ("i", str(size)))
             return self._expressions()[0]
@@ -93,22 +99,26 @@ class EncodeEmitter:
         self._lines.append("    " * self._depth + text)
 
     def _name(self, stem: str) -> str:
+        """Return a name that is unique in the function."""
         self._serial += 1
         return f"{stem}{self._serial}"
 
     def _pack(self, chars: str) -> str:
+        """Bind the `pack` of a struct as a global name and return the name."""
         name = f"pack_{chars.replace('?', 'bool')}"
         self.names[name] = struct_module.Struct(">" + chars).pack
         return name
 
     def _fixed(self, chars: str, expression: str) -> None:
+        """Add a fixed-width value; "x" is a zero byte and has no expression."""
         self._pieces.append((chars, expression))
 
     def _raw(self, expression: str) -> None:
+        """Add an expression whose value is bytes."""
         self._pieces.append(("", expression))
 
     def _expressions(self) -> list[str]:
-        """The pending pieces as bytes expressions, neighbouring fixed ones packed together."""
+        """Take the pending pieces as bytes expressions; neighbouring fixed ones share a `pack`."""
         made: list[str] = []
         run: list[tuple[str, str]] = []
 
@@ -131,7 +141,7 @@ class EncodeEmitter:
         return made
 
     def _flush(self) -> None:
-        """Write the pending pieces into the output list."""
+        """Emit the line that adds the pending pieces to the list of pieces."""
         self._listed = True
         expressions = self._expressions()
         if len(expressions) == 1:
@@ -139,13 +149,15 @@ class EncodeEmitter:
         elif expressions:
             self._line(f"{self._out} += ({', '.join(expressions)})")
 
-    def _structure(self, cls: type[Struct], source: str) -> None:
+    def _structure(self, cls: type[Declaration], source: str) -> None:
+        """Emit the fields of the structure that the expression `source` yields."""
         for field in untagged(cls, self.version):
             self._value(field.type, f"{source}.{field.name}", nullable=field.nullable(self.version))
         if self.flexible:
             self._tags(cls, source)
 
     def _value(self, kind: FieldType, source: str, *, nullable: bool) -> None:
+        """Emit the encoding of one value."""
         if kind.element is not None:
             self._array(kind.element, source, nullable=nullable)
         elif kind.struct is not None:
@@ -157,7 +169,7 @@ class EncodeEmitter:
             self._sized(kind.wire.kind, source, nullable=nullable, optional=kind.optional)
 
     def _count(self, items: str) -> None:
-        """The count of an array."""
+        """Emit the count of an array."""
         if not self.flexible:
             self._fixed("i", f"len({items})")
             return
@@ -166,16 +178,17 @@ class EncodeEmitter:
         self._varint(count)
 
     def _varint(self, value: str) -> None:
+        """Add an unsigned varint; a table holds those of one byte, which most are."""
         self._raw(f"V[{value}] if {value} < 128 else uvarint({value})")
 
     def _sized(self, kind: str, source: str, *, nullable: bool, optional: bool) -> None:
-        """A string or bytes behind their length."""
+        """Emit a string, bytes or records after their length."""
         length, value = self._name("n"), self._name("b")
         raw = self._name("v") if optional else source
         text = f"{raw}.encode()" if kind == "string" else raw
         assign = f"{value} = {text}; {length} = len({value}){' + 1' if self.flexible else ''}"
         if optional:
-            # Where this version has no null, a None is written as the empty value.
+            # A version that has no null gets the empty value instead [framing/null-before-version].
             null = (0 if nullable else 1) if self.flexible else (-1 if nullable else 0)
             self._line(f"{raw} = {source}")
             self._line(f"if {raw} is None: {value} = b''; {length} = {null}")
@@ -188,7 +201,8 @@ class EncodeEmitter:
             self._fixed("h" if kind == "string" else "i", length)
         self._raw(value)
 
-    def _nested(self, cls: type[Struct], source: str, *, nullable: bool) -> None:
+    def _nested(self, cls: type[Declaration], source: str, *, nullable: bool) -> None:
+        """Emit a structure inside a structure; a nullable one has a mark [framing/null-structs]."""
         inner = self._name("s")
         if not nullable:
             self._line(f"{inner} = {source}")
@@ -205,6 +219,7 @@ class EncodeEmitter:
         self._depth -= 1
 
     def _array(self, element: FieldType, source: str, *, nullable: bool) -> None:
+        """Emit the encoding of an array."""
         items = self._name("items")
         self._line(f"{items} = {source}")
         if nullable:
@@ -234,7 +249,12 @@ class EncodeEmitter:
             self._flush()
             self._depth -= 1
 
-    def _tags(self, cls: type[Struct], source: str) -> None:
+    def _tags(self, cls: type[Declaration], source: str) -> None:
+        """Emit the tag section of a structure [framing/tagged-fields].
+
+        Where no tagged field is declared the section is one zero byte, which joins the pending
+        fixed-width values.
+        """
         known = tagged(cls, self.version)
         if not known:
             self._fixed("x", "")
@@ -254,7 +274,10 @@ class EncodeEmitter:
         self._depth -= 1
 
     def _differs(self, field: WireField, source: str) -> str:
-        """An expression: is a tagged field to be written? It is left out at its default."""
+        """Return an expression that is true if a tagged field differs from its default.
+
+        A field at its default is left out, as Kafka does.
+        """
         value = f"{source}.{field.name}"
         default = field.default
         if default is None:
@@ -264,6 +287,7 @@ class EncodeEmitter:
         return f"{value} != {default!r}"
 
     def _tag(self, field: WireField, source: str) -> None:
+        """Emit one tagged field; its size precedes it, so its pieces are joined on their own."""
         outer, self._out = self._out, self._name("held")
         self._line(f"{self._out} = []")
         nullable = field.nullable(self.version)

@@ -13,7 +13,6 @@ length that a peer claims: four bytes are enough to refuse a frame.
 import struct
 from typing import NamedTuple, TypeVar
 
-from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.primitives import skip_tags
 from coterie.protocol.wire import Message
@@ -38,11 +37,6 @@ class RequestHeader(NamedTuple):
     client_id: str | None
 
 
-def is_flexible(cls: type[Message], version: int) -> bool:
-    """Whether `version` of a message has compact lengths and tag sections (KIP-482)."""
-    return cls.flexible is not None and version >= cls.flexible
-
-
 def encode_request(
     message: Message, version: int, correlation_id: int, client_id: str | None
 ) -> bytes:
@@ -57,7 +51,7 @@ def encode_request(
     cls = type(message)
     assert cls.api_key is not None, f"{cls.__name__} is no request"
     name = b"" if client_id is None else client_id.encode()
-    tags = b"\x00" if is_flexible(cls, version) else b""
+    tags = b"\x00" if cls.has_flexible_header(version) else b""
     body = message.encode(version)
     head = _REQUEST_NAMED.pack(
         _REQUEST.size + len(name) + len(tags) + len(body),
@@ -128,7 +122,7 @@ def decode_response(cls: type[_M], frame: bytes, version: int) -> tuple[int, _M]
     Raises:
         MalformedFrame: the bytes are no answer of that class and version.
     """
-    flexible = is_flexible(cls, version) and cls.api_key != ApiKey.API_VERSIONS
+    flexible = cls.has_flexible_header(version)
     correlation_id, position = decode_response_header(frame, 0, len(frame), flexible=flexible)
     return correlation_id, cls.decode(frame, version, position)
 

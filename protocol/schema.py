@@ -1,25 +1,26 @@
-"""What the annotations of a declaration mean: wire types, and which fields a version carries.
+"""The meaning of a declaration's annotations: wire types, and the fields that a version carries.
 
-Both emitters (compile_decode, compile_encode) read declarations through this module only.
+The two emitters (compile_decode, compile_encode) and the tools that print messages read
+declarations through this module only.
 """
 
 import types
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from coterie.protocol.wire import Field, Struct, Wire
+from coterie.protocol.fields import Declaration, Field, Wire
 
 
 class FieldType(NamedTuple):
     """The type of a field or array element: exactly one of `wire`, `struct`, `element` is set."""
 
     wire: Wire | None = None
-    struct: type[Struct] | None = None
+    struct: type[Declaration] | None = None
     element: "FieldType | None" = None
     optional: bool = False
 
     @property
     def zero(self) -> Any:
-        """What an absent field without a default holds."""
+        """The value of an absent field that declares no default."""
         if self.optional or self.wire is None:
             return None
         return self.wire.zero
@@ -33,16 +34,16 @@ class WireField(NamedTuple):
     declared: Field
 
     def present(self, version: int) -> bool:
-        """Whether `version` carries this field at all."""
+        """Return whether `version` carries this field."""
         return self.declared.first <= version <= self.declared.last
 
     def nullable(self, version: int) -> bool:
-        """Whether `version` may carry a null here."""
+        """Return whether `version` may carry a null in this field."""
         return self.type.optional and version >= self.declared.nullable_since
 
     @property
     def default(self) -> Any:
-        """The value where the field is absent; a fresh one for arrays."""
+        """The value where the field is absent; a new list for every call of an array field."""
         if self.declared.default is not ...:
             return self.declared.default
         if self.declared.factory is not None:
@@ -53,7 +54,7 @@ class WireField(NamedTuple):
 
     @property
     def required(self) -> bool:
-        """Whether the constructor insists on it."""
+        """Whether the constructor requires a value."""
         return self.declared.default is ... and self.declared.factory is None
 
 
@@ -66,15 +67,15 @@ def _resolve(annotation: Any) -> FieldType:
         return _resolve(inner)._replace(optional=True)
     if origin is list:
         return FieldType(element=_resolve(get_args(annotation)[0]))
-    assert issubclass(annotation, Struct), annotation
+    assert issubclass(annotation, Declaration), annotation
     return FieldType(struct=annotation)
 
 
-_resolved: dict[type[Struct], tuple[WireField, ...]] = {}
+_resolved: dict[type[Declaration], tuple[WireField, ...]] = {}
 
 
-def fields_of(cls: type[Struct]) -> tuple[WireField, ...]:
-    """The fields of a declaration in wire order; resolved once."""
+def fields_of(cls: type[Declaration]) -> tuple[WireField, ...]:
+    """Return the fields of a declaration in wire order; annotations are resolved once."""
     fields = _resolved.get(cls)
     if fields is None:
         hints = get_type_hints(cls, include_extras=True)
@@ -86,13 +87,13 @@ def fields_of(cls: type[Struct]) -> tuple[WireField, ...]:
     return fields
 
 
-def untagged(cls: type[Struct], version: int) -> list[WireField]:
-    """The fields that stand in line in `version`."""
+def untagged(cls: type[Declaration], version: int) -> list[WireField]:
+    """Return the fields of `version` that are encoded in order, without a tag."""
     return [f for f in fields_of(cls) if f.present(version) and f.declared.tag is None]
 
 
-def tagged(cls: type[Struct], version: int) -> list[WireField]:
-    """The tagged fields of `version`, by tag."""
+def tagged(cls: type[Declaration], version: int) -> list[WireField]:
+    """Return the tagged fields of `version`, sorted by tag."""
     known = [f for f in fields_of(cls) if f.present(version) and f.declared.tag is not None]
     return sorted(known, key=lambda f: f.declared.tag or 0)
 
@@ -100,7 +101,11 @@ def tagged(cls: type[Struct], version: int) -> list[WireField]:
 def minimum_size(
     field_type: FieldType, version: int, *, flexible: bool, nullable: bool = False
 ) -> int:
-    """The fewest bytes one value can take; array counts are checked against it."""
+    """Return the fewest bytes that one value can take.
+
+    Decoders refuse an array whose count, times this size, exceeds the bytes that are left
+    [framing/array-counts].
+    """
     if field_type.struct is not None:
         if nullable:
             return 1
@@ -108,7 +113,7 @@ def minimum_size(
             minimum_size(f.type, version, flexible=flexible, nullable=f.nullable(version))
             for f in untagged(field_type.struct, version)
         )
-        return size + flexible
+        return size + flexible  # a tag section takes one byte or more
     if field_type.wire is not None and field_type.wire.struct:
         return field_type.wire.size
     if flexible:
@@ -116,8 +121,8 @@ def minimum_size(
     return 2 if field_type.wire is not None and field_type.wire.kind == "string" else 4
 
 
-def carries_records(cls: type[Struct]) -> bool:
-    """Whether a structure holds record batches, at any depth, in any version."""
+def carries_records(cls: type[Declaration]) -> bool:
+    """Return whether a structure holds record batches, at any depth and in any version."""
     kinds = [field.type.element or field.type for field in fields_of(cls)]
     return any(
         carries_records(kind.struct)

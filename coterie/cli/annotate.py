@@ -12,6 +12,7 @@ from typing import NamedTuple
 from coterie.cli.apis import api_name
 from coterie.client.errors import error_name
 from coterie.protocol.errors import ErrorCode, MalformedFrame
+from coterie.protocol.fields import Declaration
 from coterie.protocol.messages.consumer_protocol import (
     LATEST_VERSION,
     ConsumerProtocolAssignment,
@@ -19,7 +20,7 @@ from coterie.protocol.messages.consumer_protocol import (
 )
 from coterie.protocol.primitives import read_uvarint
 from coterie.protocol.schema import FieldType, WireField, tagged, untagged
-from coterie.protocol.wire import Message, Struct, Wire
+from coterie.protocol.wire import Message, Wire
 
 # What bytes that are no message raise here, as in a compiled decoder.
 WALK_ERRORS = (MalformedFrame, struct.error, IndexError, UnicodeDecodeError)
@@ -66,7 +67,7 @@ class Walk:
             WALK_ERRORS: the bytes are not that message.
         """
         self._version = version
-        self._flexible = cls.flexible is not None and version >= cls.flexible
+        self._flexible = cls.is_flexible(version)
         self._structure(cls, 0)
         if self.position < self._end:
             raise MalformedFrame(f"{self._end - self.position} bytes are left over")
@@ -100,7 +101,7 @@ class Walk:
     def _add(self, start: int, depth: int, text: str) -> None:
         self.pieces.append(Piece(start, self.position, depth, text))
 
-    def _structure(self, cls: type[Struct], depth: int) -> None:
+    def _structure(self, cls: type[Declaration], depth: int) -> None:
         for field in untagged(cls, self._version):
             self._value(field.type, field.name, depth, nullable=field.nullable(self._version))
         if self._flexible:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from coterie.cli.annotate import WALK_ERRORS, Piece, Walk
 from coterie.cli.apis import api_name, known_api, message_class
 from coterie.protocol.api_keys import ApiKey
-from coterie.protocol.frames import decode_request_header, decode_response, is_flexible
+from coterie.protocol.frames import decode_request_header, decode_response
 from coterie.protocol.wire import Wire
 
 _INT16 = Wire("int16", "h", 2, 0)
@@ -69,7 +69,7 @@ def decoded(frame: bytes, answer: Answer | None, jsonable: Callable[[Any], Any])
     number, version = struct.unpack_from(">hh", frame, start)
     key = known_api(number, version)
     cls = message_class(key, response=False)
-    flexible = is_flexible(cls, version)
+    flexible = cls.has_flexible_header(version)
     header, position = decode_request_header(frame, start, len(frame), flexible=flexible)
     return {
         "api": api_name(key),
@@ -105,7 +105,7 @@ def _request(walk: Walk) -> None:
     cls = message_class(known_api(number, version), response=False)
     walk.fixed(_INT32, "correlation_id")
     walk.short_string("client_id")
-    if is_flexible(cls, version):
+    if cls.has_flexible_header(version):
         walk.no_tags()
     walk.message(cls, version)
 
@@ -113,7 +113,6 @@ def _request(walk: Walk) -> None:
 def _response(walk: Walk, answer: Answer) -> None:
     cls = message_class(answer.key, response=True)
     walk.fixed(_INT32, "correlation_id")
-    # An answer to ApiVersions keeps the old header, so that every client can read it.
-    if is_flexible(cls, answer.version) and answer.key != ApiKey.API_VERSIONS:
+    if cls.has_flexible_header(answer.version):
         walk.no_tags()
     walk.message(cls, answer.version)

@@ -10,6 +10,7 @@ import struct
 import time
 from typing import Self, TypeVar
 
+from coterie import __version__
 from coterie.address import Address
 from coterie.client.errors import (
     BrokerTimedOut,
@@ -26,9 +27,6 @@ from coterie.protocol.wire import Message
 R = TypeVar("R", bound=Message)
 
 CLIENT_ID = "coterie-cli"
-# What brokers show in their metrics. A test compares it with the distribution's version, because
-# looking that up costs each command 20 ms.
-SOFTWARE_VERSION = "0.1.0"
 
 _RECEIVE_BYTES = 262_144
 _NO_VERSION_LIMIT = 32_767
@@ -137,7 +135,7 @@ class Connection:
         """Ask for the versions served; a broker that does not know ours answers error 35 in v0."""
         version = ApiVersionsRequest.versions[1]
         request = ApiVersionsRequest(
-            client_software_name="coterie", client_software_version=SOFTWARE_VERSION
+            client_software_name="coterie", client_software_version=__version__
         )
         frame = self._exchange(request, version, deadline)
         # The answer's header is never flexible, and the error code comes first in every version.

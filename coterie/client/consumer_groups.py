@@ -8,12 +8,11 @@ v1   member_type (KIP-1099)
 """
 
 from collections.abc import Iterable
-from typing import cast
 
 from coterie.client.cluster import Cluster
 from coterie.client.described import GroupDescription, Member
 from coterie.client.errors import Refused
-from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.wire import (
     Boolean,
@@ -29,10 +28,9 @@ from coterie.protocol.wire import (
     struct,
 )
 
-# `ApiKey` and its version table tell what our server serves, so this number is no member of it.
-CONSUMER_GROUP_DESCRIBE = cast("ApiKey", 69)
+# `ApiKey` lists only the APIs that our server serves, so this number is not a member of it.
+CONSUMER_GROUP_DESCRIBE = 69
 _VERSIONS = (0, 1)
-_NO_OPERATIONS = -(2**31)
 
 
 @message(api_key=CONSUMER_GROUP_DESCRIBE, versions=_VERSIONS, flexible=0)
@@ -88,7 +86,7 @@ class ConsumerGroupDescribeResponseGroup(Struct):
     assignment_epoch: Int32
     assignor_name: String
     members: list[ConsumerGroupDescribeResponseMember]
-    authorized_operations: Int32 = _NO_OPERATIONS
+    authorized_operations: Int32 = AUTHORIZED_OPERATIONS_OMITTED
 
 
 @message(api_key=CONSUMER_GROUP_DESCRIBE, versions=_VERSIONS, flexible=0)

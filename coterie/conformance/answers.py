@@ -16,6 +16,7 @@ from coterie.conformance.payloads import (
     subscription_text,
 )
 from coterie.conformance.words import listed, mapped, quoted
+from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponse
 from coterie.protocol.messages.describe_groups import (
@@ -35,7 +36,7 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from coterie.protocol.messages.sync_group import SyncGroupResponse
-from coterie.protocol.wire import AUTHORIZED_OPERATIONS_OMITTED, Message
+from coterie.protocol.wire import Message
 
 # First versions that carry what the names say (spec section 1.2).
 _JOIN_TYPE_SINCE = 7

@@ -26,7 +26,6 @@ from coterie.protocol.frames import (
     decode_request_header,
     decode_response,
     encode_request,
-    is_flexible,
 )
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -128,7 +127,7 @@ class CoreBroker:
         client_id = client.partition(".")[0]
         pending = Pending(client, type(message), version, self._requests)
         frame = encode_request(message, version, self._requests, client_id)
-        flexible = is_flexible(type(message), version)
+        flexible = message.has_flexible_header(version)
         header, body = decode_request_header(frame, 4, len(frame), flexible=flexible)
         decoded = type(message).decode(frame, version, body)
         if decoded != message:

@@ -5,8 +5,8 @@ v2   fenced brokers (KIP-1073)
 """
 
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.wire import (
-    AUTHORIZED_OPERATIONS_OMITTED,
     Boolean,
     Int8,
     Int16,

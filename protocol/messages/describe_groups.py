@@ -9,8 +9,8 @@ v6   error_message, and GROUP_ID_NOT_FOUND for what was Dead without an error be
 """
 
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.wire import (
-    AUTHORIZED_OPERATIONS_OMITTED,
     Boolean,
     Bytes,
     Int16,

@@ -4,8 +4,8 @@ v0   the only one, flexible
 """
 
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.wire import (
-    AUTHORIZED_OPERATIONS_OMITTED,
     ZERO_UUID,
     Boolean,
     Int16,

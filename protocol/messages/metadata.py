@@ -16,8 +16,8 @@ v13  top-level error (KIP-1102)
 """
 
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.wire import (
-    AUTHORIZED_OPERATIONS_OMITTED,
     ZERO_UUID,
     Boolean,
     Int16,

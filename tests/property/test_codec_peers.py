@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.wire import (
-    AUTHORIZED_OPERATIONS_OMITTED,
     ZERO_UUID,
     Int16,
     Int32,

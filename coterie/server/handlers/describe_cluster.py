@@ -2,6 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from coterie.protocol.authorized_operations import (
+    AUTHORIZED_OPERATIONS_OMITTED,
+    CLUSTER_OPERATIONS,
+)
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.describe_cluster import (
     BROKERS,
@@ -10,8 +14,6 @@ from coterie.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
     DescribeClusterResponseBroker,
 )
-from coterie.protocol.wire import AUTHORIZED_OPERATIONS_OMITTED
-from coterie.server.authorized import CLUSTER_OPERATIONS
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from coterie.protocol.authorized_operations import TOPIC_OPERATIONS
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -10,7 +11,6 @@ from coterie.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from coterie.server.authorized import TOPIC_OPERATIONS
 from coterie.server.logs.partition import Partition
 from coterie.server.logs.topic_names import invalid_name
 

@@ -6,6 +6,11 @@ section 26): clients ask again.
 
 from typing import TYPE_CHECKING
 
+from coterie.protocol.authorized_operations import (
+    AUTHORIZED_OPERATIONS_OMITTED,
+    CLUSTER_OPERATIONS,
+    TOPIC_OPERATIONS,
+)
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.metadata import (
     MetadataRequest,
@@ -15,8 +20,7 @@ from coterie.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from coterie.protocol.wire import AUTHORIZED_OPERATIONS_OMITTED, ZERO_UUID
-from coterie.server.authorized import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from coterie.protocol.wire import ZERO_UUID
 from coterie.server.logs.topic_names import INTERNAL_TOPICS, invalid_name
 from coterie.server.logs.topics import Topic, TopicRefused
 

@@ -89,7 +89,7 @@ def _load(api: ApiKey, version: int) -> Route:
         handle,
         request.decoder(version),
         response.framer(version),
-        flexible=request.flexible is not None and version >= request.flexible,
+        flexible=request.has_flexible_header(version),
     )
 
 

@@ -11,9 +11,10 @@ from kafka.protocol.api_data import ApiData
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.schemas.fields.codecs.types import BitField
 
+from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.messages.api_versions import ApiVersionsResponse
 from coterie.protocol.schema import FieldType, WireField, fields_of
-from coterie.protocol.wire import AUTHORIZED_OPERATIONS_OMITTED, ZERO_UUID, Message, Struct
+from coterie.protocol.wire import ZERO_UUID, Message, Struct
 
 M = TypeVar("M", bound=Message)
 S = TypeVar("S", bound=Struct)

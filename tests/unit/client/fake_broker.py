@@ -20,7 +20,7 @@ from coterie.client.consumer_groups import (
 )
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.frames import decode_request_header, is_flexible
+from coterie.protocol.frames import decode_request_header
 from coterie.protocol.messages.api_versions import ApiVersionsResponse, ApiVersionsResponseApiKey
 from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
@@ -113,7 +113,7 @@ class FakeBroker:
     def _answer(self, frame: bytes) -> bytes | None:
         number, version = struct.unpack_from(">hh", frame)
         request_type, response_type = _classes(number)
-        flexible = is_flexible(request_type, version)
+        flexible = request_type.has_flexible_header(version)
         header, position = decode_request_header(frame, 0, len(frame), flexible=flexible)
         request = request_type.decode(frame[position:], version)
         self.requests.append(Seen(number, version, request))

@@ -5,12 +5,11 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from importlib import metadata
 
 import pytest
 
 from coterie.address import Address
-from coterie.client.connection import SOFTWARE_VERSION, Connection, Deadline
+from coterie.client.connection import Connection, Deadline
 from coterie.client.errors import (
     BrokerTimedOut,
     BrokerUnreachable,
@@ -158,10 +157,6 @@ def test_a_broken_connection_is_not_used_again() -> None:
         with pytest.raises(ConnectionLost):
             connection.call(ListGroupsRequest(), ListGroupsResponse, deadline)
         assert connection.broken
-
-
-def test_the_version_told_to_brokers_is_the_distributions() -> None:
-    assert metadata.version("coterie") == SOFTWARE_VERSION
 
 
 class _dripping:  # noqa: N801 - used as a context manager

@@ -16,7 +16,6 @@ from coterie.protocol.frames import (
     decode_response,
     decode_response_header,
     encode_request,
-    is_flexible,
 )
 from coterie.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -34,7 +33,7 @@ _HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=3, member_id="m")
 def test_a_request_reads_back(version: int, correlation_id: int, client_id: str | None) -> None:
     frame = encode_request(_HEARTBEAT, version, correlation_id, client_id)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
-    flexible = is_flexible(HeartbeatRequest, version)
+    flexible = HeartbeatRequest.has_flexible_header(version)
     header, position = decode_request_header(frame, 4, len(frame), flexible=flexible)
     assert header == RequestHeader(12, version, correlation_id, client_id)
     assert HeartbeatRequest.decode(frame, version, position).group_id == "g"

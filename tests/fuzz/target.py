@@ -64,7 +64,7 @@ class Target:
         log: Any = self._broker.log
         log.lines.clear()
         # Each frame is a second of its own, as far as the limit of log lines is concerned.
-        self._broker.listener._close_lines = 0
+        self._broker.connection_quotas._close_lines = 0
         took_ms = self._timed(client, data)
         self._check(client, data, log)
         if took_ms > self.slowest_ms:
@@ -100,7 +100,7 @@ class Target:
         else:
             self.waiting += 1
         client.connection.connection_lost(None)
-        if self._broker.listener.buffered_bytes:
+        if self._broker.connection_quotas.buffered_bytes:
             raise Finding(data, "bytes of a connection that is gone are still accounted for")
 
     def pass_time(self) -> None:

@@ -1,12 +1,13 @@
-"""What only the core can show, as lines that a driver for a broker leaves out: transitions with
-their time, records with `log+`, timers with `timer`.
+"""Lines that only the core can show: transitions with their time, `log+` records, `timer` lines.
+
+The driver for a running broker leaves them out.
 """
 
 import re
 from typing import Any
 
 from coterie.conformance.payloads import assignment_text
-from coterie.conformance.words import clock, listed, quoted
+from coterie.conformance.syntax import format_list, format_time, quote
 from coterie.coordinator.effects import Event, TimerKind
 from coterie.coordinator.group import Group
 from coterie.coordinator.purgatory import Purgatory
@@ -24,28 +25,28 @@ _CORE_LINE = re.compile(r"\d+(:\d\d)+\.\d{3} |log\+ |log +\d|timer |state ")
 
 
 def is_core_line(line: str) -> bool:
-    """Whether a client could not have seen what the line tells."""
+    """Return whether no client can observe what the line shows."""
     return _CORE_LINE.match(line) is not None
 
 
 def record_text(key_bytes: bytes, value_bytes: bytes | None, start_ms: int) -> str:
-    """One record of the log, from its bytes.
+    """Return the text of one log record.
 
     Args:
-        key_bytes: as they stand in the log.
-        value_bytes: as they stand in the log; None for a tombstone.
-        start_ms: where virtual time began.
+        key_bytes: the key.
+        value_bytes: the value; None for a tombstone.
+        start_ms: the start of virtual time.
     """
     key = decode_key(key_bytes)
     if isinstance(key, UnknownKey):
         return f"record of type {key.record_type}"
     if isinstance(key, OffsetCommitKey):
-        what = f"offset {quoted(key.group)} {key.topic}-{key.partition}"
+        text = f"offset {quote(key.group)} {key.topic}-{key.partition}"
         offset = decode_value(key, value_bytes)
-        return f"{what} {'tombstone' if offset is None else _offset_text(offset, start_ms)}"
+        return f"{text} {'tombstone' if offset is None else _offset_text(offset, start_ms)}"
     group = decode_value(key, value_bytes)
-    what = f"group {quoted(key.group)}"
-    return f"{what} {'tombstone' if group is None else _group_text(group)}"
+    text = f"group {quote(key.group)}"
+    return f"{text} {'tombstone' if group is None else _group_text(group)}"
 
 
 def _offset_text(value: OffsetCommitValue, start_ms: int) -> str:
@@ -55,7 +56,7 @@ def _offset_text(value: OffsetCommitValue, start_ms: int) -> str:
     if value.metadata:
         text += f' "{value.metadata}"' if len(value.metadata) <= 40 else " with long metadata"
     if value.expire_timestamp != NO_EXPIRY:
-        text += f" expires {clock(value.expire_timestamp - start_ms)}"
+        text += f" expires {format_time(value.expire_timestamp - start_ms)}"
     return text
 
 
@@ -67,22 +68,20 @@ def _group_text(value: GroupMetadataValue) -> str:
     if value.leader is not None:
         parts.append(f"leader={value.leader}")
     members = [f"{each.member_id}: {assignment_text(each.assignment)}" for each in value.members]
-    parts.append(f"members={listed(members)}")
+    parts.append(f"members={format_list(members)}")
     return " ".join(parts)
 
 
 def event_text(event: Event, start_ms: int) -> str | None:
-    """A transition of a group, or a change of its membership; None for what answers show anyway."""
-    tell = _EVENTS[event.name]
-    text = tell(event.fields)
+    """Return the text of an event; None if the responses show it already."""
+    text = _EVENTS[event.name](event.fields)
     if text is None:
         return None
-    return f"{clock(event.at_ms - start_ms)} {quoted(event.group_id)} {text}"
+    return f"{format_time(event.at_ms - start_ms)} {quote(event.group_id)} {text}"
 
 
 def _began(fields: dict[str, Any]) -> str:
-    who = fields["member_id"]
-    by = f" by={who}" if who else ""
+    by = f" by={fields['member_id']}" if fields["member_id"] else ""
     reason = f' reason="{fields["reason"]}"' if fields["reason"] else ""
     return f'{fields["previous_state"]} -> PreparingRebalance cause="{fields["cause"]}"{by}{reason}'
 
@@ -123,10 +122,10 @@ _EVENTS: dict[str, Any] = {
 
 
 def state_text(group_id: str, group: Group | None) -> str:
-    """One line about a group as the core holds it."""
+    """Return one line about a group as the core holds it."""
     if group is None:
-        return f"state {quoted(group_id)} unknown"
-    parts = [f"state {quoted(group_id)} {group.state.value} generation={group.generation_id}"]
+        return f"state {quote(group_id)} unknown"
+    parts = [f"state {quote(group_id)} {group.state.value} generation={group.generation_id}"]
     if group.protocol_type is not None:
         parts.append(f"protocol={group.protocol_type}/{group.protocol_name or 'null'}")
     if group.leader is not None:
@@ -135,20 +134,21 @@ def state_text(group_id: str, group: Group | None) -> str:
         member.member_id if member.delayed_join is None else f"{member.member_id} joining"
         for member in group.members.values()
     ]
-    parts.append(f"members={listed(members)}")
+    parts.append(f"members={format_list(members)}")
     if group.pending_joins:
-        parts.append(f"pending={listed(sorted(group.pending_joins))}")
+        parts.append(f"pending={format_list(sorted(group.pending_joins))}")
     if group.pending_syncs:
-        parts.append(f"syncs_awaited={listed(sorted(group.pending_syncs))}")
+        parts.append(f"syncs_awaited={format_list(sorted(group.pending_syncs))}")
     return " ".join(parts)
 
 
 def timer_texts(
     group_id: str, group: Group | None, purgatory: Purgatory, start_ms: int
 ) -> list[str]:
-    """The timers of a group that run, each with the moment at which it acts.
+    """Return the armed timers of a group, each with the time at which it acts.
 
-    A session's is its true deadline, which heartbeats move; its entry in the wheel may be earlier.
+    A session timer shows the member's deadline, which heartbeats move. The entry in the timer wheel
+    may be earlier.
     """
     if group is None:
         return []
@@ -156,12 +156,12 @@ def timer_texts(
     for kind in (TimerKind.JOIN, TimerKind.SYNC):
         deadline_ms = purgatory.deadline_ms((kind, group_id, ""))
         if deadline_ms is not None:
-            lines.append(f"timer {kind.value} {clock(deadline_ms - start_ms)}")
+            lines.append(f"timer {kind.value} {format_time(deadline_ms - start_ms)}")
     for member_id, member in group.members.items():
         if purgatory.deadline_ms((TimerKind.SESSION, group_id, member_id)) is not None:
-            lines.append(f"timer session {member_id} {clock(member.deadline_ms - start_ms)}")
+            lines.append(f"timer session {member_id} {format_time(member.deadline_ms - start_ms)}")
     for member_id in sorted(group.pending_joins):
         deadline_ms = purgatory.deadline_ms((TimerKind.PENDING, group_id, member_id))
         if deadline_ms is not None:
-            lines.append(f"timer pending {member_id} {clock(deadline_ms - start_ms)}")
+            lines.append(f"timer pending {member_id} {format_time(deadline_ms - start_ms)}")
     return lines

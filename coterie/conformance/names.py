@@ -1,8 +1,8 @@
-"""The names of a transcript and what stands for them on the wire.
+"""The names in a transcript and the names on the wire.
 
-Against our core they are the same. A driver for a running broker gives groups a suffix of its own,
-so that a run meets no trace of another, and learns member ids from the answers in which they first
-appear.
+The core sees the names of the transcript. A driver for a running broker gives groups a suffix, so
+that runs do not disturb each other, and learns real member ids from the first response that has
+them.
 """
 
 from coterie.conformance.transcript import TranscriptError
@@ -10,45 +10,45 @@ from coterie.protocol.wire import ZERO_UUID
 
 
 class Names:
-    """Groups and members by their own names; topics with ids made from the order of mention.
+    """Names for the core: groups and members unchanged, topic ids counted from 1.
 
-    A driver for a broker overrides the pairs of methods it maps.
+    The driver for a running broker overrides these methods.
     """
 
     def __init__(self) -> None:
-        """No topic has been mentioned yet."""
+        """Begin without topics."""
         self._topic_ids: dict[str, bytes] = {}
-        self._made = 0
+        self._created = 0
 
     def group(self, name: str) -> str:
-        """The group id to send."""
+        """Return the group id to send."""
         return name
 
     def group_text(self, group_id: str) -> str:
-        """The group's name in a transcript."""
+        """Return the name of a group in the transcript."""
         return group_id
 
     def member(self, name: str) -> str:
-        """The member id to send."""
+        """Return the member id to send."""
         return name
 
     def member_text(self, member_id: str) -> str:
-        """The member's name in a transcript."""
+        """Return the name of a member in the transcript."""
         return member_id
 
     def message_text(self, message: str) -> str:
-        """A message for people, with the names of the transcript in it."""
+        """Return an error message with the names of the transcript."""
         return message
 
     def topic_id(self, topic: str) -> bytes:
-        """The id of a topic; one that is mentioned exists."""
+        """Return the id of a topic, which is created if it does not exist."""
         if topic not in self._topic_ids:
-            self._made += 1
-            self._topic_ids[topic] = self._made.to_bytes(16, "big")
+            self._created += 1
+            self._topic_ids[topic] = self._created.to_bytes(16, "big")
         return self._topic_ids[topic]
 
     def topic_name(self, topic_id: bytes) -> str:
-        """The topic of an id.
+        """Return the topic with this id.
 
         Raises:
             TranscriptError: no topic has it.
@@ -59,5 +59,5 @@ class Names:
         raise TranscriptError(f"no topic has the id {topic_id.hex()}")
 
     def forget_topic(self, topic: str) -> bytes:
-        """A topic is deleted: its id; mentioned again it is another topic of that name."""
+        """Forget a deleted topic and return its id; a later topic of that name gets another id."""
         return self._topic_ids.pop(topic, ZERO_UUID)

@@ -1,15 +1,15 @@
-"""The opaque bytes of consumers as text: subscriptions in JoinGroup, assignments in SyncGroup.
+"""The consumers' own bytes as text: subscriptions in JoinGroup, assignments in SyncGroup.
 
     subscription   sales clicks   |   sales owned sales-0 sales-1 generation 9   |   0x00ff
     assignment     sales-0 sales-1   |   none   |   ""   |   0x00ff
 
-A subscription has the version that its last part needs: 0 for topics alone, 1 for owned partitions,
-2 for the generation, 3 for the rack. `none` is an assignment of no partition, `""` one of no bytes,
-which is what a member gets whom the leader does not mention.
+A subscription is encoded in the lowest version that has all its parts: 0 for topics alone, 1 for
+owned partitions, 2 for the generation, 3 for the rack. `none` is an assignment without partitions;
+`""` is an assignment of no bytes, which a member gets if the leader does not mention it.
 """
 
+from coterie.conformance.syntax import group_by_topic, parse_partition
 from coterie.conformance.transcript import TranscriptError
-from coterie.conformance.words import by_topic, partition_of
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -21,14 +21,14 @@ from coterie.protocol.messages.consumer_protocol import (
     encode_subscription,
 )
 
-# What a client of a transcript subscribes to unless it says so: left out of answers, too.
+# The subscription of a protocol that states none; responses do not show it either.
 DEFAULT_SUBSCRIPTION = "sales"
 
 _PARTS = ("owned", "generation", "rack")
 
 
 def subscription_bytes(text: str) -> bytes:
-    """The metadata of one protocol in a JoinGroup."""
+    """Return the metadata of one protocol in a JoinGroup."""
     raw = _raw(text)
     if raw is not None:
         return raw
@@ -41,8 +41,8 @@ def subscription_bytes(text: str) -> bytes:
             current.append(word)
     version = max((_PARTS.index(part) + 1 for part in parts if part != "topics"), default=0)
     subscription = ConsumerProtocolSubscription(
-        topics=_unless_none(parts["topics"]),
-        owned_partitions=_partitions(_unless_none(parts.get("owned", []))),
+        topics=_without_none(parts["topics"]),
+        owned_partitions=_partitions(_without_none(parts.get("owned", []))),
         generation_id=int(parts.get("generation", ["-1"])[0]),
         rack_id=parts.get("rack", [None])[0],
     )
@@ -50,7 +50,7 @@ def subscription_bytes(text: str) -> bytes:
 
 
 def subscription_text(metadata: bytes) -> str:
-    """What stands in a member's metadata; hexadecimal if it is no subscription."""
+    """Return a member's metadata as text; hexadecimal if it is not a subscription."""
     try:
         subscription = decode_subscription(metadata)
     except MalformedFrame:
@@ -58,7 +58,7 @@ def subscription_text(metadata: bytes) -> str:
     parts = subscription.topics or ["none"]
     version = int.from_bytes(metadata[:2], "big")
     if version >= 1:
-        parts = [*parts, "owned", *(_texts(subscription.owned_partitions) or ["none"])]
+        parts = [*parts, "owned", *(_partition_texts(subscription.owned_partitions) or ["none"])]
     if version >= 2:
         parts = [*parts, "generation", str(subscription.generation_id)]
     if version >= 3 and subscription.rack_id is not None:
@@ -68,23 +68,23 @@ def subscription_text(metadata: bytes) -> str:
 
 
 def assignment_bytes(text: str) -> bytes:
-    """What the leader gives one member."""
+    """Return the assignment that a leader sends for one member."""
     raw = _raw(text)
     if raw is not None:
         return raw
-    partitions = _partitions(_unless_none(text.split()))
+    partitions = _partitions(_without_none(text.split()))
     return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=partitions), 0)
 
 
 def assignment_text(assignment: bytes) -> str:
-    """What a member was given; hexadecimal if it is no assignment."""
+    """Return an assignment as text; hexadecimal if it is not an assignment of a consumer."""
     if not assignment:
         return '""'
     try:
         decoded = decode_assignment(assignment)
     except MalformedFrame:
         return _hexadecimal(assignment)
-    text = " ".join(_texts(decoded.assigned_partitions)) or "none"
+    text = " ".join(_partition_texts(decoded.assigned_partitions)) or "none"
     return text if assignment_bytes(text) == assignment else _hexadecimal(assignment)
 
 
@@ -103,19 +103,19 @@ def _hexadecimal(data: bytes) -> str:
     return f"0x{data.hex()}" if data else '""'
 
 
-def _unless_none(words: list[str]) -> list[str]:
+def _without_none(words: list[str]) -> list[str]:
     return [] if words == ["none"] else words
 
 
 def _partitions(texts: list[str]) -> list[TopicPartition]:
     return [
         TopicPartition(topic=topic, partitions=indexes)
-        for topic, indexes in by_topic(texts).items()
+        for topic, indexes in group_by_topic(texts).items()
     ]
 
 
-def _texts(partitions: list[TopicPartition]) -> list[str]:
+def _partition_texts(partitions: list[TopicPartition]) -> list[str]:
     texts = [f"{each.topic}-{index}" for each in partitions for index in each.partitions]
     for text in texts:
-        partition_of(text)
+        parse_partition(text)
     return texts

@@ -1,8 +1,8 @@
-"""Request lines to request messages, one function an API.
+"""Builds request messages from the request lines of transcripts, one function per API.
 
-Every field that matters is written out in a transcript; what is left out has the same default in
-every file: group `orders`, protocol type `consumer`, protocol `range` with a subscription to
-`sales`, session 10 s, rebalance 60 s.
+A transcript states the fields that matter. The others have the same defaults in every file: group
+`orders`, protocol type `consumer`, protocol `range` with a subscription to `sales`, session timeout
+10 s, rebalance timeout 60 s.
 """
 
 from collections.abc import Callable
@@ -13,17 +13,17 @@ from coterie.conformance.payloads import (
     assignment_bytes,
     subscription_bytes,
 )
-from coterie.conformance.transcript import TranscriptError
-from coterie.conformance.words import (
-    Words,
-    by_topic,
-    duration_ms,
-    entries_of,
-    items_of,
-    partition_of,
-    unquoted,
-    words_of,
+from coterie.conformance.syntax import (
+    Arguments,
+    group_by_topic,
+    parse_arguments,
+    parse_duration_ms,
+    parse_list,
+    parse_map,
+    parse_partition,
+    unquote,
 )
+from coterie.conformance.transcript import RequestLine, TranscriptError
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
@@ -48,109 +48,107 @@ from coterie.protocol.messages.offset_fetch import (
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from coterie.protocol.wire import Message
 
-# First versions that carry what the names say (spec section 1.2).
+# The first version of each API that has the field or form in question.
 _REBALANCE_TIMEOUT_SINCE = 1
-_SYNC_SAYS_PROTOCOL_SINCE = 5
-_LEAVES_MANY_SINCE = 3
-_FETCHES_MANY_SINCE = 8
+_SYNC_PROTOCOL_SINCE = 5
+_LEAVE_MEMBERS_SINCE = 3
+_FETCH_GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
 
 
-def request_of(api: str, version: int, rest: str, names: Names) -> Message:
-    """The request message of a line.
+def build_request(line: RequestLine, names: Names) -> Message:
+    """Return the request message of a line.
 
     Args:
-        api: "JoinGroup" and so on.
-        version: the version it will be sent in.
-        rest: of the line, behind the version.
-        names: of the transcript.
+        line: the API, the version to send it in, and the text of its fields.
+        names: the names of the transcript.
 
     Raises:
-        TranscriptError: no such API, a name that the API does not have, a value of the wrong form.
+        TranscriptError: unknown API or field, or a malformed value.
     """
-    build = _BUILDERS.get(api)
+    build = _BUILDERS.get(line.api)
     if build is None:
-        raise TranscriptError(f"{api} is none of {', '.join(_BUILDERS)}")
-    words = words_of(rest)
-    if words.bare:
-        raise TranscriptError(f"{' '.join(words.bare)!r}: fields are name=value")
-    message = build(words, version, names)
-    words.done()
+        raise TranscriptError(f"{line.api} is not one of {', '.join(_BUILDERS)}")
+    arguments = parse_arguments(line.arguments)
+    if arguments.positional:
+        raise TranscriptError(f"{' '.join(arguments.positional)!r}: fields are name=value")
+    message = build(arguments, line.version, names)
+    arguments.reject_unknown()
     return message
 
 
-def _group(words: Words, names: Names) -> str:
-    return names.group(words.take("group", "orders"))
+def _group(arguments: Arguments, names: Names) -> str:
+    return names.group(arguments.take("group", "orders"))
 
 
-def _nullable(words: Words, name: str) -> str | None:
-    text = words.named.pop(name, None)
-    return None if text in (None, "null") else unquoted(str(text))
+def _nullable(arguments: Arguments, name: str) -> str | None:
+    text = arguments.named.pop(name, None)
+    return None if text in (None, "null") else unquote(str(text))
 
 
-def _join(words: Words, version: int, names: Names) -> JoinGroupRequest:
+def _join(arguments: Arguments, version: int, names: Names) -> JoinGroupRequest:
     rebalance = "60s" if version >= _REBALANCE_TIMEOUT_SINCE else "-1"
     protocols = []
-    for item in words.take_list("protocols", "[range]"):
+    for item in arguments.take_list("protocols", "[range]"):
         name, _, metadata = item.partition(":")
         metadata = metadata.strip() or DEFAULT_SUBSCRIPTION
         protocols.append(
             JoinGroupRequestProtocol(name=name.strip(), metadata=subscription_bytes(metadata))
         )
     return JoinGroupRequest(
-        group_id=_group(words, names),
-        session_timeout_ms=duration_ms(words.take("session", "10s")),
-        rebalance_timeout_ms=duration_ms(words.take("rebalance", rebalance)),
-        member_id=names.member(words.take("member", "")),
-        group_instance_id=_nullable(words, "instance"),
-        protocol_type=words.take("type", "consumer"),
+        group_id=_group(arguments, names),
+        session_timeout_ms=parse_duration_ms(arguments.take("session", "10s")),
+        rebalance_timeout_ms=parse_duration_ms(arguments.take("rebalance", rebalance)),
+        member_id=names.member(arguments.take("member", "")),
+        group_instance_id=_nullable(arguments, "instance"),
+        protocol_type=arguments.take("type", "consumer"),
         protocols=protocols,
-        reason=_nullable(words, "reason"),
+        reason=_nullable(arguments, "reason"),
     )
 
 
-def _sync(words: Words, version: int, names: Names) -> SyncGroupRequest:
-    said = version >= _SYNC_SAYS_PROTOCOL_SINCE
-    words.named.setdefault("type", "consumer" if said else "null")
-    words.named.setdefault("protocol", "range" if said else "null")
+def _sync(arguments: Arguments, version: int, names: Names) -> SyncGroupRequest:
+    has_protocol = version >= _SYNC_PROTOCOL_SINCE
+    arguments.named.setdefault("type", "consumer" if has_protocol else "null")
+    arguments.named.setdefault("protocol", "range" if has_protocol else "null")
     return SyncGroupRequest(
-        group_id=_group(words, names),
-        generation_id=int(words.take("generation", "-1")),
-        member_id=names.member(words.take("member", "")),
-        group_instance_id=_nullable(words, "instance"),
-        protocol_type=_nullable(words, "type"),
-        protocol_name=_nullable(words, "protocol"),
+        group_id=_group(arguments, names),
+        generation_id=int(arguments.take("generation", "-1")),
+        member_id=names.member(arguments.take("member", "")),
+        group_instance_id=_nullable(arguments, "instance"),
+        protocol_type=_nullable(arguments, "type"),
+        protocol_name=_nullable(arguments, "protocol"),
         assignments=[
             SyncGroupRequestAssignment(
                 member_id=names.member(member), assignment=assignment_bytes(text)
             )
-            for member, text in words.take_map("assignment").items()
+            for member, text in arguments.take_map("assignment").items()
         ],
     )
 
 
-def _heartbeat(words: Words, _version: int, names: Names) -> HeartbeatRequest:
+def _heartbeat(arguments: Arguments, _version: int, names: Names) -> HeartbeatRequest:
     return HeartbeatRequest(
-        group_id=_group(words, names),
-        generation_id=int(words.take("generation", "-1")),
-        member_id=names.member(words.take("member", "")),
-        group_instance_id=_nullable(words, "instance"),
+        group_id=_group(arguments, names),
+        generation_id=int(arguments.take("generation", "-1")),
+        member_id=names.member(arguments.take("member", "")),
+        group_instance_id=_nullable(arguments, "instance"),
     )
 
 
-def _leave(words: Words, version: int, names: Names) -> LeaveGroupRequest:
-    group_id = _group(words, names)
-    if version < _LEAVES_MANY_SINCE:
+def _leave(arguments: Arguments, version: int, names: Names) -> LeaveGroupRequest:
+    group_id = _group(arguments, names)
+    if version < _LEAVE_MEMBERS_SINCE:
         return LeaveGroupRequest(
-            group_id=group_id, member_id=names.member(words.take("member", ""))
+            group_id=group_id, member_id=names.member(arguments.take("member", ""))
         )
-    reason = _nullable(words, "reason")
+    reason = _nullable(arguments, "reason")
     members = []
-    for item in words.take_list("members"):
+    for item in arguments.take_list("members"):
         member, slash, instance = item.partition("/")
         members.append(
             LeaveGroupRequestMember(
-                member_id=names.member(unquoted(member)),
+                member_id=names.member(unquote(member)),
                 group_instance_id=instance if slash else None,
                 reason=reason,
             )
@@ -158,29 +156,29 @@ def _leave(words: Words, version: int, names: Names) -> LeaveGroupRequest:
     return LeaveGroupRequest(group_id=group_id, members=members)
 
 
-def _commit(words: Words, version: int, names: Names) -> OffsetCommitRequest:
+def _commit(arguments: Arguments, version: int, names: Names) -> OffsetCommitRequest:
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for partition, value in words.take_map("offsets").items():
-        topic, index = partition_of(partition)
-        offset, note = words_of(value).bare[0], words_of(value).bare[1:]
+    for partition, value in arguments.take_map("offsets").items():
+        topic, index = parse_partition(partition)
+        offset, *rest = parse_arguments(value).positional
         epoch = -1
-        if note[:1] == ["epoch"]:
-            epoch, note = int(note[1]), note[2:]
+        if rest[:1] == ["epoch"]:
+            epoch, rest = int(rest[1]), rest[2:]
         topics.setdefault(topic, []).append(
             OffsetCommitRequestPartition(
                 partition_index=index,
                 committed_offset=int(offset),
                 committed_leader_epoch=epoch,
-                committed_metadata=_note(note),
+                committed_metadata=_metadata(rest),
             )
         )
     by_id = version >= _TOPIC_IDS_SINCE
     return OffsetCommitRequest(
-        group_id=_group(words, names),
-        generation_id_or_member_epoch=int(words.take("generation", "-1")),
-        member_id=names.member(words.take("member", "")),
-        group_instance_id=_nullable(words, "instance"),
-        retention_time_ms=duration_ms(words.take("retention", "-1")),
+        group_id=_group(arguments, names),
+        generation_id_or_member_epoch=int(arguments.take("generation", "-1")),
+        member_id=names.member(arguments.take("member", "")),
+        group_instance_id=_nullable(arguments, "instance"),
+        retention_time_ms=parse_duration_ms(arguments.take("retention", "-1")),
         topics=[
             OffsetCommitRequestTopic(topic_id=names.topic_id(topic), partitions=partitions)
             if by_id
@@ -190,56 +188,58 @@ def _commit(words: Words, version: int, names: Names) -> OffsetCommitRequest:
     )
 
 
-def _note(words: list[str]) -> str | None:
-    """Metadata of a commit: nothing is null; `"text"` is that; `4097 of x` is that many x."""
+def _metadata(words: list[str]) -> str | None:
+    """Return the metadata of a commit: null if absent, `"text"`, or `4097 of x` for 4097 x's."""
     if not words:
         return None
     if len(words) == 3 and words[1] == "of":
         return int(words[0]) * words[2]
     if len(words) == 1:
-        return unquoted(words[0])
-    raise TranscriptError(f"{' '.join(words)!r} is no metadata")
+        return unquote(words[0])
+    raise TranscriptError(f"{' '.join(words)!r} is not metadata")
 
 
 def _fetch_topics(text: str, version: int, names: Names) -> list[OffsetFetchRequestTopic] | None:
-    """`all`, or partitions parted by spaces or as a list."""
+    """Return the topics of `all`, of `[sales-0, sales-1]` or of `sales-0 sales-1`."""
     if text == "all":
         return None
     by_id = version >= _TOPIC_IDS_SINCE
-    partitions = [word for item in items_of(text) for word in item.split()]
+    partitions = [word for item in parse_list(text) for word in item.split()]
     return [
         OffsetFetchRequestTopic(topic_id=names.topic_id(topic), partition_indexes=indexes)
         if by_id
         else OffsetFetchRequestTopic(name=topic, partition_indexes=indexes)
-        for topic, indexes in by_topic(partitions).items()
+        for topic, indexes in group_by_topic(partitions).items()
     ]
 
 
-def _fetch(words: Words, version: int, names: Names) -> OffsetFetchRequest:
-    stable = words.take("stable", "false") == "true"
-    if "groups" in words.named:
-        wanted = entries_of(words.named.pop("groups"))
+def _fetch(arguments: Arguments, version: int, names: Names) -> OffsetFetchRequest:
+    stable = arguments.take("stable", "false") == "true"
+    if "groups" in arguments.named:
+        groups = parse_map(arguments.named.pop("groups"))
     else:
-        wanted = {words.take("group", "orders"): words.named.pop("partitions", "all")}
-    if version >= _FETCHES_MANY_SINCE:
-        groups = [
-            OffsetFetchRequestGroup(
-                group_id=names.group(group), topics=_fetch_topics(text, version, names)
-            )
-            for group, text in wanted.items()
-        ]
-        return OffsetFetchRequest(groups=groups, require_stable=stable)
-    if len(wanted) != 1:
-        raise TranscriptError(f"before v{_FETCHES_MANY_SINCE} there is one group a request")
-    ((group, text),) = wanted.items()
+        groups = {arguments.take("group", "orders"): arguments.named.pop("partitions", "all")}
+    if version >= _FETCH_GROUPS_SINCE:
+        return OffsetFetchRequest(
+            groups=[
+                OffsetFetchRequestGroup(
+                    group_id=names.group(group), topics=_fetch_topics(text, version, names)
+                )
+                for group, text in groups.items()
+            ],
+            require_stable=stable,
+        )
+    if len(groups) != 1:
+        raise TranscriptError(f"before v{_FETCH_GROUPS_SINCE} a request has one group")
+    ((group, text),) = groups.items()
     topics = _fetch_topics(text, version, names)
     return OffsetFetchRequest(group_id=names.group(group), topics=topics, require_stable=stable)
 
 
-def _delete_offsets(words: Words, _version: int, names: Names) -> OffsetDeleteRequest:
-    topics = by_topic(words.take_list("partitions"))
+def _delete_offsets(arguments: Arguments, _version: int, names: Names) -> OffsetDeleteRequest:
+    topics = group_by_topic(arguments.take_list("partitions"))
     return OffsetDeleteRequest(
-        group_id=_group(words, names),
+        group_id=_group(arguments, names),
         topics=[
             OffsetDeleteRequestTopic(
                 name=topic,
@@ -250,26 +250,26 @@ def _delete_offsets(words: Words, _version: int, names: Names) -> OffsetDeleteRe
     )
 
 
-def _list(words: Words, _version: int, _names: Names) -> ListGroupsRequest:
+def _list(arguments: Arguments, _version: int, _names: Names) -> ListGroupsRequest:
     return ListGroupsRequest(
-        states_filter=[unquoted(each) for each in words.take_list("states")],
-        types_filter=[unquoted(each) for each in words.take_list("types")],
+        states_filter=[unquote(each) for each in arguments.take_list("states")],
+        types_filter=[unquote(each) for each in arguments.take_list("types")],
     )
 
 
-def _describe(words: Words, _version: int, names: Names) -> DescribeGroupsRequest:
+def _describe(arguments: Arguments, _version: int, names: Names) -> DescribeGroupsRequest:
     return DescribeGroupsRequest(
-        groups=[names.group(unquoted(each)) for each in words.take_list("groups", "[orders]")],
-        include_authorized_operations=words.take("operations", "false") == "true",
+        groups=[names.group(unquote(each)) for each in arguments.take_list("groups", "[orders]")],
+        include_authorized_operations=arguments.take("operations", "false") == "true",
     )
 
 
-def _delete_groups(words: Words, _version: int, names: Names) -> DeleteGroupsRequest:
-    groups = words.take_list("groups", "[orders]")
-    return DeleteGroupsRequest(groups_names=[names.group(unquoted(each)) for each in groups])
+def _delete_groups(arguments: Arguments, _version: int, names: Names) -> DeleteGroupsRequest:
+    groups = arguments.take_list("groups", "[orders]")
+    return DeleteGroupsRequest(groups_names=[names.group(unquote(each)) for each in groups])
 
 
-_BUILDERS: dict[str, Callable[[Words, int, Names], Message]] = {
+_BUILDERS: dict[str, Callable[[Arguments, int, Names], Message]] = {
     "JoinGroup": _join,
     "SyncGroup": _sync,
     "Heartbeat": _heartbeat,

@@ -1,6 +1,6 @@
-"""What a run over TCP asks of a broker besides its transcripts: topics to commit to, settings.
+"""The administration of a running broker: topics for the transcripts, versions, settings.
 
-Used by many runs at once, so every request to the cluster is made under one lock.
+Many runs use it at once, so one lock guards all its requests.
 """
 
 import threading
@@ -30,13 +30,14 @@ from coterie.protocol.messages.describe_configs import (
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from coterie.protocol.wire import Message
 
-# As many as transcripts commit to.
+# The transcripts commit to partitions 0 to 3.
 _PARTITIONS = 4
 _BROKER_RESOURCE = 4
 _TIMEOUT_MS = 10_000
-_UNTIL_KNOWN_S = 5.0
-_GROUPS_TO_WAIT_FOR = 500
-# Up to this version an unknown group is no error.
+_METADATA_LIMIT_S = 5.0
+# So many groups that each of the 50 partitions of `__consumer_offsets` has some of them.
+_PROBED_GROUPS = 500
+# Up to this version an unknown group is not an error.
 _DESCRIBE_WITHOUT_NOT_FOUND = 5
 
 
@@ -44,7 +45,7 @@ class TcpBroker:
     """One broker, at one address."""
 
     def __init__(self, address: str) -> None:
-        """Connect; the broker may have to make `__consumer_offsets` first, so that is waited for.
+        """Connect and wait until the broker has created and loaded `__consumer_offsets`.
 
         Args:
             address: host:port.
@@ -57,9 +58,9 @@ class TcpBroker:
         self._wait_for_partitions()
 
     def _wait_for_partitions(self) -> None:
-        """Ask for so many groups that every partition of `__consumer_offsets` has answered once."""
+        """Describe groups until every partition of `__consumer_offsets` is served."""
         self._cluster.ask_coordinators(
-            [f"coterie-conformance-{number}" for number in range(_GROUPS_TO_WAIT_FOR)],
+            [f"coterie-conformance-{number}" for number in range(_PROBED_GROUPS)],
             lambda groups: DescribeGroupsRequest(groups=groups),
             DescribeGroupsResponse,
             lambda answer: {group.group_id: (group.error_code, None) for group in answer.groups},
@@ -67,31 +68,33 @@ class TcpBroker:
         )
 
     def topic_id(self, topic: str) -> bytes:
-        """The id of a topic, which is made if it is not there."""
+        """Return the id of a topic, which is created if it does not exist."""
         with self._lock:
             if topic not in self._topic_ids:
-                self._topic_ids[topic] = self._made(topic)
+                self._topic_ids[topic] = self._created(topic)
             return self._topic_ids[topic]
 
-    def _made(self, topic: str) -> bytes:
-        wanted = CreateTopicsRequestTopic(
+    def _created(self, topic: str) -> bytes:
+        new_topic = CreateTopicsRequestTopic(
             name=topic, num_partitions=_PARTITIONS, replication_factor=1
         )
-        request = CreateTopicsRequest(topics=[wanted], timeout_ms=_TIMEOUT_MS, validate_only=False)
+        request = CreateTopicsRequest(
+            topics=[new_topic], timeout_ms=_TIMEOUT_MS, validate_only=False
+        )
         answer = self._cluster.ask_any(request, CreateTopicsResponse)
         error = answer.topics[0].error_code
         if error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            raise TranscriptError(f"topic {topic} cannot be made: {ErrorCode(error).name}")
-        end_s = time.monotonic() + _UNTIL_KNOWN_S
+            raise TranscriptError(f"topic {topic} cannot be created: {ErrorCode(error).name}")
+        end_s = time.monotonic() + _METADATA_LIMIT_S
         while time.monotonic() < end_s:
             described = self._cluster.metadata([topic]).topics[0]
             if not described.error_code and len(described.partitions) == _PARTITIONS:
                 return described.topic_id
             time.sleep(0.05)
-        raise TranscriptError(f"topic {topic} was made but does not appear")
+        raise TranscriptError(f"topic {topic} was created but does not appear")
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic, and wait until it is gone."""
+        """Delete a topic and wait until the metadata no longer has it."""
         with self._lock:
             self._topic_ids.pop(topic, None)
             request = DeleteTopicsRequest(
@@ -100,23 +103,23 @@ class TcpBroker:
                 timeout_ms=_TIMEOUT_MS,
             )
             self._cluster.ask_any(request, DeleteTopicsResponse)
-            end_s = time.monotonic() + _UNTIL_KNOWN_S
+            end_s = time.monotonic() + _METADATA_LIMIT_S
             while time.monotonic() < end_s:
                 if self._cluster.metadata([topic]).topics[0].error_code:
                     return
                 time.sleep(0.05)
 
     def serves(self, request_type: type[Message], version: int) -> bool:
-        """Whether the broker knows this version of a request."""
+        """Return whether the broker serves this version of a request."""
         with self._lock:
-            connection = self._cluster.any_broker(Deadline(_UNTIL_KNOWN_S))
+            connection = self._cluster.any_broker(Deadline(_METADATA_LIMIT_S))
         try:
             return connection.version_for(request_type, version) == version
         except VersionUnsupported:
             return False
 
     def setting(self, name: str) -> str | None:
-        """A setting the broker runs with; None if it does not tell."""
+        """Return the value of a broker setting; None if the broker does not report it."""
         with self._lock:
             if name not in self._settings:
                 self._settings[name] = self._described(name)
@@ -135,5 +138,5 @@ class TcpBroker:
         return configs[0].value if configs else None
 
     def close(self) -> None:
-        """Close the connections of this."""
+        """Close the connections."""
         self._cluster.close()

@@ -1,9 +1,9 @@
-"""Checks a running broker against the transcripts and says where it deviates.
+"""Checks a running broker against the transcripts and reports every difference.
 
     python -m coterie.conformance.tcp_check 127.0.0.1:9092 [FILE...]
 
-Files that need the core, or hours, or settings the broker does not have, are passed over and
-counted. The others run side by side, for they mostly wait.
+Files that need the core, hours of time, or settings that the broker does not have are skipped and
+counted. The others run in parallel because they mostly wait.
 """
 
 import secrets
@@ -13,28 +13,32 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-from coterie.conformance.core_broker import RESPONSES
-from coterie.conformance.stage import LOOKS, SHARED, duration_or_number
+from coterie.conformance.commands import CLIENT_COMMANDS, INSPECTION_COMMANDS, setting_value
+from coterie.conformance.harness import GROUP_APIS
+from coterie.conformance.syntax import parse_duration_ms
 from coterie.conformance.tcp_broker import TcpBroker
 from coterie.conformance.tcp_driver import TcpDriver, client_differences
-from coterie.conformance.transcript import Transcript, all_paths, read, request_parts
-from coterie.conformance.words import duration_ms
+from coterie.conformance.transcript import Transcript, all_paths, parse_request_line, read
 
-# Files at once: each costs a few sockets and next to no time of its own.
-_SIDE_BY_SIDE = 32
-# No file is waited for longer than this.
-_LONGEST_MS = 150_000
+# Files at once. Each has a few sockets and uses almost no processor time.
+_PARALLEL_FILES = 32
+# A file whose ticks sum up to more is skipped.
+_MAX_DURATION_MS = 150_000
 
-# What every transcript takes for granted unless it sets it.
+# The settings that a transcript relies on unless it changes them.
 _DEFAULTS = {"group.initial.rebalance.delay.ms": 3000, "group.max.size": 2_147_483_647}
 
-_REQUESTS = {each.__name__.removesuffix("Request"): each for each in RESPONSES}
+_REQUESTS = {api.name: request for request, api in GROUP_APIS.items()}
 
 
 class Outcome(NamedTuple):
-    """What became of one file: `verdict` is ok, differs, passed over, or broke.
+    """The result of one file.
 
-    A file that pins a choice of ours "differs as known" where another broker chose otherwise.
+    Attributes:
+        transcript: the file.
+        verdict: "ok", "differs", "skipped" or "failed"; "differs as known" for a file that pins a
+            choice of ours which another broker made otherwise.
+        text: the differences, or the reason.
     """
 
     transcript: Transcript
@@ -44,29 +48,29 @@ class Outcome(NamedTuple):
 
 def check(broker: TcpBroker, transcript: Transcript) -> Outcome:
     """Run one file."""
-    reason = reason_to_pass_over(broker, transcript)
+    reason = reason_to_skip(broker, transcript)
     if reason:
-        return Outcome(transcript, "passed over", reason)
+        return Outcome(transcript, "skipped", reason)
     driver = TcpDriver(broker, f"-{secrets.token_hex(4)}")
     try:
         actual = driver.run(transcript)
-    except Exception as error:  # noqa: BLE001 - one broken run is one line of the report
-        return Outcome(transcript, "broke", f"{type(error).__name__}: {error}")
+    except Exception as error:  # noqa: BLE001 - a failed run is one line of the report
+        return Outcome(transcript, "failed", f"{type(error).__name__}: {error}")
     finally:
         driver.close()
     lines: list[str] = []
-    for block, came in zip(transcript.blocks, actual, strict=True):
-        wrong = client_differences(block, came)
-        if wrong:
-            lines += [f"{transcript.path.name}:{block.ruler + 1}", *wrong]
+    for block, output in zip(transcript.blocks, actual, strict=True):
+        differences = client_differences(block, output)
+        if differences:
+            lines += [f"{transcript.path.name}:{block.separator + 1}", *differences]
     if not lines:
         return Outcome(transcript, "ok")
     verdict = "differs as known" if "ours" in transcript.needs else "differs"
     return Outcome(transcript, verdict, "\n".join(lines))
 
 
-def reason_to_pass_over(broker: TcpBroker, transcript: Transcript) -> str:
-    """Why a file cannot be run against this broker; empty if it can."""
+def reason_to_skip(broker: TcpBroker, transcript: Transcript) -> str:
+    """Return why a file cannot run against this broker; empty if it can."""
     if transcript.needs & {"core", "time"}:
         return f"needs {', '.join(sorted(transcript.needs))}"
     settings = dict(_DEFAULTS)
@@ -75,35 +79,35 @@ def reason_to_pass_over(broker: TcpBroker, transcript: Transcript) -> str:
     for block in transcript.blocks:
         for command in block.commands:
             verb, _, rest = command.text.partition(" ")
-            request = request_parts(command.text)
-            if request is not None and not broker.serves(_REQUESTS[request[1]], request[2]):
-                return f"needs {request[1]} v{request[2]}"
-            if request is None and verb not in SHARED | LOOKS:
+            request = parse_request_line(command.text)
+            if request is not None and not broker.serves(_REQUESTS[request.api], request.version):
+                return f"needs {request.api} v{request.version}"
+            if request is None and verb not in CLIENT_COMMANDS | INSPECTION_COMMANDS:
                 return f"needs core for {verb}"
             if verb == "tick":
-                total_ms += duration_ms(rest)
+                total_ms += parse_duration_ms(rest)
             if verb == "config":
                 for name, _, value in (each.partition("=") for each in rest.split()):
                     if name in configured:
-                        return f"changes {name} on the way"
+                        return f"changes {name} more than once"
                     configured.add(name)
-                    settings[name] = duration_or_number(value)
-    if total_ms > _LONGEST_MS:
+                    settings[name] = setting_value(value)
+    if total_ms > _MAX_DURATION_MS:
         return f"takes {total_ms // 1000} s"
-    for name, wanted in settings.items():
-        has = broker.setting(name)
-        if has != str(wanted):
-            return f"needs {name}={wanted}, the broker has {has}"
+    for name, expected in settings.items():
+        actual = broker.setting(name)
+        if actual != str(expected):
+            return f"needs {name}={expected}, the broker has {actual}"
     return ""
 
 
 def main(arguments: list[str]) -> int:
-    """Check the broker at the first argument; the exit status says whether nothing differed."""
+    """Check the broker at the first argument; return 0 only if nothing differed."""
     address, *names = arguments
     paths = [Path(name) for name in names] or all_paths()
     broker = TcpBroker(address)
     counts: Counter[str] = Counter()
-    with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+    with ThreadPoolExecutor(_PARALLEL_FILES) as pool:
         for outcome in pool.map(lambda path: check(broker, read(path)), paths):
             counts[outcome.verdict] += 1
             name = outcome.transcript.path.relative_to(outcome.transcript.path.parents[1])
@@ -111,9 +115,9 @@ def main(arguments: list[str]) -> int:
                 sys.stdout.write(f"{outcome.verdict:18}{name}\n")
                 sys.stdout.writelines(f"    {line}\n" for line in outcome.text.splitlines())
     broker.close()
-    told = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
-    sys.stdout.write(f"{address}: {told}\n")
-    return 1 if counts["differs"] or counts["broke"] else 0
+    summary = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+    sys.stdout.write(f"{address}: {summary}\n")
+    return 1 if counts["differs"] or counts["failed"] else 0
 
 
 if __name__ == "__main__":

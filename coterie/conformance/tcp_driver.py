@@ -1,12 +1,12 @@
-"""Runs transcripts over TCP against any broker: Coterie, a real Kafka, another stand-in.
+"""Runs transcripts over TCP against any broker: Coterie, Kafka, or another implementation.
 
-Ticks are waited out, so all files run side by side. Lines that only the core can show are left out;
-of what remains every client's answers must be those expected, in its own order, while clients may
-be answered in any order among each other, and lists and maps are compared without order.
+Ticks last as long as they say, so all files run in parallel. Lines that only the core can show are
+ignored. Every client must get the expected responses in order; responses to different clients may
+come in any order, and lists and maps are compared without order.
 
-Timers begin when the broker reads a request, a little after the moment the transcript says. So a
-timer has always ended when a tick reaches its deadline, and a transcript that says "not yet" leaves
-half a second or more.
+A broker starts its timers when it reads a request, a little later than the transcript says. A timer
+has therefore always ended when a tick reaches its deadline, and a transcript that expects "not yet"
+leaves half a second or more.
 """
 
 import re
@@ -15,31 +15,39 @@ import socket
 import struct
 import time
 
-from coterie.conformance.answers import answer_lines
-from coterie.conformance.core_broker import RESPONSES, Seen
+from coterie.conformance.commands import INSPECTION_COMMANDS
+from coterie.conformance.core_broker import Output
 from coterie.conformance.core_lines import is_core_line
-from coterie.conformance.given import given
-from coterie.conformance.requests import request_of
-from coterie.conformance.stage import LOOKS
+from coterie.conformance.group_setup import set_up_group
+from coterie.conformance.harness import GROUP_APIS
+from coterie.conformance.requests import build_request
+from coterie.conformance.responses import response_lines
+from coterie.conformance.syntax import parse_arguments, parse_duration_ms
 from coterie.conformance.tcp_broker import TcpBroker
 from coterie.conformance.tcp_names import TcpNames
-from coterie.conformance.transcript import Block, Transcript, TranscriptError, request_parts
-from coterie.conformance.words import duration_ms, words_of
+from coterie.conformance.transcript import (
+    Block,
+    RequestLine,
+    Transcript,
+    TranscriptError,
+    parse_request_line,
+)
 from coterie.protocol.frames import FrameBuffer, decode_response, encode_request
 from coterie.protocol.messages.list_groups import ListGroupsResponse
 from coterie.protocol.wire import Message
 
-# How long an answer that is expected may take; a first group of a fresh broker waits for its topic.
-_PATIENCE_S = 5.0
-# How long to look whether a request is answered after all that should be parked.
-_PARKED_S = 0.1
-# The same where nothing says whether it will be parked, and how long to wait for more answers.
-_UNSURE_S = 0.3
-_QUIET_S = 0.03
+# How long an expected response may take. The first group of a fresh broker waits for its topic.
+_EXPECTED_LIMIT_S = 5.0
+# How long to watch that a request which should be delayed gets no response after all.
+_DELAYED_LIMIT_S = 0.1
+# The same where the transcript does not say whether the request will be delayed.
+_UNKNOWN_LIMIT_S = 0.3
+# How long to wait for further responses that come at the same time.
+_SETTLE_S = 0.03
 
-_PARKED = "  (delayed)"
-# The first line of an answer, or the note that there is none yet.
-_ANSWER = re.compile(r"[\w.]+(< \S|  \(delayed\)$)")
+_DELAYED = "  (delayed)"
+# The first line of a response, or the note that there is none yet.
+_FIRST_LINE = re.compile(r"[\w.]+(< \S|  \(delayed\)$)")
 
 
 class _Client:
@@ -47,180 +55,194 @@ class _Client:
 
     def __init__(self, name: str, address: tuple[str, int]) -> None:
         self.name = name
-        self.socket = socket.create_connection(address, timeout=_PATIENCE_S)
+        self.socket = socket.create_connection(address, timeout=_EXPECTED_LIMIT_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.frames = FrameBuffer()
-        self.asked: dict[int, tuple[type[Message], int]] = {}
+        # Response class and version of each request without a response, by correlation id.
+        self.pending: dict[int, tuple[type[Message], int]] = {}
         self._count = 0
 
     def send(self, message: Message, version: int) -> None:
-        """Send a request without waiting."""
+        """Send a request."""
         self._count += 1
-        self.asked[self._count] = (RESPONSES[type(message)], version)
+        self.pending[self._count] = (GROUP_APIS[type(message)].response, version)
         client_id = self.name.partition(".")[0]
         self.socket.sendall(encode_request(message, version, self._count, client_id))
 
     def receive(self) -> list[tuple[Message, int]]:
-        """The answers that have come: message and version."""
+        """Return the responses that have come: message and version."""
         data = self.socket.recv(1 << 20)
         if not data:
             raise ConnectionError(f"the broker closed the connection of {self.name}")
         self.frames.append(data)
-        answers = []
+        responses = []
         while (frame := self.frames.next_frame()) is not None:
             (number,) = struct.unpack_from(">i", frame)
-            response_type, version = self.asked.pop(number)
-            answers.append((decode_response(response_type, frame, version)[1], version))
-        return answers
+            response_type, version = self.pending.pop(number)
+            responses.append((decode_response(response_type, frame, version)[1], version))
+        return responses
 
 
 class TcpDriver:
-    """One run of one transcript."""
+    """One run of one transcript.
+
+    Attributes:
+        broker: the broker to run against.
+        names: the names of this run.
+    """
 
     def __init__(self, broker: TcpBroker, suffix: str) -> None:
-        """Clients connect when they first speak."""
+        """Begin a run; a client connects when it sends its first request.
+
+        Args:
+            broker: the broker to run against.
+            suffix: follows the name of every group, see `TcpNames`.
+        """
         self.broker = broker
         self.names = TcpNames(suffix, broker.topic_id)
         self._clients: dict[str, _Client] = {}
         self._selector = selectors.DefaultSelector()
+        # The first lines of the responses that the block still expects; None inside `given`, whose
+        # responses the transcript does not show.
         self._expected: list[str] | None = None
 
     def close(self) -> None:
-        """Hang up everywhere."""
+        """Close all connections."""
         for client in self._clients.values():
             client.socket.close()
         self._selector.close()
 
     def run(self, transcript: Transcript) -> list[list[str]]:
-        """Carry out every block; the lines clients saw, one list a block."""
+        """Carry out every block and return what the clients saw, one list of lines per block."""
         actual = []
         for block in transcript.blocks:
-            self._expected = [line for line in block.expected if _ANSWER.match(line)]
+            self._expected = [line for line in block.expected if _FIRST_LINE.match(line)]
             lines: list[str] = []
             for command in block.commands:
-                for each in self.execute(command.text):
-                    lines += each.lines
-            for each in self._until_expected():
-                lines += each.lines
+                for output in self.execute(command.text):
+                    lines += output.lines
+            for output in self._receive_expected():
+                lines += output.lines
             actual.append(lines)
         return actual
 
-    def let_pass(self, duration_ms: int, answers: int) -> list[Seen]:
-        """Wait until so many answers have come, a little longer than the time if need be."""
-        end_s = time.monotonic() + duration_ms / 1000 + _UNSURE_S
-        seen: list[Seen] = []
-        while len(seen) < answers and time.monotonic() < end_s:
-            seen += self._listen(_QUIET_S)
-        return seen
+    def wait_for_responses(self, duration_ms: int, count: int) -> list[Output]:
+        """Wait until `count` responses have come, a little longer than the time if need be."""
+        end_s = time.monotonic() + duration_ms / 1000 + _UNKNOWN_LIMIT_S
+        outputs: list[Output] = []
+        while len(outputs) < count and time.monotonic() < end_s:
+            outputs += self._receive(_SETTLE_S)
+        return outputs
 
-    def execute(self, text: str, *, parks: bool = False) -> list[Seen]:
-        """What clients see after one command line."""
-        request = request_parts(text)
+    def execute(self, text: str, *, delayed: bool = False) -> list[Output]:
+        """Carry out one command line and return what clients see."""
+        request = parse_request_line(text)
         if request is not None:
-            name, api, version, text = request
-            patience_s = _PARKED_S if parks else self._patience_s(name)
-            return self._ask(name, api, version, text, patience_s)
+            limit_s = _DELAYED_LIMIT_S if delayed else self._limit_s(request.client)
+            return self._request(request, limit_s)
         verb, _, rest = text.partition(" ")
         if verb == "tick":
-            return self._listen(duration_ms(rest) / 1000) + self._listen(_QUIET_S)
+            return self._receive(parse_duration_ms(rest) / 1000) + self._receive(_SETTLE_S)
         if verb == "given":
             expected, self._expected = self._expected, None
-            seen = given(self, words_of(rest))
+            outputs = set_up_group(self, parse_arguments(rest))
             self._expected = expected
-            return seen
-        if verb == "hangs-up":
+            return outputs
+        if verb == "disconnect":
             client = self._clients.pop(rest)
             self._selector.unregister(client.socket)
             client.socket.close()
-        elif verb == "topic-deleted":
+        elif verb == "delete-topic":
             self.names.forget_topic(rest)
             self.broker.delete_topic(rest)
-        elif verb not in LOOKS and verb != "config":
-            raise TranscriptError(f"{verb!r} is not for a running broker")
+        elif verb not in INSPECTION_COMMANDS and verb != "config":
+            raise TranscriptError(f"{verb!r} needs the core")
         return []
 
-    def _ask(self, name: str, api: str, version: int, rest: str, patience_s: float) -> list[Seen]:
-        client = self._clients.get(name)
+    def _request(self, request: RequestLine, limit_s: float) -> list[Output]:
+        client = self._clients.get(request.client)
         if client is None:
-            client = self._clients[name] = _Client(name, self.broker.address)
+            client = _Client(request.client, self.broker.address)
+            self._clients[request.client] = client
             self._selector.register(client.socket, selectors.EVENT_READ, client)
-        for topic in _topics_in(api, rest):
+        for topic in _topics_in(request):
             self.names.topic_id(topic)
-        client.send(request_of(api, version, rest, self.names), version)
-        seen = self._listen(patience_s, until=client)
-        return seen + self._listen(_QUIET_S)
+        client.send(build_request(request, self.names), request.version)
+        outputs = self._receive(limit_s, until=client)
+        return outputs + self._receive(_SETTLE_S)
 
-    def _patience_s(self, name: str) -> float:
-        """By what the block expects next of this client."""
+    def _limit_s(self, name: str) -> float:
+        """Return how long to wait, by what the block expects next for this client."""
         if self._expected is None:
-            return _UNSURE_S
+            return _UNKNOWN_LIMIT_S
         for at, line in enumerate(self._expected):
-            if line == f"{name}{_PARKED}":
+            if line == f"{name}{_DELAYED}":
                 del self._expected[at]
-                return _PARKED_S
+                return _DELAYED_LIMIT_S
             if line.startswith(f"{name}< "):
-                return _PATIENCE_S
-        return _PARKED_S
+                return _EXPECTED_LIMIT_S
+        return _DELAYED_LIMIT_S
 
-    def _listen(self, seconds: float, until: _Client | None = None) -> list[Seen]:
-        """What is answered within a time; with `until` only to the answer of that client."""
+    def _receive(self, seconds: float, until: _Client | None = None) -> list[Output]:
+        """Return the responses of a time span; with `until`, stop at that client's last one."""
         end_s = time.monotonic() + seconds
-        seen: list[Seen] = []
+        outputs: list[Output] = []
         while (left_s := end_s - time.monotonic()) > 0:
             for key, _ in self._selector.select(left_s) if self._clients else ():
                 client: _Client = key.data
                 for message, version in client.receive():
-                    seen.append(self._seen(client, message, version))
+                    outputs.append(self._output(client, message, version))
             if not self._clients:
                 time.sleep(left_s)
-            if until is not None and not until.asked:
+            if until is not None and not until.pending:
                 break
-        return seen
+        return outputs
 
-    def _seen(self, client: _Client, message: Message, version: int) -> Seen:
+    def _output(self, client: _Client, message: Message, version: int) -> Output:
         if isinstance(message, ListGroupsResponse):
             message.groups = [g for g in message.groups if self.names.is_ours(g.group_id)]
-        lines = answer_lines(client.name, version, message, self.names)
+        lines = response_lines(client.name, version, message, self.names)
         if self._expected is not None:
             heading = f"{client.name}< "
             for at, line in enumerate(self._expected):
                 if line.startswith(heading):
                     del self._expected[at]
                     break
-        return Seen(lines, client.name, message)
+        return Output(lines, client.name, message)
 
-    def _until_expected(self) -> list[Seen]:
-        """Wait a little more for answers that the block still expects."""
-        end_s = time.monotonic() + _PATIENCE_S
-        seen: list[Seen] = []
+    def _receive_expected(self) -> list[Output]:
+        """Wait for the responses that the block still expects."""
+        end_s = time.monotonic() + _EXPECTED_LIMIT_S
+        outputs: list[Output] = []
         while time.monotonic() < end_s and any("< " in line for line in self._expected or []):
-            seen += self._listen(_QUIET_S)
-        return seen
+            outputs += self._receive(_SETTLE_S)
+        return outputs
 
 
 _TOPIC_APIS = ("OffsetCommit", "OffsetFetch", "OffsetDelete")
 
 
-def _topics_in(api: str, rest: str) -> set[str]:
-    """The topics a request names, which must exist before."""
-    if api not in _TOPIC_APIS:
+def _topics_in(request: RequestLine) -> set[str]:
+    """Return the topics that a request names; a broker must have them before."""
+    if request.api not in _TOPIC_APIS:
         return set()
-    return {match[1] for match in re.finditer(r"([a-z_]+)-\d+(?=[:,\]\s}])", rest)} - {"c", "i"}
+    partitions = re.finditer(r"([a-z_]+)-\d+(?=[:,\]\s}])", request.arguments)
+    return {match[1] for match in partitions} - {"c", "i"}
 
 
 def client_view(lines: list[str]) -> dict[str, list[list[str]]]:
-    """Per client its answers in order, each without the order of its lists and lines."""
+    """Return the responses of each client in order, with sorted lists and sorted further lines."""
     view: dict[str, list[list[str]]] = {}
     for line in lines:
-        if is_core_line(line) or line.endswith(_PARKED):
+        if is_core_line(line) or line.endswith(_DELAYED):
             continue
         text = re.sub(r"([\[{])([^\[\]{}]*)([\]}])", _sorted_items, line)
         client = line.partition("<")[0] if "< " in line else ""
-        answers = view.setdefault(client, [])
+        responses = view.setdefault(client, [])
         if client and line.startswith(f"{client}<   "):
-            answers[-1] = [answers[-1][0], *sorted([*answers[-1][1:], text])]
+            responses[-1] = [responses[-1][0], *sorted([*responses[-1][1:], text])]
         else:
-            answers.append([text])
+            responses.append([text])
     return view
 
 
@@ -229,13 +251,14 @@ def _sorted_items(match: re.Match[str]) -> str:
 
 
 def client_differences(block: Block, actual: list[str]) -> list[str]:
-    """What clients saw other than the block says; empty if nothing."""
-    expected, came = client_view(block.expected), client_view(actual)
-    if expected == came:
+    """Return how the clients' view differs from the block; empty if it does not."""
+    expected_view, actual_view = client_view(block.expected), client_view(actual)
+    if expected_view == actual_view:
         return []
     lines = [f"  {command.text}" for command in block.commands]
-    for client in dict.fromkeys([*expected, *came]):
-        if expected.get(client) != came.get(client):
-            lines += [f"- {line}" for answer in expected.get(client, []) for line in answer]
-            lines += [f"+ {line}" for answer in came.get(client, []) for line in answer]
+    for client in dict.fromkeys([*expected_view, *actual_view]):
+        expected, came = expected_view.get(client, []), actual_view.get(client, [])
+        if expected != came:
+            lines += [f"- {line}" for response in expected for line in response]
+            lines += [f"+ {line}" for response in came for line in response]
     return lines

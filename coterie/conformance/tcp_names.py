@@ -1,8 +1,8 @@
-"""Names of a transcript against a running broker.
+"""The names of a transcript that runs against a broker over TCP.
 
-Groups get a suffix, so that runs do not meet; member ids are learnt from the answers: the first id
-seen that begins with a client's or an instance's name is its `-1`, the next its `-2`. Topics are
-real ones, made when they are first mentioned.
+Groups get a suffix, so that runs do not disturb each other. Member ids are learnt from responses:
+the first id that begins with the name of a client or an instance is its `-1`, the next its `-2`.
+Topics are created when they are first mentioned.
 """
 
 import re
@@ -17,60 +17,65 @@ class TcpNames(Names):
     """The names of one run of one transcript."""
 
     def __init__(self, suffix: str, topic_id_of: Callable[[str], bytes]) -> None:
-        """Groups are called `name` + `suffix`; `topic_id_of` makes a topic sure to exist."""
+        """Begin a run.
+
+        Args:
+            suffix: follows the name of every group.
+            topic_id_of: creates a topic if need be and returns its id.
+        """
         super().__init__()
         self._suffix = suffix
         self._topic_id_of = topic_id_of
-        self._real: dict[str, str] = {}
-        self._shown: dict[str, str] = {}
+        self._ids: dict[str, str] = {}
+        self._names: dict[str, str] = {}
         self._counts: dict[str, int] = {}
         self._topics: dict[str, bytes] = {}
 
     def group(self, name: str) -> str:
-        """The group id of this run; the empty one stays empty."""
+        """Return the group id with the suffix of this run; the empty id stays empty."""
         return name + self._suffix if name else name
 
     def group_text(self, group_id: str) -> str:
-        """The name without the suffix of this run."""
+        """Return the name without the suffix of this run."""
         return group_id.removesuffix(self._suffix)
 
     def is_ours(self, group_id: str) -> bool:
-        """Whether a group of the broker belongs to this run."""
+        """Return whether a group of the broker belongs to this run."""
         return group_id.endswith(self._suffix)
 
     def member(self, name: str) -> str:
-        """The id the broker gave; a name it never gave is sent as it is."""
-        return self._real.get(name, name)
+        """Return the real member id of a name; an unknown name is its own member id."""
+        return self._ids.get(name, name)
 
     def member_text(self, member_id: str) -> str:
-        """The name of an id, by first appearance."""
+        """Return the name of a member id; names count ids in order of appearance."""
         match = _UUID.fullmatch(member_id)
         if match is None:
             return member_id
-        if member_id not in self._shown:
+        if member_id not in self._names:
             prefix = match[1]
             self._counts[prefix] = self._counts.get(prefix, 0) + 1
             name = f"{prefix}-{self._counts[prefix]}"
-            self._shown[member_id], self._real[name] = name, member_id
-        return self._shown[member_id]
+            self._names[member_id], self._ids[name] = name, member_id
+        return self._names[member_id]
 
     def message_text(self, message: str) -> str:
-        """A message with the names of the transcript."""
+        """Return an error message with the names of the transcript."""
         return message.replace(self._suffix, "")
 
     def topic_id(self, topic: str) -> bytes:
-        """The id the broker gave the topic."""
+        """Return the real id of a topic."""
         if topic not in self._topics:
             self._topics[topic] = self._topic_id_of(topic)
         return self._topics[topic]
 
     def topic_name(self, topic_id: bytes) -> str:
-        """The topic of an id; hexadecimal if this run has not mentioned it."""
+        """Return the topic with this id; the hexadecimal id if this run does not know it."""
         for topic, known in self._topics.items():
             if known == topic_id:
                 return topic
         return topic_id.hex()
 
     def forget_topic(self, topic: str) -> bytes:
-        """A topic is deleted."""
+        """Forget a deleted topic and return its id."""
         return self._topics.pop(topic, bytes(16))

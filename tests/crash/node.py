@@ -109,8 +109,8 @@ class Node(Desk):
         self.load()
         self.wait(delay_ms)
 
-    def _loaded(self, log: Any) -> GroupCoordinator:
-        return GroupCoordinator(self.config, lambda: str(next(self._uuids)), self.now_ms)
+    def load_all(self) -> None:
+        """Load nothing yet: `load` reads the log on the disk."""
 
     def open_log(self, topic: str) -> Log:
         """The log of a topic's only partition."""
@@ -125,12 +125,8 @@ class Node(Desk):
 
     def turn(self) -> None:
         """Write what the coordinator wants, as one batch, and answer; until it is quiet."""
-        while held := self.held.pop(0, []):
-            pairs = [
-                (encode_key(key), None if value is None else encode_value(value))
-                for append in held
-                for key, value in append.records
-            ]
+        while held := self.logs[0].take_pending():
+            pairs = [pair for batch in held for pair in batch.pairs]
             log = self.log_of_groups
             batch = encode_batch(
                 pairs, log.log_end_offset, self.now_ms, leader_epoch=log.leader_epoch
@@ -148,7 +144,7 @@ class Node(Desk):
                 )
                 self.take(failed)
                 self.take(self.coordinator.fail(0, self.now_ms))
-                self.held.clear()
+                self.logs[0].take_pending()
                 raise
             self._behind += len(held)
             if not self.lags:
@@ -183,7 +179,7 @@ class Node(Desk):
     def delete_groups(self, *group_ids: str) -> None:
         """Send a DeleteGroups, and turn."""
         request = DeleteGroupsRequest(groups_names=list(group_ids))
-        self.call("delete_groups", request, 2, f"delete {group_ids} {self.done}")
+        self.send(request, 2, f"delete {group_ids} {self.done}")
         self.turn()
 
     def commits(self, group_id: str, *offsets: int, topic: str = "sales") -> None:
@@ -263,7 +259,7 @@ class Node(Desk):
 
     def unload(self) -> None:
         """Give the groups' partition up."""
-        self.held.clear()
+        self.logs[0].take_pending()
         self.epoch += 1
         self.take(self.coordinator.unload(0, self.epoch, self.now_ms))
 

@@ -1,14 +1,14 @@
-"""COVERAGE.md says what is shown where: completely, and what the transcripts say themselves."""
+"""COVERAGE.md accounts for every scenario and agrees with what the transcripts cite."""
 
 import re
 from pathlib import Path
 
-from coterie.conformance.stage import LOOKS, SHARED, STAGE
-from coterie.conformance.transcript import all_paths, read, request_parts
+from coterie.conformance.commands import CLIENT_COMMANDS, COMMANDS, INSPECTION_COMMANDS
+from coterie.conformance.transcript import all_paths, parse_request_line, read
 from tests.transcripts.test_transcripts import ROOT
 
-# The classic-group, offset, log and timer scenarios; 120 to 126 are transactions, from 155 on
-# other group types and whole clusters.
+# The scenarios of classic groups, offsets, the log and timers. 120 to 126 are about transactions,
+# those from 155 on about other group types and whole clusters.
 SCENARIOS = [*range(1, 120), *range(127, 155)]
 TEXT = (ROOT / "COVERAGE.md").read_text(encoding="utf-8")
 ROWS = dict(re.findall(r"^\| (\w\d+) \|[^|]*\| (.*) \|$", TEXT, re.MULTILINE))
@@ -32,15 +32,15 @@ def test_every_trace_and_quirk_is_shown() -> None:
     assert quirks == [str(number) for number in range(1, 16)]
 
 
-def test_every_file_named_exists_and_every_transcript_is_named() -> None:
-    named = {(ROOT / link).resolve() for link in LINKS.findall(TEXT)}
-    missing = [str(path) for path in named if not path.is_file()]
+def test_every_linked_file_exists_and_every_transcript_is_linked() -> None:
+    linked = {(ROOT / link).resolve() for link in LINKS.findall(TEXT)}
+    missing = [str(path) for path in linked if not path.is_file()]
     assert not missing
-    forgotten = [str(path) for path in all_paths() if path.resolve() not in named]
-    assert not forgotten
+    not_linked = [str(path) for path in all_paths() if path.resolve() not in linked]
+    assert not not_linked
 
 
-def test_the_table_says_what_the_transcripts_cite() -> None:
+def test_table_lists_every_scenario_that_a_transcript_cites() -> None:
     for path in all_paths():
         name = path.relative_to(ROOT).as_posix()
         for first, last in CITATION.findall(read(path).comment):
@@ -48,21 +48,21 @@ def test_the_table_says_what_the_transcripts_cite() -> None:
                 assert f"({name})" in ROWS[f"S{number}"], f"{name} cites S{number}"
 
 
-def test_files_that_use_what_no_client_can_do_say_so() -> None:
+def test_files_with_commands_that_no_client_has_need_the_core() -> None:
     for path in all_paths():
         transcript = read(path)
         verbs = {
             command.text.split()[0]
             for block in transcript.blocks
             for command in block.commands
-            if request_parts(command.text) is None
+            if parse_request_line(command.text) is None
         }
-        assert verbs <= STAGE.keys() | {"given"}, path
-        beyond = verbs - SHARED - LOOKS
-        assert not beyond or "core" in transcript.needs, f"{path} uses {beyond}"
+        assert verbs <= COMMANDS.keys() | {"given"}, path
+        core_only = verbs - CLIENT_COMMANDS - INSPECTION_COMMANDS
+        assert not core_only or "core" in transcript.needs, f"{path} uses {core_only}"
 
 
-def test_comments_say_what_and_fit_the_screen() -> None:
+def test_every_transcript_has_a_comment_of_at_most_100_columns() -> None:
     for path in all_paths():
         transcript = read(path)
         assert len(transcript.comment) > 60, path
@@ -70,7 +70,7 @@ def test_comments_say_what_and_fit_the_screen() -> None:
         assert not wide, path
 
 
-def test_the_links_of_the_readme_exist() -> None:
+def test_links_of_the_readme_exist() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for link in LINKS.findall(readme):
         assert Path(ROOT / link).exists(), link

@@ -1,6 +1,6 @@
-"""Bugs planted into the core on purpose: a transcript that is about the rule must fail for each.
+"""Bugs planted into the core on purpose: for each, the transcript about that rule must fail.
 
-A set of transcripts that passes whatever the core does would look just like one that guards it.
+Without this test, transcripts that pass whatever the core does would go unnoticed.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ import coterie.coordinator.static_member
 import coterie.coordinator.sync
 from coterie.coordinator.group import Group, GroupState
 from coterie.protocol.errors import ErrorCode
-from tests.transcripts.test_transcripts import ROOT, seen_differences
+from tests.transcripts.test_transcripts import ROOT, core_differences
 
 Bug = tuple[str, Any, str, Callable[..., Any]]
 
@@ -131,23 +131,23 @@ BUGS: list[Bug] = [
 ]
 
 
-# Names without addresses: the workers of a parallel run must collect the same ones.
+# The workers of a parallel run must collect the same names, so these have no object addresses.
 IDS = [f"{name}-{what}" for name, _, what, _ in BUGS]
 
 
 @pytest.mark.parametrize(("name", "where", "what", "bug"), BUGS, ids=IDS)
-def test_a_planted_bug_is_found(
+def test_planted_bug_is_found(
     monkeypatch: pytest.MonkeyPatch, name: str, where: Any, what: str, bug: Callable[..., Any]
 ) -> None:
     path = ROOT / f"{name}.txt"
-    assert not noticed(path)
+    assert not fails(path)
     monkeypatch.setattr(where, what, bug, raising=what != "len")
-    assert noticed(path)
+    assert fails(path)
 
 
-def noticed(path: Path) -> bool:
-    """Whether running a transcript shows that something is wrong."""
+def fails(path: Path) -> bool:
+    """Return whether a transcript does not hold."""
     try:
-        return bool(seen_differences(path))
+        return bool(core_differences(path))
     except AssertionError:
-        return True  # one of the core's or the driver's own checks was quicker
+        return True  # an assertion of the core or of the driver has failed first

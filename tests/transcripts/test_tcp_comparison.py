@@ -1,4 +1,4 @@
-"""What counts as a difference when a transcript is driven over TCP, and how names are mapped."""
+"""The comparison of responses over TCP with a transcript, and the mapping of names."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def test_order_between_clients_and_within_lists_does_not_matter() -> None:
     )
 
 
-def test_a_missing_answer_another_answer_and_one_too_many_are_noticed() -> None:
+def test_missing_wrong_and_additional_responses_are_differences() -> None:
     good = [line for line in block().expected if not is_core_line(line)]
     assert not client_differences(block(), good)
     assert client_differences(block(), good[:-1])
@@ -52,7 +52,7 @@ def test_a_missing_answer_another_answer_and_one_too_many_are_noticed() -> None:
     assert client_differences(block(), [good[0], good[1], good[2], good[2], *good[4:]])
 
 
-def test_ids_are_named_by_their_first_appearance() -> None:
+def test_member_ids_are_named_in_order_of_appearance() -> None:
     names = TcpNames("-run7", lambda _: bytes(16))
     first = "c1-aaaaaaaa-0000-4000-8000-000000000001"
     second = "c1-aaaaaaaa-0000-4000-8000-000000000002"
@@ -69,7 +69,7 @@ def test_ids_are_named_by_their_first_appearance() -> None:
     assert names.member_text("") == ""
 
 
-def test_groups_have_a_suffix_of_their_run() -> None:
+def test_groups_have_the_suffix_of_their_run() -> None:
     names = TcpNames("-run7", lambda _: bytes(16))
     assert names.group("orders") == "orders-run7"
     assert names.group("") == ""

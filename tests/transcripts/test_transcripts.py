@@ -1,17 +1,18 @@
-"""Every transcript holds for the core; and the runner would notice if one did not."""
+"""Every transcript holds for the core, and the runner reports a transcript that does not."""
 
 from pathlib import Path
 
 import pytest
 
-from coterie.conformance.driver import CoreDriver, differences
+from coterie.conformance.core_driver import CoreDriver, differences
 from coterie.conformance.transcript import TranscriptError, all_paths, parse, read
 
 ROOT = Path(__file__).parents[2] / "coterie" / "conformance"
 PATHS = all_paths()
 
 
-def seen_differences(path: Path) -> str:
+def core_differences(path: Path) -> str:
+    """Run a transcript against the core and return how the output differs from the file."""
     transcript = read(path)
     return differences(transcript, CoreDriver().run(transcript))
 
@@ -23,38 +24,38 @@ def test_transcript(path: Path, rewrite: bool) -> None:
     if rewrite:
         path.write_text(transcript.rewritten(actual), encoding="utf-8")
         return
-    wrong = differences(transcript, actual)
-    assert not wrong, f"\n{wrong}"
+    found = differences(transcript, actual)
+    assert not found, f"\n{found}"
 
 
 CANARY = """\
 # A wrong expectation.
 
-c1> Heartbeat v4 group=nobody member=x generation=1
+c1> Heartbeat v4 group=unknown member=x generation=1
 ----
 c1< Heartbeat v4 ok
 """
 
 
-def test_a_wrong_expectation_is_noticed() -> None:
+def test_wrong_expectation_is_reported() -> None:
     transcript = parse(CANARY, Path("canary.txt"))
-    wrong = differences(transcript, CoreDriver().run(transcript))
-    assert "- c1< Heartbeat v4 ok" in wrong
-    assert "+ c1< Heartbeat v4 error=UNKNOWN_MEMBER_ID" in wrong
+    found = differences(transcript, CoreDriver().run(transcript))
+    assert "- c1< Heartbeat v4 ok" in found
+    assert "+ c1< Heartbeat v4 error=UNKNOWN_MEMBER_ID" in found
 
 
-def test_a_missing_expectation_is_noticed() -> None:
+def test_output_without_expectation_is_reported() -> None:
     transcript = parse(CANARY.replace("c1< Heartbeat v4 ok\n", ""), Path("canary.txt"))
     assert differences(transcript, CoreDriver().run(transcript))
 
 
-def test_an_answer_that_never_comes_is_noticed() -> None:
+def test_expectation_without_output_is_reported() -> None:
     text = CANARY.replace("----\n", "----\nc1< Heartbeat v4 error=UNKNOWN_MEMBER_ID\n")
     transcript = parse(text, Path("canary.txt"))
     assert differences(transcript, CoreDriver().run(transcript))
 
 
-def test_rewriting_makes_it_hold_and_changes_nothing_else() -> None:
+def test_rewriting_changes_only_the_wrong_expectation() -> None:
     transcript = parse(CANARY, Path("canary.txt"))
     text = transcript.rewritten(CoreDriver().run(transcript))
     assert text == CANARY.replace(" ok", " error=UNKNOWN_MEMBER_ID")
@@ -62,7 +63,7 @@ def test_rewriting_makes_it_hold_and_changes_nothing_else() -> None:
     assert not differences(again, CoreDriver().run(again))
 
 
-def test_rewriting_what_holds_gives_the_same_bytes() -> None:
+def test_rewriting_a_transcript_that_holds_gives_the_same_bytes() -> None:
     path = ROOT / "traces" / "t01_two_members_form_a_group.txt"
     transcript = read(path)
     assert transcript.rewritten(CoreDriver().run(transcript)) == path.read_text(encoding="utf-8")
@@ -73,17 +74,17 @@ def test_rewriting_what_holds_gives_the_same_bytes() -> None:
     [
         "c1> Heartbeat v4 group=orders mumber=x",  # a misspelt field
         "c1> Heartbeat v2 member=x generation=1 instance=i1",  # v2 cannot carry it
-        "c1> Heartbeet v4 member=x",  # no such request
-        "c1> JoinGroup v9 session=ten",  # no duration
-        "c1> OffsetCommit v8 offsets={sales: 1}",  # no partition
+        "c1> Heartbeet v4 member=x",  # an unknown API
+        "c1> JoinGroup v9 session=ten",  # not a duration
+        "c1> OffsetCommit v8 offsets={sales: 1}",  # not a partition
         "tick",
         "jump 3s",
         "config group.max.sice=2",
     ],
 )
-def test_a_command_that_makes_no_sense_is_an_error(line: str) -> None:
-    transcript = parse(f"# Nonsense.\n\n{line}\n----\n", Path("nonsense.txt"))
-    with pytest.raises(TranscriptError, match=r"nonsense\.txt:3"):
+def test_malformed_command_is_an_error(line: str) -> None:
+    transcript = parse(f"# Malformed.\n\n{line}\n----\n", Path("malformed.txt"))
+    with pytest.raises(TranscriptError, match=r"malformed\.txt:3"):
         CoreDriver().run(transcript)
 
 
@@ -91,13 +92,13 @@ def test_a_command_that_makes_no_sense_is_an_error(line: str) -> None:
     "text",
     [
         "c1> Heartbeat v4\n----\n",  # no comment
-        "# Nothing happens.\n",
-        "# Needs what nobody has.\nneeds: luck\n\ntick 1s\n----\n",
-        "# No ruler.\n\ntick 1s\n",
-        "# Two rulers.\n\ntick 1s\n----\ntick 1s\n----\n",
-        "# No command.\n\n----\nsomething\n",
+        "# There is no block.\n",
+        "# An unknown requirement.\nneeds: luck\n\ntick 1s\n----\n",
+        "# There is no separator.\n\ntick 1s\n",
+        "# Two separators.\n\ntick 1s\n----\ntick 1s\n----\n",
+        "# There is no command.\n\n----\nsomething\n",
     ],
 )
-def test_a_file_that_is_no_transcript_is_an_error(text: str) -> None:
+def test_malformed_file_is_an_error(text: str) -> None:
     with pytest.raises(TranscriptError):
-        parse(text, Path("nonsense.txt"))
+        parse(text, Path("malformed.txt"))

@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from coterie.conformance.core_broker import CoreBroker, Pending, Seen
-from coterie.conformance.driver import CoreDriver
+from coterie.conformance.core_driver import CoreDriver
 from coterie.conformance.transcript import read
-from coterie.coordinator.effects import Effects
 from coterie.protocol.messages.journal_records import encode_fact
 from coterie.protocol.records import encode_batch
 
@@ -52,37 +50,29 @@ TOLD = """\
 """
 
 
-def journal_of(transcript: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[bytes, bytes]]:
-    """Play a transcript against the core; the facts it tells, as a journal has them."""
-    pairs: list[tuple[bytes, bytes]] = []
-    carry_out = CoreBroker.carry_out
-
-    def telling(self: CoreBroker, effects: Effects, pending: Pending | None = None) -> list[Seen]:
-        pairs.extend(encode_fact(group_id, fact) for group_id, fact in effects.events)
-        return carry_out(self, effects, pending)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(CoreBroker, "carry_out", telling)
-        CoreDriver().run(read(transcript))
-    return pairs
+def journal_of(transcript: Path) -> list[tuple[bytes, bytes]]:
+    """Run a transcript against the core and return its events as records of a journal."""
+    driver = CoreDriver()
+    driver.run(read(transcript))
+    return [encode_fact(group_id, fact) for group_id, fact in driver.broker.events]
 
 
 def show(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["pipeline", "show", *arguments], catch_exceptions=False)
 
 
-def data_with(path: Path, story: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def data_with(path: Path, story: Path) -> str:
     """A broker's data directory with the journal of a story."""
     partition = path / "data" / "coterie.journal-0"
     partition.mkdir(parents=True)
-    batch = encode_batch(journal_of(story, monkeypatch), 0, 0)
+    batch = encode_batch(journal_of(story), 0, 0)
     (partition / f"{0:020d}.log").write_bytes(batch)
     return str(path / "data")
 
 
 @pytest.fixture
-def data_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    return data_with(tmp_path, SEED, monkeypatch)
+def data_directory(tmp_path: Path) -> str:
+    return data_with(tmp_path, SEED)
 
 
 def test_the_story_is_told_as_the_seed_tells_it(data_directory: str) -> None:
@@ -110,11 +100,9 @@ def test_the_rows_have_what_the_lines_have(data_directory: str) -> None:
     assert (move["partition"], move["from_member_key"], move["gap_ms"]) == (0, "one-1", 1_000)
 
 
-def test_the_eager_story_costs_every_partition(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_eager_story_costs_every_partition(tmp_path: Path) -> None:
     """What a cooperative rebalance spares: here all are given up, and most come back."""
-    directory = data_with(tmp_path, EAGER, monkeypatch)
+    directory = data_with(tmp_path, EAGER)
     told = [json.loads(show(directory, name, "--json").stdout) for name in known_groups(directory)]
     *_, last = [row for rows in told for row in rows]
     assert (last["generations"], last["duration_ms"]) == (1, 1_000)

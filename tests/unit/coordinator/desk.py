@@ -1,20 +1,18 @@
-"""A coordinator at hand for unit tests: requests by keyword, appends acknowledged when told.
+"""A coordinator for unit tests: requests by keyword, appends that stay pending until `store`.
 
-Unlike a transcript it lets a test hold appends back, look inside and compare states.
+Unlike a transcript it lets a test inspect the coordinator between the steps.
 """
 
-import itertools
 from typing import Any
 
+from coterie.conformance.harness import START_MS, CoordinatorHarness
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Append, Effects, RequestContext
 from coterie.coordinator.group import Group
-from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
-from coterie.protocol.messages.log_records import encode_key, encode_value
 from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -23,98 +21,63 @@ from coterie.protocol.messages.offset_commit import (
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
-START_MS = 1_700_000_000_000
+__all__ = ["SALES", "START_MS", "Desk", "offsets_of"]
 
 # A subscription to the topic "sales", as version 0 of the consumer protocol.
 SALES = b"\0\0\0\0\0\x01\0\x05sales\0\0\0\0"
 
 
-class Desk:
-    """A coordinator, its clock, what it answered, what it wants appended.
+class Desk(CoordinatorHarness):
+    """A coordinator whose responses are kept by name.
 
     Attributes:
-        answers: message by reply address, for every answer there was.
-        held: appends that are not acknowledged yet, by partition.
-        log: what was acknowledged, as bytes, by partition.
+        answers: every response, by the name under which its request was sent.
     """
 
     def __init__(self, **settings: Any) -> None:
         settings.setdefault("offsets_topic_num_partitions", 1)
         settings.setdefault("group_initial_rebalance_delay_ms", 0)
-        self.config = GroupConfig(**settings)
-        self.now_ms = START_MS
         self.answers: dict[str, Any] = {}
-        self.log: dict[int, list[tuple[bytes, bytes | None]]] = {}
-        self.held: dict[int, list[Append]] = {}
-        self._uuids = itertools.count(1)
-        self.coordinator = self._loaded({})
-
-    def _loaded(self, log: dict[int, list[tuple[bytes, bytes | None]]]) -> GroupCoordinator:
-        coordinator = GroupCoordinator(self.config, lambda: str(next(self._uuids)), self.now_ms)
-        for partition in range(self.config.offsets_topic_num_partitions):
-            assert coordinator.begin_load(partition, 0)
-            for key, value in log.get(partition, []):
-                coordinator.replay(partition, key, value)
-            coordinator.finish_load(partition, self.now_ms)
-        return coordinator
+        super().__init__(GroupConfig(**settings))
 
     def group(self, group_id: str = "g") -> Group:
-        """A group that has to be there."""
+        """Return a group that must exist."""
         group = self.coordinator.group(group_id)
         assert group is not None
         return group
 
-    # -- the log -----------------------------------------------------------------------------------
+    # -- responses and the log ---------------------------------------------------------------------
+
+    def deliver(self, to: str, message: Any) -> None:
+        """Keep a response; a request gets only one."""
+        assert to not in self.answers, f"{to} gets a second response"
+        self.answers[to] = message
 
     def take(self, effects: Effects, to: str = "") -> Any:
-        """Carry effects out but for the appends, which wait; the answer to `to`, if it is there."""
-        if effects.answer is not None:
-            self.answers[to] = effects.answer
-        for reply in effects.replies:
-            assert reply.to not in self.answers, f"{reply.to} is answered twice"
-            self.answers[reply.to] = reply.message
-        for append in effects.appends:
-            self.held.setdefault(append.partition, []).append(append)
+        """Carry effects out; return the response to `to`, if there is one yet."""
+        self.carry_out(effects, to)
         return self.answers.get(to)
 
     def store(self, partition: int = 0, count: int | None = None) -> None:
-        """The oldest `count` appends of a partition are durable; by default all of them."""
-        held = self.held.get(partition, [])
-        count = len(held) if count is None else count
-        for append in held[:count]:
-            self.log.setdefault(partition, []).extend(
-                (encode_key(key), None if value is None else encode_value(value))
-                for key, value in append.records
-            )
-        del held[:count]
-        self.take(self.coordinator.appended(partition, count, self.now_ms))
+        """Acknowledge the oldest `count` appends of a partition, by default all of them."""
+        pending = len(self.logs[partition].pending)
+        self.acknowledge(partition, pending if count is None else count)
+
+    def pending_appends(self, partition: int = 0) -> list[Append]:
+        """Return the appends of a partition that are neither acknowledged nor lost."""
+        return [batch.append for batch in self.logs[partition].pending]
 
     def lose(self, error: ErrorCode = ErrorCode.NOT_ENOUGH_REPLICAS, partition: int = 0) -> None:
-        """All appends of a partition that wait fail."""
-        self.held.pop(partition, None)
-        self.take(self.coordinator.append_failed(partition, error, self.now_ms))
-
-    def restart(self) -> None:
-        """A fresh coordinator reads what was acknowledged."""
-        self.held.clear()
-        self.coordinator = self._loaded(self.log)
-
-    # -- time --------------------------------------------------------------------------------------
-
-    def wait(self, delay_ms: int) -> None:
-        """Let time pass, timer by timer."""
-        end_ms = self.now_ms + delay_ms
-        while (next_ms := self.coordinator.next_deadline_ms()) is not None and next_ms <= end_ms:
-            self.now_ms = max(self.now_ms, next_ms)
-            self.take(self.coordinator.advance(self.now_ms))
-        self.now_ms = end_ms
+        """Fail all pending appends of a partition."""
+        self.fail_appends(partition, error)
 
     # -- requests ----------------------------------------------------------------------------------
 
-    def call(self, method: str, request: Any, version: int, to: str) -> Any:
-        """Send any request."""
+    def send(self, request: Any, version: int, to: str) -> Any:
+        """Send any request; return its response, if there is one yet."""
+        self.answers.pop(to, None)
         context = RequestContext(to, "/127.0.0.1", version, to)
-        return self.take(getattr(self.coordinator, method)(self.now_ms, request, context), to)
+        return self.take(self.handle(request, context), to)
 
     def join(
         self,
@@ -139,7 +102,7 @@ class Desk:
             protocol_type=protocol_type,
             protocols=[JoinGroupRequestProtocol(name=n, metadata=m) for n, m in protocols],
         )
-        return self.call("join_group", request, version or (9 if instance else 3), to)
+        return self.send(request, version or (9 if instance else 3), to)
 
     def sync(
         self,
@@ -162,7 +125,7 @@ class Desk:
                 for each, assignment in (assignments or {}).items()
             ],
         )
-        return self.call("sync_group", request, 3, to)
+        return self.send(request, 3, to)
 
     def heartbeat(
         self, member_id: str, generation_id: int, instance: str | None = None
@@ -179,9 +142,7 @@ class Desk:
     def leave(self, to: str, *member_ids: str, group_id: str = "g") -> Any:
         """Send a LeaveGroup."""
         members = [LeaveGroupRequestMember(member_id=each) for each in member_ids]
-        return self.call(
-            "leave_group", LeaveGroupRequest(group_id=group_id, members=members), 4, to
-        )
+        return self.send(LeaveGroupRequest(group_id=group_id, members=members), 4, to)
 
     def commit(
         self,
@@ -211,13 +172,11 @@ class Desk:
                 )
             ],
         )
-        return self.call("offset_commit", request, 8, to)
+        return self.send(request, 8, to)
 
     def fetch(self, to: str, group_id: str = "g") -> dict[tuple[str, int], int] | None:
         """Send an OffsetFetch of everything; what is committed, or None while it waits."""
-        answer = self.call(
-            "offset_fetch", OffsetFetchRequest(group_id=group_id, topics=None), 5, to
-        )
+        answer = self.send(OffsetFetchRequest(group_id=group_id, topics=None), 5, to)
         return None if answer is None else offsets_of(answer)
 
     def stable(self, *names: str, instances: dict[str, str] | None = None) -> int:

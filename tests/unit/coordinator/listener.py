@@ -1,23 +1,18 @@
-"""A coordinator at hand that keeps what it says has happened."""
+"""A coordinator for tests of its events."""
 
 from typing import Any
 
-from coterie.coordinator.effects import Effects, Event
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
 from tests.unit.coordinator.desk import SALES, Desk
 
 
 class Listener(Desk):
-    """A desk that keeps what it is told."""
+    """A coordinator whose events a test takes step by step."""
 
     def __init__(self, **settings: Any) -> None:
-        self.events: list[Event] = []
         super().__init__(**settings)
-
-    def take(self, effects: Effects, to: str = "") -> Any:
-        self.events += effects.events
-        return super().take(effects, to)
+        self.events.clear()  # of the first load
 
     def heard(self) -> list[Any]:
         """The facts since the last time."""
@@ -50,7 +45,7 @@ class Listener(Desk):
             protocols=[JoinGroupRequestProtocol(name=n, metadata=m) for n, m in protocols],
             reason=reason,
         )
-        return self.call("join_group", request, 9, to or f"{name} rejoins")
+        return self.send(request, 9, to or f"{name} rejoins")
 
     def remove(
         self, *members: tuple[str, str | None], reason: str | None = None, to: str = "operator"
@@ -60,7 +55,7 @@ class Listener(Desk):
             LeaveGroupRequestMember(member_id=member, group_instance_id=instance, reason=reason)
             for member, instance in members
         ]
-        return self.call("leave_group", LeaveGroupRequest(group_id="g", members=listed), 5, to)
+        return self.send(LeaveGroupRequest(group_id="g", members=listed), 5, to)
 
 
 def told(fact: Any, *names: str) -> dict[str, Any]:

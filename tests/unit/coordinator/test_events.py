@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from coterie.coordinator.effects import Effects
 from coterie.coordinator.heartbeat import ANSWERS
 from coterie.coordinator.subscription_change import LARGEST_METADATA_BYTES
 from coterie.protocol.errors import ErrorCode
@@ -315,17 +314,8 @@ def test_a_group_that_is_too_large_when_it_is_loaded() -> None:
     desk.stable("c1", "c2")
     desk.config = desk.config._replace(group_max_size=1)
     desk.events.clear()
-    effects: list[Effects] = []
-    loaded = desk.coordinator.__class__.finish_load
-
-    def finish_load(coordinator: Any, partition: int, now_ms: int) -> Effects:
-        effects.append(loaded(coordinator, partition, now_ms))
-        return effects[-1]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(desk.coordinator.__class__, "finish_load", finish_load)
-        desk.restart()
-    facts = {event.name: event.fact for made in effects for event in made.events}
+    desk.restart()
+    facts = {event.name: event.fact for event in desk.events}
     assert facts.keys() == {"rebalance_began", "partition_loaded"}
     assert told(facts["rebalance_began"], "cause", "member_id", "member_count") == {
         "cause": "load",
@@ -419,7 +409,7 @@ def test_a_group_is_deleted_when_that_is_durable(pair: Listener) -> None:
     pair.remove((pair.id_of("c1"), None), (pair.id_of("c2"), None))
     pair.store()
     pair.events.clear()
-    pair.call("delete_groups", DeleteGroupsRequest(groups_names=["g"]), 2, "operator deletes")
+    pair.send(DeleteGroupsRequest(groups_names=["g"]), 2, "operator deletes")
     assert pair.heard() == []
     pair.store()
     (deleted,) = pair.heard()

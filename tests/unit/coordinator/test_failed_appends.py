@@ -15,7 +15,7 @@ MAPPED = ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def delete(desk: Desk, to: str) -> None:
-    desk.call("delete_groups", DeleteGroupsRequest(groups_names=["g"]), 2, to)
+    desk.send(DeleteGroupsRequest(groups_names=["g"]), 2, to)
 
 
 def test_whoever_joined_a_group_that_is_undone_is_told() -> None:
@@ -143,7 +143,7 @@ def test_a_leader_that_asks_twice_waits_for_its_first_assignment() -> None:
     c1 = desk.id_of("c1")
     desk.sync("first", c1, 1, {c1: b"one"})
     desk.sync("second", c1, 1, {c1: b"two"})
-    assert len(desk.held[0]) == 1
+    assert len(desk.pending_appends()) == 1
     desk.store()
     assert desk.answers["second"].assignment == b"one"
     assert "first" not in desk.answers

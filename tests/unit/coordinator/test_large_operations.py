@@ -45,7 +45,7 @@ def commit_long(desk: Desk, to: str, count: int = TOO_MANY, group_id: str = "g")
     request = OffsetCommitRequest(
         group_id=group_id, generation_id_or_member_epoch=-1, member_id="", topics=[topic]
     )
-    desk.call("offset_commit", request, 8, to)
+    desk.send(request, 8, to)
 
 
 def commit_code(desk: Desk, to: str) -> int:
@@ -90,7 +90,7 @@ def test_a_commit_that_just_fits_is_written() -> None:
     desk = Desk()
     # 4,096 of metadata, 40 of key and value, 24 over: 252 of these are less than a batch.
     commit_long(desk, "large", 251)
-    (append,) = desk.held[0]
+    (append,) = desk.pending_appends()
     assert MAX_BATCH_BYTES - 2 * 4_200 < batch_bytes(append.records) <= MAX_BATCH_BYTES
     desk.store()
     assert commit_code(desk, "large") == 0
@@ -126,7 +126,7 @@ def test_one_part_of_a_deletion_that_is_too_large_is_refused() -> None:
     fill(desk, "large")
     desk.commit("small", 1, group_id="small")
     desk.store()
-    desk.call("delete_groups", DeleteGroupsRequest(groups_names=["large", "small"]), 2, "admin")
+    desk.send(DeleteGroupsRequest(groups_names=["large", "small"]), 2, "admin")
     desk.store()
     codes = [each.error_code for each in desk.answers["admin"].results]
     assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
@@ -162,7 +162,7 @@ def test_expiry_of_very_many_offsets_takes_several_batches() -> None:
     desk = Desk(offsets_retention_ms=1_000, offsets_retention_check_interval_ms=2_000)
     fill(desk, "g")
     desk.wait(2_000)
-    appends = desk.held[0]
+    appends = desk.pending_appends()
     assert len(appends) > 1
     assert all(batch_bytes(append.records) <= MAX_BATCH_BYTES for append in appends)
     assert sum(len(append.records) for append in appends) == MANY_PARTITIONS + 1
@@ -178,7 +178,7 @@ def test_what_of_a_sweep_is_durable_stays_and_the_rest_comes_back() -> None:
     desk = Desk(offsets_retention_ms=1_000, offsets_retention_check_interval_ms=2_000)
     fill(desk, "g")
     desk.wait(2_000)
-    gone = len(desk.held[0][0].records)
+    gone = len(desk.pending_appends()[0].records)
     desk.store(count=1)
     desk.lose()
     assert len(desk.fetch("reads") or ()) == MANY_PARTITIONS - gone
@@ -193,8 +193,8 @@ def test_the_offsets_of_a_deleted_topic_take_several_batches() -> None:
     desk.commit("stays", 4, group_id="g")
     desk.store()
     desk.take(desk.coordinator.topics_deleted([(LONG_TOPIC, bytes(16))], desk.now_ms))
-    assert len(desk.held[0]) > 1
-    assert all(batch_bytes(append.records) <= MAX_BATCH_BYTES for append in desk.held[0])
+    assert len(desk.pending_appends()) > 1
+    assert all(batch_bytes(append.records) <= MAX_BATCH_BYTES for append in desk.pending_appends())
     desk.store()
     assert desk.fetch("reads") == {("sales", 0): 4}
 
@@ -280,6 +280,6 @@ def test_a_read_is_not_refused_with_a_large_operation_before_it() -> None:
     desk = Desk()
     desk.commit("before", 1)
     commit_long(desk, "too large")
-    desk.call("offset_fetch", OffsetFetchRequest(group_id="g", topics=None), 5, "reads")
+    desk.send(OffsetFetchRequest(group_id="g", topics=None), 5, "reads")
     desk.store()
     assert desk.answers["reads"].error_code == 0

@@ -72,7 +72,7 @@ def look(state: LoggedState) -> tuple[object, object]:
 
 def load(*records: LogRecord) -> Desk:
     desk = Desk()
-    desk.log[0] = [
+    desk.logs[0].durable = [
         (encode_key(key), None if value is None else encode_value(value)) for key, value in records
     ]
     desk.restart()
@@ -147,7 +147,7 @@ def test_a_leader_who_is_no_member_is_replaced_by_the_first() -> None:
 
 def test_records_of_unknown_types_are_skipped_and_counted() -> None:
     desk = Desk()
-    desk.log[0] = [(b"\0\x03\0\x01g", b"\0\0"), (b"\0\x63", None)]
+    desk.logs[0].durable = [(b"\0\x03\0\x01g", b"\0\0"), (b"\0\x63", None)]
     desk.restart()
     assert desk.coordinator.shards[0].skipped_records == 2
     assert desk.coordinator.group("g") is None
@@ -164,7 +164,7 @@ def test_every_version_of_a_generation_loads(version: int) -> None:
     _, value = generation("grp", 5, "m1", "m2")
     assert value is not None
     desk = Desk()
-    desk.log[0] = [(GROUP_KEY, version.to_bytes(2, "big") + value.encode(version))]
+    desk.logs[0].durable = [(GROUP_KEY, version.to_bytes(2, "big") + value.encode(version))]
     desk.restart()
     group = desk.group("grp")
     assert (group.state, group.generation_id, list(group.members)) == (
@@ -192,7 +192,7 @@ def test_every_version_of_an_offset_loads(version: int, record_type: int) -> Non
         value.expire_timestamp = START_MS + 1_000
     desk = Desk()
     key = record_type.to_bytes(2, "big") + OFFSET_KEY[2:]
-    desk.log[0] = [(key, version.to_bytes(2, "big") + value.encode(version))]
+    desk.logs[0].durable = [(key, version.to_bytes(2, "big") + value.encode(version))]
     desk.restart()
     stored = desk.coordinator.shards[0].logged.offsets["grp"]["foo"][2]
     assert (stored.offset, stored.metadata, stored.commit_timestamp) == (100, "m", START_MS)
@@ -207,7 +207,7 @@ def test_unknown_tags_are_skipped() -> None:
     assert value is not None
     tagged = value.encode(4)[:-1] + b"\x01\x09\x02hi"
     desk = Desk()
-    desk.log[0] = [(OFFSET_KEY, b"\0\x04" + tagged)]
+    desk.logs[0].durable = [(OFFSET_KEY, b"\0\x04" + tagged)]
     desk.restart()
     assert desk.fetch("reads", "grp") == {("foo", 2): 100}
 
@@ -228,7 +228,7 @@ def test_what_cannot_be_read_stops_the_load(
     key: bytes, value: bytes | None, error: type[Exception]
 ) -> None:
     desk = Desk()
-    desk.log[0] = [(key, value)]
+    desk.logs[0].durable = [(key, value)]
     with pytest.raises(error):
         desk.restart()
 

@@ -26,7 +26,7 @@ def used(desk: Desk, *topics: str) -> list[bool]:
             for topic in topics
         ],
     )
-    answer: Any = desk.call("offset_delete", request, 0, "admin")
+    answer: Any = desk.send(request, 0, "admin")
     codes = [topic.partitions[0].error_code for topic in answer.topics]
     assert set(codes) <= {ErrorCode.NONE, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
     return [code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC for code in codes]

@@ -1,9 +1,9 @@
-"""Response messages to lines, one function an API.
+"""Formats response messages as lines of a transcript, one function per API.
 
-What says nothing is left out, so that what remains is worth reading: `ok` for no error; of a
-refused JoinGroup only the error and the member id, unless a field is not at its value for errors; a
-subscription only where it is not the usual one. From the version on that carries it, the protocol
-type stands in front of the protocol: `protocol=consumer/range`.
+The lines leave out what carries no information: `ok` stands for no error; a refused JoinGroup shows
+the error and the member id, and another field only if it differs from its value in other refusals;
+a subscription is shown only if it is not the default. In versions that have a protocol type it
+precedes the protocol: `protocol=consumer/range`.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from coterie.conformance.payloads import (
     assignment_text,
     subscription_text,
 )
-from coterie.conformance.words import listed, mapped, quoted
+from coterie.conformance.syntax import format_list, format_map, quote
 from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponse
@@ -38,18 +38,18 @@ from coterie.protocol.messages.offset_fetch import (
 from coterie.protocol.messages.sync_group import SyncGroupResponse
 from coterie.protocol.wire import Message
 
-# First versions that carry what the names say (spec section 1.2).
+# The first version of each API that has the field or form in question.
 _JOIN_TYPE_SINCE = 7
 _SYNC_TYPE_SINCE = 5
-_LEAVES_MANY_SINCE = 3
-_FETCHES_MANY_SINCE = 8
+_LEAVE_MEMBERS_SINCE = 3
+_FETCH_GROUPS_SINCE = 8
 _TOPIC_IDS_SINCE = 10
 _LIST_STATE_SINCE = 4
 _LIST_TYPE_SINCE = 5
 
 
-def answer_lines(client: str, version: int, message: Message, names: Names) -> list[str]:
-    """An answer as a client sees it: one line, or a heading and indented lines."""
+def response_lines(client: str, version: int, message: Message, names: Names) -> list[str]:
+    """Return the lines of a response: one line, or a heading and indented lines."""
     first, *more = _FORMATS[type(message)](message, version, names)
     api = type(message).__name__.removesuffix("Response")
     return [
@@ -59,7 +59,7 @@ def answer_lines(client: str, version: int, message: Message, names: Names) -> l
 
 
 def error_text(code: int) -> str:
-    """`ok`, or the error's name."""
+    """Return `ok`, or the name of the error."""
     if code == ErrorCode.NONE:
         return "ok"
     try:
@@ -72,35 +72,38 @@ def _outcome(code: int) -> str:
     return "ok" if code == ErrorCode.NONE else f"error={error_text(code)}"
 
 
-def _protocol(protocol_type: str | None, name: str | None, *, typed: bool) -> str:
-    shown = quoted(name) if name is not None else "null"
-    if not typed:
+def _protocol(protocol_type: str | None, name: str | None, *, has_type: bool) -> str:
+    shown = quote(name) if name is not None else "null"
+    if not has_type:
         return shown
-    return f"{quoted(protocol_type) if protocol_type is not None else 'null'}/{shown}"
+    return f"{quote(protocol_type) if protocol_type is not None else 'null'}/{shown}"
 
 
-def _join(answer: JoinGroupResponse, version: int, names: Names) -> list[str]:
-    typed = version >= _JOIN_TYPE_SINCE
+def _join(response: JoinGroupResponse, version: int, names: Names) -> list[str]:
+    has_type = version >= _JOIN_TYPE_SINCE
     parts = []
-    if answer.error_code:
-        parts.append(f"error={error_text(answer.error_code)}")
-    if not answer.error_code or answer.generation_id != -1:
-        parts.append(f"generation={answer.generation_id}")
-    # A null protocol name is written as "" before version 7, so there it says nothing.
-    nothing = None if typed else ""
-    if not answer.error_code or (answer.protocol_type, answer.protocol_name) != (None, nothing):
-        shown = _protocol(answer.protocol_type, answer.protocol_name, typed=typed)
+    if response.error_code:
+        parts.append(f"error={error_text(response.error_code)}")
+    if not response.error_code or response.generation_id != -1:
+        parts.append(f"generation={response.generation_id}")
+    # Before version 7 a null protocol name is encoded as "".
+    absent = None if has_type else ""
+    if not response.error_code or (response.protocol_type, response.protocol_name) != (
+        None,
+        absent,
+    ):
+        shown = _protocol(response.protocol_type, response.protocol_name, has_type=has_type)
         parts.append(f"protocol={shown}")
-    if not answer.error_code or answer.leader:
-        parts.append(f"leader={quoted(names.member_text(answer.leader))}")
-    parts.append(f"member={quoted(names.member_text(answer.member_id))}")
-    if answer.members:
+    if not response.error_code or response.leader:
+        parts.append(f"leader={quote(names.member_text(response.leader))}")
+    parts.append(f"member={quote(names.member_text(response.member_id))}")
+    if response.members:
         members = [
             _with_subscription(names.member_text(each.member_id), each.group_instance_id, each)
-            for each in answer.members
+            for each in response.members
         ]
-        parts.append(f"members={listed(members)}")
-    if answer.skip_assignment:
+        parts.append(f"members={format_list(members)}")
+    if response.skip_assignment:
         parts.append("skip_assignment=true")
     return [" ".join(parts)]
 
@@ -111,16 +114,16 @@ def _with_subscription(member: str, instance: str | None, each: Any) -> str:
     return shown if text == DEFAULT_SUBSCRIPTION else f"{shown}: {text}"
 
 
-def _sync(answer: SyncGroupResponse, version: int, _names: Names) -> list[str]:
-    typed = version >= _SYNC_TYPE_SINCE
+def _sync(response: SyncGroupResponse, version: int, _names: Names) -> list[str]:
+    has_type = version >= _SYNC_TYPE_SINCE
     parts = []
-    if answer.error_code:
-        parts.append(f"error={error_text(answer.error_code)}")
-    said = (answer.protocol_type, answer.protocol_name)
-    if typed and (not answer.error_code or said != (None, None)):
-        parts.append(f"protocol={_protocol(*said, typed=True)}")
-    if not answer.error_code or answer.assignment:
-        parts.append(f"assignment={_bracketed(assignment_text(answer.assignment))}")
+    if response.error_code:
+        parts.append(f"error={error_text(response.error_code)}")
+    protocol = (response.protocol_type, response.protocol_name)
+    if has_type and (not response.error_code or protocol != (None, None)):
+        parts.append(f"protocol={_protocol(*protocol, has_type=True)}")
+    if not response.error_code or response.assignment:
+        parts.append(f"assignment={_bracketed(assignment_text(response.assignment))}")
     return [" ".join(parts)]
 
 
@@ -128,28 +131,28 @@ def _bracketed(text: str) -> str:
     return text if text == '""' else f"[{text}]"
 
 
-def _heartbeat(answer: HeartbeatResponse, _version: int, _names: Names) -> list[str]:
-    return [_outcome(answer.error_code)]
+def _heartbeat(response: HeartbeatResponse, _version: int, _names: Names) -> list[str]:
+    return [_outcome(response.error_code)]
 
 
-def _leave(answer: LeaveGroupResponse, version: int, names: Names) -> list[str]:
-    if version < _LEAVES_MANY_SINCE or answer.error_code:
-        return [_outcome(answer.error_code)]
+def _leave(response: LeaveGroupResponse, version: int, names: Names) -> list[str]:
+    if version < _LEAVE_MEMBERS_SINCE or response.error_code:
+        return [_outcome(response.error_code)]
     entries = []
-    for each in answer.members:
-        member = quoted(names.member_text(each.member_id)) if each.member_id else ""
+    for each in response.members:
+        member = quote(names.member_text(each.member_id)) if each.member_id else ""
         instance = "" if each.group_instance_id is None else f"/{each.group_instance_id}"
         entries.append((member + instance or '""', error_text(each.error_code)))
-    return [mapped(entries)]
+    return [format_map(entries)]
 
 
-def _commit(answer: OffsetCommitResponse, version: int, names: Names) -> list[str]:
+def _commit(response: OffsetCommitResponse, version: int, names: Names) -> list[str]:
     entries = [
         (f"{_topic(topic, version, names)}-{each.partition_index}", error_text(each.error_code))
-        for topic in answer.topics
+        for topic in response.topics
         for each in topic.partitions
     ]
-    return [mapped(entries)]
+    return [format_map(entries)]
 
 
 def _topic(topic: Any, version: int, names: Names) -> str:
@@ -158,21 +161,21 @@ def _topic(topic: Any, version: int, names: Names) -> str:
     return str(topic.name)
 
 
-def _fetch(answer: OffsetFetchResponse, version: int, names: Names) -> list[str]:
-    if version < _FETCHES_MANY_SINCE:
-        error = f"error={error_text(answer.error_code)}" if answer.error_code else ""
-        offsets = _offsets(answer.topics, version, names)
-        return [f"{error} {offsets}".strip() if answer.topics or not error else error]
+def _fetch(response: OffsetFetchResponse, version: int, names: Names) -> list[str]:
+    if version < _FETCH_GROUPS_SINCE:
+        error = f"error={error_text(response.error_code)}" if response.error_code else ""
+        offsets = _offsets(response.topics, version, names)
+        return [f"{error} {offsets}".strip() if response.topics or not error else error]
     groups = []
-    for group in answer.groups:
-        name = quoted(names.group_text(group.group_id))
+    for group in response.groups:
+        name = quote(names.group_text(group.group_id))
         text = _offsets(group.topics, version, names)
         groups.append(f"{name}={error_text(group.error_code) if group.error_code else text}")
     return [" ".join(groups)]
 
 
 def _offsets(topics: list[OffsetFetchResponseTopic], version: int, names: Names) -> str:
-    return mapped(
+    return format_map(
         [
             (f"{_topic(topic, version, names)}-{each.partition_index}", _offset(each))
             for topic in topics
@@ -190,22 +193,24 @@ def _offset(each: OffsetFetchResponsePartition) -> str:
     return text if not each.error_code else f"{text} {error_text(each.error_code)}"
 
 
-def _delete_offsets(answer: OffsetDeleteResponse, _version: int, _names: Names) -> list[str]:
-    if answer.error_code:
-        return [_outcome(answer.error_code)]
+def _delete_offsets(response: OffsetDeleteResponse, _version: int, _names: Names) -> list[str]:
+    if response.error_code:
+        return [_outcome(response.error_code)]
     entries = [
         (f"{topic.name}-{each.partition_index}", error_text(each.error_code))
-        for topic in answer.topics
+        for topic in response.topics
         for each in topic.partitions
     ]
-    return [mapped(entries)]
+    return [format_map(entries)]
 
 
-def _list(answer: ListGroupsResponse, version: int, names: Names) -> list[str]:
-    lines = [_outcome(answer.error_code) if answer.error_code else f"groups={len(answer.groups)}"]
-    for each in sorted(answer.groups, key=lambda group: names.group_text(group.group_id)):
-        line = f"{quoted(names.group_text(each.group_id))}"
-        line += f" protocol_type={quoted(each.protocol_type)}"
+def _list(response: ListGroupsResponse, version: int, names: Names) -> list[str]:
+    lines = [
+        _outcome(response.error_code) if response.error_code else f"groups={len(response.groups)}"
+    ]
+    for each in sorted(response.groups, key=lambda group: names.group_text(group.group_id)):
+        line = f"{quote(names.group_text(each.group_id))}"
+        line += f" protocol_type={quote(each.protocol_type)}"
         if version >= _LIST_STATE_SINCE:
             line += f" state={each.group_state}"
         if version >= _LIST_TYPE_SINCE:
@@ -214,17 +219,17 @@ def _list(answer: ListGroupsResponse, version: int, names: Names) -> list[str]:
     return lines
 
 
-def _describe(answer: DescribeGroupsResponse, _version: int, names: Names) -> list[str]:
+def _describe(response: DescribeGroupsResponse, _version: int, names: Names) -> list[str]:
     lines = [""]
-    for group in answer.groups:
+    for group in response.groups:
         lines.append(_described(group, names))
         lines += [f"  {_described_member(each, names)}" for each in group.members]
     return lines
 
 
 def _described(group: DescribeGroupsResponseGroup, names: Names) -> str:
-    shown = _protocol(group.protocol_type, group.protocol_data, typed=True)
-    line = f"{quoted(names.group_text(group.group_id))} {group.group_state}".rstrip()
+    shown = _protocol(group.protocol_type, group.protocol_data, has_type=True)
+    line = f"{quote(names.group_text(group.group_id))} {group.group_state}".rstrip()
     if group.error_code:
         line += f" error={error_text(group.error_code)}"
     if group.error_message is not None:
@@ -246,14 +251,14 @@ def _described_member(each: DescribeGroupsResponseMember, names: Names) -> str:
     return " ".join(parts)
 
 
-def _delete_groups(answer: DeleteGroupsResponse, _version: int, names: Names) -> list[str]:
+def _delete_groups(response: DeleteGroupsResponse, _version: int, names: Names) -> list[str]:
     entries = []
-    for each in answer.results:
+    for each in response.results:
         text = error_text(each.error_code)
         if each.error_message is not None:
             text += f' "{names.message_text(each.error_message)}"'
-        entries.append((quoted(names.group_text(each.group_id)), text))
-    return [mapped(sorted(entries))]
+        entries.append((quote(names.group_text(each.group_id)), text))
+    return [format_map(sorted(entries))]
 
 
 _FORMATS: dict[type, Callable[[Any, int, Names], list[str]]] = {

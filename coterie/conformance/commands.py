@@ -1,0 +1,196 @@
+"""The commands of transcripts that are not requests: time, settings, faults, inspection.
+
+One function per command; it gets the broker and the arguments of the command. A file that uses a
+command outside of CLIENT_COMMANDS and INSPECTION_COMMANDS `needs: core`.
+"""
+
+from collections.abc import Callable
+
+from coterie.conformance.core_broker import CoreBroker
+from coterie.conformance.core_lines import record_text, state_text, timer_texts
+from coterie.conformance.harness import START_MS
+from coterie.conformance.syntax import Arguments, parse_duration_ms, unquote
+from coterie.conformance.transcript import TranscriptError
+from coterie.protocol.errors import ErrorCode
+
+_CONFIG_FIELDS = {
+    "offset.metadata.max.bytes": "offset_metadata_max_size",
+    "offsets.retention.minutes": "offsets_retention_ms",
+}
+
+
+def _tick(broker: CoreBroker, arguments: Arguments) -> None:
+    """`tick 3s`: time passes."""
+    (duration,) = arguments.positional
+    broker.wait(parse_duration_ms(duration))
+
+
+def _config(broker: CoreBroker, arguments: Arguments) -> None:
+    """`config group.max.size=2`: change a setting; a broker over TCP must be started with it."""
+    for setting in arguments.positional:
+        name, _, text = setting.partition("=")
+        field = _CONFIG_FIELDS.get(name, name.replace(".", "_"))
+        value = setting_value(text)
+        if name == "offsets.retention.minutes":
+            value *= 60_000
+        if field not in broker.config._fields:
+            raise TranscriptError(f"no setting is called {name}")
+        broker.config = broker.config._replace(**{field: value})
+    broker.coordinator.config = broker.config
+    for shard in broker.coordinator.shards:
+        shard.config = broker.config
+
+
+def setting_value(text: str) -> int:
+    """Return the value of a setting: a plain number, or a duration in milliseconds."""
+    return int(text) if text.lstrip("-").isdigit() else parse_duration_ms(text)
+
+
+def _disconnect(broker: CoreBroker, arguments: Arguments) -> None:
+    """`disconnect c1`: close its connection, which the coordinator does not notice."""
+    for client in arguments.positional:
+        for pending in broker.waiting:
+            if pending.client == client:
+                pending.disconnected = True
+
+
+def _delete_topic(broker: CoreBroker, arguments: Arguments) -> None:
+    """`delete-topic T`: delete a topic; the coordinator deletes its offsets."""
+    topics = [(topic, broker.names.forget_topic(topic)) for topic in arguments.positional]
+    broker.carry_out(broker.coordinator.topics_deleted(topics, broker.now_ms))
+
+
+def _recreate_topic(broker: CoreBroker, arguments: Arguments) -> None:
+    """`recreate-topic T`: delete and create a topic before the coordinator learns of it."""
+    for topic in arguments.positional:
+        broker.names.forget_topic(topic)
+
+
+def _restart(broker: CoreBroker, _arguments: Arguments) -> None:
+    """`restart`: stop abruptly and load the durable records again."""
+    broker.restart()
+
+
+def _fail_next_append(broker: CoreBroker, arguments: Arguments) -> None:
+    """`fail-next-append [ERROR]`: by default with KAFKA_STORAGE_ERROR."""
+    (error,) = arguments.positional or ["KAFKA_STORAGE_ERROR"]
+    broker.failing = ErrorCode[error]
+
+
+def _hold_appends(broker: CoreBroker, _arguments: Arguments) -> None:
+    """`hold-appends`: appends are neither acknowledged nor failed from now on."""
+    broker.holding = True
+
+
+def _release_appends(broker: CoreBroker, arguments: Arguments) -> None:
+    """`release-appends [N]`: acknowledge the oldest N; without N all, and stop holding."""
+    broker.release_appends(int(arguments.positional[0]) if arguments.positional else None)
+
+
+def _fail_appends(broker: CoreBroker, arguments: Arguments) -> None:
+    """`fail-appends ERROR`: fail everything that is held, and stop holding."""
+    (error,) = arguments.positional
+    broker.fail_pending(ErrorCode[error])
+
+
+def _partition_of(broker: CoreBroker, arguments: Arguments) -> int:
+    """Return the partition of the group that the command names."""
+    (group,) = arguments.positional
+    return broker.coordinator.partition_for(group)
+
+
+def _unload(broker: CoreBroker, arguments: Arguments) -> None:
+    """`unload G [epoch=N]`: the partition of the group moves to another broker."""
+    epoch = arguments.take("epoch", "")
+    partition = _partition_of(broker, arguments)
+    broker.logs[partition].take_pending()
+    broker.carry_out(
+        broker.coordinator.unload(partition, int(epoch) if epoch else None, broker.now_ms)
+    )
+
+
+def _begin_load(broker: CoreBroker, arguments: Arguments) -> None:
+    """`begin-load G epoch=N`: the partition of the group comes back and its log is read."""
+    partition = _partition_of(broker, arguments)
+    if not broker.begin_load(partition, int(arguments.take("epoch", "1"))):
+        broker.show(f"log+ not loaded: the epoch is not newer, partition {partition}")
+
+
+def _finish_load(broker: CoreBroker, arguments: Arguments) -> None:
+    """`finish-load G`: serve the partition whose log was read."""
+    broker.finish_load(_partition_of(broker, arguments))
+
+
+def _load(broker: CoreBroker, arguments: Arguments) -> None:
+    """`load G epoch=N`: begin and finish a load."""
+    partition = _partition_of(broker, arguments)
+    if broker.begin_load(partition, int(arguments.take("epoch", "1"))):
+        broker.finish_load(partition)
+    else:
+        broker.show(f"log+ not loaded: the epoch is not newer, partition {partition}")
+
+
+def _record(broker: CoreBroker, arguments: Arguments) -> None:
+    """`record G key=HEX value=HEX|null`: add a record of another broker, for a later load."""
+    key = bytes.fromhex(arguments.take("key", ""))
+    text = arguments.take("value", "null")
+    value = None if text == "null" else bytes.fromhex(text)
+    broker.logs[_partition_of(broker, arguments)].durable.append((key, value))
+    broker.show(f"log+ {record_text(key, value, START_MS)}")
+
+
+def _compact(broker: CoreBroker, arguments: Arguments) -> None:
+    """`compact G`: keep the last record of each key, in order."""
+    log = broker.logs[_partition_of(broker, arguments)]
+    last = {key: at for at, (key, _) in enumerate(log.durable)}
+    log.durable = [pair for at, pair in enumerate(log.durable) if last[pair[0]] == at]
+
+
+def _log(broker: CoreBroker, arguments: Arguments) -> None:
+    """`log G`: show the durable records of the group's partition."""
+    pairs = broker.logs[_partition_of(broker, arguments)].durable
+    for number, (key, value) in enumerate(pairs):
+        broker.show(f"log {number} {record_text(key, value, START_MS)}")
+
+
+def _state(broker: CoreBroker, arguments: Arguments) -> None:
+    """`state G`: show the group as the core holds it."""
+    (group_id,) = map(unquote, arguments.positional)
+    broker.show(state_text(group_id, broker.coordinator.group(group_id)))
+
+
+def _timers(broker: CoreBroker, arguments: Arguments) -> None:
+    """`timers G`: show the timers of the group."""
+    (group_id,) = arguments.positional
+    coordinator = broker.coordinator
+    group = coordinator.group(group_id)
+    broker.show(*timer_texts(group_id, group, coordinator.purgatory, START_MS))
+
+
+# What a driver for a running broker can do as well.
+CLIENT_COMMANDS = frozenset({"tick", "config", "disconnect", "delete-topic", "given"})
+
+# Commands that show the core and change nothing; a driver for a running broker skips them.
+INSPECTION_COMMANDS = frozenset({"log", "state", "timers"})
+
+COMMANDS: dict[str, Callable[[CoreBroker, Arguments], None]] = {
+    "tick": _tick,
+    "config": _config,
+    "disconnect": _disconnect,
+    "delete-topic": _delete_topic,
+    "recreate-topic": _recreate_topic,
+    "restart": _restart,
+    "fail-next-append": _fail_next_append,
+    "hold-appends": _hold_appends,
+    "release-appends": _release_appends,
+    "fail-appends": _fail_appends,
+    "unload": _unload,
+    "load": _load,
+    "begin-load": _begin_load,
+    "finish-load": _finish_load,
+    "record": _record,
+    "compact": _compact,
+    "log": _log,
+    "state": _state,
+    "timers": _timers,
+}

@@ -1,0 +1,90 @@
+"""Runs transcripts against the coordinator core: real codecs, log in memory, virtual time.
+
+    driver = CoreDriver()
+    actual = driver.run(read(path))        # one list of lines per block
+    wrong = differences(transcript, actual)
+
+Every run has a coordinator of its own, so transcripts do not depend on each other.
+"""
+
+import difflib
+
+from coterie.conformance.commands import COMMANDS
+from coterie.conformance.core_broker import CoreBroker, Output
+from coterie.conformance.group_setup import set_up_group
+from coterie.conformance.names import Names
+from coterie.conformance.requests import build_request
+from coterie.conformance.syntax import Arguments, parse_arguments
+from coterie.conformance.transcript import Transcript, TranscriptError, parse_request_line
+from coterie.coordinator.config import GroupConfig
+
+
+class CoreDriver:
+    """One run of one transcript.
+
+    Attributes:
+        names: the names of the transcript; the same as on the wire.
+        broker: the broker around the core.
+    """
+
+    def __init__(self) -> None:
+        """Create a broker with Kafka's default settings."""
+        self.names = Names()
+        self.broker = CoreBroker(self.names, GroupConfig())
+
+    def run(self, transcript: Transcript) -> list[list[str]]:
+        """Carry out every block and return its output, one list of lines per block.
+
+        Raises:
+            TranscriptError: a command cannot be carried out as it is written.
+        """
+        actual: list[list[str]] = []
+        for block in transcript.blocks:
+            lines: list[str] = []
+            for command in block.commands:
+                try:
+                    outputs = self.execute(command.text)
+                except (TranscriptError, ValueError, KeyError, IndexError) as error:
+                    where = f"{transcript.path}:{command.line}"
+                    raise TranscriptError(f"{where}: {command.text}: {error}") from error
+                lines += [line for output in outputs for line in output.lines]
+            actual.append(lines)
+        self.broker.check_log()
+        return actual
+
+    def wait_for_responses(self, duration_ms: int, count: int) -> list[Output]:  # noqa: ARG002
+        """Let virtual time pass; the number of responses matters in real time only."""
+        self.broker.wait(duration_ms)
+        return self.broker.take_outputs()
+
+    def execute(self, text: str, *, delayed: bool = False) -> list[Output]:  # noqa: ARG002
+        """Carry out one command line; `delayed` matters in real time only."""
+        request = parse_request_line(text)
+        if request is not None:
+            message = build_request(request, self.names)
+            self.broker.request(request.client, message, request.version)
+            return self.broker.take_outputs()
+        verb, _, rest = text.partition(" ")
+        # The name of a setting has dots, so `config` has positional arguments only.
+        arguments = Arguments(rest.split(), {}) if verb == "config" else parse_arguments(rest)
+        if verb == "given":
+            outputs = set_up_group(self, arguments)
+        elif verb in COMMANDS:
+            COMMANDS[verb](self.broker, arguments)
+            outputs = self.broker.take_outputs()
+        else:
+            raise TranscriptError(f"{verb!r} is neither a request nor a command")
+        arguments.reject_unknown()
+        return outputs
+
+
+def differences(transcript: Transcript, actual: list[list[str]]) -> str:
+    """Return a diff of expected and actual output by block; empty if they are equal."""
+    parts: list[str] = []
+    for block, lines in zip(transcript.blocks, actual, strict=True):
+        if lines == block.expected:
+            continue
+        parts.append(f"{transcript.path}:{block.separator + 1}")
+        parts += [f"  {command.text}" for command in block.commands]
+        parts += difflib.ndiff(block.expected, lines)
+    return "\n".join(parts)

@@ -1,0 +1,157 @@
+"""`given GROUP STATE CLIENT...` brings a group into a state before the story begins.
+
+    given orders Stable c1 c2 session=10s
+    ----
+    orders Stable generation=1 leader=c1-1 members=[c1-1, c2-1]
+
+The command is short for requests that a transcript could spell out: every client joins (with
+version 9), the initial delay passes, every member syncs. `c1/i1` is a static member. The first
+client leads; the k-th is assigned `sales-k`, counted from 0. STATE is one of
+
+    Stable                every member has synced
+    CompletingRebalance   no member has synced
+    PreparingRebalance    the leader has rejoined, the others have not
+    Empty                 every member has left again
+
+`generation=N` lets all members rejoin until that generation. Virtual time moves to the end of the
+initial delay: 3 s with one client; with several, 6 s or the rebalance timeout if that is shorter,
+since a second arrival extends the delay.
+"""
+
+from typing import Protocol
+
+from coterie.conformance.core_broker import Output
+from coterie.conformance.names import Names
+from coterie.conformance.syntax import Arguments, format_list, parse_duration_ms
+from coterie.conformance.transcript import TranscriptError
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.join_group import JoinGroupResponse
+from coterie.protocol.messages.sync_group import SyncGroupResponse
+
+_STATES = ("Stable", "CompletingRebalance", "PreparingRebalance", "Empty")
+_INITIAL_DELAY_MS = 3_000
+
+
+class Driver(Protocol):
+    """A driver carries out command lines."""
+
+    @property
+    def names(self) -> Names:
+        """The names of the transcript."""
+
+    def execute(self, text: str, *, delayed: bool = False) -> list[Output]:
+        """Carry out one command; with `delayed`, do not wait for its response."""
+
+    def wait_for_responses(self, duration_ms: int, count: int) -> list[Output]:
+        """Let time pass until `count` responses have come."""
+
+
+class _GroupSetup:
+    """The clients of one `given` command and what they have learnt of their group."""
+
+    def __init__(
+        self, driver: Driver, group: str, clients: list[str], arguments: Arguments
+    ) -> None:
+        self.driver = driver
+        self.group = group
+        self.instances = {name.partition("/")[0]: name.partition("/")[2] for name in clients}
+        # The same in every JoinGroup.
+        self.common = " ".join(
+            f"{name}={arguments.named.pop(name)}"
+            for name in ("session", "rebalance", "type", "protocols")
+            if name in arguments.named
+        )
+        self.type = next((w[5:] for w in self.common.split() if w.startswith("type=")), "consumer")
+        self.members: dict[str, str] = {}
+        self.joined: dict[str, JoinGroupResponse] = {}
+        # Responses to clients that are not part of this setup; the transcript shows them.
+        self.other: list[Output] = []
+
+    def execute(self, text: str, *, delayed: bool = False) -> list[Output]:
+        """Carry out a command line and note its responses."""
+        return self.note(self.driver.execute(text, delayed=delayed))
+
+    def note(self, outputs: list[Output]) -> list[Output]:
+        """Keep JoinGroup responses, and the responses to other clients."""
+        for output in outputs:
+            if isinstance(output.message, JoinGroupResponse) and output.client in self.instances:
+                self.joined[output.client] = output.message
+            elif output.client and output.client not in self.instances:
+                self.other.append(output)
+        return outputs
+
+    def join(self, client: str, *, delayed: bool = True) -> None:
+        """Send a JoinGroup; a new dynamic member gets its member id first."""
+        instance = self.instances[client]
+        fields = f"group={self.group} {f'instance={instance} ' if instance else ''}{self.common}"
+        member = self.members.get(client)
+        if member is None and not instance:
+            self.execute(f'{client}> JoinGroup v9 member="" {fields}')
+            response = self.joined.pop(client)
+            if response.error_code != ErrorCode.MEMBER_ID_REQUIRED:
+                raise TranscriptError(f"{client} cannot join: {response}")
+            member = self.members[client] = response.member_id
+        self.execute(f'{client}> JoinGroup v9 member="{member or ""}" {fields}', delayed=delayed)
+
+    def sync(self) -> None:
+        """Send a SyncGroup for every member, the leader's last with everyone's assignment."""
+        some = next(iter(self.joined.values()))
+        generation, protocol = some.generation_id, some.protocol_name
+        for client, response in self.joined.items():
+            self.members[client] = response.member_id
+        leader = next(c for c, each in self.joined.items() if each.member_id == each.leader)
+        assignment = ", ".join(
+            f"{self.members[c]}: sales-{k}" for k, c in enumerate(self.instances)
+        )
+        for client in [*(c for c in self.instances if c != leader), leader]:
+            instance = self.instances[client]
+            fields = f"group={self.group} generation={generation} type={self.type}"
+            fields += f" protocol={protocol} member={self.members[client]}"
+            fields += f" instance={instance}" if instance else ""
+            fields += f" assignment={{{assignment}}}" if client == leader else ""
+            last = self.execute(f"{client}> SyncGroup v5 {fields}", delayed=client != leader)
+        if not any(isinstance(each.message, SyncGroupResponse) for each in last):
+            raise TranscriptError(f"{self.group} did not become Stable")
+
+
+def set_up_group(driver: Driver, arguments: Arguments) -> list[Output]:
+    """Bring a group into a state; return one line that describes it."""
+    group, state, *clients = arguments.positional
+    if state not in _STATES or not clients:
+        raise TranscriptError(f"given GROUP STATE CLIENT..., STATE one of {', '.join(_STATES)}")
+    generations = int(arguments.take("generation", "1"))
+    rebalance_ms = parse_duration_ms(arguments.named.get("rebalance", "60s"))
+    setup = _GroupSetup(driver, group, clients, arguments)
+    for client in setup.instances:
+        setup.join(client)
+    delay_ms = _initial_delay_ms(len(clients), rebalance_ms)
+    setup.note(driver.wait_for_responses(delay_ms, len(clients)))
+    if len(setup.joined) != len(clients):
+        raise TranscriptError(f"only {format_list(list(setup.joined))} have joined {group}")
+    for _ in range(generations - 1):
+        setup.sync()
+        setup.joined.clear()
+        for client in setup.instances:
+            setup.join(client, delayed=client != list(setup.instances)[-1])
+    some = next(iter(setup.joined.values()))
+    if state != "CompletingRebalance":
+        setup.sync()
+    if state == "PreparingRebalance":
+        setup.join(next(c for c, each in setup.joined.items() if each.member_id == each.leader))
+    if state == "Empty":
+        members = format_list(list(setup.members.values()))
+        client = next(iter(setup.instances))
+        setup.execute(f"{client}> LeaveGroup v5 group={group} members={members}")
+        return [*setup.other, Output([f"{group} Empty"])]
+    # A driver for a broker shows a member by its name in the transcript, not by its real id.
+    member_text = driver.names.member_text
+    names = [member_text(setup.joined[client].member_id) for client in setup.instances]
+    line = f"{group} {state} generation={some.generation_id} leader={member_text(some.leader)}"
+    return [*setup.other, Output([f"{line} members={format_list(names)}"])]
+
+
+def _initial_delay_ms(clients: int, rebalance_ms: int) -> int:
+    """Return how long the initial delay is with so many clients."""
+    if clients == 1:
+        return _INITIAL_DELAY_MS
+    return min(2 * _INITIAL_DELAY_MS, max(rebalance_ms, _INITIAL_DELAY_MS))

@@ -1,0 +1,249 @@
+"""A coordinator on virtual time with its log in memory, for every test of the pure core.
+
+`CoordinatorHarness` does around the coordinator what the server does: it passes requests on,
+carries out their effects, keeps the records as the bytes that a disk would hold, and fires timers
+at their exact time. A subclass decides when appends are acknowledged or fail and receives the
+responses. The transcripts (`CoreBroker`), the simulation and the unit tests each have a subclass.
+
+Invariant: the batches of a partition are acknowledged in the order of their appends; a failure
+loses all that are pending.
+"""
+
+from collections import deque
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.effects import Append, Effects, Event, RequestContext
+from coterie.coordinator.service import GroupCoordinator
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from coterie.protocol.messages.log_records import encode_key, encode_value
+from coterie.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from coterie.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from coterie.protocol.wire import Message
+
+# The start of virtual time: a moment in 2023, so that a time of 0 is never mistaken for a real one.
+START_MS = 1_700_000_000_000
+
+# More timers than this at one moment mean that a timer arms itself again without end.
+_MAX_TIMERS_AT_ONCE = 10_000
+
+Pair = tuple[bytes, bytes | None]
+"""Key and value of a record as they are in the log; the value of a tombstone is None."""
+
+
+class GroupApi(NamedTuple):
+    """One API of the coordinator: Kafka's name, the coordinator's method, the response's class."""
+
+    name: str
+    method: str
+    response: type[Message]
+
+
+GROUP_APIS: dict[type[Message], GroupApi] = {
+    JoinGroupRequest: GroupApi("JoinGroup", "join_group", JoinGroupResponse),
+    SyncGroupRequest: GroupApi("SyncGroup", "sync_group", SyncGroupResponse),
+    HeartbeatRequest: GroupApi("Heartbeat", "heartbeat", HeartbeatResponse),
+    LeaveGroupRequest: GroupApi("LeaveGroup", "leave_group", LeaveGroupResponse),
+    OffsetCommitRequest: GroupApi("OffsetCommit", "offset_commit", OffsetCommitResponse),
+    OffsetFetchRequest: GroupApi("OffsetFetch", "offset_fetch", OffsetFetchResponse),
+    OffsetDeleteRequest: GroupApi("OffsetDelete", "offset_delete", OffsetDeleteResponse),
+    ListGroupsRequest: GroupApi("ListGroups", "list_groups", ListGroupsResponse),
+    DescribeGroupsRequest: GroupApi("DescribeGroups", "describe_groups", DescribeGroupsResponse),
+    DeleteGroupsRequest: GroupApi("DeleteGroups", "delete_groups", DeleteGroupsResponse),
+}
+
+
+class Batch(NamedTuple):
+    """The records of one append.
+
+    Attributes:
+        number: counts the appends of a harness over all partitions and restarts.
+        append: the append, as the coordinator made it.
+        pairs: its records as bytes.
+    """
+
+    number: int
+    append: Append
+    pairs: list[Pair]
+
+    def __repr__(self) -> str:
+        return f"Batch(number={self.number}, pairs={self.pairs})"
+
+
+class PartitionLog:
+    """The log of one `__consumer_offsets` partition.
+
+    Attributes:
+        durable: the acknowledged records, oldest first.
+        pending: appended batches that are neither acknowledged nor lost, oldest first.
+        acknowledged: the number of the newest acknowledged batch; -1 before the first.
+    """
+
+    def __init__(self) -> None:
+        self.durable: list[Pair] = []
+        self.pending: deque[Batch] = deque()
+        self.acknowledged = -1
+
+    def acknowledge(self, count: int) -> None:
+        """Make the oldest `count` pending batches durable."""
+        for _ in range(count):
+            batch = self.pending.popleft()
+            self.durable += batch.pairs
+            self.acknowledged = batch.number
+
+    def take_pending(self) -> list[Batch]:
+        """Remove all pending batches and return them."""
+        batches = list(self.pending)
+        self.pending.clear()
+        return batches
+
+
+class CoordinatorHarness:
+    """A coordinator, its clock and its log.
+
+    Attributes:
+        config: the settings; a restart applies changed ones.
+        now_ms: the virtual time.
+        logs: one log per partition.
+        events: every event since the start; a test may clear the list.
+        coordinator: the object under test; a restart replaces it.
+    """
+
+    def __init__(self, config: GroupConfig, start_ms: int = START_MS) -> None:
+        """Create a coordinator that serves every partition from an empty log."""
+        self.config = config
+        self.now_ms = start_ms
+        self.logs = [PartitionLog() for _ in range(config.offsets_topic_num_partitions)]
+        self.events: list[Event] = []
+        self._batch_number = 0
+        self._id_number = 0
+        self.coordinator = self.new_coordinator()
+        self.load_all()
+
+    def new_coordinator(self) -> GroupCoordinator:
+        """Return a coordinator that serves no partition yet."""
+        return GroupCoordinator(self.config, self.new_id, self.now_ms)
+
+    def new_id(self) -> str:
+        """Return the next text that takes the place of a random uuid in member ids."""
+        self._id_number += 1
+        return f"{self._id_number:x}"
+
+    # -- requests and effects ----------------------------------------------------------------------
+
+    def handle(self, request: Message, context: RequestContext) -> Effects:
+        """Pass a request to the coordinator; the caller carries the effects out."""
+        method = getattr(self.coordinator, GROUP_APIS[type(request)].method)
+        if type(request) is HeartbeatRequest:
+            effects: Effects = method(self.now_ms, request)
+        else:
+            effects = method(self.now_ms, request, context)
+        return effects
+
+    def carry_out(self, effects: Effects, to: Hashable = None) -> None:
+        """Record the events, append the records and deliver the responses.
+
+        Args:
+            effects: of one call of the coordinator.
+            to: the reply address of the request that was passed on, if it was one.
+        """
+        self.events += effects.events
+        for append in effects.appends:
+            self.append(append)
+        self.deliver_responses(effects, to)
+
+    def deliver_responses(self, effects: Effects, to: Hashable) -> None:
+        """Deliver the response to the request itself, then those to delayed requests."""
+        if effects.answer is not None:
+            self.deliver(to, effects.answer)
+        for reply in effects.replies:
+            self.deliver(reply.to, reply.message)
+
+    def deliver(self, to: Any, message: Any) -> None:
+        """Deliver a response to a reply address."""
+        raise NotImplementedError
+
+    # -- the log -----------------------------------------------------------------------------------
+
+    def append(self, append: Append) -> Batch:
+        """Add a pending batch to the log of a partition."""
+        self._batch_number += 1
+        batch = Batch(
+            self._batch_number,
+            append,
+            [
+                (encode_key(key), None if value is None else encode_value(value))
+                for key, value in append.records
+            ],
+        )
+        self.logs[append.partition].pending.append(batch)
+        return batch
+
+    def acknowledge(self, partition: int, count: int) -> None:
+        """Make the oldest `count` batches of a partition durable and let the coordinator know."""
+        self.logs[partition].acknowledge(count)
+        self.carry_out(self.coordinator.appended(partition, count, self.now_ms))
+
+    def fail_appends(self, partition: int, error: ErrorCode) -> None:
+        """Lose all pending batches of a partition and let the coordinator know."""
+        self.logs[partition].take_pending()
+        self.carry_out(self.coordinator.append_failed(partition, error, self.now_ms))
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def advance(self) -> None:
+        """Fire the timers that are due now."""
+        self.carry_out(self.coordinator.advance(self.now_ms))
+
+    def wait(self, duration_ms: int) -> None:
+        """Let time pass, from deadline to deadline, so that every timer fires at its exact time."""
+        end_ms = self.now_ms + duration_ms
+        while (next_ms := self.coordinator.next_deadline_ms()) is not None and next_ms <= end_ms:
+            self.now_ms = max(self.now_ms, next_ms)
+            self.fire_due_timers()
+        self.now_ms = end_ms
+
+    def fire_due_timers(self) -> None:
+        """Fire timers until none is due, those included that a timer armed for this moment."""
+        for _ in range(_MAX_TIMERS_AT_ONCE):
+            next_ms = self.coordinator.next_deadline_ms()
+            if next_ms is None or next_ms > self.now_ms:
+                return
+            self.advance()
+        raise AssertionError("a timer arms itself again for the same moment without end")
+
+    # -- partitions --------------------------------------------------------------------------------
+
+    def begin_load(self, partition: int, epoch: int) -> bool:
+        """Begin to load a partition and replay its log; return False for an old epoch."""
+        if not self.coordinator.begin_load(partition, epoch):
+            return False
+        for key, value in self.logs[partition].durable:
+            self.coordinator.replay(partition, key, value)
+        return True
+
+    def finish_load(self, partition: int) -> None:
+        """Serve a partition whose log was replayed."""
+        self.carry_out(self.coordinator.finish_load(partition, self.now_ms))
+
+    def load_all(self) -> None:
+        """Load every partition, in the first epoch."""
+        for partition in range(len(self.logs)):
+            assert self.begin_load(partition, 0)
+            self.finish_load(partition)
+
+    def restart(self) -> None:
+        """Replace the coordinator by a new one that loads the durable records only."""
+        for log in self.logs:
+            log.take_pending()
+        self.coordinator = self.new_coordinator()
+        self.load_all()

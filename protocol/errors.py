@@ -156,3 +156,15 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+
+
+# The messages that Kafka sends with an error code when the cause needs no words of its own
+# (org.apache.kafka.common.protocol.Errors). Clients show them to their users.
+DEFAULT_MESSAGES = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+    ErrorCode.INVALID_REQUEST: (
+        "This most likely occurs because of a request being malformed by the client library or the"
+        " message was sent to an incompatible broker. See the broker logs for more details."
+    ),
+    ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
+}

@@ -1,34 +1,47 @@
-"""What storage can refuse, by name. Each error names the file or directory it is about.
+"""The errors that storage raises, and what a person can do about a disk error.
 
-Errors of the operating system pass through as `OSError`, except where they decide the fate of a
-log: the first one on a write or sync becomes `LogFailed` and stays.
+Every error names the file or directory that it is about. Errors of the operating system pass
+through as `OSError`, except that the first one on a write or sync of a log stops that log: from
+then on it raises `LogFailed`.
 """
 
 import errno
 
-# What a person can do about an error of the operating system, where it is not the disk itself.
+_RESTART = "then restart the broker"
+
+# Kafka answers all of these with KAFKA_STORAGE_ERROR; what helps is different for each. A log that
+# failed stays stopped until the next start, which reads what is really on the disk.
 _REMEDIES = {
-    errno.ENOSPC: "the disk is full: free some space and start again",
-    errno.EDQUOT: "the quota is used up: free some space and start again",
-    errno.EROFS: "the file system is read-only: mount it for writing and start again",
-    errno.EACCES: "let this user write there and start again",
-    errno.EMFILE: "allow more open files (ulimit -n) and start again",
-    errno.ENOENT: "the directory was removed or replaced; bring it back or use another",
+    errno.ENOSPC: f"the disk is full: make room on the disk of the data directory, {_RESTART}",
+    errno.EDQUOT: f"the disk quota is used up: raise it or make room, {_RESTART}",
+    errno.EROFS: "the file system is mounted read-only, which Linux also does after a disk error:"
+    f" check dmesg, mount it writable, {_RESTART}",
+    errno.EIO: "the disk reported an error, so what it holds now is uncertain: check dmesg and the"
+    f" disk, {_RESTART}; the start reads what is really there",
+    errno.ENOENT: "a file or directory was removed or moved while the broker was running: put it"
+    f" back or choose another --data-dir, {_RESTART}",
+    errno.EFBIG: f"a file would exceed the limit for its size: check `ulimit -f`, {_RESTART}",
+    errno.EACCES: "this user may not write there: give the data directory to the user that runs"
+    f" the broker, {_RESTART}",
+    errno.EMFILE: f"too many files are open in this process: raise `ulimit -n`, {_RESTART}",
+    errno.ENFILE: f"too many files are open on this machine: raise fs.file-max, {_RESTART}",
 }
+_REMEDIES[errno.EPERM] = _REMEDIES[errno.EACCES]
+_REMEDIES[errno.ESTALE] = _REMEDIES[errno.ENOENT]
 
-
-def remedy(error: OSError) -> str:
-    """What to do about an error, to be put behind its text; nothing where nobody knows."""
-    text = _REMEDIES.get(error.errno or 0)
-    return f" ({text})" if text else ""
+_DAMAGE_REMEDY = (
+    "stop the broker and keep a copy of the partition's directory; `coterie dump log` shows what"
+    " can still be read; restore the directory from a backup, or move it away to start without it"
+)
+_UNKNOWN_REMEDY = f"check the system's log, {_RESTART}"
 
 
 class StorageError(Exception):
-    """What the errors below have in common."""
+    """The base of the errors below."""
 
 
 class OffsetOutOfRange(StorageError):  # noqa: N818 - Kafka's name for it
-    """An offset outside of log start offset to log end offset."""
+    """An offset is outside of the range from log start offset to log end offset."""
 
     def __init__(self, directory: str, offset: int, first: int, end: int) -> None:
         super().__init__(f"{directory}: offset {offset} is outside of {first} to {end}")
@@ -37,8 +50,8 @@ class OffsetOutOfRange(StorageError):  # noqa: N818 - Kafka's name for it
         self.log_end_offset = end
 
 
-class CorruptLog(StorageError):  # noqa: N818 - says what the log is
-    """Damage where no unacknowledged tail can be: file, position and what is wrong there."""
+class CorruptLog(StorageError):  # noqa: N818 - describes the log
+    """A file is damaged in a place where no unacknowledged tail can be."""
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path}: damaged at byte {position}: {reason}")
@@ -47,22 +60,46 @@ class CorruptLog(StorageError):  # noqa: N818 - says what the log is
         self.reason = reason
 
 
-class LogFailed(StorageError):  # noqa: N818 - says what the log has done
-    """A write or sync of this log failed before, so nothing is appended to it any more.
+class LogFailed(StorageError):  # noqa: N818 - describes the log
+    """A write or sync of this log failed earlier, so nothing is appended to it any more.
 
-    After a failed sync the kernel has dropped what it could not write and reports success from then
-    on, so trying again would acknowledge what is lost. A restart reads what is really there.
+    After a failed sync the kernel has dropped the data that it could not write, and later syncs
+    succeed. Trying again would therefore acknowledge records that are lost. A restart reads what is
+    really on the disk.
     """
 
     def __init__(self, directory: str, cause: OSError) -> None:
-        super().__init__(f"{directory}: stopped by an error: {cause}{remedy(cause)}")
+        super().__init__(f"{directory}: stopped by an error: {cause} ({remedy_for(cause)})")
         self.directory = directory
         self.cause = cause
 
 
-class DirectoryLocked(StorageError):  # noqa: N818 - says what the directory is
-    """Another process, or another broker in this one, has the data directory."""
+class DirectoryLocked(StorageError):  # noqa: N818 - describes the directory
+    """Another process, or another broker in this process, uses the data directory."""
 
 
-class DirectoryMismatch(StorageError):  # noqa: N818 - says what is wrong
-    """The data directory belongs to another node, or holds what can't be understood."""
+class DirectoryMismatch(StorageError):  # noqa: N818 - describes the directory
+    """The data directory belongs to another node, or has contents of an unknown format."""
+
+
+def root_cause(error: BaseException) -> BaseException:
+    """Return the error that made a log fail for a `LogFailed`, and any other error itself."""
+    return error.cause if isinstance(error, LogFailed) else error
+
+
+def describe_error(error: BaseException) -> str:
+    """Return what happened in the system's words, without an error number."""
+    cause = root_cause(error)
+    if isinstance(cause, OSError) and cause.strerror:
+        return f"{cause.strerror}: {cause.filename}" if cause.filename else cause.strerror
+    return str(cause)
+
+
+def remedy_for(error: BaseException) -> str:
+    """Return what a person can do about an error, as a clause without a final stop."""
+    cause = root_cause(error)
+    if isinstance(cause, CorruptLog):
+        return _DAMAGE_REMEDY
+    if isinstance(cause, OSError) and cause.errno is not None:
+        return _REMEDIES.get(cause.errno, _UNKNOWN_REMEDY)
+    return _UNKNOWN_REMEDY

@@ -26,7 +26,7 @@ from coterie.protocol.messages.log_records import (
     encode_value,
 )
 from coterie.protocol.records import decode_records, encode_batch, iterate_batches
-from coterie.server.groups.log import LogReplay
+from coterie.server.groups.loading import LogReplay
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.log import Log, LogConfig
 

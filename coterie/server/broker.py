@@ -10,24 +10,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from coterie.address import Address
-from coterie.coordinator.effects import Effects
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.topic_names import OFFSETS_TOPIC
-from coterie.server import limits
-from coterie.server.clock import system_clock
 from coterie.server.config.config import Config
-from coterie.server.groups.groups import Groups
-from coterie.server.ids import new_base64_id, new_uuid_text
-from coterie.server.logs.disk_errors import cause_of, remedy_for, told
+from coterie.server.environment import new_base64_id, new_uuid_text, system_clock
+from coterie.server.groups.runtime import CoordinatorRuntime
 from coterie.server.logs.flusher import Flusher, FlushMode
 from coterie.server.logs.maintenance import Maintenance
 from coterie.server.logs.topics import Topic, Topics
+from coterie.server.network import limits
 from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
-from coterie.server.network.responses import Outbox
+from coterie.server.network.delayed_response import PendingWrites
 from coterie.server.network.routes import Routes
 from coterie.storage.directory import DataDirectory
-from coterie.storage.errors import LogFailed, StorageError
+from coterie.storage.errors import LogFailed, StorageError, describe_error, remedy_for, root_cause
 from coterie.storage.filesystem import FileSystem, OsFileSystem
 from coterie.storage.log import Log
 from coterie.storage.memory_filesystem import MemoryFileSystem
@@ -52,7 +49,7 @@ class Broker:
 
     Attributes:
         config, log, loop, now_ms: what it was given.
-        routes, listener, outbox, flusher: the parts connections use.
+        routes, listener, pending_writes, flusher: the parts connections use.
         topics, groups, coordinator: what requests are about.
         maintenance: what is done to the logs in the background.
         node_id, cluster_id, host, port: how clients see it; the address is the advertised one.
@@ -93,7 +90,7 @@ class Broker:
         self.now_ms = now_ms if now_ms is not None else system_clock()
         self.routes = Routes()
         self.connection_quotas = ConnectionQuotas(self)
-        self.outbox = Outbox(self.loop)
+        self.pending_writes = PendingWrites(self.loop)
         self.flusher = Flusher(self.loop, flush, self.storage_failed)
         self._failed_logs: set[Log] = set()
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
@@ -112,7 +109,7 @@ class Broker:
         self.cluster_id = self._data.cluster_id
         try:
             self.topics = Topics(self._data, config, log, durable=flush.commit)
-            self.groups = self._take_groups(new_uuid)
+            self.groups = self._make_group_runtime(new_uuid)
         except BaseException:
             self._data.close()
             raise
@@ -126,7 +123,7 @@ class Broker:
         # Set when the broker can't go on; the reason.
         self.fatal: asyncio.Future[str] = self.loop.create_future()
 
-    def _take_groups(self, new_uuid: Callable[[], str]) -> Groups:
+    def _make_group_runtime(self, new_uuid: Callable[[], str]) -> CoordinatorRuntime:
         offsets = self.topics.by_name.get(OFFSETS_TOPIC)
         if offsets is None:
             count = self.config.get_int("offsets.topic.num.partitions")
@@ -135,7 +132,7 @@ class Broker:
             # What the directory has counts: another number would look for groups in wrong places.
             offsets_topic_num_partitions=len(offsets.partitions)
         )
-        groups = Groups(self, GroupCoordinator(group_config, new_uuid, self.now_ms()))
+        groups = CoordinatorRuntime(self, GroupCoordinator(group_config, new_uuid, self.now_ms()))
         groups.take_over(offsets.partitions)
         return groups
 
@@ -183,10 +180,6 @@ class Broker:
         )
         return Address(host, await self._metrics.start(host, port))
 
-    def carry_out(self, effects: Effects) -> None:
-        """Do what the coordinator wants done."""
-        self.groups.carry_out(effects)
-
     def delete_topic(self, topic: Topic) -> None:
         """Delete a topic: its records, what waits for them, and every group's offsets for it."""
         for partition in topic.partitions:
@@ -195,7 +188,7 @@ class Broker:
                 self.flusher.forget(partition.opened_log)
         self.topics.delete(topic)
         gone = [(topic.name, topic.topic_id)]
-        self.carry_out(self.coordinator.topics_deleted(gone, self.now_ms()))
+        self.groups.apply(self.coordinator.topics_deleted(gone, self.now_ms()))
 
     async def stop(self) -> None:
         """End in order: nothing acknowledged is lost, and nobody waits for an answer in vain."""
@@ -206,7 +199,7 @@ class Broker:
         self.maintenance.stop()
         await self._drain()
         self.groups.stop()
-        self.outbox.flush()
+        self.pending_writes.flush()
         self.connection_quotas.close_all()
         await self._wait_for(lambda: not len(self.connection_quotas), _GOODBYE_S)
         self.connection_quotas.abort_all()
@@ -247,7 +240,7 @@ class Broker:
                 "log failed",
                 directory=log.directory,
                 file=log.segments[-1].path,
-                error=str(cause_of(error)),
+                error=str(root_cause(error)),
                 remedy=remedy_for(error),
             )
 
@@ -261,10 +254,12 @@ class Broker:
         self.log.error(
             "data directory lost",
             directory=self._data.path,
-            error=told(error),
+            error=describe_error(error),
             remedy=remedy_for(error),
         )
-        self.fatal.set_result(f"the data directory {self._data.path} is lost: {told(error)}")
+        self.fatal.set_result(
+            f"the data directory {self._data.path} is lost: {describe_error(error)}"
+        )
         self.flusher.fail(error)
         for topic in self.topics.by_name.values():
             for partition in topic.partitions:
@@ -281,7 +276,7 @@ class Broker:
                 log.unsynced()
             except LogFailed as error:
                 self.log_failed(log, error)
-                why = f"{told(error)}; {remedy_for(error)}"
+                why = f"{describe_error(error)}; {remedy_for(error)}"
         if len(self._failed_partitions) == len(partitions) and not self.fatal.done():
             text = "no partition of __consumer_offsets can be written any more"
             self.fatal.set_result(f"{text}: {why}")

@@ -21,9 +21,14 @@ from coterie.address import Address
 from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
 from coterie.server.logging import make_logger
-from coterie.server.logs.disk_errors import remedy_for, told
 from coterie.server.logs.flusher import FlushMode
-from coterie.storage.errors import CorruptLog, DirectoryLocked, StorageError
+from coterie.storage.errors import (
+    CorruptLog,
+    DirectoryLocked,
+    StorageError,
+    describe_error,
+    remedy_for,
+)
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -148,7 +153,7 @@ def _open(options: Options, log: "FilteringBoundLogger") -> Broker:
         text = f"the data directory can't be used: {error}; {_damage_remedy(error)}{other}"
         raise CannotStart(text) from error
     except OSError as error:
-        text = f"the data directory {data_dir} can't be written: {told(error)}; {other}"
+        text = f"the data directory {data_dir} can't be written: {describe_error(error)}; {other}"
         raise CannotStart(text) from error
 
 

@@ -53,23 +53,23 @@ class GroupAppends:
         self,
         broker: "Broker",
         coordinator: GroupCoordinator,
-        carry_out: Callable[[Effects], None],
+        apply_effects: Callable[[Effects], None],
         failed: Callable[[int, Exception], None],
         parted: Callable[[int], None],
     ) -> None:
         """Nothing is queued yet.
 
         Args:
-            broker: whose loop, outbox and flusher are used.
+            broker: whose loop, pending_writes and flusher are used.
             coordinator: told of what is durable.
-            carry_out: does what follows from that.
+            apply_effects: does what follows from that.
             failed: told of a partition that can't be written, and why.
             parted: told of a partition whose log is not what memory took it for.
         """
         self.partitions: list[Partition] = []
         self._broker = broker
         self._coordinator = coordinator
-        self._carry_out = carry_out
+        self._carry_out = apply_effects
         self._failed = failed
         self._parted = parted
         self._queued: dict[int, list[list[LogRecord]]] = {}
@@ -97,13 +97,13 @@ class GroupAppends:
         """Write what this turn of the event loop has queued."""
         self._writing = False
         queued, self._queued = self._queued, {}
-        outbox = self._broker.outbox
-        outbox.gathering = True
+        pending_writes = self._broker.pending_writes
+        pending_writes.collecting = True
         try:
             self._write(queued)
         finally:
-            outbox.gathering = False
-            outbox.flush()
+            pending_writes.collecting = False
+            pending_writes.flush()
 
     def _write(self, queued: dict[int, list[list[LogRecord]]]) -> None:
         now_ms = self._broker.now_ms()

@@ -36,27 +36,27 @@ _NOTHING = (None, UNKNOWN_MS)
 class EventLog:
     """Tells the events of one coordinator to a logger."""
 
-    def __init__(self, log: "FilteringBoundLogger", *, unbounded: bool = False) -> None:
-        """Tell `log`; `unbounded` leaves nothing out (level debug)."""
+    def __init__(self, log: "FilteringBoundLogger", *, unlimited: bool = False) -> None:
+        """Tell `log`; `unlimited` leaves nothing out (level debug)."""
         self._log = log
-        self._unbounded = unbounded
+        self._unlimited = unlimited
         self._second = 0
         self._lines = 0
 
-    def tell(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         """Log one event, or count it."""
-        if self._unbounded:
+        if self._unlimited:
             self._line(event)
         elif event.name not in _DEBUG_EVENTS:
             second = event.at_ms // 1000
             if second != self._second:
-                self.tell_omitted()
+                self.log_omitted()
                 self._second = second
             self._lines += 1
             if self._lines <= EVENT_LINES_PER_SECOND:
                 self._line(event)
 
-    def tell_omitted(self) -> None:
+    def log_omitted(self) -> None:
         """Say how many events of the last second were left out, if any."""
         omitted = self._lines - EVENT_LINES_PER_SECOND
         self._lines = 0

@@ -24,7 +24,8 @@ from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.config.keys import ConfigSource
-from coterie.server.logs.topics import Topic, TopicRefused, Topics
+from coterie.server.logs.topic_rules import TopicRefused
+from coterie.server.logs.topics import Topic, Topics
 from coterie.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Journal:
         self._failed: set[int] = set()
         self._seen: Topic | None = None
 
-    def tell(self, events: Sequence[Event]) -> None:
+    def add(self, events: Sequence[Event]) -> None:
         """Keep these events; they are written a little later."""
         if not self.enabled or (len(events) == 1 and _is_no_news(events[0])):
             return

@@ -1,31 +1,86 @@
-"""Partitions of the groups being loaded, in slices between which everybody else has a turn.
+"""Loading of group partitions, in slices between which the event loop serves clients.
 
-The smallest logs come first, so that most groups are served soon; one that can't be read is told of
-and left out, and holds nobody up. With `--flush commit` a partition is served when all that was
-read is on the disk too.
+A log is read completely and reduced to the newest record of each key before anything is decoded
+(coordinator/loading.py). The smallest logs are loaded first, so most groups are served soon. A log
+that cannot be read fails alone and delays no other. With `--flush commit` a partition is served
+only when everything that was read is on the disk too [coordinator/synced-before-serving].
 
 Invariant: a partition is loading here exactly while its shard is LOADING.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from coterie.coordinator.effects import Effects
+from coterie.coordinator.loading import NewestRecords
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.errors import MalformedFrame
-from coterie.server.groups.log import LogReplay
 from coterie.storage.errors import LogFailed, StorageError
+from coterie.storage.log import Log
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
     from coterie.server.logs.partition import Partition
 
-# How often a long load is told of: often enough to see that it lives.
+Replay = Callable[[bytes | None, bytes | None], None]
+
+# How much is read, checked and reduced in a slice: a thousand batches of one commit, about 3 ms.
+SLICE_BYTES = 128 << 10
+# How many records are decoded and replayed in a slice: about 3 ms.
+SLICE_RECORDS = 400
+
+# How often a long load logs its progress.
 PROGRESS_INTERVAL_MS = 5_000
 
 
+class LogReplay:
+    """The replay of one log.
+
+    Attributes:
+        newest: the newest records of what was read so far.
+        bytes_read, size_bytes: how much was read, and how much there is.
+    """
+
+    __slots__ = ("_log", "_replay", "_slices", "bytes_read", "newest", "size_bytes")
+
+    def __init__(self, log: Log, replay: Replay) -> None:
+        """Prepare to read a log.
+
+        Args:
+            log: the log; nothing is appended to it until the replay has ended.
+            replay: called with key and value of each remaining record, after all were read.
+        """
+        self.newest = NewestRecords()
+        self.bytes_read = 0
+        self.size_bytes = log.size_bytes
+        self._log = log
+        self._replay = replay
+        self._slices = self._work()
+
+    def step(self) -> bool:
+        """Do some milliseconds of work; return False if there was nothing left to do.
+
+        Raises:
+            CorruptLog: a batch is damaged.
+            MalformedFrame: a record does not match its type, or its value has an unknown version.
+        """
+        return next(self._slices, self) is None
+
+    def _work(self) -> Iterator[None]:
+        for data in self._log.chunks(chunk_bytes=SLICE_BYTES):
+            self.newest.absorb(data)
+            self.bytes_read += len(data)
+            yield
+        survivors = self.newest.survivors()
+        while batch := list(islice(survivors, SLICE_RECORDS)):
+            for key, value in batch:
+                self._replay(key, value)
+            yield
+
+
 class PartitionLoad:
-    """One load of one partition."""
+    """The load of one partition."""
 
     __slots__ = ("began_ms", "partition", "replay")
 
@@ -36,7 +91,7 @@ class PartitionLoad:
 
 
 class GroupLoading:
-    """What is to be loaded, and the load that is under way."""
+    """The partitions that are to be loaded, and the load in progress."""
 
     def __init__(
         self,
@@ -45,26 +100,27 @@ class GroupLoading:
         loaded: Callable[[int, Effects], None],
         failed: Callable[[int, Exception], None],
     ) -> None:
-        """Nothing is to be loaded yet.
+        """Start without partitions.
 
         Args:
-            broker: whose loop and log are used.
+            broker: its loop, flusher and log are used.
             coordinator: what is loaded into.
-            loaded: told of a partition that is served from now on, and what follows from that.
-            failed: told of a partition that can't be loaded, and why.
+            loaded: called with a partition that is served now, and the effects of that.
+            failed: called with a partition that cannot be loaded, and the reason.
         """
         self._broker = broker
         self._coordinator = coordinator
         self._loaded = loaded
         self._failed = failed
+        # Partitions whose logs are not open yet.
         self._unopened: dict[int, Partition] = {}
-        # The smallest last.
+        # Partitions to be read, the smallest last.
         self._opened: dict[int, PartitionLoad] = {}
-        # Read to the end, but not known to be on the disk yet.
+        # Partitions that were read and wait for a sync of their log.
         self._syncing: dict[int, PartitionLoad] = {}
         self._current: PartitionLoad | None = None
         self._scheduled = False
-        self._told_ms = 0
+        self._progress_logged_ms = 0
         self._begin_totals()
 
     def _begin_totals(self) -> None:
@@ -79,26 +135,27 @@ class GroupLoading:
         return bool(self._unopened or self._opened)
 
     def is_loading(self, index: int) -> bool:
-        """Whether a partition is being loaded, or waits for it."""
+        """Return whether a partition is being loaded, or waits to be."""
         return index in self._unopened or index in self._opened or index in self._syncing
 
     def add(self, partition: "Partition") -> None:
-        """Load a partition whose shard has begun to load; `run` or `schedule` does it."""
+        """Add a partition whose shard is LOADING; `slice` or `schedule` does the work."""
         if not self.busy:
             self._begin_totals()
         self.forget(partition.index)
         self._unopened[partition.index] = partition
 
     def forget(self, index: int) -> None:
-        """Stop loading a partition: it was given up, or its log has failed."""
+        """Stop loading a partition that was given up or whose log failed."""
         self._unopened.pop(index, None)
         self._syncing.pop(index, None)
         load = self._opened.pop(index, None)
         if load is not None and load is self._current:
             self._current = None
+        assert not self.is_loading(index), "a partition is in one of the three tables"
 
     def schedule(self) -> None:
-        """Do the loading in turns of the event loop to come."""
+        """Load in later turns of the event loop."""
         if self.busy and not self._scheduled:
             self._scheduled = True
             self._broker.loop.call_soon(self._turn)
@@ -109,27 +166,27 @@ class GroupLoading:
         self.schedule()
 
     def slice(self) -> None:
-        """Do some milliseconds of what is to be done."""
+        """Do some milliseconds of work: open one log, or read one slice of a log."""
         if self._unopened:
             index = next(iter(self._unopened))
-            self._guarded(index, lambda: self._open(self._unopened.pop(index)))
+            self._guard(index, lambda: self._open(self._unopened.pop(index)))
             if not self._unopened:
-                sizes = sorted(self._opened.values(), key=lambda each: -each.replay.size_bytes)
-                self._opened = {each.partition.index: each for each in sizes}
+                by_size = sorted(self._opened.values(), key=lambda each: -each.replay.size_bytes)
+                self._opened = {each.partition.index: each for each in by_size}
         elif self._opened:
             index = next(reversed(self._opened))
             load = self._opened[index]
             if load is not self._current:
                 self._current = load
-                load.began_ms = self._told_ms = self._broker.now_ms()
-            self._guarded(index, lambda: self._advance(load))
+                load.began_ms = self._progress_logged_ms = self._broker.now_ms()
+            self._guard(index, lambda: self._advance(load))
 
-    def _guarded(self, index: int, work: Callable[[], None]) -> None:
-        """Do some work on a partition; its failure is the partition's alone."""
+    def _guard(self, index: int, work: Callable[[], None]) -> None:
+        """Do some work on a partition; an error fails only this partition."""
         try:
             work()
         except (MalformedFrame, StorageError, OSError) as error:
-            self._broker.log.error(  # noqa: TRY400 - damage is told by the text, not by our stack
+            self._broker.log.error(  # noqa: TRY400 - the text describes the damage, not our stack
                 "group partition not loaded", partition=index, error=str(error)
             )
             self.forget(index)
@@ -138,8 +195,8 @@ class GroupLoading:
     def _open(self, partition: "Partition") -> None:
         index, log = partition.index, partition.log
         if log.failed:
-            raise LogFailed(log.directory, OSError("a write or sync of it failed before"))
-        # The epoch of whoever led it last holds; batches say which one they were written in.
+            raise LogFailed(log.directory, OSError("an earlier write or sync of it failed"))
+        # Continue the epoch of the last leader, which is in the log's batches.
         self._coordinator.begin_load(index, log.leader_epoch)
         log.leader_epoch = self._coordinator.shards[index].epoch
         if log.log_end_offset == log.log_start_offset:
@@ -156,7 +213,7 @@ class GroupLoading:
 
     def _advance(self, load: PartitionLoad) -> None:
         if load.replay.step():
-            self._tell_progress(load)
+            self._log_progress(load)
             return
         index, log = load.partition.index, load.partition.log
         self.forget(index)
@@ -164,8 +221,8 @@ class GroupLoading:
         self._bytes += load.replay.bytes_read
         flusher = self._broker.flusher
         if flusher.commit and log.synced_offset < log.log_end_offset:
-            # Whoever wrote this may have died before it was synced, and nobody is to be shown what
-            # a loss of power could still take back.
+            # The process that wrote these records may have died before it synced them. Clients must
+            # not see what a power loss could still take back.
             self._syncing[index] = load
             flusher.appended(log, lambda error: self._synced(load, error))
         else:
@@ -173,7 +230,7 @@ class GroupLoading:
 
     def _synced(self, load: PartitionLoad, error: Exception | None) -> None:
         index = load.partition.index
-        # An error stops the partition by way of its log.
+        # After an error the broker fails the log, and with it this partition.
         if error is None and self._syncing.get(index) is load:
             del self._syncing[index]
             self._finish(load)
@@ -189,6 +246,7 @@ class GroupLoading:
         self._serve(index, newest.skipped.total())
 
     def _serve(self, index: int, skipped: int) -> None:
+        assert not self.is_loading(index), "a partition is served after its load"
         self._partitions += 1
         now_ms = self._broker.now_ms()
         self._loaded(index, self._coordinator.finish_load(index, now_ms, skipped))
@@ -202,11 +260,11 @@ class GroupLoading:
                 seconds=(now_ms - self._began_ms) / 1000,
             )
 
-    def _tell_progress(self, load: PartitionLoad) -> None:
+    def _log_progress(self, load: PartitionLoad) -> None:
         now_ms = self._broker.now_ms()
-        if now_ms - self._told_ms < PROGRESS_INTERVAL_MS:
+        if now_ms - self._progress_logged_ms < PROGRESS_INTERVAL_MS:
             return
-        self._told_ms = now_ms
+        self._progress_logged_ms = now_ms
         replay = load.replay
         seconds = (now_ms - load.began_ms) / 1000
         share = replay.bytes_read / replay.size_bytes

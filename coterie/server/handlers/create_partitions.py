@@ -9,8 +9,11 @@ from coterie.protocol.messages.create_partitions import (
     CreatePartitionsResponse,
     CreatePartitionsResponseResult,
 )
-from coterie.server.logs.topic_creation import check_replicas
-from coterie.server.logs.topics import MAX_PARTITIONS_PER_REQUEST, TopicRefused
+from coterie.server.logs.topic_rules import (
+    MAX_PARTITIONS_PER_REQUEST,
+    TopicRefused,
+    check_replicas,
+)
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker

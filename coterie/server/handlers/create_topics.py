@@ -12,9 +12,12 @@ from coterie.protocol.messages.create_topics import (
 )
 from coterie.server.config.config import TopicConfig
 from coterie.server.config.described import topic_settings
-from coterie.server.ids import new_topic_id
-from coterie.server.logs.topic_creation import check_new_topic, too_many_partitions
-from coterie.server.logs.topics import TopicRefused
+from coterie.server.environment import new_topic_id
+from coterie.server.logs.topic_rules import (
+    MAX_PARTITIONS_PER_REQUEST,
+    TopicRefused,
+    check_new_topic,
+)
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -33,7 +36,7 @@ def handle(
     for each in request.topics:
         times[each.name] = times.get(each.name, 0) + 1
     refusal = None
-    if too_many_partitions(counts):
+    if sum(max(count, 0) for count in counts) > MAX_PARTITIONS_PER_REQUEST:
         text = "Excessively large number of partitions per request."
         refusal = TopicRefused(ErrorCode.POLICY_VIOLATION, text)
     answers: dict[str, CreateTopicsResponseTopic] = {}
@@ -62,7 +65,8 @@ def _create(
 ) -> CreateTopicsResponseTopic:
     if refusal is not None:
         raise refusal
-    partitions = check_new_topic(broker.topics, asked, broker.node_id)
+    broker.topics.check_name(asked.name)
+    partitions = check_new_topic(asked, broker.node_id)
     settings = {config.name: config.value or "" for config in asked.configs}
     if partitions == -1:
         partitions = broker.config.get_int("num.partitions")

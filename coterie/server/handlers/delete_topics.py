@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from coterie.protocol.errors import ErrorCode
+from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from coterie.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsRequestTopic,
@@ -10,8 +10,8 @@ from coterie.protocol.messages.delete_topics import (
     DeleteTopicsResponseTopic,
 )
 from coterie.protocol.wire import ZERO_UUID
-from coterie.server.error_texts import UNKNOWN_TOPIC_ID_TEXT, UNKNOWN_TOPIC_TEXT
-from coterie.server.logs.topics import Topic, TopicRefused
+from coterie.server.logs.topic_rules import TopicRefused
+from coterie.server.logs.topics import Topic
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -53,11 +53,16 @@ def _find(broker: "Broker", name: str | None, topic_id: bytes, *, once: bool) ->
     if name is None:
         topic = broker.topics.by_id.get(topic_id)
         if topic is None:
-            raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_ID_TEXT)
+            raise TopicRefused(
+                ErrorCode.UNKNOWN_TOPIC_ID, DEFAULT_MESSAGES[ErrorCode.UNKNOWN_TOPIC_ID]
+            )
     else:
         topic = broker.topics.by_name.get(name)
         if topic is None:
-            raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_TEXT)
+            raise TopicRefused(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                DEFAULT_MESSAGES[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
+            )
     if not broker.config.get_bool("delete.topic.enable"):
         raise TopicRefused(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
     if topic.is_internal:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from coterie.protocol.errors import ErrorCode
+from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from coterie.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsRequestResource,
@@ -21,8 +21,7 @@ from coterie.server.config.changes import (
 )
 from coterie.server.config.described import Setting, broker_settings, topic_settings
 from coterie.server.config.keys import ConfigSource
-from coterie.server.error_texts import INVALID_REQUEST_TEXT
-from coterie.server.logs.topic_names import invalid_name
+from coterie.server.logs.topic_rules import invalid_name
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -78,7 +77,7 @@ def _settings(broker: "Broker", asked: DescribeConfigsRequestResource) -> list[S
         return []
     if asked.resource_type in (BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE):
         return []
-    raise ChangeRefused(ErrorCode.INVALID_REQUEST, INVALID_REQUEST_TEXT)
+    raise ChangeRefused(ErrorCode.INVALID_REQUEST, DEFAULT_MESSAGES[ErrorCode.INVALID_REQUEST])
 
 
 def _broker(broker: "Broker", name: str) -> list[Setting]:

@@ -12,7 +12,7 @@ from coterie.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 from coterie.server.logs.partition import Partition
-from coterie.server.logs.topic_names import invalid_name
+from coterie.server.logs.topic_rules import invalid_name
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker

@@ -15,7 +15,7 @@ from coterie.protocol.messages.fetch import (
     FetchResponse,
     FetchResponseTopic,
 )
-from coterie.server.logs.fetches import (
+from coterie.server.logs.fetching import (
     READ_COMMITTED,
     DelayedFetch,
     FetchPartition,
@@ -24,7 +24,7 @@ from coterie.server.logs.fetches import (
     refused_partition,
 )
 from coterie.server.logs.topics import Topic
-from coterie.server.network.responses import DelayedResponse
+from coterie.server.network.delayed_response import DelayedResponse
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker

@@ -8,13 +8,12 @@ one they retry (COORDINATOR_NOT_AVAILABLE would let them wait for a minute).
 
 from typing import TYPE_CHECKING
 
-from coterie.protocol.errors import ErrorCode
+from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     FindCoordinatorResponseCoordinator,
 )
-from coterie.server.error_texts import INVALID_REQUEST_TEXT
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -61,4 +60,4 @@ def _refusal(key_type: int, version: int) -> tuple[ErrorCode, str]:
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _NO_TRANSACTIONS
     if key_type == _SHARE and version >= _SHARE_SINCE:
         return ErrorCode.INVALID_REQUEST, _NO_SHARE_GROUPS
-    return ErrorCode.INVALID_REQUEST, INVALID_REQUEST_TEXT
+    return ErrorCode.INVALID_REQUEST, DEFAULT_MESSAGES[ErrorCode.INVALID_REQUEST]

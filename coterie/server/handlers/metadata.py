@@ -21,8 +21,8 @@ from coterie.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from coterie.protocol.wire import ZERO_UUID
-from coterie.server.logs.topic_names import INTERNAL_TOPICS, invalid_name
-from coterie.server.logs.topics import Topic, TopicRefused
+from coterie.server.logs.topic_rules import INTERNAL_TOPICS, TopicRefused, invalid_name
+from coterie.server.logs.topics import Topic
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker

@@ -1,11 +1,11 @@
-"""OffsetFetch: committed offsets; from version 10 on topics are told by their ids (spec section
-10).
+"""OffsetFetch: from version 10 on, topics are named by their ids [offsets/fetch-by-topic-id].
 
-The coordinator knows offsets by name and by the id they were committed for. Here ids become names
-before it is asked, and the other way round for groups that ask for all they have.
+The coordinator finds offsets by topic name, and checks the id for which they were committed. The
+server turns the ids of a request into names, and names into ids where a group's offsets of all
+topics are fetched.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.offset_fetch import (
@@ -16,89 +16,78 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
+from coterie.protocol.wire import Message
 from coterie.server.logs.topics import Topics
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
     from coterie.server.network.connection import Connection
-    from coterie.server.network.responses import DelayedResponse
 
 _TOPIC_IDS_SINCE = 10
 
 
 def handle(
     broker: "Broker", request: OffsetFetchRequest, connection: "Connection"
-) -> OffsetFetchResponse | None:
-    """Ask the coordinator, by name and once for each group."""
+) -> Message | None:
+    """Fetch the committed offsets of each group once."""
     if len(request.groups) > 1:
-        # Kafka answers a group as often as it is named: a small request, an answer of gigabytes.
+        # Kafka answers for a group as often as the request names it: a small request could need a
+        # response of gigabytes.
         request.groups = list({group.group_id: group for group in request.groups}.values())
     fetch = broker.coordinator.offset_fetch
     if connection.version < _TOPIC_IDS_SINCE:
-        answer: OffsetFetchResponse | None = broker.groups.ask(fetch, request, connection)
-        return answer
-    by_id = _ById(broker.topics, request)
-    answer = broker.groups.ask(fetch, request, connection, reply=by_id)
-    return None if answer is None else by_id.completed(answer)
+        return broker.groups.submit(fetch, request, connection)
+    topics_by_id = _TopicsById(broker.topics, request)
+    return broker.groups.submit(fetch, request, connection, complete=topics_by_id.complete)
 
 
-class _ById:
-    """Turns the ids of a request into names, and the coordinator's answer into ids."""
+class _TopicsById:
+    """The translation between ids and names for one request."""
 
     def __init__(self, topics: Topics, request: OffsetFetchRequest) -> None:
+        """Set the names of the request's topics, and take out those whose id is unknown."""
         self._topics = topics
-        # Per group of the request: whether it asked for everything, and the topics unknown here.
+        # For each group of the request: its unknown topics, and whether it fetches all topics.
         self._unknown: list[list[OffsetFetchResponseTopic]] = []
-        self._everything: list[bool] = []
-        self._reply: DelayedResponse | None = None
+        self._fetches_all: list[bool] = []
         for group in request.groups:
             unknown = []
-            for topic in group.topics or ():
-                known = topics.by_id.get(topic.topic_id)
-                if known is None:
-                    unknown.append(_unknown(topic))
+            for asked in group.topics or ():
+                topic = topics.by_id.get(asked.topic_id)
+                if topic is None:
+                    unknown.append(_unknown(asked))
                 else:
-                    topic.name = known.name
+                    asked.name = topic.name
             if group.topics is not None and unknown:
                 group.topics = [each for each in group.topics if each.topic_id in topics.by_id]
             self._unknown.append(unknown)
-            self._everything.append(group.topics is None)
+            self._fetches_all.append(group.topics is None)
 
-    def completed(self, answer: OffsetFetchResponse) -> OffsetFetchResponse:
-        """Add what the coordinator could not tell."""
-        for group, everything, unknown in zip(
-            answer.groups, self._everything, self._unknown, strict=True
+    def complete(self, response: OffsetFetchResponse) -> OffsetFetchResponse:
+        """Add the ids and the unknown topics to the coordinator's response."""
+        for group, fetches_all, unknown in zip(
+            response.groups, self._fetches_all, self._unknown, strict=True
         ):
-            if everything:
-                self._tell_ids(group)
+            if fetches_all:
+                self._set_ids(group)
             if not group.error_code:
                 group.topics += unknown
-        return answer
+        return response
 
-    def _tell_ids(self, group: OffsetFetchResponseGroup) -> None:
-        """A topic that does not exist (any more) has no id to tell, and is left out."""
-        told = []
-        for topic in group.topics:
-            known = self._topics.by_name.get(topic.name)
-            if known is not None:
-                topic.topic_id = known.topic_id
-                told.append(topic)
-        group.topics = told
-
-    def around(self, reply: "DelayedResponse") -> "_ById":
-        """Stand in for the reply."""
-        self._reply = reply
-        return self
-
-    def send(self, answer: Any) -> None:
-        """The coordinator's answer has come."""
-        assert self._reply is not None
-        self._reply.send(self.completed(answer))
+    def _set_ids(self, group: OffsetFetchResponseGroup) -> None:
+        """Set the ids of a group's topics. A topic that was deleted has none and is left out."""
+        existing = []
+        for answered in group.topics:
+            topic = self._topics.by_name.get(answered.name)
+            if topic is not None:
+                answered.topic_id = topic.topic_id
+                existing.append(answered)
+        group.topics = existing
 
 
-def _unknown(topic: OffsetFetchRequestTopic) -> OffsetFetchResponseTopic:
+def _unknown(asked: OffsetFetchRequestTopic) -> OffsetFetchResponseTopic:
     return OffsetFetchResponseTopic(
-        topic_id=topic.topic_id,
+        topic_id=asked.topic_id,
         partitions=[
             OffsetFetchResponsePartition(
                 partition_index=index,
@@ -106,6 +95,6 @@ def _unknown(topic: OffsetFetchRequestTopic) -> OffsetFetchResponseTopic:
                 metadata="",
                 error_code=ErrorCode.UNKNOWN_TOPIC_ID,
             )
-            for index in topic.partition_indexes
+            for index in asked.partition_indexes
         ],
     )

@@ -15,10 +15,10 @@ from coterie.protocol.messages.produce import (
     ProduceResponsePartition,
     ProduceResponseTopic,
 )
+from coterie.server.logs.log_validator import Refused, check_batch
 from coterie.server.logs.partition import Partition
-from coterie.server.logs.produced_batch import Refused, check_batch
 from coterie.server.logs.topics import Topic
-from coterie.server.network.responses import DelayedResponse
+from coterie.server.network.delayed_response import DelayedResponse
 from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
 

@@ -13,11 +13,10 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from coterie.server.logs.cleaning import REST_FACTOR, SLICE_S, LogCleaner
-from coterie.server.logs.disk_errors import remedy_for, told
+from coterie.server.logs.log_cleaner import REST_FACTOR, SLICE_S, LogCleaner
 from coterie.server.logs.partition import Partition
 from coterie.storage.directory import DataDirectory
-from coterie.storage.errors import LogFailed, StorageError
+from coterie.storage.errors import LogFailed, StorageError, describe_error, remedy_for
 from coterie.storage.log import Log
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ class Maintenance:
         except OSError as error:
             # Without it the next start scans more; nothing is lost.
             self._broker.log.warning(
-                "recovery points not written", cause=told(error), remedy=remedy_for(error)
+                "recovery points not written", cause=describe_error(error), remedy=remedy_for(error)
             )
         self._later("checkpoint", self._write_recovery_points, self._checkpoint_interval_s())
 
@@ -136,7 +135,7 @@ class Maintenance:
             return
         except (StorageError, OSError) as error:
             broker.log.error(  # noqa: TRY400 - what the disk did is not told by our stack
-                "retention failed", **where, cause=told(error), remedy=remedy_for(error)
+                "retention failed", **where, cause=describe_error(error), remedy=remedy_for(error)
             )
             return
         if removed:

@@ -14,7 +14,7 @@ from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
 
 if TYPE_CHECKING:
-    from coterie.server.logs.fetches import DelayedFetch
+    from coterie.server.logs.fetching import DelayedFetch
     from coterie.server.logs.topics import Topic
 
 

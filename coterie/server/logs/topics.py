@@ -15,20 +15,23 @@ from typing import TYPE_CHECKING, Any
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config, TopicConfig
-from coterie.server.ids import new_topic_id
-from coterie.server.logs.disk_errors import remedy_for
+from coterie.server.environment import new_topic_id
 from coterie.server.logs.partition import Partition
-from coterie.server.logs.topic_names import INTERNAL_TOPICS, OWN_TOPICS, collision_key, invalid_name
+from coterie.server.logs.topic_rules import (
+    INTERNAL_TOPICS,
+    OWN_TOPICS,
+    TopicRefused,
+    collision_key,
+    invalid_name,
+)
 from coterie.storage.checkpoints import read_file, replace_file
 from coterie.storage.directory import DataDirectory
-from coterie.storage.errors import CorruptLog, StorageError
+from coterie.storage.errors import CorruptLog, StorageError, remedy_for
 from coterie.storage.log import Log, LogConfig
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-# Kafka's bound for one CreateTopics.
-MAX_PARTITIONS_PER_REQUEST = 10_000
 # Partitions altogether: each is a directory and about 1 KiB of memory, whoever asked for it.
 MAX_PARTITIONS = 20_000
 
@@ -36,15 +39,6 @@ SETTINGS_FILE = "coterie-settings.json"
 _SETTINGS_VERSION = 1
 # Producer ids are reserved in blocks, so that giving one out does not write a file; Kafka's size.
 _PRODUCER_ID_BLOCK = 1_000
-
-
-class TopicRefused(Exception):  # noqa: N818 - it says what became of the topic
-    """A topic that is not created, changed or deleted; with Kafka's error and text."""
-
-    def __init__(self, error: ErrorCode, text: str | None) -> None:
-        super().__init__(error, text)
-        self.error = error
-        self.text = text
 
 
 class Topic:

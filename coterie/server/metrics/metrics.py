@@ -21,7 +21,7 @@ from coterie.server.metrics.exposition import Family, Labels, by_label, counter,
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.groups.groups import Groups
+    from coterie.server.groups.runtime import CoordinatorRuntime
 
 _GROUPS = "kafka.coordinator.group:type=GroupMetadataManager,name="
 _RUNTIME = "kafka.server:type=group-coordinator-metrics,name="
@@ -67,7 +67,7 @@ async def _groups(broker: "Broker") -> list[Family]:
             if seen % _GROUPS_PER_TURN == 0:
                 await asyncio.sleep(0)
     loaded = Counter(_SHARD_STATES.get(shard.state, "failed") for shard in shards)
-    happened = broker.groups.happened
+    happened = broker.groups.event_counts
     return [
         gauge(
             "kafka_coordinator_group_num_groups",
@@ -103,7 +103,7 @@ async def _groups(broker: "Broker") -> list[Family]:
     ]
 
 
-def _group_events(groups: "Groups", happened: "Counter[str]") -> Iterator[Family]:
+def _group_events(groups: "CoordinatorRuntime", happened: "Counter[str]") -> Iterator[Family]:
     for name, kafkas, text, value in (
         (
             "offset_commits",

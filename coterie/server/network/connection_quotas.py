@@ -1,10 +1,10 @@
-"""All connections of the server: who may connect, what they may hold, and the one periodic look at
-their deadlines.
+"""All client connections: how many may be open, what they may buffer, and their deadlines.
 
-One sweep per second replaces a timer per connection: it closes the idle, the ones that never finish
-a frame, and the ones that don't read their answers. Invariants: a connection is in the table from
-admission until it is lost; the buffered bytes of the table are the sum of its connections'
-backlogs.
+One sweep a second replaces a timer for each connection. It closes connections that are idle, that
+do not finish a request, or whose peer does not read.
+
+Invariants: a connection is counted from its admission until it is lost; the number of buffered
+bytes is the sum of the connections' receive buffers.
 """
 
 import asyncio
@@ -13,25 +13,25 @@ from enum import Enum
 from struct import unpack
 from typing import TYPE_CHECKING
 
-from coterie.server import limits
+from coterie.server.network import limits
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
     from coterie.server.network.connection import Connection
 
 
-class Stage(Enum):
-    """What a connection is waiting for, as the sweep sees it."""
+class ConnectionState(Enum):
+    """What a connection waits for."""
 
-    IDLE = "idle"
-    BUSY = "busy"
-    FRAME = "frame"
-    UNREAD = "unread"
-    CLOSING = "closing"
+    IDLE = "idle"  # the next request
+    BUSY = "busy"  # a delayed response
+    RECEIVING = "receiving"  # the rest of a request
+    UNREAD = "unread"  # the peer, to read its responses
+    CLOSING = "closing"  # the peer, to take the last bytes
 
 
 def java_address(host: str) -> str:
-    """An address as Java prints it, as group descriptions and logged members show it (spec 3)."""
+    """Return an IP address as Java prints it, for group descriptions [connections/client-host]."""
     if ":" not in host:
         return f"/{host}"
     packed = socket.inet_pton(socket.AF_INET6, host.partition("%")[0])
@@ -39,10 +39,14 @@ def java_address(host: str) -> str:
 
 
 class ConnectionQuotas:
-    """The table of connections and its limits."""
+    """The open connections and their limits.
+
+    Attributes:
+        max_request_bytes: socket.request.max.bytes.
+        buffered_bytes: unhandled bytes of all connections.
+    """
 
     def __init__(self, broker: "Broker") -> None:
-        """Empty; limits come from the configuration of `broker`."""
         config = broker.config
         self._broker = broker
         self.max_request_bytes = config.get_int("socket.request.max.bytes")
@@ -59,7 +63,7 @@ class ConnectionQuotas:
         return len(self._connections)
 
     def admit(self, connection: "Connection", address: str) -> str | None:
-        """Take a new connection in, or tell why not."""
+        """Admit a connection; return the reason if it is refused."""
         if len(self._connections) >= self._max_connections:
             return f"{self._max_connections} connections are open (max.connections)"
         here = self._per_address.get(address, 0)
@@ -68,113 +72,131 @@ class ConnectionQuotas:
         self._per_address[address] = here + 1
         self._connections[connection] = address
         if self._timer is None:
-            self._arm()
+            self._start_timer()
         return None
 
-    def forget(self, connection: "Connection") -> None:
-        """The connection is gone."""
+    def remove(self, connection: "Connection") -> None:
+        """Remove a connection that was lost; one that was refused is not known here."""
         address = self._connections.pop(connection, None)
         if address is None:
             return
         left = self._per_address[address] - 1
+        assert left >= 0, "a connection is counted once"
         if left:
             self._per_address[address] = left
         else:
             del self._per_address[address]
 
-    def buffer(self, size_bytes: int) -> bool:
-        """Account for bytes kept for unfinished requests, or given back; False when all of them are
-        too many.
+    def reserve_buffer(self, size_bytes: int) -> bool:
+        """Count buffered bytes, or with a negative number bytes that are no longer buffered.
+
+        Returns:
+            False if all connections together buffer too much.
         """
         self.buffered_bytes += size_bytes
+        assert self.buffered_bytes >= 0, "bytes are released once"
         return self.buffered_bytes <= limits.TOTAL_BUFFERED_BYTES
 
     def log_close(self, peer: str, error: str, reason: str) -> None:
-        """One line about a closed connection; in a flood only the first ones of each second."""
+        """Log that a connection was closed; in a flood only the first ones of each second."""
         self._close_lines += 1
         if self._close_lines <= limits.CLOSE_LINES_PER_SWEEP:
             self._broker.log.warning("connection closed", peer=peer, error=error, reason=reason)
         if self._timer is None:
-            self._arm()
+            self._start_timer()
 
     def close_all(self) -> None:
-        """The server stops: write what is ready and close."""
+        """Close all connections after writing their responses, because the server stops."""
         for connection in list(self._connections):
             if not connection.closed:
-                connection.shut()
+                connection.close_quietly()
 
     def abort_all(self) -> None:
-        """The server stops now."""
+        """Close all sockets at once and stop the sweep."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         for connection in list(self._connections):
             connection.abort()
 
-    def _arm(self) -> None:
-        self._timer = self._broker.loop.call_later(limits.SWEEP_INTERVAL_MS / 1000, self._tick)
+    # --- deadlines --------------------------------------------------------------------------------
 
-    def _tick(self) -> None:
+    def _start_timer(self) -> None:
+        self._timer = self._broker.loop.call_later(
+            limits.SWEEP_INTERVAL_MS / 1000, self._timer_fired
+        )
+
+    def _timer_fired(self) -> None:
         self._timer = None
         self.sweep(self._broker.now_ms())
         if self._connections:
-            self._arm()
+            self._start_timer()
 
     def sweep(self, now_ms: int) -> None:
-        """Look at every connection once and close those past a deadline."""
+        """Check every connection once and close those past their deadline.
+
+        A deadline starts at the first sweep that finds the connection in a state, so it passes up
+        to a second late.
+        """
         suppressed = self._close_lines - limits.CLOSE_LINES_PER_SWEEP
         if suppressed > 0:
             self._broker.log.warning("connections closed, not shown", count=suppressed)
         self._close_lines = 0
         for connection in list(self._connections):
-            stage = connection.look()
-            if stage is not connection.stage or (stage is Stage.IDLE and connection.active):
-                self._begin(connection, stage, now_ms)
-            elif stage is Stage.UNREAD:
+            state = connection.current_state
+            if state is not connection.state or (
+                state is ConnectionState.IDLE and connection.active
+            ):
+                self._start_deadline(connection, state, now_ms)
+            elif state is ConnectionState.UNREAD:
                 self._check_unread(connection, now_ms)
-            elif now_ms >= self._deadline_ms(connection, stage):
-                self._expire(connection, stage)
+            elif now_ms >= self._deadline_ms(connection, state):
+                self._expire(connection, state)
             connection.active = False
 
-    def _begin(self, connection: "Connection", stage: Stage, now_ms: int) -> None:
-        """The connection waits for something new: its deadline starts."""
-        connection.stage = stage
-        connection.deadline_ms = now_ms + self._patience_ms(stage)
-        connection.unread_bytes = connection.unwritten_bytes() if stage is Stage.UNREAD else 0
+    def _start_deadline(
+        self, connection: "Connection", state: ConnectionState, now_ms: int
+    ) -> None:
+        connection.state = state
+        connection.deadline_ms = now_ms + self._time_allowed_ms(state)
+        connection.unsent_at_sweep = (
+            connection.unsent_bytes() if state is ConnectionState.UNREAD else 0
+        )
 
-    def _patience_ms(self, stage: Stage) -> int:
-        if stage is Stage.FRAME:
+    def _time_allowed_ms(self, state: ConnectionState) -> int:
+        if state is ConnectionState.RECEIVING:
             return limits.FRAME_DEADLINE_MS
-        if stage is Stage.CLOSING:
+        if state is ConnectionState.CLOSING:
             return limits.CLOSING_DEADLINE_MS
-        if stage is Stage.UNREAD:
+        if state is ConnectionState.UNREAD:
             return limits.UNREAD_DEADLINE_MS
         return self._idle_ms
 
-    def _deadline_ms(self, connection: "Connection", stage: Stage) -> int:
-        if stage is Stage.FRAME:
-            return (
-                connection.deadline_ms + connection.frame_bytes // limits.SLOWEST_LINK_BYTES_PER_MS
-            )
+    def _deadline_ms(self, connection: "Connection", state: ConnectionState) -> int:
+        if state is ConnectionState.RECEIVING:
+            # A large request on a slow link gets the time that its bytes need.
+            extra_ms = connection.buffered_bytes // limits.SLOWEST_LINK_BYTES_PER_MS
+            return connection.deadline_ms + extra_ms
         return connection.deadline_ms
 
     def _check_unread(self, connection: "Connection", now_ms: int) -> None:
-        unread = connection.unwritten_bytes()
-        if unread < connection.unread_bytes:
+        unsent = connection.unsent_bytes()
+        if unsent < connection.unsent_at_sweep:
             connection.deadline_ms = now_ms + limits.UNREAD_DEADLINE_MS
-            connection.unread_bytes = unread
+            connection.unsent_at_sweep = unsent
         elif now_ms >= connection.deadline_ms:
-            self._expire(connection, Stage.UNREAD)
+            self._expire(connection, ConnectionState.UNREAD)
 
-    def _expire(self, connection: "Connection", stage: Stage) -> None:
-        if stage is Stage.CLOSING:
+    def _expire(self, connection: "Connection", state: ConnectionState) -> None:
+        if state is ConnectionState.CLOSING:
             connection.abort()
-        elif stage is Stage.FRAME:
-            reason = f"a request has {connection.frame_bytes} bytes after its time to finish"
+        elif state is ConnectionState.RECEIVING:
+            received = connection.buffered_bytes
+            reason = f"a request was not complete in time, {received} bytes had arrived"
             connection.close("FrameTimeout", reason)
-        elif stage is Stage.UNREAD:
-            reason = f"{connection.unread_bytes} bytes of answers are not read"
+        elif state is ConnectionState.UNREAD:
+            reason = f"{connection.unsent_at_sweep} bytes of responses are unread"
             connection.close("UnreadAnswers", reason, abort=True)
-        elif stage is Stage.IDLE:
-            # As Kafka does: idle connections are closed without a word.
-            connection.shut()
+        elif state is ConnectionState.IDLE:
+            # Without a log line, as in Kafka [connections/idle-connections].
+            connection.close_quietly()

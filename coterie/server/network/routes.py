@@ -1,16 +1,22 @@
-"""From api key and version to the code that serves it, loaded at the first request.
+"""From API key and version to the code that serves a request.
 
-A handler module has one function `handle(broker, request, connection)`; a route joins it with the
-compiled decoder and framer of one version. Nothing of an API is imported or compiled before
-somebody asks for it: that keeps the start of the server, and of a test that uses three APIs, short.
+A handler is a function `handle(broker, request, connection)`; a route joins it with the compiled
+decoder and framer of one version. The handlers that only forward to the group coordinator are in
+handlers/group_requests.py; every other API has a module handlers/<api>.py.
+
+Codecs are compiled at the first request of their API and version: a test that uses three APIs needs
+few of them. Modules are imported earlier, by `import_handlers` as soon as the server listens.
+Importing opens files, which must not be tried first while file handles are short.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import MalformedFrame
+
+Handler = Callable[[Any, Any, Any], Any]
 
 
 class Route:
@@ -22,7 +28,7 @@ class Route:
         self,
         api: ApiKey,
         version: int,
-        handle: Callable[[Any, Any, Any], Any],
+        handle: Handler,
         decoder: Callable[[bytes, int, int], Any],
         framer: Callable[[Any, int], bytes],
         *,
@@ -31,12 +37,12 @@ class Route:
         """Join the parts.
 
         Args:
-            api: which API.
-            version: of the request and its response.
-            handle: `handle(broker, request, connection) -> response`, or None when it is answered
-                later or never.
-            decoder: `decoder(buffer, start, end) -> request`.
-            framer: `framer(response, correlation_id) -> bytes`, the whole frame.
+            api: the API.
+            version: the version of the request and its response.
+            handle: `handle(broker, request, connection)`; it returns the response, or None if the
+                response is delayed or the request has none.
+            decoder: `decoder(buffer, start, end)` returns the request.
+            framer: `framer(response, correlation_id)` returns the whole frame.
             flexible: whether the request header ends with tagged fields (KIP-482).
         """
         self.api = api
@@ -48,7 +54,7 @@ class Route:
 
 
 def class_stem(api: ApiKey) -> str:
-    """The name of an API as its message classes begin: JOIN_GROUP -> JoinGroup."""
+    """Return the stem of an API's message classes, for example JoinGroup for JOIN_GROUP."""
     return "".join(word.capitalize() for word in api.name.split("_"))
 
 
@@ -56,11 +62,11 @@ class Routes(dict[int, Route]):
     """The loaded routes by `api_key << 16 | version`."""
 
     def load(self, route_key: int) -> Route:
-        """Load the route of a request nobody sent before.
+        """Load the route of an API and version that no request used before.
 
         Raises:
-            MalformedFrame: no such API or version is served; Kafka closes the connection then too
-                (spec section 1).
+            MalformedFrame: the API or version is not served. As in Kafka the connection is closed
+                then [connections/unsupported-request].
         """
         api_key, version = route_key >> 16, route_key & 0xFFFF
         try:
@@ -78,15 +84,35 @@ class Routes(dict[int, Route]):
         )
 
 
+def import_handlers() -> Iterator[None]:
+    """Import the handler and the messages of every API, one API at each step."""
+    for api in SERVED_VERSIONS:
+        _messages(api)
+        _handler(api)
+        yield
+
+
+def _messages(api: ApiKey) -> Any:
+    return import_module(f"coterie.protocol.messages.{api.name.lower()}")
+
+
+def _handler(api: ApiKey) -> Handler:
+    from coterie.server.handlers import group_requests
+
+    forwarding = group_requests.HANDLERS.get(api)
+    if forwarding is not None:
+        return forwarding
+    handle: Handler = import_module(f"coterie.server.handlers.{api.name.lower()}").handle
+    return handle
+
+
 def _load(api: ApiKey, version: int) -> Route:
-    name, stem = api.name.lower(), class_stem(api)
-    messages = import_module(f"coterie.protocol.messages.{name}")
+    messages, stem = _messages(api), class_stem(api)
     request, response = getattr(messages, f"{stem}Request"), getattr(messages, f"{stem}Response")
-    handle = import_module(f"coterie.server.handlers.{name}").handle
     return Route(
         api,
         version,
-        handle,
+        _handler(api),
         request.decoder(version),
         response.framer(version),
         flexible=request.has_flexible_header(version),
@@ -94,15 +120,17 @@ def _load(api: ApiKey, version: int) -> Route:
 
 
 def _unsupported_api_versions() -> Route:
-    """A client newer than us: its body can't be read, the answer is one every client understands
-    (KIP-511).
+    """Return the route of an ApiVersions request that is newer than this broker (KIP-511).
+
+    Its body cannot be decoded; the response has version 0, which every client understands.
     """
     from coterie.protocol.messages.api_versions import ApiVersionsResponse
     from coterie.server.handlers.api_versions import handle_unsupported
 
     framer = ApiVersionsResponse.framer(0)
-    return Route(ApiKey.API_VERSIONS, 0, handle_unsupported, _unread, framer, flexible=False)
+    return Route(ApiKey.API_VERSIONS, 0, handle_unsupported, _skip_body, framer, flexible=False)
 
 
-def _unread(_buffer: bytes, _start: int, _end: int) -> str:
-    return "a request of a version that is not known here"
+def _skip_body(_buffer: bytes, _start: int, _end: int) -> str:
+    # Not None: a decoded request is never None.
+    return "the body of a request of an unknown version"

@@ -19,7 +19,7 @@ from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from coterie.server import limits
+from coterie.server.network import limits
 from tests.unit.server.produced import batch, fetch_request, produce_request
 from tests.unit.server.running import RunningBroker, is_closed
 
@@ -169,7 +169,7 @@ def test_a_member_that_never_reads(running: RunningBroker) -> None:
     (connection,) = running.call(lambda: list(running.broker.connection_quotas._connections))
     running.wait_for(lambda: connection._writing_paused)
     # One answer of 3.6 MB was under way when its peer fell behind; no further one was made.
-    unread = running.call(connection.unwritten_bytes)
+    unread = running.call(connection.unsent_bytes)
     assert limits.UNREAD_HIGH_BYTES < unread < limits.UNREAD_HIGH_BYTES + 8 * MIB
     with running.client() as honest:
         for _ in range(50):

@@ -12,9 +12,9 @@ import pytest
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.frames import encode_request
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from coterie.server import limits
+from coterie.server.network import limits
 from coterie.server.network.connection import Connection
-from coterie.server.network.responses import DelayedResponse
+from coterie.server.network.delayed_response import DelayedResponse
 from coterie.server.network.routes import Route
 from tests.unit.server.manual import Client, ManualLoop, make_broker
 
@@ -177,7 +177,7 @@ class TestParked:
         client = with_handler(handler)
         client.send(heartbeat(1), VERSION)
         frame = client.frame(heartbeat(2), VERSION)
-        count = limits.BACKLOG_BYTES // len(frame) + 1
+        count = limits.RECEIVE_BUFFER_BYTES // len(frame) + 1
         for _ in range(count):
             assert client.transport.reading
             client.connection.data_received(frame)
@@ -194,7 +194,7 @@ class TestParked:
         client = with_handler(handler)
         client.send(heartbeat(1), VERSION)
         told = []
-        handler.replies[0].abandoned = lambda: told.append("gone")
+        handler.replies[0].on_disconnect = lambda: told.append("gone")
         client.connection.connection_lost(None)
         handler.replies[0].send(answer(1))
         client.loop.turn()
@@ -304,7 +304,7 @@ class TestFlowControl:
 
         client = with_handler(handle)
         route = client.broker.routes[ApiKey.HEARTBEAT << 16 | VERSION]
-        route.framer = lambda _message, _id: bytes(limits.SMALL_ANSWER_BYTES + 1)
+        route.framer = lambda _message, _id: bytes(limits.SMALL_RESPONSE_BYTES + 1)
         client.transport.peer_reads = False
         client.transport.high_bytes = 10
         client.connection.data_received(

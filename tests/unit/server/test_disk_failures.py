@@ -18,10 +18,9 @@ import pytest
 
 from coterie.protocol.errors import ErrorCode
 from coterie.server.broker import Broker
-from coterie.server.logs.disk_errors import remedy_for, told
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.logs.maintenance import DIRECTORY_CHECK_S
-from coterie.storage.errors import CorruptLog, LogFailed
+from coterie.storage.errors import CorruptLog, LogFailed, describe_error, remedy_for
 from coterie.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.manual import COMMIT, NEVER, Client, RecordingLog, make_broker
@@ -55,12 +54,12 @@ class TestWords:
         for each in (error, LogFailed("/data/t-0", error)):
             assert word in remedy_for(each)
             assert remedy_for(each).endswith("restart the broker") or number == errno.EIO
-            assert told(each) == f"{os.strerror(number)}: /data/t-0/0.log"
+            assert describe_error(each) == f"{os.strerror(number)}: /data/t-0/0.log"
 
     def test_damage_is_not_to_be_deleted_in_haste(self) -> None:
         error = CorruptLog("/data/t-0/0.log", 17, "checksum")
         assert "keep a copy" in remedy_for(error)
-        assert told(error) == "/data/t-0/0.log: damaged at byte 17: checksum"
+        assert describe_error(error) == "/data/t-0/0.log: damaged at byte 17: checksum"
 
 
 def lines(broker: Broker, event: str) -> list[dict[str, Any]]:

@@ -51,7 +51,7 @@ def lines(broker: Broker, event: str) -> list[dict[str, Any]]:
 
 def tell(broker: Broker, *events: tuple[str, Fact]) -> None:
     """Something happens, and is written."""
-    broker.groups.journal.tell([Event(*event) for event in events])
+    broker.groups.journal.add([Event(*event) for event in events])
     loop_of(broker).advance(LINGER_MS)
 
 
@@ -135,7 +135,7 @@ def test_what_happens_within_the_linger_is_one_batch() -> None:
     broker = make_broker()
     journal, loop = broker.groups.journal, loop_of(broker)
     for number in range(5):
-        journal.tell([Event("g", expired(number))])
+        journal.add([Event("g", expired(number))])
         loop.advance(LINGER_MS // 10)
     assert JOURNAL_TOPIC not in broker.topics.by_name
     loop.advance(LINGER_MS)

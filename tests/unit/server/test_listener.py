@@ -3,7 +3,7 @@
 from typing import Any
 
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
-from coterie.server import limits
+from coterie.server.network import limits
 from coterie.server.network.connection_quotas import java_address
 from tests.unit.server.manual import Client, make_broker
 
@@ -99,7 +99,7 @@ def test_each_frame_has_a_deadline_of_its_own() -> None:
 
 def test_a_closing_connection_whose_peer_does_not_read_is_cut() -> None:
     client = Client(make_broker())
-    client.connection.shut()
+    client.connection.close_quietly()
     assert not client.transport.aborted
     client.loop.advance(limits.CLOSING_DEADLINE_MS + 3 * SWEEP)
     assert client.transport.aborted

@@ -20,7 +20,6 @@ from coterie.protocol.messages.log_records import (
 )
 from coterie.protocol.records import encode_batch, iterate_batches
 from coterie.server.groups import loading as group_loading
-from coterie.server.groups import log as group_log
 from coterie.server.logs.flusher import FlushMode
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.log import Log
@@ -187,7 +186,7 @@ def test_a_sync_that_ends_after_the_partition_was_given_up_acknowledges_nothing(
     client.broker.groups.write()  # in the log, and not synced
     groups, index = client.broker.groups, home(client)
     groups.unload_partition(index, 1)
-    client.broker.outbox.flush()
+    client.broker.pending_writes.flush()
     assert codes(client) == [ErrorCode.NOT_COORDINATOR]
     groups.load_partition(index, 2)
     wait_for_disk(client)
@@ -204,7 +203,7 @@ def test_a_sync_that_ends_after_the_partition_was_given_up_acknowledges_nothing(
 def test_a_load_that_is_given_up_halfway_stops(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_log, "SLICE_BYTES", 200)
+    monkeypatch.setattr(group_loading, "SLICE_BYTES", 200)
     for offset in range(20):
         client.call(commit(offset), 8)
     groups, index = client.broker.groups, home(client)
@@ -264,7 +263,7 @@ def group_in(client: Client, partition: int) -> str:
 def test_small_partitions_are_served_before_large_ones(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(group_log, "SLICE_BYTES", 200)
+    monkeypatch.setattr(group_loading, "SLICE_BYTES", 200)
     names = [group_in(client, partition) for partition in range(4)]
     for number, name in enumerate(names):
         for offset in range(10 * (4 - number)):
@@ -282,7 +281,7 @@ def test_small_partitions_are_served_before_large_ones(
 
 
 def test_long_loads_tell_how_far_they_are(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_log, "SLICE_BYTES", 200)
+    monkeypatch.setattr(group_loading, "SLICE_BYTES", 200)
     for offset in range(40):
         client.call(commit(offset), 8)
     again = restarted(client, load=False)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coterie.server.broker import Broker
-from coterie.server.logs import cleaning as log_cleaning
+from coterie.server.logs import log_cleaner
 from coterie.storage.cleaner import Cleaning
 from coterie.storage.errors import StorageError
 from coterie.storage.memory_filesystem import MemoryFileSystem
@@ -199,7 +199,7 @@ class TestPace:
             clock[0] += 0.0002
             return clock[0]
 
-        monkeypatch.setattr(log_cleaning, "monotonic", tick)
+        monkeypatch.setattr(log_cleaner, "monotonic", tick)
         rests: list[tuple[float, float]] = []
         later = broker.loop.call_later
 

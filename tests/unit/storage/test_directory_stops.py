@@ -292,7 +292,7 @@ def test_after_a_failed_log_there_is_no_mark(memory: Place) -> None:
     filesystem = FaultyFileSystem(memory.filesystem)
     directory = filled(memory, filesystem=filesystem)
     filesystem.fail_at("write", 1, errno.ENOSPC, torn_bytes=30)
-    with pytest.raises(LogFailed, match=r"ENOSPC.*free some space"):
+    with pytest.raises(LogFailed, match=r"ENOSPC.*make room"):
         directory.open_log(*KEY).append(batch(b"y"))
     directory.close()
     assert MARK not in memory.names()

@@ -16,7 +16,7 @@ from coterie.coordinator.replay import LoggedState, replay, restore
 from coterie.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
 from coterie.protocol.messages.log_records import UnknownKey, decode_key, decode_value
 from coterie.protocol.records import iterate_batches
-from coterie.server.groups.log import LogReplay
+from coterie.server.groups.loading import LogReplay
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog
 from coterie.storage.log import LogConfig

@@ -17,11 +17,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coterie.protocol.topic_names import OFFSETS_TOPIC
-from coterie.server.logs.disk_errors import remedy_for, told
 from coterie.server.logs.partition import Partition
 from coterie.storage.cleaner import Cleanable, CleanerConfig, Cleaning, Step, cleanable
 from coterie.storage.directory import DataDirectory
-from coterie.storage.errors import CorruptLog, LogFailed, StorageError
+from coterie.storage.errors import CorruptLog, LogFailed, StorageError, describe_error, remedy_for
 from coterie.storage.log import Log
 
 if TYPE_CHECKING:
@@ -361,7 +360,7 @@ class LogCleaner:
             "log not cleaned",
             topic=partition.topic.name,
             partition=partition.index,
-            cause=told(error),
+            cause=describe_error(error),
             remedy=remedy_for(error),
             retry_in_s=None if retry_ms is None else pause_ms // 1000,
             **where,

@@ -20,7 +20,7 @@ from coterie.storage.errors import OffsetOutOfRange, StorageError
 if TYPE_CHECKING:
     import asyncio
 
-    from coterie.server.network.responses import DelayedResponse
+    from coterie.server.network.delayed_response import DelayedResponse
 
 READ_COMMITTED = 1
 
@@ -167,7 +167,7 @@ class DelayedFetch:
         self._done = False
         for partition in partitions:
             partition.waiters[self] = None
-        reply.abandoned = self._forget
+        reply.on_disconnect = self._forget
         self._timer = loop.call_later(max_wait_ms / 1000, self.finish)
 
     def appended(self, size_bytes: int) -> None:

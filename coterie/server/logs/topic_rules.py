@@ -1,25 +1,79 @@
-"""The checks of CreateTopics and CreatePartitions, in Kafka's order and with its words."""
+"""Kafka's rules for topics: legal names, settings, and where replicas may be.
 
+The checks run in Kafka's order and use Kafka's words, because clients and their tests compare both
+[topics/creation-checks].
+"""
+
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from coterie.server.config.keys import InvalidValue
 from coterie.server.config.topic_keys import TOPIC
-from coterie.server.logs.topics import MAX_PARTITIONS_PER_REQUEST, TopicRefused
 
 if TYPE_CHECKING:
     from coterie.protocol.messages.create_topics import CreateTopicsRequestTopic
-    from coterie.server.logs.topics import Topics
+
+MAX_NAME_LENGTH = 249
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
+
+# Kafka's bound on the partitions that one CreateTopics request creates.
+MAX_PARTITIONS_PER_REQUEST = 10_000
+
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC})
+# Topics that only the broker writes. The journal is not internal in Kafka's sense, because readers
+# of topics (Spark's Kafka connector, for example) skip internal ones.
+OWN_TOPICS = INTERNAL_TOPICS | {JOURNAL_TOPIC}
 
 
-def check_new_topic(topics: "Topics", asked: "CreateTopicsRequestTopic", node_id: int) -> int:
-    """Check a topic to be created; returns its number of partitions, -1 for the default.
+class TopicRefused(Exception):  # noqa: N818 - a refusal is an answer, not a failure of the server
+    """A topic is not created, changed or deleted.
+
+    Attributes:
+        error: Kafka's error code.
+        text: Kafka's message; None where Kafka sends none.
+    """
+
+    def __init__(self, error: ErrorCode, text: str | None) -> None:
+        super().__init__(error, text)
+        self.error = error
+        self.text = text
+
+
+def invalid_name(name: str) -> str | None:
+    """Return why no topic can have this name, or None if the name is legal [topics/legal-names]."""
+    if not name:
+        reason = "the empty string is not allowed"
+    elif name in (".", ".."):
+        reason = f"'{name}' is not allowed"
+    elif len(name) > MAX_NAME_LENGTH:
+        reason = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    elif not _LEGAL_NAME.fullmatch(name):
+        reason = (
+            f"'{name}' contains one or more characters other than ASCII alphanumerics,"
+            " '.', '_' and '-'"
+        )
+    else:
+        return None
+    return f"Topic name is invalid: {reason}"
+
+
+def collision_key(name: str) -> str:
+    """Return the form of a name in which colliding names are equal [topics/name-collisions]."""
+    return name.replace(".", "_")
+
+
+def check_new_topic(asked: "CreateTopicsRequestTopic", node_id: int) -> int:
+    """Check the settings, partitions and replicas of a topic that is to be created.
+
+    Returns:
+        The number of partitions, or -1 for the broker's default.
 
     Raises:
-        TopicRefused: it can't be created.
+        TopicRefused: one of them is not possible.
     """
-    topics.check_name(asked.name)
     check_settings({config.name: config.value for config in asked.configs})
     if asked.assignments:
         return _check_assignments(asked, node_id)
@@ -45,7 +99,11 @@ def check_new_topic(topics: "Topics", asked: "CreateTopicsRequestTopic", node_id
 
 
 def check_settings(values: Mapping[str, str | None]) -> None:
-    """Check the settings of a topic. Raises TopicRefused with INVALID_CONFIG."""
+    """Check the settings of a topic.
+
+    Raises:
+        TopicRefused: a setting is unknown or its value is invalid (INVALID_CONFIG).
+    """
     for name, value in values.items():
         key = TOPIC.get(name)
         if key is None:
@@ -60,13 +118,17 @@ def check_settings(values: Mapping[str, str | None]) -> None:
 
 
 def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
-    """Check where the replicas of one partition shall be. Raises INVALID_REPLICA_ASSIGNMENT."""
+    """Check the brokers that are to hold the replicas of one partition.
+
+    Raises:
+        TopicRefused: they are not exactly this broker (INVALID_REPLICA_ASSIGNMENT).
+    """
     text = None
     if not broker_ids:
         text = "includes an empty replica list."
     elif len(set(broker_ids)) < len(broker_ids):
-        twice = next(each for each in broker_ids if broker_ids.count(each) > 1)
-        text = f"includes the broker {twice} more than once."
+        repeated = next(each for each in broker_ids if broker_ids.count(each) > 1)
+        text = f"includes the broker {repeated} more than once."
     elif list(broker_ids) != [node_id]:
         other = next(each for each in broker_ids if each != node_id)
         text = f"includes broker {other}, but no such broker is registered."
@@ -76,12 +138,13 @@ def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
 
 
 def _check_assignments(asked: "CreateTopicsRequestTopic", node_id: int) -> int:
-    given = "A manual partition assignment was specified, but"
+    """Check a manual assignment of partitions to brokers; return the number of partitions."""
+    conflict = "A manual partition assignment was specified, but"
     if asked.replication_factor != -1:
-        text = f"{given} replication factor was not set to -1."
+        text = f"{conflict} replication factor was not set to -1."
         raise TopicRefused(ErrorCode.INVALID_REQUEST, text)
     if asked.num_partitions != -1:
-        text = f"{given} numPartitions was not set to -1."
+        text = f"{conflict} numPartitions was not set to -1."
         raise TopicRefused(ErrorCode.INVALID_REQUEST, text)
     seen = set()
     for assignment in asked.assignments:
@@ -95,8 +158,3 @@ def _check_assignments(asked: "CreateTopicsRequestTopic", node_id: int) -> int:
         text = "partitions should be a consecutive 0-based integer sequence"
         raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
     return len(seen)
-
-
-def too_many_partitions(counts: Sequence[int]) -> bool:
-    """Whether one request would create more partitions than any may."""
-    return sum(max(count, 0) for count in counts) > MAX_PARTITIONS_PER_REQUEST

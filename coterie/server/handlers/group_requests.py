@@ -1,0 +1,93 @@
+"""The requests about groups that the group coordinator answers alone.
+
+OffsetCommit, OffsetFetch and OffsetDelete have modules of their own, because the server checks
+their topics.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
+from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.join_group import JoinGroupRequest
+from coterie.protocol.messages.leave_group import LeaveGroupRequest
+from coterie.protocol.messages.list_groups import ListGroupsRequest
+from coterie.protocol.messages.sync_group import SyncGroupRequest
+from coterie.protocol.wire import Message
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+    from coterie.server.network.connection import Connection
+
+
+def join_group(
+    broker: "Broker", request: JoinGroupRequest, connection: "Connection"
+) -> Message | None:
+    """Join a group; the response is delayed until the join phase ends, and mutes the connection."""
+    return broker.groups.submit(
+        broker.coordinator.join_group, request, connection, mutes_connection=True
+    )
+
+
+def sync_group(
+    broker: "Broker", request: SyncGroupRequest, connection: "Connection"
+) -> Message | None:
+    """Store or await an assignment; a delayed response mutes the connection."""
+    return broker.groups.submit(
+        broker.coordinator.sync_group, request, connection, mutes_connection=True
+    )
+
+
+def heartbeat(
+    broker: "Broker", request: HeartbeatRequest, connection: "Connection"
+) -> Message | None:
+    """Extend a session.
+
+    Heartbeats are the most frequent requests and never delayed, so they skip `submit`.
+    """
+    response: Message = broker.coordinator.heartbeat(connection.now_ms, request).answer
+    return response
+
+
+def leave_group(
+    broker: "Broker", request: LeaveGroupRequest, connection: "Connection"
+) -> Message | None:
+    """Remove members from their group."""
+    return broker.groups.submit(broker.coordinator.leave_group, request, connection)
+
+
+def list_groups(
+    broker: "Broker", request: ListGroupsRequest, connection: "Connection"
+) -> Message | None:
+    """List the groups that this broker coordinates."""
+    return broker.groups.submit(broker.coordinator.list_groups, request, connection)
+
+
+def describe_groups(
+    broker: "Broker", request: DescribeGroupsRequest, connection: "Connection"
+) -> Message | None:
+    """Describe groups, each once [administration/describe-repeated-group]."""
+    # Kafka describes a group as often as the request names it. A small request that names a group
+    # of a thousand members a thousand times would need a response of a gigabyte.
+    request.groups = list(dict.fromkeys(request.groups))
+    return broker.groups.submit(broker.coordinator.describe_groups, request, connection)
+
+
+def delete_groups(
+    broker: "Broker", request: DeleteGroupsRequest, connection: "Connection"
+) -> Message | None:
+    """Delete empty groups and their offsets."""
+    return broker.groups.submit(broker.coordinator.delete_groups, request, connection)
+
+
+HANDLERS: dict[ApiKey, Callable[[Any, Any, Any], Message | None]] = {
+    ApiKey.JOIN_GROUP: join_group,
+    ApiKey.SYNC_GROUP: sync_group,
+    ApiKey.HEARTBEAT: heartbeat,
+    ApiKey.LEAVE_GROUP: leave_group,
+    ApiKey.LIST_GROUPS: list_groups,
+    ApiKey.DESCRIBE_GROUPS: describe_groups,
+    ApiKey.DELETE_GROUPS: delete_groups,
+}

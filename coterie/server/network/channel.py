@@ -1,0 +1,157 @@
+"""The sending half of a connection: queued responses, writes, muting and closing.
+
+A connection is *muted*, Kafka's word, while its next request must not be handled: a request before
+it is delayed (JoinGroup, SyncGroup, a long poll), the peer does not read its responses, or too many
+responses wait for the disk.
+
+Invariants:
+* Responses leave in the order of their requests, so one that is ready queues behind those that are
+  not.
+* Nothing is written after the connection was closed.
+* A peer with too many unread responses is disconnected.
+"""
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, cast
+
+from coterie.server.network import limits
+from coterie.server.network.delayed_response import DelayedResponse
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+
+_join = b"".join
+
+
+class Channel(asyncio.Protocol):
+    """The transport of one connection; `Connection` adds reading and handling of requests.
+
+    Attributes:
+        peer: the peer's address and port, for log lines.
+        closed: nothing is read or written any more.
+    """
+
+    __slots__ = (
+        "_broker",
+        "_delayed",
+        "_handling",
+        "_muted",
+        "_muted_by",
+        "_out",
+        "_transport",
+        "_writing_paused",
+        "closed",
+        "peer",
+    )
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._transport: asyncio.Transport = cast("asyncio.Transport", None)
+        # Responses that are not ready, and ready ones that queue behind them.
+        self._delayed: deque[DelayedResponse] = deque()
+        # The delayed response that mutes this connection, if there is one.
+        self._muted_by: DelayedResponse | None = None
+        # Responses for the next write.
+        self._out: list[bytes] = []
+        # True while `data_received` handles requests; it writes the responses at its end.
+        self._handling = False
+        # True while received bytes must be buffered instead of handled: the connection is blocked,
+        # or earlier bytes are still in the buffer.
+        self._muted = False
+        self._writing_paused = False
+        self.peer = ""
+        self.closed = False
+
+    # --- implemented by the reading half ----------------------------------------------------------
+
+    def _is_blocked(self) -> bool:
+        """Return whether the next request must not be handled, even if it is complete."""
+        raise NotImplementedError
+
+    def _resume_soon(self) -> None:
+        """Handle buffered requests in a later turn of the event loop."""
+        raise NotImplementedError
+
+    def _drop_buffered(self) -> None:
+        """Drop received bytes that were not handled."""
+        raise NotImplementedError
+
+    # --- responses --------------------------------------------------------------------------------
+
+    def delay_and_mute(self, response: DelayedResponse) -> None:
+        """Delay the response to the current request, and mute this connection until it is sent."""
+        self._muted_by = response
+        self._muted = True
+        self.delay(response)
+
+    def delay(self, response: DelayedResponse) -> None:
+        """Delay the response to the current request; responses to later ones queue behind it."""
+        self._delayed.append(response)
+        if response.frame is not None:
+            self.response_ready(response)
+
+    def response_ready(self, response: DelayedResponse) -> None:
+        """Write the responses at the head of the queue that are ready; `response` became ready."""
+        delayed, out = self._delayed, self._out
+        idle = not out
+        # Only these two may unmute the connection; for all others the check below would cost time.
+        may_unmute = response is self._muted_by or len(delayed) >= limits.DELAYED_RESPONSES
+        while delayed and delayed[0].frame is not None:
+            out.append(cast("bytes", delayed.popleft().frame))
+        if response is self._muted_by:
+            self._muted_by = None
+        if self._handling:
+            # `data_received` goes on with its bytes and writes at its end.
+            self._muted = self.closed or self._is_blocked()
+            return
+        if idle and out:
+            self._broker.pending_writes.add(self)
+        if may_unmute and not self._is_blocked():
+            self._resume_soon()
+
+    def flush(self) -> None:
+        """Write the collected responses with one call."""
+        out = self._out
+        if not out:
+            return
+        if not self.closed:
+            self._transport.write(out[0] if len(out) == 1 else _join(out))
+        out.clear()
+        if self._writing_paused and self.unsent_bytes() > limits.UNREAD_LIMIT_BYTES:
+            unsent = self.unsent_bytes()
+            self.close("UnreadAnswers", f"{unsent} bytes of responses are unread", abort=True)
+
+    def unsent_bytes(self) -> int:
+        """Return how many bytes of responses the peer has not taken."""
+        return self._transport.get_write_buffer_size()
+
+    # --- closing ----------------------------------------------------------------------------------
+
+    def close(self, error: str, reason: str, *, abort: bool = False) -> None:
+        """Close this connection and log one line.
+
+        Args:
+            error: the kind of error, a name that operators and tests search for.
+            reason: what happened, with figures.
+            abort: drop unsent responses instead of letting the peer read them.
+        """
+        if not self.closed:
+            self._broker.connection_quotas.log_close(self.peer, error, reason)
+            self.close_quietly(abort=abort)
+
+    def close_quietly(self, *, abort: bool = False) -> None:
+        """Close this connection without a log line, as for idle ones or when the server stops."""
+        if not abort:
+            self.flush()
+        self.closed = True
+        self._muted = True
+        self._drop_buffered()
+        if abort:
+            self._transport.abort()
+        else:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close the socket at once; unsent responses are lost."""
+        self._transport.abort()

@@ -1,0 +1,93 @@
+"""Responses that are sent after their request was handled.
+
+A handler that cannot answer at once creates a `DelayedResponse` and passes it to
+`Connection.delay` or `Connection.delay_and_mute`. The response has its place in the connection's
+queue from then on, because responses leave in the order of the requests
+[connections/response-order].
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from coterie.server.network.channel import Channel
+    from coterie.server.network.connection import Connection
+
+
+class DelayedResponse:
+    """The place of one response in the queue of its connection.
+
+    Attributes:
+        connection: the connection of the request.
+        frame: the encoded response; None until `send`.
+        on_disconnect: called if the connection is lost before the response was sent.
+    """
+
+    __slots__ = ("connection", "correlation_id", "frame", "framer", "on_disconnect")
+
+    def __init__(self, connection: "Connection") -> None:
+        """Delay the response to the request that `connection` is handling now."""
+        self.connection = connection
+        self.correlation_id = connection.correlation_id
+        self.framer: Callable[[Any, int], bytes] = connection.route.framer
+        self.frame: bytes | None = None
+        self.on_disconnect: Callable[[], None] | None = None
+
+    def send(self, message: Any) -> None:
+        """Send the response as soon as all earlier requests of the connection are answered.
+
+        It is called at most once, and does nothing after the connection was closed.
+        """
+        connection = self.connection
+        if connection.closed:
+            return
+        assert self.frame is None, "a request is answered once"
+        self.frame = self.framer(message, self.correlation_id)
+        connection.response_ready(self)
+
+
+class CompletedResponse(DelayedResponse):
+    """A delayed response to which the server adds what the coordinator does not know."""
+
+    __slots__ = ("_complete",)
+
+    def __init__(self, connection: "Connection", complete: Callable[[Any], Any]) -> None:
+        super().__init__(connection)
+        self._complete = complete
+
+    def send(self, message: Any) -> None:
+        """Complete the coordinator's response and send it."""
+        super().send(self._complete(message))
+
+
+class PendingWrites:
+    """Connections that have responses to write which no read of their own will write.
+
+    Each of them is written to once at the end of the turn of the event loop, so that many responses
+    cost one system call a connection.
+
+    Attributes:
+        collecting: set by a caller that sends many responses and calls `flush` at the end; the
+            event loop is then not asked for a turn.
+    """
+
+    __slots__ = ("_connections", "_loop", "collecting")
+
+    def __init__(self, loop: "AbstractEventLoop") -> None:
+        self._loop = loop
+        self._connections: list[Channel] = []
+        self.collecting = False
+
+    def add(self, connection: "Channel") -> None:
+        """Write to `connection` at the end of this turn; called once until it was written to."""
+        if not self._connections and not self.collecting:
+            self._loop.call_soon(self.flush)
+        self._connections.append(connection)
+
+    def flush(self) -> None:
+        """Write to all of them now."""
+        connections, self._connections = self._connections, []
+        for connection in connections:
+            connection.flush()

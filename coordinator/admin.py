@@ -1,10 +1,9 @@
 """What administrators ask: listing, describing and deleting groups (spec section 11)."""
 
-from typing import TYPE_CHECKING
-
 from coterie.coordinator.effects import Effects, RequestContext
 from coterie.coordinator.expiry import remove_group
 from coterie.coordinator.group import Group, GroupState
+from coterie.coordinator.partition_state import PartitionState
 from coterie.protocol.authorized_operations import (
     AUTHORIZED_OPERATIONS_OMITTED,
     GROUP_OPERATIONS,
@@ -19,9 +18,6 @@ from coterie.protocol.messages.journal_records import GroupDeleted
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponseGroup
 from coterie.protocol.messages.log_records import OffsetCommitKey
 
-if TYPE_CHECKING:
-    from coterie.coordinator.shard import Shard
-
 CLASSIC = "classic"
 
 # From this version on an unknown group is an error; before, it is described as Dead without one
@@ -29,7 +25,7 @@ CLASSIC = "classic"
 _NOT_FOUND_SINCE = 6
 
 
-def listed(shard: "Shard", request: ListGroupsRequest) -> list[ListGroupsResponseGroup]:
+def listed(partition: PartitionState, request: ListGroupsRequest) -> list[ListGroupsResponseGroup]:
     """The groups of a partition that pass both filters; names are compared without case."""
     states = {name.strip().lower() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
@@ -42,16 +38,16 @@ def listed(shard: "Shard", request: ListGroupsRequest) -> list[ListGroupsRespons
             group_state=group.state.value,
             group_type=CLASSIC,
         )
-        for group in shard.groups.values()
+        for group in partition.groups.values()
         if not states or group.state.value.lower() in states
     ]
 
 
 def described(
-    shard: "Shard", group_id: str, version: int, *, with_operations: bool
+    partition: PartitionState, group_id: str, version: int, *, with_operations: bool
 ) -> DescribeGroupsResponseGroup:
     """One group as it is; members' metadata only in Stable, their assignments always (quirk 7)."""
-    group = shard.groups.get(group_id)
+    group = partition.groups.get(group_id)
     operations = GROUP_OPERATIONS if with_operations else AUTHORIZED_OPERATIONS_OMITTED
     if group is None or group.state is GroupState.DEAD:
         missing = version >= _NOT_FOUND_SINCE
@@ -92,9 +88,11 @@ def _members(group: Group, protocol_name: str) -> list[DescribeGroupsResponseMem
     ]
 
 
-def delete_group(shard: "Shard", group_id: str, now_ms: int, context: RequestContext) -> Effects:
+def delete_group(
+    partition: PartitionState, group_id: str, now_ms: int, context: RequestContext
+) -> Effects:
     """Tombstones for every offset of an empty group, then for the group."""
-    group = shard.groups.get(group_id)
+    group = partition.groups.get(group_id)
     effects = Effects()
     if group is None or group.state is GroupState.DEAD:
         error, message = ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."
@@ -103,7 +101,7 @@ def delete_group(shard: "Shard", group_id: str, now_ms: int, context: RequestCon
         message = f"Group {group_id} has {len(group.members)} members in state {group.state.value}."
     else:
         error, message = ErrorCode.NONE, None
-        for topic, partitions in shard.logged.offsets.get(group_id, {}).items():
+        for topic, partitions in partition.logged.offsets.get(group_id, {}).items():
             for index in partitions:
                 key = OffsetCommitKey(group=group_id, topic=topic, partition=index)
                 effects.records.append((key, None))
@@ -114,7 +112,7 @@ def delete_group(shard: "Shard", group_id: str, now_ms: int, context: RequestCon
             requester_client_id=context.client_id,
             requester_host=context.client_host,
         )
-        remove_group(shard, group, effects)
+        remove_group(partition, group, effects)
         effects.note_when_stored(group_id, deleted)
     effects.answer = DeleteGroupsResponseResult(
         group_id=group_id, error_code=error, error_message=message

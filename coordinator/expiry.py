@@ -2,10 +2,9 @@
 topics (spec 14.5).
 """
 
-from typing import TYPE_CHECKING
-
 from coterie.coordinator.effects import ABSENT, Effects, TimerKind
 from coterie.coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
+from coterie.coordinator.partition_state import PartitionState
 from coterie.protocol.messages.journal_records import (
     ExpiredOffset,
     ExpiredTopic,
@@ -20,11 +19,8 @@ from coterie.protocol.messages.log_records import (
 )
 from coterie.protocol.wire import ZERO_UUID
 
-if TYPE_CHECKING:
-    from coterie.coordinator.shard import Shard
 
-
-def expire_group(shard: "Shard", group: Group, now_ms: int) -> Effects:
+def expire_group(partition: PartitionState, group: Group, now_ms: int) -> Effects:
     """Tombstones for the offsets of a group that have expired, and for the group if nothing is left
     of it.
     """
@@ -32,10 +28,10 @@ def expire_group(shard: "Shard", group: Group, now_ms: int) -> Effects:
     group_id = group.group_id
     remaining = 0
     topics = []
-    for topic, partitions in shard.logged.offsets.get(group_id, {}).items():
+    for topic, partitions in partition.logged.offsets.get(group_id, {}).items():
         expired = []
         for index, value in partitions.items():
-            if _has_expired(group, topic, value, now_ms, shard.config.offsets_retention_ms):
+            if _has_expired(group, topic, value, now_ms, partition.config.offsets_retention_ms):
                 key = OffsetCommitKey(group=group_id, topic=topic, partition=index)
                 effects.records.append((key, None))
                 expired.append(ExpiredOffset(partition=index, committed_offset=value.offset))
@@ -48,7 +44,7 @@ def expire_group(shard: "Shard", group: Group, now_ms: int) -> Effects:
         fact = OffsetsExpired(at_ms=now_ms, offset_count=count, topics=topics)
         effects.note_when_stored(group_id, fact)
     if not remaining and group.state is GroupState.EMPTY:
-        remove_group(shard, group, effects)
+        remove_group(partition, group, effects)
         effects.note_when_stored(
             group_id, GroupExpired(at_ms=now_ms, generation_id=group.generation_id)
         )
@@ -81,7 +77,7 @@ def _has_expired(
     return now_ms - base_ms >= retention_ms
 
 
-def remove_group(shard: "Shard", group: Group, effects: Effects) -> None:
+def remove_group(partition: PartitionState, group: Group, effects: Effects) -> None:
     """Take a group out and write its tombstone; taken back if the append fails.
 
     Ids handed out to joiners go with it, as in Kafka, and stay away where the group comes back:
@@ -90,17 +86,19 @@ def remove_group(shard: "Shard", group: Group, effects: Effects) -> None:
     for member_id in sorted(group.pending_joins):
         effects.cancel(TimerKind.PENDING, group.group_id, member_id)
     group.pending_joins.clear()
-    effects.undo.append((shard.groups, group.group_id, shard.groups.get(group.group_id, ABSENT)))
-    del shard.groups[group.group_id]
+    effects.undo.append(
+        (partition.groups, group.group_id, partition.groups.get(group.group_id, ABSENT))
+    )
+    del partition.groups[group.group_id]
     effects.records.append((GroupMetadataKey(group=group.group_id), None))
 
 
-def forget_topic(shard: "Shard", group_id: str, topic: str, topic_id: bytes) -> Effects:
+def forget_topic(partition: PartitionState, group_id: str, topic: str, topic_id: bytes) -> Effects:
     """Tombstones for a group's offsets of a deleted topic, unless they are of another topic of that
     name (S118).
     """
     effects = Effects()
-    for index, value in shard.logged.offsets.get(group_id, {}).get(topic, {}).items():
+    for index, value in partition.logged.offsets.get(group_id, {}).get(topic, {}).items():
         if ZERO_UUID in (topic_id, value.topic_id) or value.topic_id == topic_id:
             effects.records.append(
                 (OffsetCommitKey(group=group_id, topic=topic, partition=index), None)

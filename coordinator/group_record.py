@@ -3,7 +3,7 @@ assignments (spec 14.1).
 """
 
 from coterie.coordinator.effects import LogRecord
-from coterie.coordinator.group import Group
+from coterie.coordinator.group import Group, GroupState, Member
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataMember,
@@ -64,3 +64,40 @@ def group_record(group: Group, assignments: dict[str, bytes] | None = None) -> L
         members=members,
     )
     return GroupMetadataKey(group=group.group_id), value
+
+
+def restore(group_id: str, value: GroupMetadataValue | None) -> Group:
+    """The group that a logged generation describes (spec section 14.3).
+
+    Args:
+        group_id: which group.
+        value: its last record; None for one that only committed offsets (a simple group).
+    """
+    if value is None:
+        return Group(group_id, None)
+    stamp_ms = value.current_state_timestamp
+    group = Group(group_id, None if stamp_ms == -1 else stamp_ms)
+    group.generation_id = value.generation
+    for logged in value.members:
+        timeout_ms = logged.rebalance_timeout
+        member = Member(
+            logged.member_id,
+            logged.group_instance_id,
+            logged.client_id,
+            logged.client_host,
+            logged.session_timeout if timeout_ms == -1 else timeout_ms,
+            logged.session_timeout,
+            ((value.protocol or "", logged.subscription),),
+        )
+        member.assignment = logged.assignment
+        group.add(member, value.protocol_type)
+    group.protocol_type = value.protocol_type or None
+    group.protocol_name = value.protocol
+    group.note_subscriptions([logged.subscription for logged in value.members])
+    if group.members:
+        group.state = GroupState.STABLE
+        if value.leader in group.members:
+            group.leader = value.leader
+    else:
+        group.leader = None
+    return group

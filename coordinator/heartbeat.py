@@ -4,16 +4,14 @@ It stores a deadline and answers; no timer, no record, no event. The answers are
 every time, made once.
 """
 
-from typing import TYPE_CHECKING
-
-from coterie.coordinator.effects import Effects
-from coterie.coordinator.group import GroupState
-from coterie.coordinator.identity import identity_error
+from coterie.coordinator.effects import Effects, TimerKind
+from coterie.coordinator.group import Group, GroupState, Member
+from coterie.coordinator.members import Removal, identity_error, remove_member
+from coterie.coordinator.partition_state import PartitionState
+from coterie.coordinator.rebalance import Cause, Instigator, complete_join, prepare_rebalance
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-
-if TYPE_CHECKING:
-    from coterie.coordinator.shard import Shard
+from coterie.protocol.messages.journal_records import PendingMemberExpired
 
 # Shared by all callers: an answer is not changed by whoever sends it.
 ANSWERS: dict[ErrorCode, Effects] = {
@@ -24,9 +22,9 @@ _ALIVE = ANSWERS[ErrorCode.NONE]
 _REBALANCING = ANSWERS[ErrorCode.REBALANCE_IN_PROGRESS]
 
 
-def heartbeat(shard: "Shard", now_ms: int, request: HeartbeatRequest) -> Effects:
+def heartbeat(partition: PartitionState, now_ms: int, request: HeartbeatRequest) -> Effects:
     """Keep a member's session alive and tell it whether its group is rebalancing."""
-    group = shard.groups.get(request.group_id)
+    group = partition.groups.get(request.group_id)
     if group is None:
         return ANSWERS[ErrorCode.UNKNOWN_MEMBER_ID]
     state = group.state
@@ -45,3 +43,50 @@ def heartbeat(shard: "Shard", now_ms: int, request: HeartbeatRequest) -> Effects
     # deadline moves.
     member.deadline_ms = now_ms + member.session_timeout_ms
     return _REBALANCING if state is GroupState.PREPARING_REBALANCE else _ALIVE
+
+
+def expire_pending(group: Group, member_id: str, now_ms: int, effects: Effects) -> None:
+    """A member id that was handed out has not been used within the session timeout: it is forgotten
+    (T10).
+    """
+    if member_id not in group.pending_joins:
+        return
+    group.pending_joins.discard(member_id)
+    expired = PendingMemberExpired(
+        at_ms=now_ms,
+        member_id=member_id,
+        state=group.state.value,
+        generation_id=group.generation_id,
+    )
+    effects.note(group.group_id, expired)
+    _complete_if_all_joined(group, now_ms, effects)
+
+
+def expire_session(
+    partition: PartitionState, group: Group, member: Member, now_ms: int, effects: Effects
+) -> None:
+    """The wheel entry of a member has fired: arm it again, leave it to a parked request, or remove
+    the member.
+    """
+    member.armed_ms = 0
+    if member.deadline_ms > now_ms:
+        member.armed_ms = member.deadline_ms
+        effects.arm(TimerKind.SESSION, group.group_id, member.member_id, member.deadline_ms)
+        return
+    if not member.is_new and (member.delayed_join is not None or member.delayed_sync is not None):
+        return
+    state = group.state
+    remove_member(group, member, now_ms, effects, Removal.SESSION_EXPIRY)
+    if state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        prepare_rebalance(
+            partition, group, now_ms, effects, Cause.SESSION_EXPIRY, Instigator(member)
+        )
+    else:
+        _complete_if_all_joined(group, now_ms, effects)
+
+
+def _complete_if_all_joined(group: Group, now_ms: int, effects: Effects) -> None:
+    # Kafka 4 does this during the initial delay too, where other events wait for the delay (spec
+    # section 6).
+    if group.state is GroupState.PREPARING_REBALANCE and group.all_joined():
+        complete_join(group, now_ms, effects)

@@ -5,14 +5,24 @@ with an id parks until the join phase completes. Members that come back unchange
 group are answered from memory.
 """
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from coterie.coordinator.completion import GroupCreated
+from coterie.coordinator.answers import join_error
 from coterie.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coterie.coordinator.effects import Effects, RequestContext, TimerKind
-from coterie.coordinator.group import Group, GroupState, Member, Protocols
+from coterie.coordinator.group import Group, GroupState, Member
 from coterie.coordinator.group_record import new_group_record
-from coterie.coordinator.identity import identity_error, member_fenced
+from coterie.coordinator.members import (
+    Removal,
+    identity_error,
+    member_fenced,
+    protocols_of,
+    rebalance_timeout_of,
+    remove_member,
+    start_session,
+    told_reason,
+)
+from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import (
     Cause,
     Instigator,
@@ -20,21 +30,11 @@ from coterie.coordinator.rebalance import (
     join_roster,
     prepare_or_complete,
 )
-from coterie.coordinator.removal import (
-    Removal,
-    join_error,
-    remove_member,
-    start_session,
-    told_reason,
-)
 from coterie.coordinator.static_member import replace_static_member
 from coterie.coordinator.subscription_change import subscription_change
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.journal_records import MemberJoined
-
-if TYPE_CHECKING:
-    from coterie.coordinator.shard import Shard
 
 # Member ids handed out and not yet used, per group: each costs a name and a timer for up to a
 # session timeout.
@@ -44,38 +44,46 @@ MAX_PENDING_JOINS = 10_000
 _MEMBER_ID_REQUIRED_SINCE = 4
 
 
+class GroupCreation(NamedTuple):
+    """A first JoinGroup made a group: if its record fails the group is undone and whoever is parked
+    is told.
+    """
+
+    group: Group
+
+
 def join(
-    shard: "Shard", now_ms: int, request: JoinGroupRequest, context: RequestContext
+    partition: PartitionState, now_ms: int, request: JoinGroupRequest, context: RequestContext
 ) -> Effects:
     """Handle a JoinGroup that passed the service's checks (spec S2 to S6).
 
     Args:
-        shard: the partition of the group.
+        partition: the partition of the group.
         now_ms: the time.
         request: with a group id that is not empty and a session timeout within bounds.
         context: who asks; where a parked join is answered.
     """
     effects = Effects()
-    group = shard.groups.get(request.group_id)
+    group = partition.groups.get(request.group_id)
     created = group is None
     if group is None:
         if request.member_id:
             effects.answer = join_error(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
             return effects
-        if not shard.has_room_for_group():
+        if not partition.has_room_for_group():
             effects.answer = join_error(ErrorCode.POLICY_VIOLATION, "")
             return effects
-        group = shard.create_group(request.group_id, now_ms)
-    if not _has_room(group, request.member_id, shard.config.group_max_size):
+        group = partition.create_group(request.group_id, now_ms)
+    if not _has_room(group, request.member_id, partition.config.group_max_size):
         _refuse_for_size(group, request.member_id, now_ms, effects)
     elif request.member_id:
-        _join_known(shard, group, now_ms, request, context, effects)
+        _join_known(partition, group, now_ms, request, context, effects)
     else:
-        _join_new(shard, group, now_ms, request, context, effects)
+        _join_new(partition, group, now_ms, request, context, effects)
     if created and not effects.records:
         # Kafka 4 persists the group whatever became of this join, refusals included (spec S6).
         effects.records.append(new_group_record(group))
-        effects.completion = GroupCreated(group)
+        effects.completion = GroupCreation(group)
     return effects
 
 
@@ -107,7 +115,7 @@ def _refuse_for_size(group: Group, member_id: str, now_ms: int, effects: Effects
 
 
 def _join_new(
-    shard: "Shard",
+    partition: PartitionState,
     group: Group,
     now_ms: int,
     request: JoinGroupRequest,
@@ -121,15 +129,15 @@ def _join_new(
         return
     instance = request.group_instance_id
     if instance is not None:
-        member_id = f"{instance}-{shard.new_uuid()}"
+        member_id = f"{instance}-{partition.new_uuid()}"
         if instance in group.static_members:
-            replace_static_member(shard, group, now_ms, request, context, member_id, effects)
+            replace_static_member(partition, group, now_ms, request, context, member_id, effects)
         else:
-            _add(shard, group, now_ms, request, context, member_id, effects)
+            _add(partition, group, now_ms, request, context, member_id, effects)
         return
-    member_id = f"{context.client_id}-{shard.new_uuid()}"
+    member_id = f"{context.client_id}-{partition.new_uuid()}"
     if context.version < _MEMBER_ID_REQUIRED_SINCE:
-        _add(shard, group, now_ms, request, context, member_id, effects)
+        _add(partition, group, now_ms, request, context, member_id, effects)
         return
     if len(group.pending_joins) >= MAX_PENDING_JOINS:
         effects.answer = join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
@@ -141,7 +149,7 @@ def _join_new(
 
 
 def _join_known(
-    shard: "Shard",
+    partition: PartitionState,
     group: Group,
     now_ms: int,
     request: JoinGroupRequest,
@@ -158,7 +166,7 @@ def _join_known(
             effects.answer = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
         else:
             effects.cancel(TimerKind.PENDING, group.group_id, member_id)
-            _add(shard, group, now_ms, request, context, member_id, effects)
+            _add(partition, group, now_ms, request, context, member_id, effects)
         return
     if not error:
         error = identity_error(group, member_id, request.group_instance_id)
@@ -169,11 +177,11 @@ def _join_known(
             effects.note(group.group_id, fenced)
         effects.answer = join_error(error, member_id)
         return
-    _rejoin(shard, group, group.members[member_id], now_ms, request, context, effects)
+    _rejoin(partition, group, group.members[member_id], now_ms, request, context, effects)
 
 
 def _rejoin(
-    shard: "Shard",
+    partition: PartitionState,
     group: Group,
     member: Member,
     now_ms: int,
@@ -204,11 +212,11 @@ def _rejoin(
     group.delay_join(member, context.to, now_ms)
     cause = Cause.SUBSCRIPTION if changed else Cause.LEADER_REJOIN
     by = Instigator(member, request.reason, change)
-    prepare_or_complete(shard, group, now_ms, effects, cause, by)
+    prepare_or_complete(partition, group, now_ms, effects, cause, by)
 
 
 def _add(
-    shard: "Shard",
+    partition: PartitionState,
     group: Group,
     now_ms: int,
     request: JoinGroupRequest,
@@ -249,7 +257,7 @@ def _add(
     effects.note(group.group_id, joined)
     start_session(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS, now_ms, effects)
     by = Instigator(member, request.reason)
-    prepare_or_complete(shard, group, now_ms, effects, Cause.JOIN, by)
+    prepare_or_complete(partition, group, now_ms, effects, Cause.JOIN, by)
 
 
 def _admission_error(group: Group, request: JoinGroupRequest) -> ErrorCode:
@@ -259,14 +267,3 @@ def _admission_error(group: Group, request: JoinGroupRequest) -> ErrorCode:
     if not group.accepts(request.protocol_type, names):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     return ErrorCode.NONE
-
-
-def protocols_of(request: JoinGroupRequest) -> Protocols:
-    """What the joiner offers, in its order."""
-    return tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
-
-
-def rebalance_timeout_of(request: JoinGroupRequest) -> int:
-    """The rebalance timeout; version 0 has none, there the session timeout counts (spec 1.2)."""
-    timeout_ms = request.rebalance_timeout_ms
-    return request.session_timeout_ms if timeout_ms < 0 else timeout_ms

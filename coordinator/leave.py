@@ -2,13 +2,11 @@
 once (spec section 7).
 """
 
-from typing import TYPE_CHECKING
-
 from coterie.coordinator.effects import Effects, RequestContext, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member
-from coterie.coordinator.identity import identity_error, member_fenced
+from coterie.coordinator.members import Removal, identity_error, member_fenced, remove_member
+from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import Cause, Instigator, maybe_complete_join, prepare_rebalance
-from coterie.coordinator.removal import Removal, remove_member
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -17,15 +15,12 @@ from coterie.protocol.messages.leave_group import (
     LeaveGroupResponseMember,
 )
 
-if TYPE_CHECKING:
-    from coterie.coordinator.shard import Shard
-
 # From this version on one request may name several members, and each gets its own error.
 _MANY_MEMBERS_SINCE = 3
 
 
 def leave(
-    shard: "Shard", now_ms: int, request: LeaveGroupRequest, context: RequestContext
+    partition: PartitionState, now_ms: int, request: LeaveGroupRequest, context: RequestContext
 ) -> Effects:
     """Handle a LeaveGroup that passed the service's checks."""
     version = context.version
@@ -33,7 +28,7 @@ def leave(
         listed = [LeaveGroupRequestMember(member_id=request.member_id)]
     else:
         listed = request.members
-    group = shard.groups.get(request.group_id)
+    group = partition.groups.get(request.group_id)
     if group is None:
         return Effects(_answer(version, listed, [ErrorCode.UNKNOWN_MEMBER_ID] * len(listed)))
     if group.state is GroupState.DEAD:
@@ -51,7 +46,7 @@ def leave(
     effects.answer = _answer(version, listed, errors)
     if ErrorCode.NONE in errors:
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-            prepare_rebalance(shard, group, now_ms, effects, cause, gone)
+            prepare_rebalance(partition, group, now_ms, effects, cause, gone)
         else:
             maybe_complete_join(group, now_ms, effects)
     return effects

@@ -4,11 +4,11 @@ A commit is a record a partition; all records of one request share the fate of o
 read is the newest state; the shard lets the answer wait until that state is durable.
 """
 
-from typing import TYPE_CHECKING
-
+from coterie.coordinator.answers import commit_error
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
-from coterie.coordinator.identity import identity_error
+from coterie.coordinator.members import identity_error
+from coterie.coordinator.partition_state import PartitionState
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import NO_EXPIRY, OffsetCommitKey, OffsetCommitValue
 from coterie.protocol.messages.offset_commit import (
@@ -30,24 +30,23 @@ from coterie.protocol.messages.offset_fetch import (
 )
 from coterie.protocol.wire import ZERO_UUID
 
-if TYPE_CHECKING:
-    from coterie.coordinator.shard import Shard
-
 # From this version on a generation of an unknown group is GROUP_ID_NOT_FOUND, before it is
 # ILLEGAL_GENERATION.
 _MEMBER_EPOCH_SINCE = 9
 _LAST_MS = 2**63 - 1
 
 
-def commit(shard: "Shard", now_ms: int, request: OffsetCommitRequest, version: int) -> Effects:
+def commit(
+    partition: PartitionState, now_ms: int, request: OffsetCommitRequest, version: int
+) -> Effects:
     """Handle an OffsetCommit whose topics the handler found to exist and gave both name and id."""
-    group = shard.groups.get(request.group_id)
+    group = partition.groups.get(request.group_id)
     effects = Effects()
-    error = _commit_error(shard, group, now_ms, request, version, effects)
+    error = _commit_error(partition, group, now_ms, request, version, effects)
     if error:
         effects.answer = commit_error(request, error)
         return effects
-    largest = shard.config.offset_metadata_max_size
+    largest = partition.config.offset_metadata_max_size
     # A character has two UTF-16 units at the most, so shorter texts need no counting.
     largest_sure = largest // 2
     retention_ms = request.retention_time_ms
@@ -81,7 +80,7 @@ def _utf16_units(text: str) -> int:
 
 
 def _commit_error(
-    shard: "Shard",
+    partition: PartitionState,
     group: Group | None,
     now_ms: int,
     request: OffsetCommitRequest,
@@ -97,9 +96,9 @@ def _commit_error(
             if version >= _MEMBER_EPOCH_SINCE:
                 return ErrorCode.GROUP_ID_NOT_FOUND
             return ErrorCode.ILLEGAL_GENERATION
-        if not shard.has_room_for_group():
+        if not partition.has_room_for_group():
             return ErrorCode.POLICY_VIOLATION
-        shard.create_group(request.group_id, now_ms, effects)
+        partition.create_group(request.group_id, now_ms, effects)
         return ErrorCode.NONE
     state = group.state
     if state is GroupState.DEAD:
@@ -121,38 +120,19 @@ def _commit_error(
     return ErrorCode.NONE
 
 
-def commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    """A group's error stands on every partition: this answer has no top-level one."""
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(
-                        partition_index=each.partition_index, error_code=error
-                    )
-                    for each in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
-
-
 def fetch(
-    shard: "Shard", group_id: str, topics: list[OffsetFetchRequestTopic] | None
+    partition: PartitionState, group_id: str, topics: list[OffsetFetchRequestTopic] | None
 ) -> list[OffsetFetchResponseTopic]:
     """The committed offsets of one group (spec section 10).
 
     Args:
-        shard: the partition of the group.
+        partition: the partition of the group.
         group_id: which group; an unknown one has committed nothing.
         topics: what is asked for; None for everything with an offset.
     """
-    group = shard.groups.get(group_id)
+    group = partition.groups.get(group_id)
     known = group is not None and group.state is not GroupState.DEAD
-    committed = shard.logged.offsets.get(group_id, {}) if known else {}
+    committed = partition.logged.offsets.get(group_id, {}) if known else {}
     if topics is None:
         return [
             OffsetFetchResponseTopic(
@@ -192,15 +172,15 @@ def _fetched(index: int, value: OffsetCommitValue | None) -> OffsetFetchResponse
     return made
 
 
-def delete_offsets(shard: "Shard", request: OffsetDeleteRequest) -> Effects:
+def delete_offsets(partition: PartitionState, request: OffsetDeleteRequest) -> Effects:
     """Handle an OffsetDelete (spec section 11): absent offsets count as deleted."""
-    group = shard.groups.get(request.group_id)
+    group = partition.groups.get(request.group_id)
     if group is None or group.state is GroupState.DEAD:
         return Effects(OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND, topics=[]))
     if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return Effects(OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP, topics=[]))
     effects = Effects()
-    committed = shard.logged.offsets.get(request.group_id, {})
+    committed = partition.logged.offsets.get(request.group_id, {})
     topics = []
     for topic in request.topics:
         used = group.state is not GroupState.EMPTY and group.is_subscribed(topic.name)

@@ -11,19 +11,10 @@ deadline, the wheel holds the one it was armed with, and `due` hands the key out
 look at and delay again. One entry a member, ever.
 """
 
-from collections import Counter
 from collections.abc import Iterator
 
-from coterie.coordinator.effects import Timer, TimerKey, TimerKind
+from coterie.coordinator.effects import Timer, TimerKey
 from coterie.coordinator.timer_wheel import TimingWheel
-
-# How Kafka names its two group purgatories in metrics (spec section 20).
-_PURGATORY_OF = {
-    TimerKind.PENDING: "Heartbeat",
-    TimerKind.SESSION: "Heartbeat",
-    TimerKind.JOIN: "Rebalance",
-    TimerKind.SYNC: "Rebalance",
-}
 
 
 class Purgatory:
@@ -77,8 +68,3 @@ class Purgatory:
     def deadline_ms(self, key: TimerKey) -> int | None:
         """When an operation that waits will end by time."""
         return self._deadlines.get(key)
-
-    def delayed_operations(self) -> dict[str, int]:
-        """NumDelayedOperations of the purgatories "Heartbeat" and "Rebalance"."""
-        counts = Counter(_PURGATORY_OF.get(kind, "Other") for kind, _, _ in self._deadlines)
-        return {name: counts.get(name, 0) for name in ("Heartbeat", "Rebalance")}

@@ -6,18 +6,14 @@ unused id, or the largest rebalance timeout.
 """
 
 from enum import Enum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from coterie.coordinator.answers import sync_error
 from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
 from coterie.coordinator.group import TRANSITIONS, Group, GroupState, Member
 from coterie.coordinator.group_record import group_record
-from coterie.coordinator.removal import (
-    Removal,
-    remove_member,
-    start_session,
-    sync_error,
-    told_reason,
-)
+from coterie.coordinator.members import Removal, remove_member, start_session, told_reason
+from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.subscription_change import SubscriptionChange
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -27,9 +23,6 @@ from coterie.protocol.messages.journal_records import (
     JoinPhaseExtended,
     RebalanceBegan,
 )
-
-if TYPE_CHECKING:
-    from coterie.coordinator.shard import Shard
 
 # The least that a join phase nobody rejoined is extended by. A client may ask for a rebalance
 # timeout of 0; without a floor the phase would end and be extended again without a pause until
@@ -77,7 +70,7 @@ class Instigator(NamedTuple):
 
 
 def prepare_rebalance(
-    shard: "Shard",
+    partition: PartitionState,
     group: Group,
     now_ms: int,
     effects: Effects,
@@ -87,7 +80,7 @@ def prepare_rebalance(
     """Start a rebalance (spec section 4.5).
 
     Args:
-        shard: whose settings hold.
+        partition: whose settings hold.
         group: Empty, CompletingRebalance or Stable.
         now_ms: the time.
         effects: gathers replies, timers and, where nobody is left, the record.
@@ -102,7 +95,7 @@ def prepare_rebalance(
     group.rebalance_began_ms = now_ms
     began_from = group.state
     group.transition(GroupState.PREPARING_REBALANCE, now_ms)
-    delay_ms = shard.config.group_initial_rebalance_delay_ms
+    delay_ms = partition.config.group_initial_rebalance_delay_ms
     began = RebalanceBegan(
         at_ms=now_ms,
         cause=cause.value,
@@ -140,7 +133,7 @@ def _name_instigator(began: RebalanceBegan, instigator: Instigator) -> None:
 
 
 def prepare_or_complete(
-    shard: "Shard",
+    partition: PartitionState,
     group: Group,
     now_ms: int,
     effects: Effects,
@@ -151,7 +144,7 @@ def prepare_or_complete(
     it is complete.
     """
     if GroupState.PREPARING_REBALANCE in TRANSITIONS[group.state]:
-        prepare_rebalance(shard, group, now_ms, effects, cause, instigator)
+        prepare_rebalance(partition, group, now_ms, effects, cause, instigator)
     else:
         maybe_complete_join(group, now_ms, effects)
 
@@ -166,7 +159,9 @@ def maybe_complete_join(group: Group, now_ms: int, effects: Effects) -> None:
         complete_join(group, now_ms, effects)
 
 
-def join_timer_fired(shard: "Shard", group: Group, now_ms: int, effects: Effects) -> None:
+def join_timer_fired(
+    partition: PartitionState, group: Group, now_ms: int, effects: Effects
+) -> None:
     """The join timer: one more slice of initial delay where somebody arrived in the last one, else
     completion.
     """
@@ -179,7 +174,7 @@ def join_timer_fired(shard: "Shard", group: Group, now_ms: int, effects: Effects
         return
     group.new_member_added = False
     remaining_ms = group.initial_remaining_ms
-    group.initial_delay_ms = min(shard.config.group_initial_rebalance_delay_ms, remaining_ms)
+    group.initial_delay_ms = min(partition.config.group_initial_rebalance_delay_ms, remaining_ms)
     group.initial_remaining_ms = max(remaining_ms - delay_ms, 0)
     effects.arm(TimerKind.JOIN, group.group_id, "", now_ms + group.initial_delay_ms)
 

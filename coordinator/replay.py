@@ -9,7 +9,6 @@ that wrote it.
 """
 
 from coterie.coordinator.effects import ABSENT, LogRecord, Undo
-from coterie.coordinator.group import Group, GroupState, Member
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -105,40 +104,3 @@ def take_back(undo: list[Undo]) -> None:
             mapping.pop(key, None)
         else:
             mapping[key] = before
-
-
-def restore(group_id: str, value: GroupMetadataValue | None) -> Group:
-    """The group that a logged generation describes (spec section 14.3).
-
-    Args:
-        group_id: which group.
-        value: its last record; None for one that only committed offsets (a simple group).
-    """
-    if value is None:
-        return Group(group_id, None)
-    stamp_ms = value.current_state_timestamp
-    group = Group(group_id, None if stamp_ms == -1 else stamp_ms)
-    group.generation_id = value.generation
-    for logged in value.members:
-        timeout_ms = logged.rebalance_timeout
-        member = Member(
-            logged.member_id,
-            logged.group_instance_id,
-            logged.client_id,
-            logged.client_host,
-            logged.session_timeout if timeout_ms == -1 else timeout_ms,
-            logged.session_timeout,
-            ((value.protocol or "", logged.subscription),),
-        )
-        member.assignment = logged.assignment
-        group.add(member, value.protocol_type)
-    group.protocol_type = value.protocol_type or None
-    group.protocol_name = value.protocol
-    group.note_subscriptions([logged.subscription for logged in value.members])
-    if group.members:
-        group.state = GroupState.STABLE
-        if value.leader in group.members:
-            group.leader = value.leader
-    else:
-        group.leader = None
-    return group

@@ -13,9 +13,9 @@ comes later as a `Reply`.
 from collections.abc import Callable, Iterable
 
 from coterie.coordinator.admin import delete_group, described, listed
+from coterie.coordinator.answers import DeleteOne, DescribeOne, Gather, Part, refuse
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, RequestContext, TimerKind
-from coterie.coordinator.gather import Gather, Part
 from coterie.coordinator.group import Group
 from coterie.coordinator.heartbeat import ANSWERS as HEARTBEAT_ANSWERS
 from coterie.coordinator.heartbeat import heartbeat
@@ -24,7 +24,6 @@ from coterie.coordinator.leave import leave
 from coterie.coordinator.offsets import commit, delete_offsets, fetch
 from coterie.coordinator.placement import partition_for
 from coterie.coordinator.purgatory import Purgatory
-from coterie.coordinator.refusals import DeleteOne, DescribeOne, refuse
 from coterie.coordinator.shard import Shard, ShardState
 from coterie.coordinator.sync import sync
 from coterie.protocol.errors import ErrorCode

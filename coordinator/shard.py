@@ -16,25 +16,30 @@ from collections.abc import Callable, Hashable
 from enum import Enum
 from typing import Any
 
+from coterie.coordinator.answers import Part, join_error, refuse, sync_error, translate
 from coterie.coordinator.batch_size import fits_batch, in_parts, sure_offsets
-from coterie.coordinator.completion import (
-    AssignmentStored,
-    Completion,
-    GroupCreated,
-    StaticMemberReplaced,
-)
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import ABSENT, Append, Effects, Reply, TimerKey, TimerKind
+from coterie.coordinator.effects import Append, Effects, Reply, TimerKey, TimerKind
 from coterie.coordinator.expiry import expire_group, forget_topic
-from coterie.coordinator.gather import Part
 from coterie.coordinator.group import Group, GroupState
+from coterie.coordinator.group_record import restore
+from coterie.coordinator.heartbeat import expire_pending, expire_session
+from coterie.coordinator.join import GroupCreation
+from coterie.coordinator.members import start_session
+from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import Cause, join_timer_fired, prepare_rebalance
-from coterie.coordinator.refusals import refuse, translate
-from coterie.coordinator.removal import join_error, start_session, sync_error
-from coterie.coordinator.replay import LoggedState, replay, restore, take_back
-from coterie.coordinator.session import expire_pending, expire_session
-from coterie.coordinator.static_member import replacement_failed, replacement_stored
-from coterie.coordinator.sync import assignment_failed, assignment_stored, sync_timer_fired
+from coterie.coordinator.replay import LoggedState, replay, take_back
+from coterie.coordinator.static_member import (
+    ReplacementWrite,
+    replacement_failed,
+    replacement_stored,
+)
+from coterie.coordinator.sync import (
+    AssignmentWrite,
+    assignment_failed,
+    assignment_stored,
+    sync_timer_fired,
+)
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import PartitionLoaded, PartitionUnloaded
 from coterie.protocol.messages.log_records import (
@@ -43,6 +48,8 @@ from coterie.protocol.messages.log_records import (
     decode_key,
     decode_value,
 )
+
+Completion = GroupCreation | AssignmentWrite | ReplacementWrite
 
 
 class ShardState(Enum):
@@ -55,7 +62,7 @@ class ShardState(Enum):
     CLOSED = "closed"
 
 
-class Shard:
+class Shard(PartitionState):
     """One partition of the coordinator.
 
     Attributes:
@@ -76,30 +83,13 @@ class Shard:
         max_groups: int,
     ) -> None:
         """A partition that holds nothing yet."""
+        super().__init__(config, new_uuid, max_groups)
         self.partition = partition
-        self.config = config
-        self.new_uuid = new_uuid
         self.epoch = -1
         self.state = ShardState.INITIAL
-        self.groups: dict[str, Group] = {}
-        self.logged = LoggedState()
         self.unacknowledged: deque[Effects] = deque()
         self.skipped_records = 0
-        self._max_groups = max_groups
         self._sure_offsets = sure_offsets(config.offset_metadata_max_size)
-
-    # -- groups ------------------------------------------------------------------------------------
-
-    def has_room_for_group(self) -> bool:
-        """Whether one more group may be created: ids come from peers, so they are bounded."""
-        return len(self.groups) < self._max_groups
-
-    def create_group(self, group_id: str, now_ms: int, effects: Effects | None = None) -> Group:
-        """Make an Empty group; with `effects` it is unmade if the operation's append fails."""
-        group = self.groups[group_id] = Group(group_id, now_ms)
-        if effects is not None:
-            effects.undo.append((self.groups, group_id, ABSENT))
-        return group
 
     # -- operations --------------------------------------------------------------------------------
 
@@ -201,9 +191,9 @@ class Shard:
         group = completion.group
         if self.groups.get(group.group_id) is not group:
             return
-        if type(completion) is AssignmentStored:
+        if type(completion) is AssignmentWrite:
             assignment_stored(group, completion, now_ms, effects)
-        elif type(completion) is StaticMemberReplaced:
+        elif type(completion) is ReplacementWrite:
             replacement_stored(group, completion, now_ms, effects)
 
     def _failed(
@@ -213,12 +203,12 @@ class Shard:
         if self.groups.get(group.group_id) is not group:
             return
         sequel = Effects()
-        if type(completion) is AssignmentStored:
+        if type(completion) is AssignmentWrite:
             assignment_failed(self, group, completion, error, now_ms, sequel)
-        elif type(completion) is StaticMemberReplaced:
+        elif type(completion) is ReplacementWrite:
             replacement_failed(group, completion, error, now_ms, sequel)
         else:
-            assert type(completion) is GroupCreated
+            assert type(completion) is GroupCreation
             self._dissolve(group, error, sequel)
             del self.groups[group.group_id]
         effects.absorb(self.settle(sequel, now_ms))

@@ -5,13 +5,20 @@ rebalance: the group is logged again with the new id, and only then is the membe
 happened.
 """
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from coterie.coordinator.completion import StaticMemberReplaced
+from coterie.coordinator.answers import join_error, sync_error
 from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
-from coterie.coordinator.group import Group, GroupState
+from coterie.coordinator.group import Group, GroupState, Protocols
 from coterie.coordinator.group_record import group_record
-from coterie.coordinator.identity import member_fenced
+from coterie.coordinator.members import (
+    member_fenced,
+    protocols_of,
+    rebalance_timeout_of,
+    start_session,
+    told_reason,
+)
+from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import (
     Cause,
     Instigator,
@@ -19,20 +26,33 @@ from coterie.coordinator.rebalance import (
     join_roster,
     prepare_or_complete,
 )
-from coterie.coordinator.removal import join_error, start_session, sync_error, told_reason
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages import journal_records
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-
-if TYPE_CHECKING:
-    from coterie.coordinator.shard import Shard
 
 # From this version on the leader can be told to keep the assignment it knows (KIP-814).
 _SKIP_ASSIGNMENT_SINCE = 9
 
 
+class ReplacementWrite(NamedTuple):
+    """A static member came back in a Stable group: durable, it is answered; failed, its old self is
+    restored (spec 8).
+    """
+
+    group: Group
+    generation_id: int
+    group_instance_id: str
+    member_id: str
+    old_member_id: str
+    previous_leader: str
+    skips_assignment: bool
+    old_protocols: Protocols
+    old_rebalance_timeout_ms: int
+    old_session_timeout_ms: int
+
+
 def replace_static_member(
-    shard: "Shard",
+    partition: PartitionState,
     group: Group,
     now_ms: int,
     request: JoinGroupRequest,
@@ -43,7 +63,7 @@ def replace_static_member(
     """Let a known instance take its place under a new member id.
 
     Args:
-        shard: the partition of the group.
+        partition: the partition of the group.
         group: has the instance of the request among its static members.
         now_ms: the time.
         request: the join, with a blank member id.
@@ -51,11 +71,6 @@ def replace_static_member(
         member_id: the new id.
         effects: gathers what follows.
     """
-    from coterie.coordinator.join import (  # join imports this module
-        protocols_of,
-        rebalance_timeout_of,
-    )
-
     instance = request.group_instance_id
     assert instance is not None
     if group.state in (GroupState.EMPTY, GroupState.DEAD):
@@ -73,7 +88,7 @@ def replace_static_member(
     if old_id in group.pending_syncs:
         group.pending_syncs.discard(old_id)
         group.pending_syncs.add(member_id)
-    completion = StaticMemberReplaced(
+    completion = ReplacementWrite(
         group=group,
         generation_id=group.generation_id,
         group_instance_id=instance,
@@ -100,7 +115,7 @@ def replace_static_member(
         effects.completion = completion
         return
     by = Instigator(member, request.reason)
-    prepare_or_complete(shard, group, now_ms, effects, Cause.STATIC_REPLACEMENT, by)
+    prepare_or_complete(partition, group, now_ms, effects, Cause.STATIC_REPLACEMENT, by)
 
 
 def _replaced(
@@ -145,9 +160,7 @@ def _fence_parked(group: Group, member_id: str, effects: Effects) -> list[str]:
     return fenced
 
 
-def replacement_stored(
-    group: Group, done: StaticMemberReplaced, now_ms: int, effects: Effects
-) -> None:
+def replacement_stored(group: Group, done: ReplacementWrite, now_ms: int, effects: Effects) -> None:
     """The record with the new id is durable: answer the parked join, with the generation as it was.
 
     Before version 9 the leader is named by its old id, so that a restarted leader takes itself for
@@ -171,7 +184,7 @@ def replacement_stored(
 
 
 def replacement_failed(
-    group: Group, done: StaticMemberReplaced, error: ErrorCode, now_ms: int, effects: Effects
+    group: Group, done: ReplacementWrite, error: ErrorCode, now_ms: int, effects: Effects
 ) -> None:
     """The record failed: restore id, timeouts and protocols, and say so with a blank member id
     (S64).

@@ -2,28 +2,41 @@
 section 5).
 """
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from coterie.coordinator.completion import AssignmentStored
+from coterie.coordinator.answers import sync_error
 from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member
 from coterie.coordinator.group_record import group_record
-from coterie.coordinator.identity import identity_error, member_fenced
+from coterie.coordinator.members import (
+    Removal,
+    identity_error,
+    member_fenced,
+    remove_member,
+    start_session,
+)
+from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import Cause, Instigator, fail_syncs, prepare_rebalance
-from coterie.coordinator.removal import Removal, remove_member, start_session, sync_error
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import GenerationCompleted, GenerationMember
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-if TYPE_CHECKING:
-    from coterie.coordinator.shard import Shard
+
+class AssignmentWrite(NamedTuple):
+    """The leader's SyncGroup: durable, it makes the group Stable; failed, it costs a rebalance
+    (spec section 5).
+    """
+
+    group: Group
+    generation_id: int
+    assignments: dict[str, bytes]
 
 
 def sync(
-    shard: "Shard", now_ms: int, request: SyncGroupRequest, context: RequestContext
+    partition: PartitionState, now_ms: int, request: SyncGroupRequest, context: RequestContext
 ) -> Effects:
     """Handle a SyncGroup that passed the service's checks."""
-    group = shard.groups.get(request.group_id)
+    group = partition.groups.get(request.group_id)
     error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else _sync_error_of(group, request)
     if error:
         refused = Effects(sync_error(error))
@@ -90,10 +103,10 @@ def _store_assignment(group: Group, request: SyncGroupRequest, effects: Effects)
     assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
     effects.records.append(group_record(group, assignments))
     group.assigned_generation = group.generation_id
-    effects.completion = AssignmentStored(group, group.generation_id, assignments)
+    effects.completion = AssignmentWrite(group, group.generation_id, assignments)
 
 
-def assignment_stored(group: Group, done: AssignmentStored, now_ms: int, effects: Effects) -> None:
+def assignment_stored(group: Group, done: AssignmentWrite, now_ms: int, effects: Effects) -> None:
     """The assignment is durable: tell everybody who waits. Nothing, if the group has moved on
     meanwhile.
     """
@@ -145,9 +158,9 @@ def _completed(group: Group, joined_ms: int, now_ms: int) -> GenerationCompleted
 
 
 def assignment_failed(
-    shard: "Shard",
+    partition: PartitionState,
     group: Group,
-    done: AssignmentStored,
+    done: AssignmentWrite,
     error: ErrorCode,
     now_ms: int,
     effects: Effects,
@@ -161,10 +174,12 @@ def assignment_failed(
     ):
         return
     fail_syncs(group, error, now_ms, effects)
-    prepare_rebalance(shard, group, now_ms, effects, Cause.APPEND_FAILURE)
+    prepare_rebalance(partition, group, now_ms, effects, Cause.APPEND_FAILURE)
 
 
-def sync_timer_fired(shard: "Shard", group: Group, now_ms: int, effects: Effects) -> None:
+def sync_timer_fired(
+    partition: PartitionState, group: Group, now_ms: int, effects: Effects
+) -> None:
     """Whoever has not synced by now is removed, static members too, and the group begins anew
     (S82).
 
@@ -180,4 +195,4 @@ def sync_timer_fired(shard: "Shard", group: Group, now_ms: int, effects: Effects
         return
     for member in late:
         remove_member(group, member, now_ms, effects, Removal.SYNC_TIMEOUT)
-    prepare_rebalance(shard, group, now_ms, effects, Cause.SYNC_TIMEOUT, Instigator(late[0]))
+    prepare_rebalance(partition, group, now_ms, effects, Cause.SYNC_TIMEOUT, Instigator(late[0]))

@@ -59,11 +59,6 @@ class TimingWheel(Generic[K]):
     def __contains__(self, key: K) -> bool:
         return key in self._where
 
-    def deadline_ms(self, key: K) -> int | None:
-        """When an armed key is due."""
-        slot = self._where.get(key)
-        return None if slot is None else slot.entries[key][0]
-
     def arm(self, key: K, deadline_ms: int) -> None:
         """Arm a key, replacing its earlier deadline. A deadline in the past is due at the next
         `advance`.

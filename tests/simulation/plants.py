@@ -58,7 +58,7 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "fencing is skipped",
-        "coterie.coordinator.identity:identity_error",
+        "coterie.coordinator.members:identity_error",
         "return ErrorCode.FENCED_INSTANCE_ID",
         "pass",
     ),
@@ -200,7 +200,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a failed assignment does not cost a rebalance",
         "coterie.coordinator.sync:assignment_failed",
-        "prepare_rebalance(shard, group, now_ms, effects, Cause.APPEND_FAILURE)",
+        "prepare_rebalance(partition, group, now_ms, effects, Cause.APPEND_FAILURE)",
         "pass",
     ),
     Plant(
@@ -242,38 +242,38 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "a member expires while its request waits",
-        "coterie.coordinator.session:expire_session",
+        "coterie.coordinator.heartbeat:expire_session",
         "if not member.is_new and "
         "(member.delayed_join is not None or member.delayed_sync is not None):",
         "if False:",
     ),
     Plant(
         "an expiry does not start a rebalance",
-        "coterie.coordinator.session:expire_session",
+        "coterie.coordinator.heartbeat:expire_session",
         "if state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):",
         "if state is GroupState.COMPLETING_REBALANCE:",
     ),
     Plant(
         "a session that was prolonged is not watched any more",
-        "coterie.coordinator.session:expire_session",
+        "coterie.coordinator.heartbeat:expire_session",
         "effects.arm(TimerKind.SESSION, group.group_id, member.member_id, member.deadline_ms)",
         "pass",
     ),
     Plant(
         "an expired pending id does not complete the join phase",
-        "coterie.coordinator.session:expire_pending",
+        "coterie.coordinator.heartbeat:expire_pending",
         "_complete_if_all_joined(group, now_ms, effects)",
         "pass",
     ),
     Plant(
         "the session of a removed member is not cancelled",
-        "coterie.coordinator.removal:remove_member",
+        "coterie.coordinator.members:remove_member",
         "effects.cancel(TimerKind.SESSION, group.group_id, member.member_id)",
         "pass",
     ),
     Plant(
         "a parked joiner that is removed is not told",
-        "coterie.coordinator.removal:remove_member",
+        "coterie.coordinator.members:remove_member",
         "if to is not None:",
         "if False:",
     ),
@@ -408,13 +408,13 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "a restart forgets the assignments",
-        "coterie.coordinator.replay:restore",
+        "coterie.coordinator.group_record:restore",
         "member.assignment = logged.assignment",
         "pass",
     ),
     Plant(
         "a restart forgets who leads",
-        "coterie.coordinator.replay:restore",
+        "coterie.coordinator.group_record:restore",
         "if value.leader in group.members:",
         "if False:",
     ),

@@ -5,8 +5,8 @@ never tested.
 from collections import Counter
 
 from coterie.coordinator.effects import TimerKind
+from coterie.coordinator.members import Removal
 from coterie.coordinator.rebalance import Cause
-from coterie.coordinator.removal import Removal
 from coterie.protocol.errors import ErrorCode as E
 
 # What a long run has to see, by subject; a zero fails it.

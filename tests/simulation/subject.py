@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
+from coterie.coordinator.answers import translate
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Append, Effects, TimerKey, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member
+from coterie.coordinator.members import Removal
 from coterie.coordinator.rebalance import Cause
-from coterie.coordinator.refusals import translate
-from coterie.coordinator.removal import Removal
 from coterie.coordinator.service import GroupCoordinator
 from coterie.coordinator.shard import Shard, ShardState
 from coterie.protocol.errors import ErrorCode

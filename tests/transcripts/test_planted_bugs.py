@@ -12,11 +12,10 @@ import pytest
 import coterie.coordinator.heartbeat
 import coterie.coordinator.join
 import coterie.coordinator.leave
+import coterie.coordinator.members
 import coterie.coordinator.offsets
 import coterie.coordinator.rebalance
-import coterie.coordinator.refusals
 import coterie.coordinator.replay
-import coterie.coordinator.session
 import coterie.coordinator.shard
 import coterie.coordinator.static_member
 import coterie.coordinator.sync

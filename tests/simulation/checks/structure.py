@@ -6,10 +6,11 @@ These checks look at the coordinator's own fields, so they find a slip long befo
 
 from typing import Any
 
+from coterie.coordinator.answers import Part
 from coterie.coordinator.effects import TimerKey, TimerKind
-from coterie.coordinator.gather import Part
 from coterie.coordinator.group import Group, GroupState
-from coterie.coordinator.replay import LoggedState, restore
+from coterie.coordinator.group_record import restore
+from coterie.coordinator.replay import LoggedState
 from coterie.coordinator.service import GroupCoordinator
 from coterie.coordinator.shard import Shard, ShardState
 from coterie.protocol.messages.log_records import (

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from coterie.coordinator.answers import Gather, Part
 from coterie.coordinator.effects import Effects
-from coterie.coordinator.gather import Gather, Part
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest

@@ -45,7 +45,7 @@ def test_keys_of_one_name_and_other_kinds_are_others() -> None:
     purgatory.apply(Timer(key("", TimerKind.JOIN), None))
     assert purgatory.deadline_ms(key("", TimerKind.JOIN)) is None
     assert purgatory.deadline_ms(key("", TimerKind.SYNC)) == 20
-    assert purgatory.delayed_operations() == {"Heartbeat": 0, "Rebalance": 1}
+    assert purgatory.deadline_ms(key("", TimerKind.EXPIRY)) == 30
 
 
 def test_completing_what_is_not_there_is_harmless() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coterie.coordinator.refusals import DeleteOne, DescribeOne, refuse
+from coterie.coordinator.answers import DeleteOne, DescribeOne, refuse
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponse

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from coterie.coordinator.effects import LogRecord, Undo
 from coterie.coordinator.group import GroupState
-from coterie.coordinator.replay import LoggedState, replay, restore, take_back
+from coterie.coordinator.group_record import restore
+from coterie.coordinator.replay import LoggedState, replay, take_back
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,

@@ -116,7 +116,6 @@ def test_nothing_lingers_of_what_has_ended() -> None:
         if number % 2:
             purgatory.complete(key(str(number)))
     assert len(purgatory) == 2_500
-    assert purgatory.delayed_operations() == {"Heartbeat": 2_500, "Rebalance": 0}
     assert len(list(purgatory.due(START_MS + 5_000))) == 2_500
     assert len(purgatory) == 0
     assert purgatory.next_deadline_ms() is None

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from coterie.coordinator.replay import LoggedState, replay, restore
+from coterie.coordinator.group_record import restore
+from coterie.coordinator.replay import LoggedState, replay
 from coterie.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
 from coterie.protocol.messages.log_records import UnknownKey, decode_key, decode_value
 from coterie.protocol.records import iterate_batches

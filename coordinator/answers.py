@@ -5,11 +5,10 @@ Used for whatever is decided before or after the group logic: a partition that i
 loading, an id that is no group id, an append that failed.
 """
 
+from collections.abc import Hashable
 from typing import Any
 
-from coterie.coordinator.effects import ABSENT
-from coterie.coordinator.offsets import commit_error
-from coterie.coordinator.removal import join_error, sync_error
+from coterie.coordinator.effects import ABSENT, Effects, Reply
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponseResult
 from coterie.protocol.messages.describe_groups import DescribeGroupsResponseGroup
@@ -17,7 +16,12 @@ from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from coterie.protocol.messages.offset_commit import OffsetCommitRequest
+from coterie.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from coterie.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -27,7 +31,7 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from coterie.protocol.messages.sync_group import SyncGroupRequest
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 _STORAGE_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -60,9 +64,79 @@ class DeleteOne(DescribeOne):
     __slots__ = ()
 
 
+class Gather:
+    """An answer in the making: a list of parts inside a message that leaves when the last part is
+    there.
+    """
+
+    __slots__ = ("items", "message", "missing", "to")
+
+    def __init__(self, to: Hashable, message: Any, items: list[Any]) -> None:
+        """`items` is the list inside `message` that the parts go into, one place each."""
+        self.to = to
+        self.message = message
+        self.items = items
+        self.missing = len(items)
+
+
+class Part:
+    """The place of one part: what an operation holds instead of a reply address."""
+
+    __slots__ = ("gather", "index")
+
+    def __init__(self, gather: Gather, index: int) -> None:
+        self.gather = gather
+        self.index = index
+
+    def fill(self, item: Any, effects: Effects) -> None:
+        """Put the part in its place; with the last one the whole answer leaves."""
+        gather = self.gather
+        gather.items[self.index] = item
+        gather.missing -= 1
+        assert gather.missing >= 0, "a part is filled once"
+        if not gather.missing:
+            effects.replies.append(Reply(gather.to, gather.message))
+
+
 def translate(error: ErrorCode) -> ErrorCode:
     """What a client is told of a log append that failed (spec section 2.1)."""
     return _STORAGE_ERRORS.get(error, error)
+
+
+def join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:
+    """A refused JoinGroup: no generation, no leader, no protocol (spec section 1.2)."""
+    return JoinGroupResponse(
+        error_code=error,
+        generation_id=-1,
+        protocol_name=None,
+        leader="",
+        member_id=member_id,
+        members=[],
+    )
+
+
+def sync_error(error: ErrorCode) -> SyncGroupResponse:
+    """A refused SyncGroup: no protocol, no assignment."""
+    return SyncGroupResponse(error_code=error, assignment=b"")
+
+
+def commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    """A group's error stands on every partition: this answer has no top-level one."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(
+                        partition_index=each.partition_index, error_code=error
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
 
 
 def _refuse_join(request: JoinGroupRequest, error: ErrorCode) -> JoinGroupResponse:

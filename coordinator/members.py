@@ -1,13 +1,13 @@
-"""Sessions restarted, members taken out: the two small steps that every verb shares."""
+"""What several verbs do with one member."""
 
 from enum import Enum
 
+from coterie.coordinator.answers import join_error, sync_error
 from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
-from coterie.coordinator.group import Group, Member
+from coterie.coordinator.group import Group, Member, Protocols
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.join_group import JoinGroupResponse
-from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberRemoved
-from coterie.protocol.messages.sync_group import SyncGroupResponse
+from coterie.protocol.messages.join_group import JoinGroupRequest
+from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberFenced, MemberRemoved
 
 
 class Removal(Enum):
@@ -21,21 +21,45 @@ class Removal(Enum):
     GROUP_FULL = "group full"
 
 
-def join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:
-    """A refused JoinGroup: no generation, no leader, no protocol (spec section 1.2)."""
-    return JoinGroupResponse(
-        error_code=error,
-        generation_id=-1,
-        protocol_name=None,
-        leader="",
+def identity_error(group: Group, member_id: str, group_instance_id: str | None) -> ErrorCode:
+    """NONE if the ids name one member of the group, else why not.
+
+    An instance that another member id holds is fenced: of two processes with one instance id the
+    older one loses (KIP-345). That is looked at before the member id, so that a fenced one learns
+    it even after its id is gone.
+    """
+    if group_instance_id is not None:
+        holder = group.static_members.get(group_instance_id)
+        if holder is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if holder != member_id:
+            return ErrorCode.FENCED_INSTANCE_ID
+    if member_id not in group.members:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    return ErrorCode.NONE
+
+
+def member_fenced(
+    group: Group, member_id: str, group_instance_id: str | None, request: str, now_ms: int
+) -> MemberFenced:
+    """That a process has been told FENCED_INSTANCE_ID.
+
+    Args:
+        group: where its instance id is another member's.
+        member_id: by which the process goes.
+        group_instance_id: of both. Only who names one can be fenced.
+        request: what it asked.
+        now_ms: the time.
+    """
+    assert group_instance_id is not None
+    return MemberFenced(
+        at_ms=now_ms,
         member_id=member_id,
-        members=[],
+        group_instance_id=group_instance_id,
+        holder=group.static_members[group_instance_id],
+        generation_id=group.generation_id,
+        request=request,
     )
-
-
-def sync_error(error: ErrorCode) -> SyncGroupResponse:
-    """A refused SyncGroup: no protocol, no assignment."""
-    return SyncGroupResponse(error_code=error, assignment=b"")
 
 
 def start_session(
@@ -112,3 +136,14 @@ def remove_member(
 def told_reason(reason: str | None) -> str | None:
     """What a client gave as reason, no longer than it may be, and None where it gave none."""
     return reason[:MAX_REASON_LENGTH] if reason else None
+
+
+def protocols_of(request: JoinGroupRequest) -> Protocols:
+    """What the joiner offers, in its order."""
+    return tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
+
+
+def rebalance_timeout_of(request: JoinGroupRequest) -> int:
+    """The rebalance timeout; version 0 has none, there the session timeout counts (spec 1.2)."""
+    timeout_ms = request.rebalance_timeout_ms
+    return request.session_timeout_ms if timeout_ms < 0 else timeout_ms

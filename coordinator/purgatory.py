@@ -1,14 +1,15 @@
-"""Delayed operations: joins, syncs and heartbeats that wait for an event or for their time, and end
-exactly once.
+"""Delayed operations: what waits for an event or for a deadline, and ends exactly once.
 
-An operation is its key and its deadline. An event ends it through `complete`, time ends it through
-`due`; whichever comes first takes it out, so the other finds nothing. Kafka's purgatory keeps
-watcher lists per key that must be purged of operations that ended under another key; here an
-operation has one key, so nothing lingers (ADR 0004).
+A delayed join phase, sync phase, session or sweep is a key with a deadline. An event ends it with
+`complete`, time ends it with `due`; whichever comes first removes the key, so the other finds
+nothing [sessions/one-completion]. Kafka's purgatory watches an operation under several keys and has
+to purge the lists of its other keys; here an operation has one key (ADR 4).
 
-A session is moved by every heartbeat. That does not touch the wheel: the member holds the true
-deadline, the wheel holds the one it was armed with, and `due` hands the key out for its owner to
-look at and delay again. One entry a member, ever.
+A heartbeat does not call this module: it moves the deadline that is stored on the member. When the
+earlier deadline of the timing wheel fires, the owner of the key compares it with the stored one and
+delays the operation again [sessions/lazy-session-timers]. So a member has at most one entry.
+
+Invariant: a key is in the wheel or among those that `due` has taken out of it, never in both.
 """
 
 from collections.abc import Iterator
@@ -18,53 +19,62 @@ from coterie.coordinator.timer_wheel import TimingWheel
 
 
 class Purgatory:
-    """The operations that wait, by key."""
+    """The delayed operations by key."""
 
     def __init__(self, start_ms: int = 0) -> None:
-        """Start with nothing waiting."""
+        """Start without operations at `start_ms`."""
         self._wheel: TimingWheel[TimerKey] = TimingWheel(start_ms)
-        self._deadlines: dict[TimerKey, int] = {}
+        # Operations whose deadline has passed and that the caller of `due` has not seen yet, in the
+        # order of their deadlines.
+        self._expired: dict[TimerKey, int] = {}
 
     def __len__(self) -> int:
-        return len(self._deadlines)
+        """Return the number of delayed operations."""
+        return len(self._wheel) + len(self._expired)
 
     def apply(self, timer: Timer) -> None:
-        """Delay or complete an operation as a verb's timer effect says."""
+        """Delay or complete an operation as the timer effect of a verb says."""
         if timer.deadline_ms is None:
             self.complete(timer.key)
         else:
             self.delay(timer.key, timer.deadline_ms)
 
     def delay(self, key: TimerKey, deadline_ms: int) -> None:
-        """Let an operation wait until `deadline_ms`; one that already waits under this key is
-        replaced.
-        """
-        self._deadlines[key] = deadline_ms
+        """Delay an operation until `deadline_ms`, replacing an earlier deadline of the key."""
+        if self._expired:
+            self._expired.pop(key, None)
         self._wheel.arm(key, deadline_ms)
 
     def complete(self, key: TimerKey) -> bool:
-        """End an operation by an event; says whether it was still waiting."""
-        if self._deadlines.pop(key, None) is None:
-            return False
-        self._wheel.cancel(key)
-        return True
+        """End an operation by an event; return whether it was still delayed."""
+        cancelled = self._wheel.cancel(key)
+        if self._expired and self._expired.pop(key, None) is not None:
+            assert not cancelled, f"{key} was delayed twice"
+            return True
+        return cancelled
 
     def due(self, now_ms: int) -> Iterator[TimerKey]:
-        """End, one after the other, the operations whose time has come.
+        """End the operations whose deadline has passed, one after the other, and yield their keys.
 
-        What the caller does about one key may complete or delay another that is due in the same
-        moment; that one is then not handed out (spec section 13: a fired timer re-checks that it is
-        still the current one).
+        Handling one key may complete or delay another that is due at the same moment; the other is
+        then not yielded [sessions/one-timer-per-key]. Operations that the caller leaves in the
+        iterator are yielded by the next call.
         """
+        expired = self._expired
         for deadline_ms, key in self._wheel.advance(now_ms):
-            if self._deadlines.get(key) == deadline_ms and key not in self._wheel:
-                del self._deadlines[key]
-                yield key
+            assert deadline_ms <= now_ms, f"{key} is due at {deadline_ms}, not at {now_ms}"
+            expired[key] = deadline_ms
+        while expired:
+            key = next(iter(expired))
+            del expired[key]
+            yield key
 
     def next_deadline_ms(self) -> int | None:
-        """When to call `due` next; never later than the earliest deadline."""
+        """Return when to call `due` next; never later than the earliest deadline."""
+        if self._expired:
+            return next(iter(self._expired.values()))
         return self._wheel.next_ms()
 
     def deadline_ms(self, key: TimerKey) -> int | None:
-        """When an operation that waits will end by time."""
-        return self._deadlines.get(key)
+        """Return the deadline of a delayed operation, or None."""
+        return self._expired.get(key, self._wheel.deadline_ms(key))

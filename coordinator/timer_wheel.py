@@ -1,12 +1,13 @@
-"""A hierarchical timing wheel over keys and deadlines (spec section 13.1). No callbacks, no clock.
+"""A hierarchical timing wheel of keys and deadlines, without callbacks and without a clock.
 
-Level 1 has ticks of 1 ms and 20 slots; each coarser level ticks once per turn of the finer one and
-exists only when a deadline does not fit below it. A slot that gets its first entry is queued by its
-expiry in one heap, so advancing costs what is due and not what is waiting. Arming is O(levels),
-cancelling O(1), and there is at most one entry a key.
+Level 1 has 20 slots of 1 ms. A coarser level has slots as long as the whole finer level and exists
+only when a deadline does not fit the finer levels [sessions/timing-wheel]. A slot that receives its
+first entry is queued by the time at which it begins; so advancing costs what is due, and not what
+is armed. Arming costs the number of levels, cancelling is constant.
 
 Invariants: an armed key is in exactly one slot; `advance(now)` returns every key whose deadline is
-    at or before `now`, in order of deadline (then of arming), and none else.
+at or before `now` and no other, in the order of deadlines and then of arming
+[sessions/timer-order].
 """
 
 from collections.abc import Hashable
@@ -16,23 +17,36 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 
 TICK_MS = 1  # timeouts are whole milliseconds on the wire
-SLOTS = 20  # Kafka's wheel size: 20 ms, 400 ms, 8 s, 160 s, 53 min ... a level
+SLOTS = 20  # Kafka's wheel size: the levels span 20 ms, 400 ms, 8 s, 160 s, 53 min, ...
+
+
+# A deadline in ms and its place in the order of arming. A plain tuple: every session makes one.
+_Entry = tuple[int, int]
 
 
 class _Slot(Generic[K]):
-    """The entries of one slot of one level: key to (deadline, serial). `expiry_ms` is when the slot
-    begins.
+    """The entries of one slot of one level.
+
+    Attributes:
+        entries: by key.
+        expiry_ms: when the slot begins, while it is queued; -1 otherwise.
     """
 
     __slots__ = ("entries", "expiry_ms")
 
     def __init__(self) -> None:
-        self.entries: dict[K, tuple[int, int]] = {}
+        self.entries: dict[K, _Entry] = {}
         self.expiry_ms = -1
 
 
 class _Level(Generic[K]):
-    """One wheel: its tick, the time it stands at, its slots."""
+    """One level of the wheel.
+
+    Attributes:
+        tick_ms: the length of a slot.
+        interval_ms: the length of all slots.
+        current_ms: the beginning of the slot in which the present time lies.
+    """
 
     __slots__ = ("current_ms", "interval_ms", "slots", "tick_ms")
 
@@ -47,83 +61,94 @@ class TimingWheel(Generic[K]):
     """Keys with deadlines in milliseconds."""
 
     def __init__(self, start_ms: int = 0) -> None:
-        """Start standing at `start_ms`."""
+        """Start without keys at the time `start_ms`."""
         self._levels: list[_Level[K]] = [_Level(TICK_MS, start_ms)]
+        # Slots that have had an entry since they were last drained: (expiry_ms, serial, slot).
         self._queue: list[tuple[int, int, _Slot[K]]] = []
-        self._where: dict[K, _Slot[K]] = {}
+        self._slot_of: dict[K, _Slot[K]] = {}
         self._serial = 0
 
     def __len__(self) -> int:
-        return len(self._where)
+        return len(self._slot_of)
 
     def __contains__(self, key: K) -> bool:
-        return key in self._where
+        return key in self._slot_of
+
+    def deadline_ms(self, key: K) -> int | None:
+        """Return the deadline of a key, or None if it is not armed."""
+        slot = self._slot_of.get(key)
+        if slot is None:
+            return None
+        deadline_ms, _ = slot.entries[key]
+        return deadline_ms
 
     def arm(self, key: K, deadline_ms: int) -> None:
-        """Arm a key, replacing its earlier deadline. A deadline in the past is due at the next
-        `advance`.
-        """
+        """Arm a key, replacing its earlier deadline. One that has passed is due at once."""
         self.cancel(key)
         self._serial += 1
-        self._place(key, deadline_ms, self._serial)
+        self._place(key, (deadline_ms, self._serial))
 
     def cancel(self, key: K) -> bool:
-        """Forget a key; says whether it was armed."""
-        slot = self._where.pop(key, None)
+        """Disarm a key; return whether it was armed."""
+        slot = self._slot_of.pop(key, None)
         if slot is None:
             return False
         del slot.entries[key]
         return True
 
     def next_ms(self) -> int | None:
-        """The earliest time at which `advance` may have something to do: the expiry of the first
-        slot in use.
-        """
+        """Return the earliest time at which `advance` may have something to do, or None."""
         queue = self._queue
         while queue and not queue[0][2].entries:
             heappop(queue)[2].expiry_ms = -1
         return queue[0][0] if queue else None
 
     def advance(self, now_ms: int) -> list[tuple[int, K]]:
-        """Move to `now_ms` and take out what is due.
+        """Move to the time `now_ms` and disarm what is due.
 
         Returns:
-            (deadline in ms, key), by deadline and then by order of arming.
+            (deadline in ms, key), by deadline and then by the order of arming.
         """
-        due: list[tuple[int, int, K]] = []
+        due: list[tuple[_Entry, K]] = []
         while (expiry_ms := self.next_ms()) is not None and expiry_ms <= now_ms:
             slot = heappop(self._queue)[2]
+            assert slot.expiry_ms == expiry_ms, "a slot is queued once, by its present expiry"
             slot.expiry_ms = -1
-            self._stand_at(expiry_ms)
+            self._move_to(expiry_ms)
             entries, slot.entries = slot.entries, {}
-            for key, (deadline_ms, serial) in entries.items():
+            for key, entry in entries.items():
+                deadline_ms, _ = entry
                 if deadline_ms <= now_ms:
-                    del self._where[key]
-                    due.append((deadline_ms, serial, key))
+                    del self._slot_of[key]
+                    due.append((entry, key))
                 else:
-                    self._place(key, deadline_ms, serial)
-        self._stand_at(now_ms)
-        due.sort(key=lambda entry: entry[:2])
-        return [(deadline_ms, key) for deadline_ms, _, key in due]
+                    # The slot of a coarse level has begun: its entries go to finer levels.
+                    self._place(key, entry)
+        self._move_to(now_ms)
+        due.sort(key=lambda each: each[0])
+        return [(deadline_ms, key) for (deadline_ms, _), key in due]
 
-    def _stand_at(self, time_ms: int) -> None:
+    def _move_to(self, time_ms: int) -> None:
         for level in self._levels:
             if time_ms >= level.current_ms + level.tick_ms:
                 level.current_ms = time_ms - time_ms % level.tick_ms
 
-    def _place(self, key: K, deadline_ms: int, serial: int) -> None:
-        lowest = self._levels[0]
-        # What is already due waits in the slot of the present tick.
-        slot_ms = max(deadline_ms, lowest.current_ms)
+    def _place(self, key: K, entry: _Entry) -> None:
+        """Put an entry into the finest slot that holds its deadline, adding levels as needed."""
+        deadline_ms, serial = entry
+        finest = self._levels[0]
+        # A deadline that has passed goes into the slot of the present tick.
+        slot_ms = max(deadline_ms, finest.current_ms)
         index = 0
         while True:
             if index == len(self._levels):
                 below = self._levels[-1]
-                self._levels.append(_Level(below.interval_ms, lowest.current_ms))
+                self._levels.append(_Level(below.interval_ms, finest.current_ms))
             level = self._levels[index]
             if slot_ms < level.current_ms + level.interval_ms:
                 break
             index += 1
+        assert level.current_ms <= slot_ms, "levels do not run ahead of the finest one"
         number = slot_ms // level.tick_ms
         slot = level.slots[number % SLOTS]
         expiry_ms = number * level.tick_ms
@@ -131,5 +156,5 @@ class TimingWheel(Generic[K]):
             assert not slot.entries, "a slot is drained before its turn comes again"
             slot.expiry_ms = expiry_ms
             heappush(self._queue, (expiry_ms, serial, slot))
-        slot.entries[key] = (deadline_ms, serial)
-        self._where[key] = slot
+        slot.entries[key] = entry
+        self._slot_of[key] = slot

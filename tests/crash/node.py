@@ -9,8 +9,6 @@ write or sync is raised as `LogFailed` after the partition has been stopped as t
 from collections.abc import Callable
 from typing import Any
 
-from coterie.server.groups.log import LogReplay
-
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.errors import ErrorCode
@@ -23,6 +21,7 @@ from coterie.protocol.messages.log_records import (
 )
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import OFFSETS_TOPIC
+from coterie.server.groups.loading import LogReplay
 from coterie.storage.cleaner import CleanerConfig, Cleaning, cleanable
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import StorageError

@@ -32,7 +32,7 @@ from coterie.storage.memory_filesystem import MemoryFileSystem
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-    from coterie.server.metrics.listener import MetricsListener
+    from coterie.server.network.http_server import HttpServer
 
 # The data directory that is none: everything is in memory and gone with the process.
 IN_MEMORY = ":memory:"
@@ -118,7 +118,7 @@ class Broker:
         self.started_ms = self.now_ms()
         self.load_seconds = 0.0
         self._server: asyncio.Server | None = None
-        self._metrics: MetricsListener | None = None
+        self._metrics: HttpServer | None = None
         self._failed_partitions: set[int] = set()
         # Set when the broker can't go on; the reason.
         self.fatal: asyncio.Future[str] = self.loop.create_future()
@@ -170,14 +170,15 @@ class Broker:
             OSError: the address can't be used.
         """
         # Most brokers are not asked for them, and start sooner without.
-        from coterie.server.metrics.listener import MetricsListener
+        from coterie.server.metrics.endpoint import MetricsEndpoint
         from coterie.server.metrics.metrics import collect
+        from coterie.server.network.http_server import HttpServer
 
-        self._metrics = MetricsListener(
-            self.loop,
+        endpoint = MetricsEndpoint(
             lambda: collect(self),
             lambda error: self.log.error("metrics failed", exc_info=error),
         )
+        self._metrics = HttpServer(endpoint)
         return Address(host, await self._metrics.start(host, port))
 
     def delete_topic(self, topic: Topic) -> None:
@@ -195,7 +196,7 @@ class Broker:
         if self._server is not None:
             self._server.close()
         if self._metrics is not None:
-            self._metrics.stop()
+            await self._metrics.stop()
         self.maintenance.stop()
         await self._drain()
         self.groups.stop()

@@ -1,1 +1,1 @@
-"""The figures of a running server for Prometheus."""
+"""The metrics of a running broker, for Prometheus."""

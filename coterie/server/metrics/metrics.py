@@ -1,9 +1,8 @@
-"""The numbers of a broker, gathered when somebody asks for them.
+"""The metrics of a broker, collected when they are scraped.
 
-What changes anyway (groups, logs, connections) is counted when it is scraped, in slices between
-which the event loop belongs to others; what happens is counted in plain integers where it happens.
-Names are Kafka's, written as Prometheus writes them, and the documentation of each begins with the
-name Kafka's own metric has (spec section 20); what Kafka has no name for begins with `coterie_`.
+State that changes anyway (groups, logs, connections) is counted during the scrape, in slices
+between which the event loop serves other connections. Events are counted in plain integers where
+they happen. The names follow [metrics/names], the slices [metrics/collected-in-slices].
 """
 
 import asyncio
@@ -11,13 +10,15 @@ import os
 import resource
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from coterie import __version__
 from coterie.coordinator.group import GroupState
 from coterie.coordinator.shard import ShardState
-from coterie.server.metrics.exposition import Family, Labels, by_label, counter, gauge, render
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -25,292 +26,300 @@ if TYPE_CHECKING:
 
 _GROUPS = "kafka.coordinator.group:type=GroupMetadataManager,name="
 _RUNTIME = "kafka.server:type=group-coordinator-metrics,name="
+_LOG = "kafka.log:type=Log,name="
+_FLUSHES = "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs."
 _CLEANER = "kafka.log:type=LogCleaner,name="
 _CLEANER_MANAGER = "kafka.log:type=LogCleanerManager,name="
+_REPLICAS = "kafka.server:type=ReplicaManager,name="
 
-# Kafka has no metric for a shard that holds nothing; ours that is not loaded yet counts as failed.
+# Kafka has no state for a shard that holds nothing. Ours is in such a state before it is loaded,
+# and counts as failed.
 _SHARD_STATES = {
     ShardState.LOADING: "loading",
     ShardState.ACTIVE: "active",
     ShardState.FAILED: "failed",
 }
-# Groups looked at before others get a turn: 1,000 take about half a millisecond.
+# Groups and partitions that are counted before the event loop gets a turn: half a millisecond.
 _GROUPS_PER_TURN = 1_000
-# Likewise partitions.
 _PARTITIONS_PER_TURN = 500
 
 
-async def collect(broker: "Broker") -> bytes:
-    """All metrics as text."""
-    families: list[Family] = []
-    families += await _groups(broker)
-    families += await _logs(broker)
-    families += _cleaner(broker)
-    families += _disk(broker)
-    families += _process(broker)
-    return render(families)
+async def collect(broker: "Broker") -> list[Metric]:
+    """Return all metrics of `broker`."""
+    return [
+        *await _groups(broker),
+        *await _logs(broker),
+        *_cleaner(broker),
+        *_disk_and_network(broker),
+        *_process(broker),
+    ]
 
 
-async def _groups(broker: "Broker") -> list[Family]:
+def _gauge(name: str, documentation: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, documentation, value)
+
+
+def _gauges(
+    name: str, documentation: str, label: str, values: Iterable[tuple[str, float]]
+) -> Metric:
+    """Return a gauge with one label; `values` are the label's values and the samples'."""
+    family = GaugeMetricFamily(name, documentation, labels=[label])
+    for text, value in values:
+        family.add_metric([text], value)
+    return family
+
+
+def _counter(name: str, documentation: str, value: float) -> Metric:
+    """Return a counter, whose name is exposed with the suffix `_total`."""
+    return CounterMetricFamily(name, documentation, value)
+
+
+async def _groups(broker: "Broker") -> list[Metric]:
     states: Counter[GroupState] = Counter()
-    offsets = members = seen = 0
+    offset_count = member_count = seen = 0
     shards = broker.coordinator.shards
     for shard in shards:
-        # Copied, for groups come and go between two turns.
+        # A copy, because groups are created and deleted between two turns.
         for group in list(shard.groups.values()):
             states[group.state] += 1
-            members += len(group.members)
+            member_count += len(group.members)
             topics = shard.logged.offsets.get(group.group_id)
             if topics is not None:
-                offsets += sum(map(len, topics.values()))
+                offset_count += sum(map(len, topics.values()))
             seen += 1
             if seen % _GROUPS_PER_TURN == 0:
                 await asyncio.sleep(0)
-    loaded = Counter(_SHARD_STATES.get(shard.state, "failed") for shard in shards)
-    happened = broker.groups.event_counts
+    shard_states = Counter(_SHARD_STATES.get(shard.state, "failed") for shard in shards)
     return [
-        gauge(
+        _gauge(
             "kafka_coordinator_group_num_groups",
             f"{_GROUPS}NumGroups. Groups that exist.",
             states.total(),
         ),
-        by_label(
-            "gauge",
+        _gauges(
             "kafka_coordinator_group_groups",
             f"{_GROUPS}NumGroups<State>. Groups by state.",
             "state",
             [(state.value, states[state]) for state in GroupState],
         ),
-        gauge(
+        _gauge(
             "kafka_coordinator_group_num_offsets",
-            f"{_GROUPS}NumOffsets. Committed offsets that are kept.",
-            offsets,
+            f"{_GROUPS}NumOffsets. Committed offsets.",
+            offset_count,
         ),
-        gauge("coterie_group_members", "Members of all groups.", members),
-        by_label(
-            "gauge",
+        _gauge("coterie_group_members", "Members of all groups.", member_count),
+        _gauges(
             "kafka_coordinator_group_num_partitions",
-            f"{_RUNTIME}num-partitions. Partitions of __consumer_offsets by what becomes of them.",
+            f"{_RUNTIME}num-partitions. Partitions of __consumer_offsets by state.",
             "state",
-            [(state, loaded[state]) for state in _SHARD_STATES.values()],
+            [(state, shard_states[state]) for state in _SHARD_STATES.values()],
         ),
-        gauge(
+        _gauge(
             "coterie_group_load_seconds",
-            "How long loading all partitions of __consumer_offsets took at the start.",
+            "Time that loading all partitions of __consumer_offsets took at start.",
             broker.load_seconds,
         ),
-        *_group_events(broker.groups, happened),
+        *_group_events(broker.groups),
     ]
 
 
-def _group_events(groups: "CoordinatorRuntime", happened: "Counter[str]") -> Iterator[Family]:
-    for name, kafkas, text, value in (
+def _group_events(groups: "CoordinatorRuntime") -> Iterator[Metric]:
+    for name, kafka_name, text, value in (
         (
             "offset_commits",
             "offset-commit-count",
-            "Offsets that were committed, one for each partition.",
+            "Committed offsets, one for each partition.",
             groups.offsets_committed,
         ),
         (
             "offset_deletions",
             "offset-deletion-count",
-            "Offsets that were deleted, also by their expiration.",
+            "Deleted offsets, expired ones included.",
             groups.offsets_deleted,
         ),
         (
             "offset_expirations",
             "offset-expiration-count",
-            "Times that offsets of a group passed their retention.",
-            happened["offsets_expired"],
+            "Times that offsets of a group expired.",
+            groups.event_counts["offsets_expired"],
         ),
         (
             "completed_rebalances",
             "group-completed-rebalance-count",
-            "Rebalances that ended with an assignment for everybody.",
-            happened["generation_completed"],
+            "Rebalances that ended with an assignment for every member.",
+            groups.event_counts["generation_completed"],
         ),
     ):
-        yield counter(f"kafka_coordinator_group_{name}_total", f"{_RUNTIME}{kafkas}. {text}", value)
-    yield by_label(
-        "counter",
-        "coterie_group_events_total",
-        "What happened to groups, by the name it has in the log and the journal.",
-        "event",
-        sorted(happened.items()),
+        yield _counter(f"kafka_coordinator_group_{name}", f"{_RUNTIME}{kafka_name}. {text}", value)
+    events = CounterMetricFamily(
+        "coterie_group_events",
+        "Events of groups, by their names in the log and in the journal.",
+        labels=["event"],
     )
+    for event, count in sorted(groups.event_counts.items()):
+        events.add_metric([event], count)
+    yield events
 
 
-async def _logs(broker: "Broker") -> list[Family]:
-    """Sizes by topic: a sample for each partition would be 20,000 of them at worst."""
-    sizes: list[tuple[Labels, float]] = []
-    segments: list[tuple[Labels, float]] = []
-    records: list[tuple[Labels, float]] = []
-    partitions = offline = seen = 0
+async def _logs(broker: "Broker") -> list[Metric]:
+    """Return sizes by topic. By partition there would be 20,000 samples at worst."""
+    sizes: list[tuple[str, float]] = []
+    segments: list[tuple[str, float]] = []
+    offsets: list[tuple[str, float]] = []
+    partition_count = offline_count = 0
     for topic in list(broker.topics.by_name.values()):
-        label = (("topic", topic.name),)
-        size_bytes = segment_count = offsets = 0
+        size_bytes = segment_count = offset_count = 0
         for partition in list(topic.partitions):
-            partitions += 1
             log = partition.opened_log
             if partition.failed or (log is not None and log.failed):
-                offline += 1
+                offline_count += 1
             if log is not None:
                 size_bytes += log.size_bytes
                 segment_count += len(log.segments)
-                offsets += log.log_end_offset - log.log_start_offset
-            seen += 1
-            if seen % _PARTITIONS_PER_TURN == 0:
+                offset_count += log.log_end_offset - log.log_start_offset
+            partition_count += 1
+            if partition_count % _PARTITIONS_PER_TURN == 0:
                 await asyncio.sleep(0)
-        sizes.append((label, size_bytes))
-        segments.append((label, segment_count))
-        records.append((label, offsets))
+        sizes.append((topic.name, size_bytes))
+        segments.append((topic.name, segment_count))
+        offsets.append((topic.name, offset_count))
     return [
-        Family(
-            "kafka_log_size_bytes",
-            "gauge",
-            "kafka.log:type=Log,name=Size. Bytes of a topic's logs that are open.",
-            sizes,
+        _gauges(
+            "kafka_log_size_bytes", f"{_LOG}Size. Bytes of a topic's open logs.", "topic", sizes
         ),
-        Family(
+        _gauges(
             "kafka_log_num_log_segments",
-            "gauge",
-            "kafka.log:type=Log,name=NumLogSegments. Segments of a topic's logs that are open.",
+            f"{_LOG}NumLogSegments. Segments of a topic's open logs.",
+            "topic",
             segments,
         ),
-        Family(
+        _gauges(
             "coterie_log_offsets",
-            "gauge",
-            "Offsets from the start to the end of a topic's logs that are open; compaction leaves"
-            " gaps among them.",
-            records,
+            "Offsets between start and end of a topic's open logs; compaction leaves gaps in them.",
+            "topic",
+            offsets,
         ),
-        gauge(
+        _gauge(
             "kafka_server_partition_count",
-            "kafka.server:type=ReplicaManager,name=PartitionCount. Partitions that exist.",
-            partitions,
+            f"{_REPLICAS}PartitionCount. Partitions that exist.",
+            partition_count,
         ),
-        gauge(
+        _gauge(
             "kafka_server_offline_replica_count",
-            "kafka.server:type=ReplicaManager,name=OfflineReplicaCount. Partitions whose log can't"
-            " be read or written.",
-            offline,
+            f"{_REPLICAS}OfflineReplicaCount. Partitions whose log cannot be read or written.",
+            offline_count,
         ),
     ]
 
 
-def _cleaner(broker: "Broker") -> list[Family]:
+def _cleaner(broker: "Broker") -> list[Metric]:
     maintenance = broker.maintenance
     cleaner = maintenance.cleaner
     return [
-        counter(
-            "coterie_log_cleaner_cleanings_total", "Logs that were compacted.", cleaner.cleanings
-        ),
-        counter(
-            "coterie_log_cleaner_read_bytes_total",
-            "Bytes that compaction read to copy them.",
+        _counter("coterie_log_cleaner_cleanings", "Logs that were compacted.", cleaner.cleanings),
+        _counter(
+            "coterie_log_cleaner_read_bytes",
+            "Bytes that compaction read in order to copy them.",
             cleaner.bytes_read,
         ),
-        counter(
-            "coterie_log_cleaner_written_bytes_total",
+        _counter(
+            "coterie_log_cleaner_written_bytes",
             "Bytes that compaction kept.",
             cleaner.bytes_written,
         ),
-        gauge(
+        _gauge(
             "kafka_log_cleaner_recopy_percent",
             f"{_CLEANER}cleaner-recopy-percent. Share of the bytes read that was kept.",
             100 * cleaner.bytes_written / cleaner.bytes_read if cleaner.bytes_read else 0,
         ),
-        gauge(
+        _gauge(
             "coterie_log_cleaner_last_clean_time_seconds",
-            "How long the last cleaning took, its rests included.",
+            "Duration of the last cleaning, pauses included.",
             cleaner.last_cleaning_s,
         ),
-        gauge(
+        _gauge(
             "kafka_log_cleaner_max_clean_time_secs",
-            f"{_CLEANER}max-clean-time-secs. The longest cleaning since the start.",
+            f"{_CLEANER}max-clean-time-secs. Duration of the longest cleaning since the start.",
             cleaner.longest_cleaning_s,
         ),
-        gauge(
+        _gauge(
             "kafka_log_cleaner_max_dirty_percent",
             f"{_CLEANER_MANAGER}max-dirty-percent. Share of uncleaned bytes in the dirtiest log.",
             100 * cleaner.max_dirty_ratio,
         ),
-        gauge(
+        _gauge(
             "kafka_log_cleaner_uncleanable_partitions_count",
             f"{_CLEANER_MANAGER}uncleanable-partitions-count. Partitions whose cleaning failed; the"
             " log says why.",
             len(cleaner.uncleanable),
         ),
-        gauge("coterie_log_cleaner_busy", "Whether a log is being compacted.", cleaner.busy),
-        counter(
-            "coterie_log_retention_segments_total",
+        _gauge("coterie_log_cleaner_busy", "1 while a log is being compacted.", cleaner.busy),
+        _counter(
+            "coterie_log_retention_segments",
             "Segments that retention removed.",
             maintenance.segments_removed,
         ),
-        counter(
-            "coterie_log_retention_bytes_total",
+        _counter(
+            "coterie_log_retention_bytes",
             "Bytes that retention removed.",
             maintenance.bytes_removed,
         ),
     ]
 
 
-def _disk(broker: "Broker") -> list[Family]:
+def _disk_and_network(broker: "Broker") -> list[Metric]:
     flusher = broker.flusher
+    quotas = broker.connection_quotas
     return [
-        counter(
-            "kafka_log_flushes_total",
-            "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs. Syncs of logs.",
-            flusher.syncs,
-        ),
-        counter(
-            "kafka_log_flush_seconds_total",
-            "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs. Time spent in them.",
+        _counter("kafka_log_flushes", f"{_FLUSHES} Syncs of logs.", flusher.syncs),
+        _counter(
+            "kafka_log_flush_seconds",
+            f"{_FLUSHES} Time spent in syncs of logs.",
             flusher.sync_seconds,
         ),
-        gauge(
+        _gauge(
             "coterie_log_slowest_flush_seconds",
-            "The slowest of them since the start.",
+            "Duration of the slowest sync since the start.",
             flusher.slowest_sync_seconds,
         ),
-        gauge(
+        _gauge(
             "kafka_server_connection_count",
             "kafka.server:type=socket-server-metrics,name=connection-count. Open connections.",
-            len(broker.connection_quotas),
+            len(quotas),
         ),
-        gauge(
+        _gauge(
             "coterie_buffered_request_bytes",
-            "Bytes of requests that are not complete, or wait for an earlier one.",
-            broker.connection_quotas.buffered_bytes,
+            "Bytes of requests that are incomplete or wait for an earlier request.",
+            quotas.buffered_bytes,
         ),
     ]
 
 
-def _process(broker: "Broker") -> list[Family]:
+def _process(broker: "Broker") -> list[Metric]:
     used = resource.getrusage(resource.RUSAGE_SELF)
-    families = [
-        by_label("gauge", "coterie_build_info", "1; the version.", "version", [(__version__, 1)]),
-        counter(
-            "process_cpu_seconds_total", "CPU time of the process.", used.ru_utime + used.ru_stime
-        ),
-        gauge(
+    metrics = [
+        _gauges("coterie_build_info", "Always 1, with the version.", "version", [(__version__, 1)]),
+        _counter("process_cpu_seconds", "CPU time of the process.", used.ru_utime + used.ru_stime),
+        _gauge(
             "process_start_time_seconds",
-            "When the broker was started, in seconds since the epoch.",
+            "Start of the broker in seconds since the epoch.",
             broker.started_ms / 1000,
         ),
-        gauge(
-            "coterie_uptime_seconds", "Since then.", (broker.now_ms() - broker.started_ms) / 1000
+        _gauge(
+            "coterie_uptime_seconds",
+            "Time since the start of the broker.",
+            (broker.now_ms() - broker.started_ms) / 1000,
         ),
     ]
     if sys.platform == "linux":
         with open("/proc/self/statm", encoding="ascii") as file:
             pages = int(file.read().split()[1])
-        families += [
-            gauge(
+        metrics += [
+            _gauge(
                 "process_resident_memory_bytes",
-                "Memory of the process.",
+                "Resident memory of the process.",
                 pages * resource.getpagesize(),
             ),
-            gauge("process_open_fds", "Open file descriptors.", len(os.listdir("/proc/self/fd"))),
+            _gauge("process_open_fds", "Open file descriptors.", len(os.listdir("/proc/self/fd"))),
         ]
-    return families
+    return metrics

@@ -1,4 +1,4 @@
-"""The numbers: what a broker says of itself, as Prometheus' own library reads it."""
+"""The metrics of a broker, as Prometheus' own library reads them."""
 
 import asyncio
 import re
@@ -8,10 +8,12 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import Metric, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from coterie.server.broker import Broker
 from coterie.server.metrics import metrics
+from coterie.server.metrics.endpoint import Snapshot
 from coterie.server.metrics.metrics import collect
 from coterie.storage.errors import CorruptLog
 from tests.unit.server.manual import COMMIT, Client, make_broker
@@ -24,20 +26,20 @@ from tests.unit.server.test_serve import run, serving
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
-def finished(coroutine: Coroutine[Any, Any, bytes]) -> tuple[bytes, int]:
-    """What a coroutine that only gives up its turn returns, and how often it did."""
+def finished(coroutine: Coroutine[Any, Any, list[Metric]]) -> tuple[str, int]:
+    """Return the text of the metrics that a coroutine collects, and how often it yielded."""
     turns = 0
     try:
         while True:
             coroutine.send(None)
             turns += 1
     except StopIteration as end:
-        return end.value, turns
+        return generate_latest(Snapshot(end.value)).decode(), turns
 
 
 def scrape(broker: Broker) -> Samples:
     text, _ = finished(collect(broker))
-    return read(text.decode())
+    return read(text)
 
 
 def read(text: str) -> Samples:
@@ -57,8 +59,8 @@ def test_a_group_is_counted_in_its_state() -> None:
     client.broker.topics.create("t", 2, {})
     prefix = "kafka_coordinator_group_"
     assert value(scrape(client.broker), f"{prefix}num_groups") == 0
-    asked = client.call(join(), 4)
-    client.send(join(asked.member_id), 4)
+    first = client.call(join(), 4)
+    client.send(join(first.member_id), 4)
     client.loop.advance(10)
     ((_, joined),) = client.answers()
     during = scrape(client.broker)
@@ -99,7 +101,7 @@ def test_logs_are_measured_by_topic_and_failed_ones_counted() -> None:
     assert value(scrape(client.broker), "kafka_server_offline_replica_count") == 2
 
 
-def test_what_the_cleaner_and_the_disk_do_is_told() -> None:
+def test_cleaner_and_disk_are_measured() -> None:
     client = Client(make_broker(flush=COMMIT))
     broker = client.broker
     broker.topics.create("t", 1, {})
@@ -129,11 +131,11 @@ def test_many_groups_are_counted_in_slices() -> None:
     for number in range(groups):
         client.call(commit(7, group_id=f"g{number}"), 8)
     text, turns = finished(collect(client.broker))
-    assert value(read(text.decode()), "kafka_coordinator_group_num_groups") == groups
+    assert value(read(text), "kafka_coordinator_group_num_groups") == groups
     assert turns == 2
 
 
-def test_groups_that_go_between_two_slices_do_no_harm() -> None:
+def test_groups_may_be_deleted_between_two_slices() -> None:
     client = Client(make_broker({"offsets.topic.num.partitions": "1"}))
     client.broker.topics.create("t", 1, {})
     for number in range(metrics._GROUPS_PER_TURN + 10):
@@ -143,12 +145,12 @@ def test_groups_that_go_between_two_slices_do_no_harm() -> None:
     client.broker.delete_topic(client.broker.topics.by_name["t"])
     client.broker.coordinator.shards[0].groups.clear()
     text, _ = finished(collecting)
-    assert b"\nkafka_coordinator_group_num_groups " in text
+    assert "\nkafka_coordinator_group_num_groups " in text
 
 
-def test_every_family_is_documented_and_named_once() -> None:
+def test_every_metric_is_documented_and_named_once() -> None:
     text, _ = finished(collect(make_broker()))
-    families = list(text_string_to_metric_families(text.decode()))
+    families = list(text_string_to_metric_families(text))
     names = [family.name for family in families]
     assert len(names) == len(set(names)) > 30
     for family in families:
@@ -161,7 +163,7 @@ def test_every_family_is_documented_and_named_once() -> None:
 
 
 class TestServe:
-    def test_metrics_are_served_where_the_line_says(self, tmp_path: Path) -> None:
+    def test_metrics_are_served_at_the_printed_address(self, tmp_path: Path) -> None:
         with serving("--data-dir", ":memory:", "--metrics-port", "0") as process:
             assert process.stdout is not None
             assert process.stdout.readline().startswith("coterie ")
@@ -173,7 +175,7 @@ class TestServe:
                 samples = read(response.read().decode())
             assert value(samples, "kafka_coordinator_group_num_partitions", state="active") == 50
 
-    def test_a_port_that_is_taken_is_told(self) -> None:
+    def test_a_port_in_use_is_an_error_with_a_remedy(self) -> None:
         async def go() -> "subprocess.CompletedProcess[str]":
             server = await asyncio.start_server(lambda _reader, _writer: None, "127.0.0.1", 0)
             port = server.sockets[0].getsockname()[1]

@@ -188,7 +188,7 @@ def test_the_start_imports_nothing_it_does_not_need() -> None:
     code = (
         "import sys, coterie.cli.serve, coterie.server.run;"
         "print(*sorted(set(sys.modules) & {'rich', 'cramjam', 'crc32c', 'importlib.metadata',"
-        " 'difflib', 'unittest'}))"
+        " 'difflib', 'unittest', 'uvicorn', 'h11', 'prometheus_client'}))"
     )
     result = subprocess.run(
         (sys.executable, "-c", code), capture_output=True, text=True, check=True

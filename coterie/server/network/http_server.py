@@ -1,0 +1,139 @@
+"""A small HTTP server on the broker's event loop: uvicorn, within bounds of our own.
+
+It serves one ASGI application. uvicorn parses requests and writes answers; this module binds the
+sockets, limits what a peer can take, and stops without waiting for anyone. uvicorn neither handles
+signals nor configures logging here: both belong to the process.
+
+Importing this module takes a tenth of a second, so only a broker that serves HTTP imports it.
+
+Invariants: a connection carries one request and lives `DEADLINE_S` at most; the headers of a
+request and the number of connections are bounded.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+# A scraper sends about 300 bytes; 8 KiB is the bound of most HTTP servers for all headers.
+HEADER_BYTES = 8 * 1024
+# From the accept to the last byte of the answer. Prometheus gives up after ten seconds by default.
+DEADLINE_S = 5.0
+# One Prometheus server opens one connection at a time; the others are for people.
+CONNECTIONS = 8
+
+# How long a stopping server waits for its connections, which have been cut by then.
+_STOP_S = 1
+
+# uvicorn warns about every malformed request. A port scanner must not fill the log of the broker,
+# and uvicorn's own loggers belong to the program that embeds us.
+_SILENT = logging.Logger("coterie.http", logging.CRITICAL + 1)
+
+
+class HttpServer:
+    """The sockets, connections and tasks of one ASGI application."""
+
+    def __init__(self, application: Any) -> None:
+        """Prepare to serve `application` (ASGI 3); nothing listens yet."""
+        config = uvicorn.Config(
+            application,
+            interface="asgi3",
+            http=_Connection,
+            loop="none",
+            ws="none",
+            lifespan="off",
+            workers=1,
+            log_config=None,
+            proxy_headers=False,
+            server_header=False,
+            h11_max_incomplete_event_size=HEADER_BYTES,
+            timeout_graceful_shutdown=_STOP_S,
+        )
+        self._server = _Server(config)
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start(self, host: str, port: int) -> int:
+        """Listen on `host`; return the port, which the system chooses if `port` is 0.
+
+        Raises:
+            OSError: the address cannot be used.
+        """
+        loop = asyncio.get_running_loop()
+        resolved = await loop.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        sockets: list[socket.socket] = []
+        try:
+            for family, _, _, _, address in dict.fromkeys(resolved):
+                # A name such as localhost has several addresses, which share one port.
+                bound_port = sockets[0].getsockname()[1] if sockets else address[1]
+                sockets.append(socket.create_server((address[0], bound_port), family=family))
+        except OSError:
+            for each in sockets:
+                each.close()
+            raise
+        bound_port = int(sockets[0].getsockname()[1])
+        self._serving = loop.create_task(self._server.serve(sockets=sockets))
+        await self._server.startup_ended.wait()
+        if not self._server.started:
+            await self._serving  # raises what went wrong
+        return bound_port
+
+    async def stop(self) -> None:
+        """Close the sockets and cut every connection."""
+        if self._serving is None:
+            return
+        self._server.should_exit = self._server.force_exit = True
+        for request in list(self._server.server_state.tasks):
+            request.cancel()
+        for connection in list(self._server.server_state.connections):
+            connection.transport.abort()
+        await self._serving
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server without its signal handlers: the process has its own."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.startup_ended = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().startup(sockets)
+        finally:
+            self.startup_ended.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _Connection(H11Protocol):
+    """A connection of uvicorn's with our bounds."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.logger = _SILENT
+        self.access_log = False
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        if len(self.connections) >= CONNECTIONS:
+            # connection_lost is called for this connection too, and closes its transport.
+            self.transport = transport
+            transport.abort()
+            return
+        super().connection_made(transport)
+        # uvicorn limits only the time between two requests, not that of a request.
+        self._deadline = self.loop.call_later(DEADLINE_S, transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().connection_lost(exc)

@@ -1,7 +1,7 @@
 """`GET /metrics`: the ASGI application that Prometheus scrapes.
 
-`prometheus_client` negotiates the format with the scraper and renders the metrics. However many
-scrapers ask at once, the metrics are collected once for all of them.
+`prometheus_client` negotiates the format with the scraper and renders the metrics. Concurrent
+scrapes share one collection [metrics/collected-in-slices].
 """
 
 import asyncio

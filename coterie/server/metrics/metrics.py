@@ -32,8 +32,7 @@ _CLEANER = "kafka.log:type=LogCleaner,name="
 _CLEANER_MANAGER = "kafka.log:type=LogCleanerManager,name="
 _REPLICAS = "kafka.server:type=ReplicaManager,name="
 
-# Kafka has no state for a shard that holds nothing. Ours is in such a state before it is loaded,
-# and counts as failed.
+# A state that is not listed here counts as failed [metrics/group-metrics].
 _SHARD_STATES = {
     ShardState.LOADING: "loading",
     ShardState.ACTIVE: "active",
@@ -162,7 +161,7 @@ def _group_events(groups: "CoordinatorRuntime") -> Iterator[Metric]:
 
 
 async def _logs(broker: "Broker") -> list[Metric]:
-    """Return sizes by topic. By partition there would be 20,000 samples at worst."""
+    """Return sizes by topic [metrics/sizes-by-topic]."""
     sizes: list[tuple[str, float]] = []
     segments: list[tuple[str, float]] = []
     offsets: list[tuple[str, float]] = []

@@ -6,8 +6,8 @@ signals nor configures logging here: both belong to the process.
 
 Importing this module takes a tenth of a second, so only a broker that serves HTTP imports it.
 
-Invariants: a connection carries one request and lives `DEADLINE_S` at most; the headers of a
-request and the number of connections are bounded.
+Invariants: a connection lives `DEADLINE_S` at most; the headers of a request and the number of
+connections are bounded [metrics/one-request-per-connection].
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""The metrics of a broker, as Prometheus' own library reads them."""
+"""The metrics of a broker [metrics/names], as Prometheus' own library reads them."""
 
 import asyncio
 import re

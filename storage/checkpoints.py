@@ -1,9 +1,8 @@
-"""Small text files in Kafka's formats, replaced as a whole: checkpoints and properties.
+"""Small text files in Kafka's formats, replaced as a whole: checkpoints.
 
 A checkpoint is a version, a count and that many lines of fields: `log-start-offset-checkpoint` has
-topic, partition and offset, `leader-epoch-checkpoint` has epoch and start offset. Properties are
-Java's: `name=value` lines. A file is replaced by writing another one and renaming it, so a crash
-leaves the old or the new one.
+topic, partition and offset, `leader-epoch-checkpoint` has epoch and start offset. A file is
+replaced by writing another one and renaming it, so a crash leaves the old or the new one.
 """
 
 from collections.abc import Iterable
@@ -71,22 +70,6 @@ def checkpoint_text(entries: Iterable[tuple[object, ...]]) -> str:
     """The text of a checkpoint."""
     lines = [" ".join(map(str, entry)) for entry in entries]
     return "\n".join([_CHECKPOINT_VERSION, str(len(lines)), *lines, ""])
-
-
-def read_properties(text: str) -> dict[str, str]:
-    """Java's properties, as far as Kafka's own files go: comments, `name=value`, backslashes."""
-    properties = {}
-    for line in text.splitlines():
-        line = line.strip()
-        if line and line[0] not in "#!" and "=" in line:
-            name, _, value = line.partition("=")
-            properties[name.strip()] = value.strip().replace("\\", "")
-    return properties
-
-
-def properties_text(properties: dict[str, str]) -> str:
-    """The text of a properties file. The values are ids and numbers and need no escapes."""
-    return "".join(f"{name}={value}\n" for name, value in properties.items())
 
 
 def _is_number(field: str) -> bool:

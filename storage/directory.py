@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from coterie.protocol.topic_names import METADATA_TOPIC
-from coterie.storage.checkpoints import properties_text, read_file, read_properties, replace_file
+from coterie.storage.checkpoints import read_file, replace_file
 from coterie.storage.errors import CorruptLog, DirectoryLocked, DirectoryMismatch
 from coterie.storage.filesystem import FileSystem, Lock
 from coterie.storage.last_stop import LastStop
@@ -31,6 +31,7 @@ from coterie.storage.offset_checkpoints import (
     OffsetCheckpoints,
 )
 from coterie.storage.open_files import MAX_OPEN_FILES, OpenFiles
+from coterie.storage.properties import PropertiesError, properties_text, read_properties
 
 LOCK_FILE = ".lock"
 META_FILE = "meta.properties"
@@ -290,7 +291,10 @@ class DataDirectory:
             }
             replace_file(self._filesystem, path, properties_text(meta), durable=self._durable)
         else:
-            meta = read_properties(text)
+            try:
+                meta = read_properties(text)
+            except PropertiesError as error:
+                raise CorruptLog(path, 0, str(error)) from None
         if meta.get("version") not in ("0", "1"):
             raise DirectoryMismatch(f"{path}: version {meta.get('version')} is not 0 or 1")
         # Kafka before KRaft called it broker.id, and had no directory ids.

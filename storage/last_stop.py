@@ -12,9 +12,10 @@ Logs are opened when they are asked for, and some may not be by the next stop. T
 our file, to be treated then as they would have been this time.
 """
 
-from coterie.storage.checkpoints import properties_text, read_file, read_properties, replace_file
+from coterie.storage.checkpoints import read_file, replace_file
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import FileSystem
+from coterie.storage.properties import PropertiesError, properties_text, read_properties
 from coterie.storage.torn_tail import TailTrust
 
 # What Kafka 4.3 writes into its mark. It has the broker's epoch there for its controller; -1 is
@@ -128,5 +129,5 @@ class LastStop:
 def _read(filesystem: FileSystem, path: str) -> dict[str, str]:
     try:
         return read_properties(read_file(filesystem, path) or "")
-    except CorruptLog:
+    except (CorruptLog, PropertiesError):
         return {}

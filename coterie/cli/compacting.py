@@ -18,12 +18,13 @@ from coterie.cli.output import Row, printable
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config, ConfigError, TopicConfig
 from coterie.server.logs.topics import SETTINGS_FILE
-from coterie.storage.checkpoints import read_file, read_properties
+from coterie.storage.checkpoints import read_file
 from coterie.storage.cleaner import Cleanable, CleanerConfig, Cleaning, CleaningResult, cleanable
 from coterie.storage.directory import META_FILE, DataDirectory
 from coterie.storage.errors import CorruptLog, DirectoryLocked, LogFailed, StorageError
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.log import Log, LogConfig
+from coterie.storage.properties import read_properties
 
 _MEGABYTE = 1_000_000
 

@@ -19,7 +19,7 @@ from coterie.pipeline.ranges import LogRange, log_end, plan_ranges
 from coterie.pipeline.segments import NoSuchLog, find_partitions, list_segments
 from coterie.pipeline.store import Store
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
-from coterie.storage.checkpoints import read_properties
+from coterie.storage.properties import read_properties
 
 # The journal first: what it tells of a generation stands in the group log already, so a run that
 # reads both up to what it finds never has a fact without its record.
@@ -74,7 +74,7 @@ def identity_of(path: str) -> str:
         try:
             with open(os.path.join(directory, _META_FILE), encoding="utf-8") as file:
                 cluster_id = read_properties(file.read()).get("cluster.id")
-        except (OSError, UnicodeDecodeError):
+        except (OSError, ValueError):
             continue
         if cluster_id:
             return cluster_id

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from coterie.coordinator.config import GroupConfig
 from coterie.server.config.broker_keys import BROKER, OPTIONS_INSTEAD
 from coterie.server.config.keys import ConfigKey, ConfigSource, InvalidValue, Value
-from coterie.server.config.properties import parse_properties
 from coterie.server.config.topic_keys import TOPIC
+from coterie.storage.properties import parse_properties
 
 ENVIRONMENT_PREFIX = "COTERIE_"
 

@@ -4,10 +4,8 @@ import pytest
 
 from coterie.storage.checkpoints import (
     checkpoint_text,
-    properties_text,
     read_checkpoint,
     read_file,
-    read_properties,
     replace_file,
 )
 from coterie.storage.errors import CorruptLog
@@ -58,12 +56,6 @@ def test_a_file_is_replaced_whole_or_not_at_all(memory: Place) -> None:
     assert read_file(memory.filesystem, "/data/c") == "new text"
     assert memory.names() == ["c"]
     assert filesystem.calls["sync_directory"] == 1
-
-
-def test_properties_of_java_are_read() -> None:
-    text = "#\n#Sat Nov 21 09:55:50 UTC 2026\nnode.id=1\n ! note\nname = a\\:b \nempty=\nodd\n"
-    assert read_properties(text) == {"node.id": "1", "name": "a:b", "empty": ""}
-    assert read_properties(properties_text({"a": "1", "b": "x=y"})) == {"a": "1", "b": "x=y"}
 
 
 def epochs(place: Place, *entries: tuple[int, int]) -> LeaderEpochs:

@@ -1,7 +1,7 @@
-"""Any sequence of requests, times and faults on one group: every check of the simulation holds.
+"""Any sequence of requests, times and faults on one group violates no invariant of the simulation.
 
-The simulation plays clients that mostly do the sensible thing; here nobody does. Four players send
-whatever is drawn, with the ids and generations they were told or others; a failure shrinks to the
+Clients of the simulation mostly behave sensibly. The four clients here send whatever Hypothesis
+draws, with their own ids and generations or with wrong ones. Hypothesis shrinks a failure to the
 few steps that matter.
 """
 
@@ -25,26 +25,25 @@ from coterie.protocol.messages.offset_commit import (
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.simulation.call import Call
-from tests.simulation.subject import Subject
+from tests.simulation.checked_coordinator import CheckedCoordinator
 
-START_MS = 1_700_000_000_000
-# Appends wait as long as a test likes; answers that wait for them are never late here.
+# An append may stay pending for any time, so a response that waits for it is never late.
 FOREVER_MS = 10**9
 SUBSCRIPTION = b"\0\0\0\0\0\x01\0\x02t0\0\0\0\0"
 
-PLAYERS = ("a", "b", "s1", "s1 again")
+CLIENTS = ("a", "b", "s1", "s1 again")
 INSTANCES = {"s1": "s", "s1 again": "s"}
 
-player = st.sampled_from(PLAYERS)
+client = st.sampled_from(CLIENTS)
 VERSIONS = st.sampled_from([3, 9])
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("join"), player, VERSIONS, st.integers(0, 2)),
-        st.tuples(st.just("join anew"), player, VERSIONS, st.integers(0, 2)),
-        st.tuples(st.just("sync"), player, st.integers(-1, 1), st.booleans()),
-        st.tuples(st.just("heartbeat"), player, st.integers(-1, 1)),
-        st.tuples(st.just("leave"), player),
-        st.tuples(st.just("commit"), player, st.booleans()),
+        st.tuples(st.just("join"), client, VERSIONS, st.integers(0, 2)),
+        st.tuples(st.just("join anew"), client, VERSIONS, st.integers(0, 2)),
+        st.tuples(st.just("sync"), client, st.integers(-1, 1), st.booleans()),
+        st.tuples(st.just("heartbeat"), client, st.integers(-1, 1)),
+        st.tuples(st.just("leave"), client),
+        st.tuples(st.just("commit"), client, st.booleans()),
         st.tuples(st.just("fetch")),
         st.tuples(st.just("delete")),
         st.tuples(st.just("describe")),
@@ -59,8 +58,8 @@ STEPS = st.lists(
 )
 
 
-class Play:
-    """The players, what they were told, and the coordinator under test."""
+class Model:
+    """The clients, what they know, and the coordinator under test."""
 
     def __init__(self, delay_ms: int) -> None:
         config = GroupConfig(
@@ -70,48 +69,48 @@ class Play:
             offsets_retention_check_interval_ms=2_500,
             offsets_topic_num_partitions=1,
         )
-        self.subject = Subject(config, FOREVER_MS, START_MS)
+        self.harness = CheckedCoordinator(config, FOREVER_MS)
         self.calls = 0
-        self.member_ids = dict.fromkeys(PLAYERS, "")
-        self.generations = dict.fromkeys(PLAYERS, 0)
+        self.member_ids = dict.fromkeys(CLIENTS, "")
+        self.generations = dict.fromkeys(CLIENTS, 0)
 
     def step(self, verb: str, *arguments: Any) -> None:
-        """Do one step; all checks look at it."""
+        """Do one step and run all checks."""
         getattr(self, verb.replace(" ", "_"))(*arguments)
-        for call, message in self.subject.outbox:
+        for call, message in self.harness.outbox:
             if call.api == "JoinGroup" and call.client in self.member_ids:
                 self.member_ids[call.client] = message.member_id
                 if message.error_code == ErrorCode.NONE:
                     self.generations[call.client] = message.generation_id
-        self.subject.outbox.clear()
-        self.subject.appends.clear()
-        self.subject.look_at_everything()
+        self.harness.outbox.clear()
+        self.harness.appended.clear()
+        self.harness.check_everything()
 
     def send(self, request: Any, version: int, client: str = "admin") -> None:
         self.calls += 1
-        self.subject.send(Call(self.calls, request, version, client, self.subject.now_ms))
+        self.harness.send(Call(self.calls, request, version, client, self.harness.now_ms))
 
     def settle(self, count: int) -> None:
-        """Bring the first players into one Stable generation, as far as nothing is in the way."""
-        players = PLAYERS[:count]
-        for who in players:
+        """Bring the first clients into one Stable generation, unless something prevents it."""
+        clients = CLIENTS[:count]
+        for who in clients:
             for _ in range(2):
                 self.step("join", who, 9, 1)
                 self.step("acknowledge", 10**6)
-        self.step("wait", 2_000)  # the initial delay, and the slice that the second one bought
-        for who in players:
+        self.step("wait", 2_000)  # the initial delay and its extension
+        for who in clients:
             self.step("sync", who, 0, True)
         self.step("acknowledge", 10**6)
 
     # -- the steps ---------------------------------------------------------------------------------
 
-    def join(self, who: str, version: int, taste: int) -> None:
+    def join(self, who: str, version: int, choice: int) -> None:
         instance = INSTANCES.get(who)
-        names = (("range",), ("range", "sticky"), ("sticky", "range"))[taste]
+        names = (("range",), ("range", "sticky"), ("sticky", "range"))[choice]
         request = JoinGroupRequest(
             group_id="g",
             session_timeout_ms=3_000 if instance is None else 5_000,
-            rebalance_timeout_ms=(2_000, 4_000, 0)[taste],
+            rebalance_timeout_ms=(2_000, 4_000, 0)[choice],
             member_id=self.member_ids[who],
             group_instance_id=instance,
             protocol_type="consumer",
@@ -119,12 +118,12 @@ class Play:
         )
         self.send(request, 9 if instance is not None else version, who)
 
-    def join_anew(self, who: str, version: int, taste: int) -> None:
+    def join_anew(self, who: str, version: int, choice: int) -> None:
         self.member_ids[who] = ""
-        self.join(who, version, taste)
+        self.join(who, version, choice)
 
-    def sync(self, who: str, offset: int, everybody: bool) -> None:
-        members = self.member_ids.values() if everybody else [self.member_ids[who]]
+    def sync(self, who: str, offset: int, for_all: bool) -> None:
+        members = self.member_ids.values() if for_all else [self.member_ids[who]]
         request = SyncGroupRequest(
             group_id="g",
             generation_id=self.generations[who] + offset,
@@ -177,44 +176,39 @@ class Play:
         self.send(DescribeGroupsRequest(groups=["g"]), 5)
 
     def wait(self, delay_ms: int) -> None:
-        subject = self.subject
-        end_ms = subject.now_ms + delay_ms
-        while (next_ms := subject.coordinator.next_deadline_ms()) is not None and next_ms <= end_ms:
-            subject.now_ms = max(subject.now_ms, next_ms)
-            subject.advance()
-        subject.now_ms = end_ms
+        self.harness.wait(delay_ms)
 
     def acknowledge(self, count: int) -> None:
-        count = min(count, len(self.subject.logs[0].pending))
+        count = min(count, len(self.harness.logs[0].pending))
         if count:
-            self.subject.acknowledge(0, count)
+            self.harness.acknowledge(0, count)
 
     def fail(self, error: int) -> None:
-        self.subject.fail_append(0, ErrorCode(error))
+        self.harness.fail_appends(0, ErrorCode(error))
 
     def restart(self, survivors: int) -> None:
-        self.subject.restart(lambda pending: min(survivors, pending), 2_147_483_647)
+        self.harness.crash(lambda pending: min(survivors, pending), 2_147_483_647)
 
     def move(self, survivors: int) -> None:
-        self.subject.unload(0, lambda pending: min(survivors, pending))
+        self.harness.unload(0, lambda pending: min(survivors, pending))
         self.describe()
-        self.subject.load(0)
+        self.harness.load(0)
 
 
 @given(st.sampled_from([0, 1_000]), st.integers(0, 3), STEPS)
 @settings(max_examples=150, deadline=None)
-def test_whatever_happens_every_check_holds(
+def test_no_sequence_of_steps_violates_an_invariant(
     delay_ms: int, settled: int, steps: list[tuple[Any, ...]]
 ) -> None:
-    play = Play(delay_ms)
-    play.settle(settled)
+    model = Model(delay_ms)
+    model.settle(settled)
     for verb, *arguments in steps:
-        play.step(verb, *arguments)
-    # Everything on its way arrives, everybody falls silent: nothing is left but the sweep.
-    play.step("acknowledge", 10**6)
-    play.step("wait", 20_000)
-    play.step("acknowledge", 10**6)
-    play.step("wait", 400_000)
-    play.step("acknowledge", 10**6)
-    assert len(play.subject.coordinator.purgatory) == 1
-    assert not play.subject.ledger.open
+        model.step(verb, *arguments)
+    # After all appends are durable and all clients are silent, only the sweep timer is left.
+    model.step("acknowledge", 10**6)
+    model.step("wait", 20_000)
+    model.step("acknowledge", 10**6)
+    model.step("wait", 400_000)
+    model.step("acknowledge", 10**6)
+    assert len(model.harness.coordinator.purgatory) == 1
+    assert not model.harness.requests.open

@@ -1,51 +1,36 @@
-"""One request on its way through the coordinator, with what the checks noted about it."""
+"""One request on its way through the coordinator, with the notes of the checks."""
 
-from collections.abc import Hashable
 from typing import Any
 
+from coterie.conformance.harness import GROUP_APIS
 from coterie.coordinator.effects import RequestContext
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
-from coterie.protocol.messages.heartbeat import HeartbeatRequest
-from coterie.protocol.messages.join_group import JoinGroupRequest
-from coterie.protocol.messages.leave_group import LeaveGroupRequest
 from coterie.protocol.messages.list_groups import ListGroupsRequest
-from coterie.protocol.messages.offset_commit import OffsetCommitRequest
-from coterie.protocol.messages.offset_delete import OffsetDeleteRequest
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
-from coterie.protocol.messages.sync_group import SyncGroupRequest
 
-# Request class to (name of the API, method of the coordinator).
-APIS: dict[type, tuple[str, str]] = {
-    JoinGroupRequest: ("JoinGroup", "join_group"),
-    SyncGroupRequest: ("SyncGroup", "sync_group"),
-    HeartbeatRequest: ("Heartbeat", "heartbeat"),
-    LeaveGroupRequest: ("LeaveGroup", "leave_group"),
-    OffsetCommitRequest: ("OffsetCommit", "offset_commit"),
-    OffsetFetchRequest: ("OffsetFetch", "offset_fetch"),
-    OffsetDeleteRequest: ("OffsetDelete", "offset_delete"),
-    ListGroupsRequest: ("ListGroups", "list_groups"),
-    DescribeGroupsRequest: ("DescribeGroups", "describe_groups"),
-    DeleteGroupsRequest: ("DeleteGroups", "delete_groups"),
-}
+# From this version on OffsetFetch has a list of groups.
+FETCH_GROUPS_SINCE = 8
 
 
 class Call:
     """A request and its fate.
 
     Attributes:
-        number: its reply address; unique over a run.
-        request, version: what is asked.
-        client: who asks; the header's client id.
-        sent_ms: when.
-        api: its name.
-        early: it is decided before its group is looked at, and so waits for nothing.
-        expected: what the specification's tables say of it: see `checks.oracle`.
-        batches: (partition, number) of the appends this request made.
-        behind: (partition, number) of the newest append before it on each partition it concerns.
-        parked: it waits in a member, for an event of its group.
-        answered, orphaned: it has its answer; it will never get one, through its own retry.
-        notes: what a check noted when it was sent, by the name of the check.
+        number: its reply address, unique in a run.
+        request, version: the request and the version in which it is sent.
+        client: the client id in the request header.
+        sent_ms: when it was sent.
+        api: Kafka's name of its API.
+        early: the coordinator decides without reading the group, so the response waits for nothing.
+        expected: the error code that the specification requires; see `checks.oracle`.
+        batches: (partition, batch number) of each append that this request made.
+        behind: (partition, batch number) of the newest pending append on each partition concerned
+            when it was sent.
+        delayed: it waits in a member for an event of its group.
+        answered: its response has left the coordinator.
+        superseded: a repeated request took its place, so it gets no response.
+        notes: what the checks noted when it was sent, by the name of the note.
     """
 
     __slots__ = (
@@ -54,15 +39,14 @@ class Call:
         "batches",
         "behind",
         "client",
+        "delayed",
         "early",
         "expected",
-        "method",
         "notes",
         "number",
-        "orphaned",
-        "parked",
         "request",
         "sent_ms",
+        "superseded",
         "version",
     )
 
@@ -72,25 +56,24 @@ class Call:
         self.version = version
         self.client = client
         self.sent_ms = sent_ms
-        self.api, self.method = APIS[type(request)]
+        self.api = GROUP_APIS[type(request)].name
         self.early = False
         self.expected: Any = None
         self.batches: list[tuple[int, int]] = []
         self.behind: list[tuple[int, int]] = []
-        self.parked = False
+        self.delayed = False
         self.answered = False
-        self.orphaned = False
+        self.superseded = False
         self.notes: dict[str, Any] = {}
 
     def context(self) -> RequestContext:
-        """The sender as the coordinator sees it."""
-        to: Hashable = self.number
-        return RequestContext(self.client, f"/10.0.0.{len(self.client)}", self.version, to)
+        """Return the sender as the coordinator sees it."""
+        return RequestContext(self.client, f"/10.0.0.{len(self.client)}", self.version, self.number)
 
     def group_ids(self) -> list[str]:
-        """The groups it concerns."""
+        """Return the groups that the request names."""
         request = self.request
-        if type(request) is OffsetFetchRequest and self.version >= 8:
+        if type(request) is OffsetFetchRequest and self.version >= FETCH_GROUPS_SINCE:
             return [group.group_id for group in request.groups]
         if type(request) is DescribeGroupsRequest:
             return list(request.groups)

@@ -1,10 +1,9 @@
-"""A member of a group, well behaved but mortal: joins, syncs, heartbeats, commits, leaves, crashes,
-comes back.
+"""A simulated consumer: joins, syncs, heartbeats, commits, leaves, crashes and starts again.
 
-It keeps one request on its way, gives up a connection whose answer was lost and asks again on the
-next one, and follows the errors as the usual clients do. The eager ones give everything up before
-each rebalance; cooperative ones say what they own and keep what they may; static ones come back
-under their instance id.
+It has one request under way, drops a connection whose response was lost, repeats the request on the
+next one, and reacts to errors as common clients do. An eager consumer gives up its partitions
+before each rebalance. A cooperative one sends the partitions that it owns and keeps those that it
+is assigned again. A static one starts again with its instance id.
 """
 
 from collections.abc import Callable
@@ -26,7 +25,7 @@ from coterie.protocol.messages.join_group import (
 from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRequestMember
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.simulation.call import Call
-from tests.simulation.offsets import commit_request, fetch_request
+from tests.simulation.offset_requests import commit_request, fetch_request
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -35,8 +34,8 @@ TOPICS = ("t0", "t1", "t2")
 PARTITIONS = 4
 
 EAGER, COOPERATIVE = "range", "cooperative-sticky"
-# Errors after which a member keeps its id, tries again, and nothing else changes.
-_TRY_AGAIN = (
+# After these errors a member keeps its id and repeats the JoinGroup.
+_RETRIABLE = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
@@ -45,14 +44,16 @@ _TRY_AGAIN = (
 
 
 class Consumer:
-    """One process that wants to be a member.
+    """One process that is or wants to become a member.
 
     Attributes:
-        phase: "down", "joining", "syncing", "member", "refused" (no use trying) or "fenced".
-        member_id, generation_id: what it was told.
-        owned: partitions it may read, as "topic-number".
-        connection: counts up; answers on an earlier one are not read.
-        turn: counts up with the phases; what was planned in an earlier one does not happen.
+        phase: "down", "joining", "syncing", "member", "refused" (it stops trying) or "fenced".
+        phase_number: counts the changes of phase; an action that was scheduled in an earlier phase
+            is not carried out.
+        member_id, generation_id: from the last responses.
+        former_ids: the last member ids it has given up.
+        owned: its assigned partitions, as "topic-number".
+        connection: the number of its connection; responses on an earlier one are ignored.
     """
 
     def __init__(
@@ -82,23 +83,23 @@ class Consumer:
         self.generation_id = -1
         self.owned: frozenset[str] = frozenset()
         self.connection = 0
-        self.turn = 0
+        self.phase_number = 0
         self.former_ids: list[str] = []
-        self._roster: JoinGroupResponse | None = None
+        self._join_response: JoinGroupResponse | None = None
 
     def __repr__(self) -> str:
         return f"{self.name}({self.group_id}, {self.phase}, {self.member_id}, {self.generation_id})"
 
-    # -- its own doings ----------------------------------------------------------------------------
+    # -- life --------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Come up as a new process that knows nothing."""
-        self._forget()
+        """Start as a new process, without member id and assignment."""
+        self._drop_member_id()
         self.owned = frozenset()
         self.join()
 
     def reconnect(self) -> None:
-        """The connection is gone: ask again what is still of interest."""
+        """Connect again and repeat the last request, or send another one in its place."""
         self.connection += 1
         if self.phase == "joining":
             self.join()
@@ -106,40 +107,44 @@ class Consumer:
             chance = self.world.rng.random()
             if chance < 0.5:
                 self.sync()
-            elif chance < 0.7 and not self.world.quiet:
+            elif chance < 0.7 and not self.world.calm:
                 self._resubscribe()
             else:
                 self.join()
         elif self.phase == "member":
-            self._to("member", 1, self.heartbeat)
+            self._enter("member", 1, self.heartbeat)
 
     def crash(self) -> None:
-        """Die without a word; perhaps somebody starts it again."""
+        """Die abruptly; most processes are started again some time later."""
         self.connection += 1
-        self._to("down")
+        self._enter("down")
         rng = self.world.rng
         if rng.random() < 0.8:
             quick = self.instance is not None and rng.random() < 0.8
-            self._back_in(self.session_ms // 3 if quick else self.session_ms * 3)
+            self._start_within(self.session_ms // 3 if quick else self.session_ms * 3)
 
-    def _back_in(self, most_ms: int) -> None:
-        if not self.world.quiet:
-            self._later(self.world.rng.randint(1, most_ms), self.start)
+    def _start_within(self, max_ms: int) -> None:
+        if not self.world.calm:
+            self._schedule(self.world.rng.randint(1, max_ms), self.start)
 
-    def _to(self, phase: str, delay_ms: int = 0, then: Callable[[], None] | None = None) -> None:
+    def _enter(
+        self, phase: str, delay_ms: int = 0, action: Callable[[], None] | None = None
+    ) -> None:
+        """Change the phase and schedule the next action."""
         self.phase = phase
-        self.turn += 1
-        if then is not None:
-            self._later(delay_ms, then)
+        self.phase_number += 1
+        if action is not None:
+            self._schedule(delay_ms, action)
 
-    def _later(self, delay_ms: int, then: Callable[[], None]) -> None:
-        self.world.after(delay_ms, self._due, self.turn, then)
+    def _schedule(self, delay_ms: int, action: Callable[[], None]) -> None:
+        self.world.after(delay_ms, self._act, self.phase_number, action)
 
-    def _due(self, turn: int, then: Callable[[], None]) -> None:
-        if turn == self.turn and not (self.world.quiet and self.phase in ("down", "fenced")):
-            then()
+    def _act(self, phase_number: int, action: Callable[[], None]) -> None:
+        stays_down = self.world.calm and self.phase in ("down", "fenced")
+        if phase_number == self.phase_number and not stays_down:
+            action()
 
-    def _forget(self) -> None:
+    def _drop_member_id(self) -> None:
         if self.member_id:
             self.former_ids.append(self.member_id)
             del self.former_ids[:-3]
@@ -153,7 +158,7 @@ class Consumer:
     # -- joining -----------------------------------------------------------------------------------
 
     def metadata(self, protocol: str) -> bytes:
-        """The subscription for a protocol."""
+        """Return the subscription for a protocol."""
         owned: list[TopicPartition] = []
         if protocol == COOPERATIVE:
             for topic in self.topics:
@@ -166,7 +171,7 @@ class Consumer:
         return encode_subscription(subscription, 1)
 
     def join(self) -> None:
-        """Send a JoinGroup, with whatever id there is."""
+        """Send a JoinGroup, with the member id if there is one."""
         if COOPERATIVE not in self.protocols:
             self.owned = frozenset()
         request = JoinGroupRequest(
@@ -181,117 +186,117 @@ class Consumer:
                 for name in self.protocols
             ],
         )
-        self._to("joining")
+        self._enter("joining")
         self.world.request(self, request, self.version)
         rng, profile = self.world.rng, self.world.profile
-        if not self.world.quiet and rng.random() < profile.impatience:
-            self._later(rng.randint(1, self.rebalance_ms), self.reconnect)
+        if not self.world.calm and rng.random() < profile.early_retry:
+            self._schedule(rng.randint(1, self.rebalance_ms), self.reconnect)
         else:
             slack_ms = profile.initial_delay_ms + profile.append_ms[1] + 5_000
-            self._later(profile.rebalance_ms[1] + slack_ms, self.reconnect)
+            self._schedule(profile.rebalance_ms[1] + slack_ms, self.reconnect)
 
-    def _joined(self, answer: JoinGroupResponse) -> None:
-        error = answer.error_code
+    def _on_join(self, response: JoinGroupResponse) -> None:
+        error = response.error_code
         world = self.world
         if error == ErrorCode.NONE:
-            self.member_id = answer.member_id
-            self.generation_id = answer.generation_id
-            self._roster = answer
-            self._to("syncing", world.pause(self), self.sync)
+            self.member_id = response.member_id
+            self.generation_id = response.generation_id
+            self._join_response = response
+            self._enter("syncing", world.pause(self), self.sync)
         elif error == ErrorCode.MEMBER_ID_REQUIRED:
-            self._forget()
-            self.member_id = answer.member_id
-            world.handed_out.append((self, answer.member_id))
-            chance = 1.0 if world.quiet else world.rng.random()
+            self._drop_member_id()
+            self.member_id = response.member_id
+            world.pending_ids.append((self, response.member_id))
+            chance = 1.0 if world.calm else world.rng.random()
             if chance < world.profile.crash * 2:
-                self.crash()  # its id stays unused until it times out
+                self.crash()  # the pending id expires unused
             elif chance < world.profile.crash * 2 + 0.03:
                 self.leave()
             else:
-                self._to("joining", world.pause(self), self.join)
+                self._enter("joining", world.pause(self), self.join)
         elif error in (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, ErrorCode.GROUP_MAX_SIZE_REACHED):
             if error == ErrorCode.GROUP_MAX_SIZE_REACHED:
-                self._forget()
-            self._to("refused")
-            self._back_in(self.session_ms * 2)
+                self._drop_member_id()
+            self._enter("refused")
+            self._start_within(self.session_ms * 2)
         else:
-            self._follow(error)
+            self._on_error(error)
 
-    def _follow(self, error: int) -> None:
-        """What an error means, whichever request it answers."""
+    def _on_error(self, error: int) -> None:
+        """React to an error, whatever the request was."""
         if error == ErrorCode.FENCED_INSTANCE_ID:
-            self._forget()
-            self._to("fenced")
-            self._back_in(self.session_ms * 2)
-        elif error in _TRY_AGAIN:
-            self._to("joining", self.world.rng.randint(20, 200), self.join)
+            self._drop_member_id()
+            self._enter("fenced")
+            self._start_within(self.session_ms * 2)
+        elif error in _RETRIABLE:
+            self._enter("joining", self.world.rng.randint(20, 200), self.join)
         else:
             if error == ErrorCode.UNKNOWN_MEMBER_ID:
-                self._forget()
+                self._drop_member_id()
                 self.owned = frozenset()
-            self._to("joining", self.world.pause(self), self.join)
+            self._enter("joining", self.world.pause(self), self.join)
 
     # -- the assignment ----------------------------------------------------------------------------
 
     def sync(self) -> None:
-        """Fetch the assignment; as leader make it."""
-        roster = self._roster
-        assert roster is not None
-        given = [
+        """Send a SyncGroup; a leader computes the assignment."""
+        join = self._join_response
+        assert join is not None
+        assignments = [
             SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
-            for member_id, assignment in assign(roster).items()
+            for member_id, assignment in assign(join).items()
         ]
-        if not self.world.quiet and self.world.rng.random() < 0.05:
-            given = given[1:]  # who is left out gets nothing
-        named = self.version >= 7
+        if not self.world.calm and self.world.rng.random() < 0.05:
+            assignments = assignments[1:]  # a member without an assignment gets empty bytes
+        has_protocol = self.version >= 7
         request = SyncGroupRequest(
             group_id=self.group_id,
             generation_id=self.generation_id,
             member_id=self.member_id,
             group_instance_id=self.instance,
-            protocol_type=self.protocol_type if named else None,
-            protocol_name=roster.protocol_name if named else None,
-            assignments=given,
+            protocol_type=self.protocol_type if has_protocol else None,
+            protocol_name=join.protocol_name if has_protocol else None,
+            assignments=assignments,
         )
-        self._to("syncing")
-        self.world.request(self, request, 5 if named else 3)
+        self._enter("syncing")
+        self.world.request(self, request, 5 if has_protocol else 3)
         rng, profile = self.world.rng, self.world.profile
-        if not self.world.quiet and rng.random() < profile.impatience:
-            self._later(rng.randint(1, self.rebalance_ms), self.reconnect)
+        if not self.world.calm and rng.random() < profile.early_retry:
+            self._schedule(rng.randint(1, self.rebalance_ms), self.reconnect)
         else:
             slack_ms = profile.append_ms[1] + 5_000
-            self._later(profile.rebalance_ms[1] + slack_ms, self.reconnect)
+            self._schedule(profile.rebalance_ms[1] + slack_ms, self.reconnect)
 
-    def _synced(self, answer: Any) -> None:
-        if answer.error_code != ErrorCode.NONE:
-            self._follow(answer.error_code)
+    def _on_sync(self, response: Any) -> None:
+        if response.error_code != ErrorCode.NONE:
+            self._on_error(response.error_code)
             return
-        text = answer.assignment.decode()
-        now_owned = frozenset(p for p in text.split(",") if p not in ("", "-"))
-        gave_up = self.owned - now_owned
-        self.owned = now_owned
-        if gave_up and COOPERATIVE in self.protocols:
-            self._to("joining", self.world.pause(self), self.join)
+        text = response.assignment.decode()
+        assigned = frozenset(p for p in text.split(",") if p not in ("", "-"))
+        revoked = self.owned - assigned
+        self.owned = assigned
+        if revoked and COOPERATIVE in self.protocols:
+            self._enter("joining", self.world.pause(self), self.join)
         else:
-            self._to("member", self._beat_ms(), self.heartbeat)
+            self._enter("member", self._heartbeat_delay_ms(), self.heartbeat)
 
     # -- as a member -------------------------------------------------------------------------------
 
-    def _beat_ms(self) -> int:
+    def _heartbeat_delay_ms(self) -> int:
         rng, profile = self.world.rng, self.world.profile
-        if not self.world.quiet and rng.random() < profile.laze:
+        if not self.world.calm and rng.random() < profile.pause:
             return rng.randint(1, max(self.session_ms, self.rebalance_ms) * 3 // 2)
-        # Often enough to hear of a rebalance before it ends without this member.
+        # Often enough to learn of a rebalance before it ends without this member.
         shorter_ms = min(self.session_ms, self.rebalance_ms)
         return rng.randint(shorter_ms // 5, shorter_ms // 3)
 
     def heartbeat(self) -> None:
-        """Live on, or do something else for once."""
+        """Send a heartbeat, or now and then do something else."""
         rng, profile = self.world.rng, self.world.profile
         chance = rng.random()
-        if not self.world.quiet:
-            for share, act in (
-                # Static members are for quick restarts, so they have more of them.
+        if not self.world.calm:
+            for share, action in (
+                # Static membership is for quick restarts, so static members crash more often.
                 (profile.crash * (3 if self.instance else 1), self.crash),
                 (profile.leave, self.leave),
                 (profile.resubscribe, self._resubscribe),
@@ -299,7 +304,7 @@ class Consumer:
                 (0.05, self._fetch),
             ):
                 if chance < share:
-                    act()
+                    action()
                     return
                 chance -= share
         request = HeartbeatRequest(
@@ -309,22 +314,22 @@ class Consumer:
             group_instance_id=self.instance,
         )
         self.world.request(self, request, 4)
-        self._to("member", self.session_ms, self.reconnect)
+        self._enter("member", self.session_ms, self.reconnect)
 
-    def _beat(self, answer: Any) -> None:
-        error = answer.error_code
+    def _on_heartbeat(self, response: Any) -> None:
+        error = response.error_code
         if error == ErrorCode.NONE:
-            self._to("member", self._beat_ms(), self.heartbeat)
+            self._enter("member", self._heartbeat_delay_ms(), self.heartbeat)
         elif error == ErrorCode.REBALANCE_IN_PROGRESS and self.world.rng.random() < 0.2:
-            self._commit()  # the last word before giving its partitions up
+            self._commit()  # the last commit before it gives up its partitions
         elif error == ErrorCode.REBALANCE_IN_PROGRESS:
-            self._to("joining", self._slowly_ms(), self.join)
+            self._enter("joining", self._rejoin_delay_ms(), self.join)
         else:
-            self._follow(error)
+            self._on_error(error)
 
-    def _slowly_ms(self) -> int:
+    def _rejoin_delay_ms(self) -> int:
         rng, profile = self.world.rng, self.world.profile
-        if not self.world.quiet and rng.random() < profile.laze * 2:
+        if not self.world.calm and rng.random() < profile.pause * 2:
             return rng.randint(1, self.rebalance_ms * 3 // 2)
         return self.world.pause(self)
 
@@ -333,7 +338,7 @@ class Consumer:
         self.join()
 
     def leave(self) -> None:
-        """Go, and say so."""
+        """Leave the group and go down; maybe start again later."""
         if self.version >= 6:
             member = LeaveGroupRequestMember(
                 member_id=self.member_id, group_instance_id=self.instance
@@ -342,70 +347,74 @@ class Consumer:
         else:
             request = LeaveGroupRequest(group_id=self.group_id, member_id=self.member_id)
         self.world.request(self, request, 4 if self.version >= 6 else 2)
-        self._to("down")
-        self._back_in(self.session_ms * 3)
+        self._enter("down")
+        self._start_within(self.session_ms * 3)
 
     def _commit(self) -> None:
-        places = sorted(self.owned) or ["t0-0"]
-        request, version = commit_request(self.world, self.group_id, places)
+        partitions = sorted(self.owned) or ["t0-0"]
+        request, version = commit_request(self.world, self.group_id, partitions)
         request.generation_id_or_member_epoch = self.generation_id
         request.member_id = self.member_id
         request.group_instance_id = self.instance
         self.world.request(self, request, max(version, 7) if self.instance else version)
-        self._to("member", self.session_ms, self.reconnect)
+        self._enter("member", self.session_ms, self.reconnect)
 
     def _fetch(self) -> None:
         request, version = fetch_request(self.world, [self.group_id])
         self.world.request(self, request, version)
-        self._to("member", self.session_ms, self.reconnect)
+        self._enter("member", self.session_ms, self.reconnect)
 
-    def _committed(self, answer: Any) -> None:
-        codes = {each.error_code for topic in answer.topics for each in topic.partitions}
+    def _on_commit(self, response: Any) -> None:
+        codes = {each.error_code for topic in response.topics for each in topic.partitions}
         error = max(codes - {ErrorCode.OFFSET_METADATA_TOO_LARGE}, default=ErrorCode.NONE)
         if error == ErrorCode.NONE:
-            self._to("member", 1, self.heartbeat)
+            self._enter("member", 1, self.heartbeat)
         elif error == ErrorCode.REBALANCE_IN_PROGRESS:
-            self._to("joining", self._slowly_ms(), self.join)
+            self._enter("joining", self._rejoin_delay_ms(), self.join)
         else:
-            self._follow(error)
+            self._on_error(error)
 
-    # -- answers -----------------------------------------------------------------------------------
+    # -- responses ---------------------------------------------------------------------------------
 
-    def answered(self, call: Call, message: Any) -> None:
-        """An answer arrives on the present connection."""
+    def receive(self, call: Call, message: Any) -> None:
+        """Handle a response on the current connection."""
         if self.phase == "joining" and call.api == "JoinGroup":
-            self._joined(message)
+            self._on_join(message)
         elif self.phase == "syncing" and call.api == "SyncGroup":
-            self._synced(message)
+            self._on_sync(message)
         elif self.phase == "member" and call.api == "Heartbeat":
-            self._beat(message)
+            self._on_heartbeat(message)
         elif self.phase == "member" and call.api == "OffsetCommit":
-            self._committed(message)
+            self._on_commit(message)
         elif self.phase == "member" and call.api == "OffsetFetch":
-            self._to("member", 1, self.heartbeat)
+            self._enter("member", 1, self.heartbeat)
 
 
-def assign(roster: JoinGroupResponse) -> dict[str, bytes]:
-    """What a leader gives each member; nothing for who does not lead, or shall keep what there is.
+def assign(join: JoinGroupResponse) -> dict[str, bytes]:
+    """Return the assignment of each member; empty for a follower and with skip_assignment.
 
-    Range-like: each partition of a topic goes to its subscribers in turn. A cooperative leader
-    leaves a partition that another member still owns to nobody, until that one has given it up.
+    Each partition of a topic goes to the subscribers of the topic in turn. With a cooperative
+    protocol, a partition that another member still owns is assigned to no member until its owner
+    has given it up.
     """
-    if not roster.members or roster.skip_assignment:
+    if not join.members or join.skip_assignment:
         return {}
-    subscriptions = {each.member_id: decode_subscription(each.metadata) for each in roster.members}
-    cooperative = roster.protocol_name == COOPERATIVE
+    subscriptions = {each.member_id: decode_subscription(each.metadata) for each in join.members}
+    cooperative = join.protocol_name == COOPERATIVE
     owners: dict[str, str] = {}
     for member_id, subscription in subscriptions.items():
         for owned in subscription.owned_partitions:
             for number in owned.partitions:
                 owners.setdefault(f"{owned.topic}-{number}", member_id)
-    given: dict[str, list[str]] = {member_id: [] for member_id in subscriptions}
+    assigned: dict[str, list[str]] = {member_id: [] for member_id in subscriptions}
     for topic in TOPICS:
         readers = [m for m, subscription in subscriptions.items() if topic in subscription.topics]
         for number in range(PARTITIONS if readers else 0):
             partition = f"{topic}-{number}"
             reader = readers[number % len(readers)]
             if not cooperative or owners.get(partition, reader) == reader:
-                given[reader].append(partition)
-    return {member_id: (",".join(mine) or "-").encode() for member_id, mine in given.items()}
+                assigned[reader].append(partition)
+    return {
+        member_id: (",".join(partitions) or "-").encode()
+        for member_id, partitions in assigned.items()
+    }

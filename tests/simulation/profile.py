@@ -1,8 +1,8 @@
-"""What a seed stands for: sizes, timeouts and the rate of every fault, from calm to stormy.
+"""The settings of a run, drawn from its seed: sizes, timeouts and the rate of every fault.
 
-The rates are drawn per run and not fixed, so that some runs have no failing appends at all and get
-far, and others have little else (swarm testing). Virtual minutes are short, so timeouts are too:
-sessions of seconds, retention of seconds in some runs.
+Rates differ from run to run (swarm testing): some runs have no failing append and get far, others
+have little else. A run lasts virtual minutes, so its timeouts are short as well: sessions of
+seconds, and in some runs retention of seconds.
 """
 
 from random import Random
@@ -17,20 +17,24 @@ class Profile(NamedTuple):
     """The settings of one run.
 
     Attributes:
-        seed: of everything.
-        duration_ms: virtual time with faults, before the quiet end.
-        groups, partitions: how many; of `__consumer_offsets` for the latter.
-        consumers: clients that want to be members.
+        seed: determines everything else.
+        duration_ms: virtual time with faults, before the final phase without.
+        groups: number of groups.
+        partitions: number of partitions of `__consumer_offsets`.
+        consumers: number of clients that are members.
         static: share of them with an instance id.
-        session_ms, rebalance_ms: smallest and largest a client asks for.
+        session_ms, rebalance_ms: smallest and largest timeout of a client.
         append_ms: smallest and largest time until an append is acknowledged or fails.
-        append_failure: share of acknowledgements that are failures instead.
-        answer_loss: share of answers that are lost together with their connection.
-        impatience: share of requests repeated on a new connection before their answer.
-        crash, leave, laze, resubscribe: what a member does instead of its next heartbeat.
-        restart_ms, move_ms: mean time between restarts, and between moves of a partition; 0: never.
-        rogue_ms, admin_ms, commit_ms: mean time between what rogues, admins and simple committers
-            do; 0: there is none.
+        append_failure: share of appends that fail.
+        response_loss: share of responses that are lost together with their connection.
+        early_retry: share of requests that are repeated on a new connection before their response.
+        crash, leave, pause, resubscribe: probability that a member crashes, leaves, is too late, or
+            changes its topics instead of sending its next heartbeat.
+        restart_ms, move_ms: mean time between restarts of the server, and between moves of a
+            partition; 0 for never.
+        rogue_ms, admin_ms, commit_ms: mean time between requests of the rogue client, of the
+            administrator and of the client that only commits; 0 if there is none.
+        initial_delay_ms, max_size, retention_ms, sweep_ms: settings of the coordinator.
     """
 
     seed: int
@@ -43,11 +47,11 @@ class Profile(NamedTuple):
     rebalance_ms: tuple[int, int]
     append_ms: tuple[int, int]
     append_failure: float
-    answer_loss: float
-    impatience: float
+    response_loss: float
+    early_retry: float
     crash: float
     leave: float
-    laze: float
+    pause: float
     resubscribe: float
     restart_ms: int
     move_ms: int
@@ -60,7 +64,7 @@ class Profile(NamedTuple):
     sweep_ms: int
 
     def config(self) -> GroupConfig:
-        """The coordinator's settings."""
+        """Return the settings of the coordinator."""
         return GroupConfig(
             group_min_session_timeout_ms=500,
             group_initial_rebalance_delay_ms=self.initial_delay_ms,
@@ -73,7 +77,7 @@ class Profile(NamedTuple):
 
 
 def profile_of(seed: int, duration_ms: int = 120_000) -> Profile:
-    """The profile of a seed."""
+    """Return the ordinary profile of a seed."""
     rng = Random(f"profile {seed}")
     long_rebalances = rng.random() < 0.08
     return Profile(
@@ -84,17 +88,18 @@ def profile_of(seed: int, duration_ms: int = 120_000) -> Profile:
         consumers=rng.choice((3, 5, 8, 12)),
         static=rng.choice((0.0, 0.4, 0.4, 0.9)),
         session_ms=rng.choice(((1_000, 4_000), (3_000, 8_000), (6_000, 20_000))),
-        # The fixed five minutes of a new member end first only in a rebalance longer than that.
+        # A rebalance timeout must be longer than five minutes for the time limit of a new member to
+        # end first [joining/new-member-timeout].
         rebalance_ms=(400_000, 500_000)
         if long_rebalances
         else rng.choice(((500, 3_000), (2_000, 8_000), (5_000, 15_000))),
         append_ms=rng.choice(((0, 0), (0, 0), (1, 20), (0, 300), (0, 4_000))),
         append_failure=rng.choice((0.0, 0.0, 0.02, 0.15)),
-        answer_loss=rng.choice((0.0, 0.01, 0.05)),
-        impatience=rng.choice((0.0, 0.03, 0.15)),
+        response_loss=rng.choice((0.0, 0.01, 0.05)),
+        early_retry=rng.choice((0.0, 0.03, 0.15)),
         crash=rng.choice((0.0, 0.01, 0.05)),
         leave=rng.choice((0.0, 0.02, 0.05)),
-        laze=rng.choice((0.0, 0.01, 0.05)),
+        pause=rng.choice((0.0, 0.01, 0.05)),
         resubscribe=rng.choice((0.0, 0.02, 0.05)),
         restart_ms=rng.choice((0, 0, 20_000, 60_000)),
         move_ms=rng.choice((0, 0, 15_000, 60_000)),
@@ -109,10 +114,11 @@ def profile_of(seed: int, duration_ms: int = 120_000) -> Profile:
 
 
 def storm_of(seed: int, duration_ms: int = 30_000) -> Profile:
-    """A profile with every fault at once, for few things at a time: what a bug needs to show
-    itself comes together soon. One of five kinds, by the seed: everything; a slow and failing log
-    under static members that restart; partitions that move all the time; members that never settle;
-    static members that are away when a join phase ends.
+    """Return a profile with many faults at once in few groups, so that bugs show soon.
+
+    The seed decides between five kinds: all faults; a slow and failing log with static members that
+    restart; partitions that move all the time; members that never settle; static members that are
+    absent when a join phase ends.
     """
     rng = Random(f"storm {seed}")
     everything = profile_of(seed, duration_ms)._replace(
@@ -125,11 +131,11 @@ def storm_of(seed: int, duration_ms: int = 30_000) -> Profile:
         rebalance_ms=rng.choice(((500, 2_000), (2_000, 5_000))),
         append_ms=rng.choice(((0, 0), (0, 100), (0, 1_000))),
         append_failure=rng.choice((0.05, 0.2)),
-        answer_loss=0.02,
-        impatience=rng.choice((0.03, 0.15)),
+        response_loss=0.02,
+        early_retry=rng.choice((0.03, 0.15)),
         crash=rng.choice((0.02, 0.08)),
         leave=0.02,
-        laze=rng.choice((0.02, 0.06)),
+        pause=rng.choice((0.02, 0.06)),
         resubscribe=rng.choice((0.0, 0.04)),
         restart_ms=rng.choice((0, 6_000)),
         move_ms=rng.choice((0, 15_000)),
@@ -145,7 +151,7 @@ def storm_of(seed: int, duration_ms: int = 30_000) -> Profile:
 
 
 def _of_kind(kind: int, everything: Profile, rng: Random) -> Profile:
-    """What makes a storm one of its five kinds."""
+    """Return the storm changed into one of the five kinds."""
     if kind == 1:
         return everything._replace(
             consumers=5,
@@ -153,7 +159,7 @@ def _of_kind(kind: int, everything: Profile, rng: Random) -> Profile:
             static=0.8,
             append_ms=(0, 1_500),
             append_failure=0.35,
-            impatience=0.3,
+            early_retry=0.3,
             crash=0.05,
             leave=0.0,
             rogue_ms=rng.choice((0, 2_000)),
@@ -172,10 +178,10 @@ def _of_kind(kind: int, everything: Profile, rng: Random) -> Profile:
             static=0.2,
             append_ms=(0, 200),
             resubscribe=0.15,
-            impatience=0.3,
-            answer_loss=0.1,
+            early_retry=0.3,
+            response_loss=0.1,
             crash=0.08,
-            laze=0.1,
+            pause=0.1,
             rogue_ms=80,
             restart_ms=0,
             move_ms=0,
@@ -190,7 +196,7 @@ def _of_kind(kind: int, everything: Profile, rng: Random) -> Profile:
             append_ms=(0, 20),
             crash=0.08,
             leave=0.0,
-            laze=0.04,
+            pause=0.04,
             rogue_ms=3_000,
             restart_ms=4_000,
             move_ms=0,

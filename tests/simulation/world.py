@@ -1,9 +1,10 @@
-"""Virtual time and everything that happens in it: one run of a seed.
+"""One run of a seed: virtual time and everything that happens in it.
 
-A heap of things to come and the coordinator's own timers take turns, in order of time. Answers take
-a few milliseconds, or are lost with their connection; appends are acknowledged late, or fail;
-processes and the coordinator die. After the run's time the faults stop: what lives must find
-together soon (I8), and when everybody has left nothing may be left (I9).
+Scheduled actions and the coordinator's timers are carried out in the order of time. Responses take
+a few milliseconds or are lost with their connection; appends are acknowledged late or fail; clients
+and the coordinator crash. At the end of the run the faults stop. All running consumers must then
+soon be members of one Stable generation, and after they have left, no timer and no delayed request
+may remain.
 """
 
 from collections import deque
@@ -12,22 +13,20 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any, NamedTuple
 
+from coterie.conformance.harness import START_MS
 from coterie.coordinator.group import GroupState
 from coterie.protocol.errors import ErrorCode
 from tests.simulation.call import Call
+from tests.simulation.checked_coordinator import CheckedCoordinator
 from tests.simulation.checks.violation import Violation, require
 from tests.simulation.consumer import COOPERATIVE, EAGER, Consumer
-from tests.simulation.outsiders import Admin, Committer, Outsider, Rogue
+from tests.simulation.other_clients import Admin, Committer, OtherClient, Rogue
 from tests.simulation.profile import Profile
-from tests.simulation.subject import Subject
 
-# Where the clocks of all runs start: in the year 2023, so that times look like real ones.
-START_MS = 1_700_000_000_000
+# More events than this in one millisecond are an endless loop.
+MAX_EVENTS_AT_ONCE = 5_000
 
-# More events than this in one millisecond are a loop that does not end.
-MOST_AT_ONCE = 5_000
-
-# How appends fail; each is translated before a client sees it (spec section 2.1).
+# How appends fail. The coordinator translates them for clients [coordinator/error-translation].
 _LOG_ERRORS = (
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.REQUEST_TIMED_OUT,
@@ -35,11 +34,11 @@ _LOG_ERRORS = (
     ErrorCode.MESSAGE_TOO_LARGE,
 )
 
-Client = Consumer | Outsider
+Client = Consumer | OtherClient
 
 
 class Outcome(NamedTuple):
-    """What a run amounted to."""
+    """The figures of a run."""
 
     seed: int
     steps: int
@@ -51,17 +50,27 @@ class Outcome(NamedTuple):
 
 
 class World:
-    """One run."""
+    """One run.
+
+    Attributes:
+        profile: its settings.
+        rng: its only source of randomness.
+        harness: the coordinator under test with its checks.
+        calm: whether the faults have stopped.
+        group_ids: the groups of the consumers.
+        life: counts the restarts of the coordinator; what was scheduled for an earlier one is void.
+        pending_ids: the last member ids that were sent with MEMBER_ID_REQUIRED, and their owners.
+        consumers: the clients that are members.
+    """
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
         self.rng = Random(f"world {profile.seed}")
-        self.subject = Subject(profile.config(), profile.append_ms[1], START_MS)
-        self.quiet = False
+        self.harness = CheckedCoordinator(profile.config(), profile.append_ms[1])
+        self.calm = False
         self.group_ids = [f"g{number}" for number in range(profile.groups)]
         self.life = 0
-        # Member ids that were given to somebody lately.
-        self.handed_out: deque[tuple[Consumer, str]] = deque(maxlen=6)
+        self.pending_ids: deque[tuple[Consumer, str]] = deque(maxlen=6)
         self._heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
         self._serial = 0
         self._offset = 0
@@ -71,12 +80,12 @@ class World:
         self.consumers = [self._consumer(number) for number in range(profile.consumers)]
         self._populate()
 
-    # -- the population ----------------------------------------------------------------------------
+    # -- the clients -------------------------------------------------------------------------------
 
     def _consumer(self, number: int) -> Consumer:
         rng = self.rng
         group = rng.randrange(self.profile.groups)
-        # Of every three groups one is cooperative, one is of workers that are no consumers.
+        # Of every three groups, one is cooperative and one has members that are not consumers.
         if group % 3 == 1:
             protocols: tuple[str, ...] = (COOPERATIVE,)
         else:
@@ -112,27 +121,27 @@ class World:
             self.after(rng.randint(1, profile.move_ms * 2), self._move)
         self.after(10_000, self._compact)
 
-    # -- what clients use --------------------------------------------------------------------------
+    # -- for clients -------------------------------------------------------------------------------
 
     @property
     def now_ms(self) -> int:
-        """The time."""
-        return self.subject.now_ms
+        """The virtual time."""
+        return self.harness.now_ms
 
     def after(self, delay_ms: int, function: Callable[..., None], *arguments: Any) -> None:
-        """Let something happen later."""
+        """Schedule an action."""
         self._serial += 1
         heappush(self._heap, (self.now_ms + delay_ms, self._serial, function, arguments))
 
     def next_offset(self) -> int:
-        """An offset that nobody has committed yet."""
+        """Return an offset that was not committed before."""
         self._offset += 1
         return self._offset
 
     def pause(self, client: Consumer) -> int:
-        """How long a client takes to act; now and then too long."""
+        """Return how long a client takes until its next step; now and then it takes too long."""
         profile, rng = self.profile, self.rng
-        if not self.quiet and rng.random() < profile.laze:
+        if not self.calm and rng.random() < profile.pause:
             return rng.randint(1, client.rebalance_ms * 3 // 2)
         return rng.choice((0, 1, 5, 20))
 
@@ -141,149 +150,151 @@ class World:
         self._serial += 1
         call = Call(self._serial, request, version, client.name, self.now_ms)
         self._senders[call.number] = client, client.connection
-        self.subject.send(call)
+        self.harness.send(call)
 
     def delete_topic(self, topic: str) -> None:
-        """A topic is deleted, and made again at once."""
-        self.subject.topics_deleted([(topic, bytes(16))])
+        """Delete a topic and create it again at once."""
+        self.harness.delete_topics([(topic, bytes(16))])
 
     # -- the run -----------------------------------------------------------------------------------
 
     def run(self) -> Outcome:
-        """The whole run: faults, the quiet end, everybody leaves.
+        """Run with faults, then without; then let all consumers leave.
 
         Raises:
-            Violation: an invariant does not hold; or whatever the core raised.
+            Violation: an invariant does not hold. Exceptions of the core are passed on.
         """
         self._until(START_MS + self.profile.duration_ms)
-        self._calm()
+        self._stop_faults()
         self._converge()
-        self._part()
-        subject = self.subject
+        self._end()
+        harness = self.harness
         virtual_ms = self.now_ms - START_MS
-        began = sum(subject.reach.counts.get("cause", {}).values())
+        rebalances = sum(harness.coverage.counts.get("cause", {}).values())
         return Outcome(
             seed=self.profile.seed,
-            steps=subject.steps,
+            steps=harness.steps,
             events=self._events,
             virtual_ms=virtual_ms,
-            rebalances=began,
+            rebalances=rebalances,
             group_hours=virtual_ms * self.profile.groups / 3_600_000,
-            digest=subject.digest,
+            digest=harness.digest,
         )
 
     def _until(self, end_ms: int) -> None:
-        subject = self.subject
+        harness = self.harness
         heap = self._heap
-        before_ms = crowd = 0
+        before_ms = at_once = 0
         while True:
-            deadline_ms = subject.coordinator.next_deadline_ms()
+            deadline_ms = harness.coordinator.next_deadline_ms()
             if deadline_ms is not None and (not heap or deadline_ms <= heap[0][0]):
                 if deadline_ms > end_ms:
                     break
-                subject.now_ms = max(subject.now_ms, deadline_ms)
-                subject.advance()
+                harness.now_ms = max(harness.now_ms, deadline_ms)
+                harness.advance()
             else:
                 if not heap or heap[0][0] > end_ms:
                     break
                 at_ms, _, function, arguments = heappop(heap)
-                subject.now_ms = max(subject.now_ms, at_ms)
+                harness.now_ms = max(harness.now_ms, at_ms)
                 function(*arguments)
             self._events += 1
             self._pump()
-            crowd = crowd + 1 if subject.now_ms == before_ms else 0
-            before_ms = subject.now_ms
-            require(crowd < MOST_AT_ONCE, "hang", f"no end of events at {before_ms}")
-        subject.now_ms = max(subject.now_ms, end_ms)
+            at_once = at_once + 1 if harness.now_ms == before_ms else 0
+            before_ms = harness.now_ms
+            require(
+                at_once < MAX_EVENTS_AT_ONCE, "endless-loop", f"events at {before_ms} do not end"
+            )
+        harness.now_ms = max(harness.now_ms, end_ms)
 
     def _pump(self) -> None:
-        """Send answers on their way, and let the log decide about new appends."""
-        subject = self.subject
-        for call, message in subject.outbox:
+        """Schedule the delivery of responses and the outcome of new appends."""
+        harness = self.harness
+        for call, message in harness.outbox:
             client, connection = self._senders.pop(call.number)
             self.after(
                 self.rng.choice((0, 0, 1, 4)), self._deliver, client, connection, call, message
             )
-        subject.outbox.clear()
-        least_ms, most_ms = self.profile.append_ms
-        for partition, batch in subject.appends:
-            delay_ms = self.rng.randint(least_ms, most_ms)
-            fails = not self.quiet and self.rng.random() < self.profile.append_failure
-            self.after(delay_ms, self._decide, partition, batch.number, self.life, fails)
-        subject.appends.clear()
+        harness.outbox.clear()
+        min_ms, max_ms = self.profile.append_ms
+        for partition, batch in harness.appended:
+            delay_ms = self.rng.randint(min_ms, max_ms)
+            fails = not self.calm and self.rng.random() < self.profile.append_failure
+            self.after(delay_ms, self._finish_append, partition, batch.number, self.life, fails)
+        harness.appended.clear()
 
     def _deliver(self, client: Client, connection: int, call: Call, message: Any) -> None:
         if client.connection != connection:
             return
-        if not self.quiet and self.rng.random() < self.profile.answer_loss:
+        if not self.calm and self.rng.random() < self.profile.response_loss:
             client.connection += 1
             self.after(self.rng.randint(1, 500), client.reconnect)
             return
-        client.answered(call, message)
+        client.receive(call, message)
 
-    def _decide(self, partition: int, number: int, life: int, fails: bool) -> None:
+    def _finish_append(self, partition: int, number: int, life: int, fails: bool) -> None:
         if life != self.life:
             return
-        subject = self.subject
-        count = sum(batch.number <= number for batch in subject.logs[partition].pending)
+        harness = self.harness
+        count = sum(batch.number <= number for batch in harness.logs[partition].pending)
         if not count:
             return
         if fails:
-            subject.fail_append(partition, self.rng.choice(_LOG_ERRORS))
+            harness.fail_appends(partition, self.rng.choice(_LOG_ERRORS))
         else:
-            subject.acknowledge(partition, count)
+            harness.acknowledge(partition, count)
 
     # -- faults of the server ----------------------------------------------------------------------
 
     def _restart(self) -> None:
-        if self.quiet:
+        if self.calm:
             return
         self.life += 1
         self._moving.clear()
         max_size = self.profile.max_size if self.rng.random() < 0.7 else 2
-        self.subject.restart(lambda count: self.rng.randint(0, count), max_size)
-        self._hang_up()
+        self.harness.crash(lambda count: self.rng.randint(0, count), max_size)
+        self._disconnect_all()
         self.after(self.rng.randint(1, self.profile.restart_ms * 2), self._restart)
 
-    def _hang_up(self) -> None:
+    def _disconnect_all(self) -> None:
         for client in {id(each): each for each, _ in self._senders.values()}.values():
             client.connection += 1
             self.after(self.rng.randint(1, 500), client.reconnect)
         self._senders.clear()
 
     def _move(self) -> None:
-        if self.quiet:
+        if self.calm:
             return
         partition = self.rng.randrange(self.profile.partitions)
         if partition not in self._moving:
             self._moving.add(partition)
-            self.subject.unload(partition, lambda count: self.rng.randint(0, count))
+            self.harness.unload(partition, lambda count: self.rng.randint(0, count))
             self.after(self.rng.randint(1, 1_000), self._begin_load, partition, self.life)
         self.after(self.rng.randint(1, self.profile.move_ms * 2), self._move)
 
     def _begin_load(self, partition: int, life: int) -> None:
         if life == self.life:
-            self.subject.begin_load(partition)
+            self.harness.load_next_epoch(partition)
             self.after(self.rng.randint(1, 500), self._finish_load, partition, life)
 
     def _finish_load(self, partition: int, life: int) -> None:
         if life == self.life:
             self._moving.discard(partition)
-            self.subject.finish_load(partition)
+            self.harness.finish_load(partition)
 
     def _compact(self) -> None:
         for partition in range(self.profile.partitions):
-            self.subject.compact(partition, self.rng)
+            self.harness.compact(partition, self.rng)
         self.after(10_000, self._compact)
 
     # -- the end -----------------------------------------------------------------------------------
 
-    def _calm(self) -> None:
-        """Faults stop: partitions come back, who lives has a working connection."""
-        self.quiet = True
+    def _stop_faults(self) -> None:
+        """Stop the faults: partitions are loaded again and running consumers have a connection."""
+        self.calm = True
         settle_ms = 2_000 + self.profile.append_ms[1]
         self._until(self.now_ms + settle_ms)
-        require(not self._moving, "simulation", "a partition is still on its way")
+        require(not self._moving, "simulation", "a partition is still being moved")
         for consumer in self.consumers:
             if consumer.phase in ("joining", "syncing"):
                 consumer.connection += 1
@@ -291,52 +302,50 @@ class World:
         self._pump()
 
     def _converge(self) -> None:
-        """All that live are together in one Stable generation, within twice the longest timeout
-        (I8).
-        """
+        """Check that twice the longest timeout brings running consumers into one generation."""
         profile = self.profile
         longest_ms = max(profile.session_ms[1], profile.rebalance_ms[1])
         slack_ms = profile.initial_delay_ms + profile.append_ms[1] + 2_000
         self._until(self.now_ms + 2 * longest_ms + slack_ms)
-        self.subject.look_at_everything()
+        self.harness.check_everything()
         for group_id in self.group_ids:
-            self._is_together(group_id)
+            self._check_converged(group_id)
 
-    def _is_together(self, group_id: str) -> None:
-        alive = [
+    def _check_converged(self, group_id: str) -> None:
+        running = [
             each
             for each in self.consumers
             if each.group_id == group_id and each.phase in ("joining", "syncing", "member")
         ]
-        if not alive:
+        if not running:
             return
-        group = self.subject.coordinator.group(group_id)
+        group = self.harness.coordinator.group(group_id)
         if group is None or group.state is not GroupState.STABLE:
-            raise Violation("I8", f"{group} at the end; alive are {alive}")
-        wanted = sorted(each.member_id for each in alive)
-        if sorted(group.members) != wanted:
-            raise Violation("I8", f"{group} at the end; alive are {alive}")
-        for each in alive:
-            together = each.phase == "member" and each.generation_id == group.generation_id
-            require(together, "I8", f"{each} is not in {group}")
+            raise Violation("convergence", f"{group} although {running} are running")
+        expected = sorted(each.member_id for each in running)
+        if sorted(group.members) != expected:
+            raise Violation("convergence", f"{group} although {running} are running")
+        for each in running:
+            is_member = each.phase == "member" and each.generation_id == group.generation_id
+            require(is_member, "convergence", f"{each} is not in {group}")
 
-    def _part(self) -> None:
-        """Everybody leaves: sessions end, groups empty, no timer is left but the sweeps (I9)."""
+    def _end(self) -> None:
+        """Let all consumers leave and check that groups are Empty and only sweep timers remain."""
         for consumer in self.consumers:
             if consumer.phase == "member":
                 consumer.leave()
             consumer.connection += 1
             consumer.phase = "down"
-            consumer.turn += 1
+            consumer.phase_number += 1
         self._pump()
         profile = self.profile
         longest_ms = max(profile.session_ms[1] * 2, profile.rebalance_ms[1])
         self._until(self.now_ms + 2 * longest_ms + profile.append_ms[1] * 4 + 1_000)
-        subject = self.subject
-        subject.look_at_everything()
-        groups = list(subject.coordinator.groups())
+        harness = self.harness
+        harness.check_everything()
+        groups = list(harness.coordinator.groups())
         for group in groups:
-            require(group.state is GroupState.EMPTY, "I9", f"{group} after all have left")
-        left = len(subject.coordinator.purgatory)
-        require(left == profile.partitions, "I9", f"{left} timers after all have left")
-        require(not subject.ledger.open, "I9", f"requests wait: {subject.ledger.open}")
+            require(group.state is GroupState.EMPTY, "no-leaks", f"{group} has no running member")
+        left = len(harness.coordinator.purgatory)
+        require(left == profile.partitions, "no-leaks", f"{left} timers remain")
+        require(not harness.requests.open, "no-leaks", f"{harness.requests.open} remain")

@@ -25,7 +25,7 @@ from tests.transcripts.test_transcripts import ROOT, core_differences
 
 Bug = tuple[str, Any, str, Callable[..., Any]]
 
-real_start_session = coterie.coordinator.rebalance.start_session
+real_start_session = coterie.coordinator.members.start_session
 real_replay = coterie.coordinator.replay.replay
 
 

@@ -1,1 +1,1 @@
-"""The invariants of the simulation, one subject a file; each breach is a `Violation`."""
+"""The invariants of the simulation, one subject per file; a breach is a `Violation`."""

@@ -1,9 +1,8 @@
-"""What members are told, kept apart from the coordinator: generations, owners, leaders, sessions
-(I1, I3, I4).
+"""Generations, owners, leaders and sessions, as the clients see them.
 
-Fed with requests when they are sent and with answers when they leave. What a member was told before
-a restart counts for as long as the log keeps it: a generation is kept once an assignment of it was
-answered, whatever else was said is not (spec T12).
+The check keeps its own account of every group from requests and responses. After a restart it
+counts only what the log keeps: a generation once a response had an assignment of it
+[group-log/generation-without-assignment].
 """
 
 from typing import Any
@@ -14,87 +13,105 @@ from coterie.protocol.errors import ErrorCode
 from tests.simulation.call import Call
 from tests.simulation.checks.violation import Violation, require
 
+# The rule that most of the checks here concern.
+_GENERATION = "[joining/generation]"
+
 _SUCCESS = (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
-# Removals that a member's own silence explains, and those somebody asked for.
-_BY_TIME = ("session expiry", "rebalance timeout", "sync timeout")
+# The causes of removals by a timer.
+_TIMEOUTS = ("session expiry", "rebalance timeout", "sync timeout")
 
 
-class Shadow:
-    """One group as its members see it."""
+class ClientView:
+    """One group as its clients see it.
+
+    Attributes:
+        incarnation: a deleted group that is created again has another one.
+        generation: of the last join phase that ended.
+        joined_generation: the largest generation in a JoinGroup response.
+        synced_generation: the largest generation of a SyncGroup response.
+        rosters: leader and members of each generation; static members by their instance id.
+        owners: the owner of each (incarnation, generation, partition).
+        removed: the ids of removed members.
+        fenced: the member ids that were replaced.
+        sessions: by member id, the time until which it may not expire.
+        answered_members: the members that know their generation.
+        instances: by instance id, its member id.
+        instance_of: by member id, its instance id.
+    """
 
     def __init__(self) -> None:
-        self.incarnation = 0  # a deleted group that is made again starts anew
-        self.generation = 0  # of the last join phase that ended
-        self.told = 0  # the largest that a JoinGroup answer named
-        self.synced = 0  # the largest that a SyncGroup answer confirmed
+        self.incarnation = 0
+        self.generation = 0
+        self.joined_generation = 0
+        self.synced_generation = 0
         self.rosters: dict[int, tuple[str, frozenset[str]]] = {}
         self.owners: dict[tuple[int, int, bytes], str] = {}
-        self.gone: set[str] = set()
+        self.removed: set[str] = set()
         self.fenced: set[str] = set()
         self.sessions: dict[str, int] = {}
-        self.told_members: set[str] = set()
+        self.answered_members: set[str] = set()
         self.instances: dict[str, str] = {}
         self.instance_of: dict[str, str] = {}
 
 
 class Membership:
-    """All groups."""
+    """The views of all groups."""
 
     def __init__(self) -> None:
-        self.shadows: dict[str, Shadow] = {}
+        self.views: dict[str, ClientView] = {}
         self.incarnations = 0
 
-    def of(self, group_id: str) -> Shadow:
-        """The shadow of a group."""
-        shadow = self.shadows.get(group_id)
-        if shadow is None:
-            shadow = self.shadows[group_id] = Shadow()
-        return shadow
+    def of(self, group_id: str) -> ClientView:
+        """Return the view of a group."""
+        view = self.views.get(group_id)
+        if view is None:
+            view = self.views[group_id] = ClientView()
+        return view
 
     # -- requests ----------------------------------------------------------------------------------
 
     def sent(self, call: Call) -> None:
-        """Note what the sender is, by what was told before."""
+        """Note why the request must fail, if it comes from a removed, replaced or late client."""
         if call.api not in ("JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"):
             return
         request = call.request
-        shadow = self.of(request.group_id)
-        call.notes["incarnation"] = shadow.incarnation
+        view = self.of(request.group_id)
+        call.notes["incarnation"] = view.incarnation
         stale = ""
-        if request.member_id in shadow.gone:
-            stale = "its member is gone"
-        elif request.member_id in shadow.fenced:
-            stale = "its instance has another member id"
+        if request.member_id in view.removed:
+            stale = "its member was removed"
+        elif request.member_id in view.fenced:
+            stale = "its instance has another member id now"
         elif call.api in ("SyncGroup", "Heartbeat"):
-            if request.generation_id < shadow.told:
-                stale = f"generation {shadow.told} was told"
+            if request.generation_id < view.joined_generation:
+                stale = f"generation {view.joined_generation} has begun"
         elif call.api == "OffsetCommit" and (
-            0 <= request.generation_id_or_member_epoch < shadow.told
+            0 <= request.generation_id_or_member_epoch < view.joined_generation
         ):
-            stale = f"generation {shadow.told} was told"
+            stale = f"generation {view.joined_generation} has begun"
         call.notes["stale"] = stale
 
     def commits(self, call: Call, now_ms: int) -> None:
-        """A member's commit that is accepted keeps it alive, from when it was sent (S91)."""
+        """Extend the session of a member whose commit is accepted [sessions/commit-keeps-alive]."""
         if call.expected == ErrorCode.NONE and call.request.generation_id_or_member_epoch >= 0:
-            self._lives(call, call.request.member_id, now_ms)
+            self._extend_session(call, call.request.member_id, now_ms)
 
-    # -- answers -----------------------------------------------------------------------------------
+    # -- responses ---------------------------------------------------------------------------------
 
     def answered(self, call: Call, message: Any, now_ms: int) -> None:
-        """Look at an answer as it leaves."""
+        """Check a response that leaves the coordinator."""
         if call.early:
             return
         if call.notes.get("stale") and self._succeeded(call, message):
-            raise Violation("I4", f"succeeds, but {call.notes['stale']}: {call}")
+            raise Violation("fencing", f"succeeds although {call.notes['stale']}: {call}")
         if call.api == "JoinGroup" and message.error_code == ErrorCode.NONE:
             self._joined(call, message)
         elif call.api == "SyncGroup" and message.error_code == ErrorCode.NONE:
             self._synced(call, message)
         elif call.api == "Heartbeat" and message.error_code in _SUCCESS:
-            self._lives(call, call.request.member_id, now_ms)
-        if call.parked and message.error_code == ErrorCode.NONE:
-            self._lives(
+            self._extend_session(call, call.request.member_id, now_ms)
+        if call.delayed and message.error_code == ErrorCode.NONE:
+            self._extend_session(
                 call,
                 message.member_id if call.api == "JoinGroup" else call.request.member_id,
                 now_ms,
@@ -108,173 +125,183 @@ class Membership:
             return ErrorCode.NONE in codes
         return message.error_code in _SUCCESS
 
-    def _joined(self, call: Call, answer: Any) -> None:
-        shadow = self.of(call.request.group_id)
-        member_id = answer.member_id
-        # An answer from memory may be held by the log while its member goes or is replaced.
-        now = call.parked
-        require(member_id and answer.leader, "I3", f"no member or leader in {answer}")
-        require(answer.generation_id >= 1, "I3", f"generation {answer.generation_id} of {answer}")
+    def _joined(self, call: Call, response: Any) -> None:
+        view = self.of(call.request.group_id)
+        member_id = response.member_id
+        require(member_id and response.leader, _GENERATION, f"no member or leader in {response}")
+        require(response.generation_id >= 1, _GENERATION, f"no generation in {response}")
+        # A response that repeats the present generation may wait for the log, and in the meantime
+        # its member may be removed or replaced.
         require(
-            not (now and member_id in shadow.gone), "I4", f"a member that is gone joins: {answer}"
+            not call.delayed or member_id not in view.removed,
+            "fencing",
+            f"a removed member joins: {response}",
         )
-        leads = member_id == answer.leader
+        leads = member_id == response.leader
         require(
-            leads == bool(answer.members),
-            "told",
-            f"the members are for the leader {answer.leader} only, not for {member_id}: {answer}",
+            leads == bool(response.members),
+            "[joining/join-answers]",
+            f"only the leader {response.leader} gets the members, not {member_id}: {response}",
         )
         require(
-            not answer.skip_assignment or (leads and call.version >= 9), "told", f"skips: {answer}"
+            not response.skip_assignment or (leads and call.version >= 9),
+            "[static-membership/replaced-leader]",
+            f"{response}",
         )
         instance = call.request.group_instance_id
-        if instance is not None and now:
-            self._instance(shadow, instance, member_id)
-        if call.notes.get("incarnation") != shadow.incarnation:
+        if instance is not None and call.delayed:
+            self._note_instance(view, instance, member_id)
+        if call.notes.get("incarnation") != view.incarnation:
             return
-        shadow.told = max(shadow.told, answer.generation_id)
+        view.joined_generation = max(view.joined_generation, response.generation_id)
         if leads:
-            self._roster(shadow, answer)
+            self._check_roster(view, response)
 
-    def _instance(self, shadow: Shadow, instance: str, member_id: str) -> None:
-        before = shadow.instances.get(instance)
+    def _note_instance(self, view: ClientView, instance: str, member_id: str) -> None:
+        before = view.instances.get(instance)
         if before is not None and before != member_id:
-            require(member_id not in shadow.fenced, "I4", f"{member_id} was fenced, and is back")
-            shadow.fenced.add(before)
-        shadow.instances[instance] = member_id
-        shadow.instance_of[member_id] = instance
+            require(member_id not in view.fenced, "fencing", f"{member_id} is back")
+            view.fenced.add(before)
+        view.instances[instance] = member_id
+        view.instance_of[member_id] = instance
 
-    def _roster(self, shadow: Shadow, answer: Any) -> None:
-        """The leader's list is the membership of a generation: one generation, one membership."""
+    def _check_roster(self, view: ClientView, response: Any) -> None:
+        """Check that a generation has one leader and one set of members."""
         names = {
-            each.member_id: each.group_instance_id or each.member_id for each in answer.members
+            each.member_id: each.group_instance_id or each.member_id for each in response.members
         }
-        require(answer.member_id in names, "told", f"a leader not among its members: {answer}")
-        roster = (names[answer.member_id], frozenset(names.values()))
-        before = shadow.rosters.setdefault(answer.generation_id, roster)
+        require(
+            response.member_id in names,
+            "[joining/join-answers]",
+            f"the leader is not among the members: {response}",
+        )
+        roster = (names[response.member_id], frozenset(names.values()))
+        before = view.rosters.setdefault(response.generation_id, roster)
         require(
             before == roster,
-            "I3",
-            f"generation {answer.generation_id} of {roster}, before of {before}",
+            _GENERATION,
+            f"generation {response.generation_id} has {roster} and had {before}",
         )
 
-    def _synced(self, call: Call, answer: Any) -> None:
-        shadow = self.of(call.request.group_id)
+    def _synced(self, call: Call, response: Any) -> None:
+        view = self.of(call.request.group_id)
         generation = call.request.generation_id
         member_id = call.request.member_id
-        owner = shadow.instance_of.get(member_id, member_id)
-        for partition in answer.assignment.split(b","):
+        owner = view.instance_of.get(member_id, member_id)
+        for partition in response.assignment.split(b","):
             if partition in (b"", b"-"):
                 continue
             key = (call.notes["incarnation"], generation, partition)
-            before = shadow.owners.setdefault(key, owner)
+            before = view.owners.setdefault(key, owner)
             require(
                 before == owner,
-                "I1",
-                f"{partition!r} in generation {generation} for {owner}, given to {before} before",
+                "one-owner",
+                f"{partition!r} of generation {generation} belongs to {before} and to {owner}",
             )
-        if call.notes["incarnation"] == shadow.incarnation:
-            shadow.synced = max(shadow.synced, generation)
+        if call.notes["incarnation"] == view.incarnation:
+            view.synced_generation = max(view.synced_generation, generation)
 
-    def _lives(self, call: Call, member_id: str, now_ms: int) -> None:
-        """A member shows that it lives, or is told something: its session starts anew."""
-        shadow = self.of(call.request.group_id)
+    def _extend_session(self, call: Call, member_id: str, now_ms: int) -> None:
+        """Restart the session of a member [sessions/session-start]."""
+        view = self.of(call.request.group_id)
         if call.api == "JoinGroup":
             session_ms = call.request.session_timeout_ms
         else:
             session_ms = call.notes.get("session_ms")
         if session_ms is not None:
-            shadow.sessions[member_id] = now_ms + session_ms
-            shadow.told_members.add(member_id)
+            view.sessions[member_id] = now_ms + session_ms
+            view.answered_members.add(member_id)
 
     # -- events ------------------------------------------------------------------------------------
 
     def happened(self, event: Event, waiting: set[str]) -> None:
-        """What the coordinator says has happened to a group.
+        """Check an event of a group.
 
         Args:
-            event: what.
-            waiting: members with a request that waits.
+            event: the event.
+            waiting: the members with a delayed request.
         """
         name, fields = event.name, event.fields
-        shadow = self.of(event.group_id)
+        view = self.of(event.group_id)
         if name in ("join_completed", "group_emptied"):
             require(
-                fields["generation_id"] == shadow.generation + 1,
-                "I3",
-                f"{name} of {event.group_id}: {fields['generation_id']} after {shadow.generation}",
+                fields["generation_id"] == view.generation + 1,
+                _GENERATION,
+                f"{name} of {event.group_id}: {fields['generation_id']} after {view.generation}",
             )
-            shadow.generation = fields["generation_id"]
+            view.generation = fields["generation_id"]
         elif name == "member_joined":
-            require(fields["member_id"] not in shadow.gone, "I4", f"back from the dead: {event}")
-            # It cannot heartbeat before it knows its generation (spec section 4.3).
-            shadow.sessions[fields["member_id"]] = event.at_ms + NEW_MEMBER_JOIN_TIMEOUT_MS
+            require(fields["member_id"] not in view.removed, "fencing", f"joins again: {event}")
+            # It has this time for its first join [joining/new-member-timeout].
+            view.sessions[fields["member_id"]] = event.at_ms + NEW_MEMBER_JOIN_TIMEOUT_MS
             instance = fields["group_instance_id"]
             if instance is not None:
-                shadow.instance_of[fields["member_id"]] = instance
+                view.instance_of[fields["member_id"]] = instance
         elif name == "static_member_replaced":
-            shadow.instance_of[fields["member_id"]] = fields["group_instance_id"]
+            view.instance_of[fields["member_id"]] = fields["group_instance_id"]
         elif name == "member_removed":
-            self._removed(shadow, event, waiting)
+            self._removed(view, event, waiting)
 
-    def _removed(self, shadow: Shadow, event: Event, waiting: set[str]) -> None:
+    def _removed(self, view: ClientView, event: Event, waiting: set[str]) -> None:
         member_id = event.fields["member_id"]
         cause = event.fields["cause"]
-        shadow.gone.add(member_id)
+        view.removed.add(member_id)
         if cause == "session expiry":
-            until_ms = shadow.sessions.get(member_id, 0)
+            until_ms = view.sessions.get(member_id, 0)
             require(
                 event.at_ms >= until_ms,
-                "S90",
-                f"{member_id} expired at {event.at_ms}, it may live to {until_ms}",
+                "[sessions/session-timeout]",
+                f"{member_id} expired at {event.at_ms}, before {until_ms}",
             )
-            waits = member_id in waiting and member_id in shadow.told_members
-            require(not waits, "S90", f"{member_id} expired while its request waits")
+            waits = member_id in waiting and member_id in view.answered_members
+            require(
+                not waits,
+                "[sessions/delayed-requests]",
+                f"{member_id} expired while it has a delayed request",
+            )
         if cause == "rebalance timeout":
             require(
                 event.fields["group_instance_id"] is None,
-                "S70",
-                f"a static member does not go at the join deadline: {event}",
+                "[static-membership/kept-at-join-timeout]",
+                f"{event}",
             )
-        if cause in _BY_TIME:
-            require(member_id not in shadow.fenced, "I4", f"removed, but replaced before: {event}")
+        if cause in _TIMEOUTS:
+            require(member_id not in view.fenced, "fencing", f"the member was replaced: {event}")
 
     # -- deletion and restart ----------------------------------------------------------------------
 
-    def deleted(self, group_id: str) -> Shadow:
-        """A group's tombstone was written: whoever uses its id again starts anew. Returns the old
-        shadow, for `undeleted`.
-        """
+    def deleted(self, group_id: str) -> ClientView:
+        """Start a new view of a deleted group and return the old one, for `restored`."""
         before = self.of(group_id)
-        after = self.shadows[group_id] = Shadow()
+        after = self.views[group_id] = ClientView()
         self.incarnations += 1
         after.incarnation = self.incarnations
         after.owners = before.owners
         return before
 
-    def undeleted(self, group_id: str, before: Shadow) -> None:
-        """That tombstone was lost: the group is what it was."""
-        self.shadows[group_id] = before
+    def restored(self, group_id: str, before: ClientView) -> None:
+        """Return to the old view: the tombstone was lost."""
+        self.views[group_id] = before
 
-    def restarted(self, group_id: str, generation: int, members: dict[str, str | None]) -> None:
-        """A group was loaded from its log.
+    def loaded(self, group_id: str, generation: int, members: dict[str, str | None]) -> None:
+        """Check a group that was loaded from its log.
 
         Args:
-            group_id: which.
-            generation: that of its last record; 0 without one.
-            members: id to instance of each.
+            group_id: the group.
+            generation: of its last record; 0 without one.
+            members: instance id by member id.
         """
-        shadow = self.of(group_id)
+        view = self.of(group_id)
         require(
-            generation >= shadow.synced,
-            "I3",
-            f"{group_id} is back in generation {generation}, {shadow.synced} was confirmed",
+            generation >= view.synced_generation,
+            "[coordinator/durable-answers]",
+            f"{group_id} is in {generation}, clients have synced in {view.synced_generation}",
         )
-        shadow.generation = shadow.told = generation
-        shadow.rosters = {g: roster for g, roster in shadow.rosters.items() if g <= generation}
-        shadow.gone.clear()
-        shadow.fenced.clear()
-        shadow.sessions.clear()
-        shadow.told_members = set(members)
-        shadow.instances = {i: m for m, i in members.items() if i is not None}
-        shadow.instance_of.update({m: i for m, i in members.items() if i is not None})
+        view.generation = view.joined_generation = generation
+        view.rosters = {g: roster for g, roster in view.rosters.items() if g <= generation}
+        view.removed.clear()
+        view.fenced.clear()
+        view.sessions.clear()
+        view.answered_members = set(members)
+        view.instances = {i: m for m, i in members.items() if i is not None}
+        view.instance_of.update({m: i for m, i in members.items() if i is not None})

@@ -1,9 +1,8 @@
-"""What the specification's tables say of a request, read off the group before the request is
-carried out.
+"""The error code that the rules require for a request, from the state of its group beforehand.
 
-Written from spec sections 4 to 11 and 18, apart from the code under test: it looks at the group's
-fields and calls none of its methods. `PARKS` stands for a request that is not answered by itself
-but by an event of its group (or by the append it makes).
+The module is independent of the code under test: it reads the fields of the group and calls none of
+its methods. `DELAYED` stands for a request that gets its response from a later event of its group
+or of the log.
 """
 
 from typing import Any
@@ -15,7 +14,7 @@ from coterie.coordinator.shard import Shard, ShardState
 from coterie.protocol.errors import ErrorCode as E
 from tests.simulation.call import Call
 
-PARKS = "parks"
+DELAYED = "delayed"
 
 _EMPTY = GroupState.EMPTY
 _PREPARING = GroupState.PREPARING_REBALANCE
@@ -24,8 +23,9 @@ _STABLE = GroupState.STABLE
 
 
 def expected(coordinator: GroupCoordinator, call: Call) -> Any:
-    """The error code a request deserves, or `PARKS`; for a request with many parts the list of
-    their codes; None where no table says.
+    """Return the required error code, or `DELAYED`.
+
+    For a request with several parts it is the list of their codes, and None where no rule applies.
     """
     rule = _RULES.get(call.api)
     if rule is None:
@@ -40,7 +40,7 @@ def expected(coordinator: GroupCoordinator, call: Call) -> Any:
 
 
 def _early(coordinator: GroupCoordinator, call: Call) -> E | None:
-    """What is decided before the group is looked at; None for nothing."""
+    """Return the error that does not depend on the group; None if there is none."""
     request = call.request
     if (
         call.api == "SyncGroup"
@@ -64,7 +64,7 @@ def _early(coordinator: GroupCoordinator, call: Call) -> E | None:
 
 
 def identity(group: Group, member_id: str, instance: str | None) -> E:
-    """Section 4.4."""
+    """Return the result of [sessions/identity-check]."""
     instances = {
         member.group_instance_id: member.member_id
         for member in group.members.values()
@@ -78,13 +78,13 @@ def identity(group: Group, member_id: str, instance: str | None) -> E:
 
 
 def chosen_protocol(members: list[Member]) -> str:
-    """Section 3: of the names everybody offers the one most members name first; ties by name."""
+    """Return the protocol with the most votes [joining/protocol-choice] [joining/equal-votes]."""
     common = set.intersection(*({name for name, _ in each.protocols} for each in members))
     votes = [next(name for name, _ in each.protocols if name in common) for each in members]
     return min(set(votes), key=lambda name: (-votes.count(name), name))
 
 
-# -- JoinGroup, section 4 --------------------------------------------------------------------------
+# -- JoinGroup [joining/order-of-checks] -----------------------------------------------------------
 
 
 def _join(shard: Shard, group: Group | None, call: Call) -> Any:
@@ -93,18 +93,18 @@ def _join(shard: Shard, group: Group | None, call: Call) -> Any:
     if group is None:
         if request.member_id:
             return E.UNKNOWN_MEMBER_ID
-        fits = bool(request.protocol_type) and bool(names)
+        accepted = bool(request.protocol_type) and bool(names)
     else:
         if not _has_room(group, request.member_id, shard.config):
             return E.GROUP_MAX_SIZE_REACHED
-        fits = _fits(group, request.protocol_type, names)
-    if not fits:
+        accepted = _accepts_protocols(group, request.protocol_type, names)
+    if not accepted:
         return E.INCONSISTENT_GROUP_PROTOCOL
     if request.member_id:
         assert group is not None
         return _join_known(group, call)
     if request.group_instance_id is not None or call.version < 4:
-        return PARKS
+        return DELAYED
     return E.MEMBER_ID_REQUIRED
 
 
@@ -114,17 +114,17 @@ def _has_room(group: Group, member_id: str, config: GroupConfig) -> bool:
     if group.state is _EMPTY:
         return True
     if group.state is _PREPARING:
-        waiting = sum(each.delayed_join is not None for each in group.members.values())
-        return (member is not None and member.delayed_join is not None) or waiting < limit
+        delayed = sum(each.delayed_join is not None for each in group.members.values())
+        return (member is not None and member.delayed_join is not None) or delayed < limit
     return member is not None or len(group.members) < limit
 
 
-def _fits(group: Group, protocol_type: str, names: list[str]) -> bool:
+def _accepts_protocols(group: Group, protocol_type: str, names: list[str]) -> bool:
     if group.state is _EMPTY:
         return bool(protocol_type) and bool(names)
-    offered = [{name for name, _ in member.protocols} for member in group.members.values()]
+    supported = [{name for name, _ in member.protocols} for member in group.members.values()]
     return protocol_type == group.protocol_type and any(
-        all(name in each for each in offered) for name in names
+        all(name in each for each in supported) for name in names
     )
 
 
@@ -132,7 +132,7 @@ def _join_known(group: Group, call: Call) -> Any:
     request = call.request
     member_id = request.member_id
     if member_id in group.pending_joins:
-        return PARKS if request.group_instance_id is None else E.UNKNOWN_SERVER_ERROR
+        return DELAYED if request.group_instance_id is None else E.UNKNOWN_SERVER_ERROR
     error = identity(group, member_id, request.group_instance_id)
     if error:
         return error
@@ -142,10 +142,10 @@ def _join_known(group: Group, call: Call) -> Any:
         return E.NONE
     if group.state is _STABLE and same and group.leader != member_id:
         return E.NONE
-    return PARKS
+    return DELAYED
 
 
-# -- the others ------------------------------------------------------------------------------------
+# -- the other requests ----------------------------------------------------------------------------
 
 
 def _sync(_shard: Shard, group: Group | None, call: Call) -> Any:
@@ -157,13 +157,13 @@ def _sync(_shard: Shard, group: Group | None, call: Call) -> Any:
         return error
     if request.generation_id != group.generation_id:
         return E.ILLEGAL_GENERATION
-    for said, held in (
+    for named, current in (
         (request.protocol_type, group.protocol_type),
         (request.protocol_name, group.protocol_name),
     ):
-        if None not in (said, held) and said != held:
+        if None not in (named, current) and named != current:
             return E.INCONSISTENT_GROUP_PROTOCOL
-    by_state = {_PREPARING: E.REBALANCE_IN_PROGRESS, _COMPLETING: PARKS, _STABLE: E.NONE}
+    by_state = {_PREPARING: E.REBALANCE_IN_PROGRESS, _COMPLETING: DELAYED, _STABLE: E.NONE}
     return by_state[group.state]
 
 
@@ -182,24 +182,24 @@ def _heartbeat(_shard: Shard, group: Group | None, call: Call) -> Any:
 def _leave(_shard: Shard, group: Group | None, call: Call) -> Any:
     request = call.request
     if call.version < 3:
-        listed = [(request.member_id, None)]
+        listed: list[tuple[str, str | None]] = [(request.member_id, None)]
     else:
         listed = [(each.member_id, each.group_instance_id) for each in request.members]
     codes = []
-    gone: set[str] = set()
+    removed: set[str] = set()
     for member_id, instance in listed:
         code = E.UNKNOWN_MEMBER_ID
-        who = member_id
+        leaving = member_id
         if group is not None:
             holders = {
                 member.group_instance_id: member.member_id
                 for member in group.members.values()
-                if member.member_id not in gone and member.group_instance_id is not None
+                if member.member_id not in removed and member.group_instance_id is not None
             }
             if not member_id:
-                who = holders.get(instance, "") if instance is not None else ""
-                code = E.NONE if who else E.UNKNOWN_MEMBER_ID
-            elif member_id in gone:
+                leaving = holders.get(instance, "") if instance is not None else ""
+                code = E.NONE if leaving else E.UNKNOWN_MEMBER_ID
+            elif member_id in removed:
                 known = instance is not None and instance in holders
                 code = E.FENCED_INSTANCE_ID if known else E.UNKNOWN_MEMBER_ID
             elif member_id in group.pending_joins:
@@ -209,7 +209,7 @@ def _leave(_shard: Shard, group: Group | None, call: Call) -> Any:
                 if instance is not None and instance not in holders:
                     code = E.UNKNOWN_MEMBER_ID
         if code is E.NONE:
-            gone.add(who)
+            removed.add(leaving)
         codes.append(code)
     return codes
 
@@ -255,8 +255,9 @@ _RULES = {
 
 
 def expected_each(coordinator: GroupCoordinator, call: Call) -> list[Any] | None:
-    """Per group of a DescribeGroups its state, of a DeleteGroups the error; None for other
-    requests.
+    """Return the state of each group for DescribeGroups and the error for DeleteGroups.
+
+    For other requests it is None.
     """
     if call.api not in ("DescribeGroups", "DeleteGroups"):
         return None
@@ -279,8 +280,8 @@ def expected_each(coordinator: GroupCoordinator, call: Call) -> list[Any] | None
     return results
 
 
-def seen(call: Call, message: Any) -> Any:
-    """The codes of an answer in the form of `expected`."""
+def codes_of(call: Call, message: Any) -> Any:
+    """Return the error codes of a response in the form of `expected`."""
     if call.api == "OffsetCommit":
         codes = [each.error_code for topic in message.topics for each in topic.partitions]
         others = {code for code in codes if code != E.OFFSET_METADATA_TOO_LARGE}
@@ -294,16 +295,16 @@ def seen(call: Call, message: Any) -> Any:
     if call.api == "DeleteGroups":
         return [each.error_code for each in message.results]
     if call.api == "DescribeGroups":
-        bare = (E.NONE, E.GROUP_ID_NOT_FOUND)
+        described = (E.NONE, E.GROUP_ID_NOT_FOUND)
         return [
-            each.group_state if each.error_code in bare else each.error_code
+            each.group_state if each.error_code in described else each.error_code
             for each in message.groups
         ]
     return message.error_code
 
 
 def fetch_codes(message: Any) -> list[int]:
-    """The errors of an OffsetFetch, at the top, of its groups and of its partitions."""
+    """Return the errors of an OffsetFetch: at the top, of its groups and of its partitions."""
     if message.groups:
         return [group.error_code for group in message.groups]
     codes = [each.error_code for topic in message.topics for each in topic.partitions]

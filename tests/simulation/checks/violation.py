@@ -1,11 +1,22 @@
-"""What a check raises: which promise was broken, and how."""
+"""The exception of all checks.
+
+An invariant is named by the rule of docs/spec that states it, in brackets, or by one of these:
+
+    one-owner      a partition has at most one owner in a generation, by what clients were told
+    one-response   a request gets one response, in time; a superseded one gets none
+    convergence    without faults, the running clients are soon in one Stable generation
+    no-leaks       no timer and no delayed request remains without its reason
+    fencing        a removed or replaced member and an old generation never succeed
+    error-codes    responses have the error that the tables of `oracle` require
+    counters, states, timers   the fields of a group agree with each other
+"""
 
 
-class Violation(AssertionError):  # noqa: N818 - what was violated counts
-    """A promise of the coordinator does not hold.
+class Violation(AssertionError):  # noqa: N818 - named after what a check reports
+    """An invariant does not hold.
 
     Attributes:
-        invariant: its name, for tables: "I1" to "I12", or the section of the specification.
+        invariant: its name.
     """
 
     def __init__(self, invariant: str, text: str) -> None:
@@ -14,6 +25,9 @@ class Violation(AssertionError):  # noqa: N818 - what was violated counts
 
 
 def require(holds: object, invariant: str, text: str) -> None:
-    """Raise unless something holds; the text is for cheap messages only."""
+    """Raise a Violation unless the condition holds.
+
+    The text is formatted on every call, so an expensive one belongs behind an `if`.
+    """
     if not holds:
         raise Violation(invariant, text)

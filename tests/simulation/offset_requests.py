@@ -1,5 +1,6 @@
-"""Commits and fetches as clients of the simulation send them: every commit has an offset of its
-own.
+"""OffsetCommit and OffsetFetch requests of simulated clients.
+
+Every commit has an offset of its own, so a fetched offset identifies the commit that wrote it.
 """
 
 from typing import TYPE_CHECKING
@@ -20,16 +21,22 @@ if TYPE_CHECKING:
 
 
 def commit_request(
-    world: "World", group_id: str, places: list[str]
+    world: "World", group_id: str, partitions: list[str]
 ) -> tuple[OffsetCommitRequest, int]:
-    """A commit from outside of some partitions, "topic-number" each, and a version for it."""
+    """Return a commit without member id and generation, and a version to send it in.
+
+    Args:
+        world: gives the offset and the randomness.
+        group_id: the group.
+        partitions: "topic-number" each; the commit has some of them.
+    """
     rng = world.rng
     version = rng.choice((2, 4, 5, 6, 7, 8, 9))
     offset = world.next_offset()
-    chosen = rng.sample(places, rng.randint(1, len(places)))
+    chosen = rng.sample(partitions, rng.randint(1, len(partitions)))
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for place in sorted(chosen):
-        topic, number = place.split("-")
+    for partition in sorted(chosen):
+        topic, number = partition.split("-")
         topics.setdefault(topic, []).append(
             OffsetCommitRequestPartition(
                 partition_index=int(number),
@@ -44,15 +51,15 @@ def commit_request(
         member_id="",
         retention_time_ms=retention_ms,
         topics=[
-            OffsetCommitRequestTopic(name=topic, partitions=partitions)
-            for topic, partitions in topics.items()
+            OffsetCommitRequestTopic(name=topic, partitions=indexes)
+            for topic, indexes in topics.items()
         ],
     )
     return request, version
 
 
 def fetch_request(world: "World", group_ids: list[str]) -> tuple[OffsetFetchRequest, int]:
-    """A fetch of everything, or of some partitions, of one or several groups."""
+    """Return a fetch of all or some partitions of these groups, and a version to send it in."""
     rng = world.rng
     topics = None
     if rng.random() < 0.5:

@@ -1,5 +1,6 @@
-"""How often each transition, timer, cause, answer and completion was seen: what is never reached is
-never tested.
+"""How often each transition, timer, cause, response and completion occurred in the simulation.
+
+A part of the core that no run exercises is not tested, so a long campaign must see all of REQUIRED.
 """
 
 from collections import Counter
@@ -9,8 +10,8 @@ from coterie.coordinator.members import Removal
 from coterie.coordinator.rebalance import Cause
 from coterie.protocol.errors import ErrorCode as E
 
-# What a long run has to see, by subject; a zero fails it.
-EXPECTED: dict[str, tuple[str, ...]] = {
+# What must occur in a long campaign, by subject.
+REQUIRED: dict[str, tuple[str, ...]] = {
     "transition": (
         "Empty -> PreparingRebalance",
         "Stable -> PreparingRebalance",
@@ -118,40 +119,40 @@ EXPECTED: dict[str, tuple[str, ...]] = {
     ),
     "ListGroups": tuple(error.name for error in (E.NONE, E.COORDINATOR_LOAD_IN_PROGRESS)),
     "log": ("acknowledged", "failed", "restart", "torn restart", "move", "compaction"),
-    "completion": ("all joined", "join timer", "initial delay", "one more slice"),
+    "completion": ("all joined", "join timer", "initial delay", "initial delay extended"),
 }
 
 
-class Reach:
+class Coverage:
     """Counters by subject and name."""
 
     def __init__(self) -> None:
         self.counts: dict[str, Counter[str]] = {}
 
     def count(self, subject: str, name: str, by: int = 1) -> None:
-        """Something was seen."""
+        """Count an occurrence."""
         self.counts.setdefault(subject, Counter())[name] += by
 
     def get(self, subject: str, name: str) -> int:
-        """How often."""
+        """Return how often something occurred."""
         return self.counts.get(subject, Counter())[name]
 
-    def add(self, other: "Reach") -> None:
-        """Take over another run's counts."""
+    def add(self, other: "Coverage") -> None:
+        """Add the counts of another run."""
         for subject, counts in other.counts.items():
             self.counts.setdefault(subject, Counter()).update(counts)
 
     def missing(self) -> list[str]:
-        """What has to be seen and was not."""
+        """Return what is required and never occurred."""
         return [
             f"{subject}: {name}"
-            for subject, names in EXPECTED.items()
+            for subject, names in REQUIRED.items()
             for name in names
             if not self.get(subject, name)
         ]
 
     def rows(self) -> list[str]:
-        """One line a subject, for people."""
+        """Return a printable line per subject."""
         return [
             f"{subject:<14}" + "  ".join(f"{name} {counts[name]:,}" for name in sorted(counts))
             for subject, counts in sorted(self.counts.items())

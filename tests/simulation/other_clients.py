@@ -1,8 +1,8 @@
-"""Who is no member: committers, administrators, and rogues that send what nobody should.
+"""Clients that are not members: committers, administrators, and rogue clients.
 
-A rogue knows the ids that others were given, the present and the former ones, and uses them with
-generations, instances and protocols that do not fit; or it starts a second process of an instance.
-None of them looks at what it is answered.
+A rogue client uses the current and former ids of members with wrong generations, instances and
+protocols, or starts a second process with the instance id of a member. None of these clients reads
+its responses.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,75 +20,81 @@ from coterie.protocol.messages.offset_delete import (
 )
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.simulation.consumer import EAGER, TOPICS, Consumer
-from tests.simulation.offsets import commit_request, fetch_request
+from tests.simulation.offset_requests import commit_request, fetch_request
 
 if TYPE_CHECKING:
     from tests.simulation.call import Call
     from tests.simulation.world import World
 
-_PLACES = [f"{topic}-{number}" for topic in TOPICS for number in range(4)]
+_ALL_PARTITIONS = [f"{topic}-{number}" for topic in TOPICS for number in range(4)]
 
 
-class Outsider:
-    """Somebody who acts every now and then."""
+class OtherClient:
+    """A client that sends a request at random times, `mean_ms` apart on average."""
 
     def __init__(self, world: "World", name: str, mean_ms: int) -> None:
         self.world = world
         self.name = name
         self.mean_ms = mean_ms
         self.connection = 0
-        self.plan()
+        self.schedule()
 
-    def plan(self) -> None:
-        """Come back after a while."""
+    def schedule(self) -> None:
+        """Schedule the next request."""
         self.world.after(self.world.rng.randint(1, self.mean_ms * 2), self._due)
 
     def _due(self) -> None:
-        if not self.world.quiet:
+        if not self.world.calm:
             self.act()
-            self.plan()
+            self.schedule()
 
     def act(self) -> None:
-        """What it does."""
+        """Send one request."""
         raise NotImplementedError
 
-    def answered(self, call: "Call", message: Any) -> None:
-        """Answers are of no interest."""
+    def receive(self, call: "Call", message: Any) -> None:
+        """Ignore a response."""
 
     def reconnect(self) -> None:
-        """Nor are lost ones."""
+        """Connect again; nothing is repeated."""
         self.connection += 1
 
     def group_id(self) -> str:
-        """Some group: mostly one with members, or of commits only, or unknown, or none."""
+        """Return a group id: usually of a group with members, else without, unknown or empty."""
         rng = self.world.rng
         others = ["simple", "simple2", "nobody", ""]
         return rng.choice([*self.world.group_ids] * 3 + others)
 
 
-class Committer(Outsider):
-    """Commits and reads offsets of groups without members."""
+class Committer(OtherClient):
+    """Commits and fetches offsets without being a member."""
 
     def act(self) -> None:
-        """Commit, or read some groups."""
+        """Commit to one group or fetch from several."""
         world, rng = self.world, self.world.rng
         if rng.random() < 0.6:
             group_id = rng.choice(("simple", "simple2", "", *world.group_ids))
-            request, version = commit_request(world, group_id, _PLACES)
+            world.request(self, *commit_request(world, group_id, _ALL_PARTITIONS))
         else:
-            some = sorted({self.group_id() for _ in range(rng.randint(1, 3))})
-            request, version = fetch_request(world, some)
-        world.request(self, request, version)
+            group_ids = sorted({self.group_id() for _ in range(rng.randint(1, 3))})
+            world.request(self, *fetch_request(world, group_ids))
 
 
-class Admin(Outsider):
-    """Lists, describes and deletes groups, offsets, instances and topics."""
+class Admin(OtherClient):
+    """Lists, describes and deletes groups; deletes offsets and topics; removes instances."""
 
     def act(self) -> None:
-        """One of them."""
+        """Do one of these."""
         rng = self.world.rng
         rng.choice(
-            (self._list, self._describe, self._delete, self._offsets, self._instance, self._topics)
+            (
+                self._list,
+                self._describe,
+                self._delete_groups,
+                self._delete_offsets,
+                self._remove_instances,
+                self._delete_topic,
+            )
         )()
 
     def _list(self) -> None:
@@ -104,10 +110,10 @@ class Admin(Outsider):
         request = DescribeGroupsRequest(groups=self._some_groups())
         self.world.request(self, request, self.world.rng.choice((0, 5, 6)))
 
-    def _delete(self) -> None:
+    def _delete_groups(self) -> None:
         self.world.request(self, DeleteGroupsRequest(groups_names=self._some_groups()), 2)
 
-    def _offsets(self) -> None:
+    def _delete_offsets(self) -> None:
         rng = self.world.rng
         topics = [
             OffsetDeleteRequestTopic(
@@ -118,7 +124,7 @@ class Admin(Outsider):
         ]
         self.world.request(self, OffsetDeleteRequest(group_id=self.group_id(), topics=topics), 0)
 
-    def _instance(self) -> None:
+    def _remove_instances(self) -> None:
         members = [
             LeaveGroupRequestMember(member_id="", group_instance_id=f"i{number}")
             for number in self.world.rng.sample(range(4), 2)
@@ -126,32 +132,32 @@ class Admin(Outsider):
         group_id = self.world.rng.choice(self.world.group_ids)
         self.world.request(self, LeaveGroupRequest(group_id=group_id, members=members), 3)
 
-    def _topics(self) -> None:
+    def _delete_topic(self) -> None:
         if self.world.rng.random() < 0.2:
             self.world.delete_topic(self.world.rng.choice(TOPICS))
 
 
-class Rogue(Outsider):
-    """Sends what does not fit."""
+class Rogue(OtherClient):
+    """Sends invalid requests."""
 
     def act(self) -> None:
-        """Pick somebody's ids, bend them, use them."""
+        """Send a request with the ids of a random consumer, some of them changed."""
         world, rng = self.world, self.world.rng
         victim = rng.choice(world.consumers)
-        acts = (
+        actions = (
             self._heartbeat,
             self._sync,
             self._commit,
             self._leave,
             self._join,
-            self._odd_join,
-            self._twin,
-            self._handed_out,
+            self._invalid_join,
+            self._second_process,
+            self._use_pending_id,
         )
-        rng.choice(acts)(victim)
+        rng.choice(actions)(victim)
 
     def _ids(self, victim: Consumer) -> tuple[str, int, str | None]:
-        """Member id, generation and instance: each right or wrong."""
+        """Return member id, generation and instance id, each right or wrong."""
         rng = self.world.rng
         member_id = victim.member_id
         if rng.random() < 0.3:
@@ -191,7 +197,7 @@ class Rogue(Outsider):
         self.world.request(self, request, version)
 
     def _commit(self, victim: Consumer) -> None:
-        request, version = commit_request(self.world, self._group_of(victim), _PLACES)
+        request, version = commit_request(self.world, self._group_of(victim), _ALL_PARTITIONS)
         member_id, generation, instance = self._ids(victim)
         request.member_id = member_id
         request.generation_id_or_member_epoch = generation
@@ -211,29 +217,29 @@ class Rogue(Outsider):
         self.world.request(self, request, 3)
 
     def _join(self, victim: Consumer) -> None:
-        """A copy of what the victim would send."""
+        """Send a copy of the victim's JoinGroup."""
         member_id, _, instance = self._ids(victim)
         self._send_join(victim, member_id, instance, victim.protocol_type, victim.protocols)
 
-    def _odd_join(self, victim: Consumer) -> None:
-        """One that is to be refused, or changes what the victim offered."""
+    def _invalid_join(self, victim: Consumer) -> None:
+        """Send a JoinGroup that is refused or changes the victim's protocols."""
         rng = self.world.rng
         protocol_type = rng.choice(("consumer", "connect", ""))
         protocols = rng.choice(((EAGER,), ("unheard-of",), (), ("roundrobin", EAGER)))
         member_id, _, instance = self._ids(victim)
         self._send_join(victim, member_id, instance, protocol_type, protocols)
 
-    def _twin(self, victim: Consumer) -> None:
-        """A second process of an instance."""
+    def _second_process(self, victim: Consumer) -> None:
+        """Start a second process with the victim's instance id."""
         if victim.instance is not None:
             self._send_join(victim, "", victim.instance, victim.protocol_type, victim.protocols)
 
-    def _handed_out(self, _victim: Consumer) -> None:
-        """Somebody else's member id that may not be in use yet, or the group it is for."""
+    def _use_pending_id(self, _victim: Consumer) -> None:
+        """Join with another client's pending member id, or delete the group it is for."""
         rng = self.world.rng
-        if not self.world.handed_out:
+        if not self.world.pending_ids:
             return
-        owner, member_id = rng.choice(list(self.world.handed_out))
+        owner, member_id = rng.choice(list(self.world.pending_ids))
         if rng.random() < 0.2:
             self.world.request(self, DeleteGroupsRequest(groups_names=[owner.group_id]), 2)
             return

@@ -1,20 +1,19 @@
 """Who takes part: the members (processes), the producer (a thread), and the coordinator's view."""
 
-import json
+import contextlib
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import confluent_kafka
 import kafka
 from kafka.errors import KafkaError
 
-ROOT = Path(__file__).resolve().parents[1]
+from demo.member_process import MemberProcess
+
 FLUSH_LIMIT_S = 20.0
 LEAVE_LIMIT_S = 10.0
 
@@ -22,56 +21,26 @@ Record = tuple[int, int]
 """Partition and offset."""
 
 
-class Member:
+class Member(MemberProcess):
     """A member process and what it has told so far."""
 
     def __init__(
         self, library: str, name: str, options: dict[str, str], heard: Callable[[str, str], None]
     ) -> None:
-        self.library = library
         self.name = name
         self.read: Counter[Record] = Counter()
         self.generation = -1
         self.status = "joining"
         self._heard = heard
-        self._complaints: list[str] = []
-        line = [sys.executable, "-m", "demo.member", "--library", library, "--name", name]
-        for option, value in options.items():
-            line += [f"--{option}", value]
-        self.process = subprocess.Popen(  # noqa: S603 - our own program
-            line,
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            # Ctrl-C is for the demo alone; it ends its members itself.
-            process_group=0,
-        )
-        self._readers = [
-            threading.Thread(target=reader, daemon=True)
-            for reader in (self._listen, self._listen_to_complaints)
-        ]
-        for reader in self._readers:
-            reader.start()
+        super().__init__("demo.member", library, {"name": name, **options})
 
     @property
     def alive(self) -> bool:
         """Whether its process still runs and nobody has asked it to go."""
         return self.status in ("joining", "member") and self.process.poll() is None
 
-    def _listen(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            if line.endswith("\n"):
-                self._handle(json.loads(line))
-
-    def _listen_to_complaints(self) -> None:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self._complaints = [*self._complaints[-10:], line.rstrip()]
-
-    def _handle(self, event: dict[str, Any]) -> None:
+    def handle(self, event: dict[str, Any]) -> None:
+        """Take over what the member reports."""
         kind = event["event"]
         if kind == "read":
             self.read.update((event["partition"], offset) for offset in event["offsets"])
@@ -95,22 +64,15 @@ class Member:
 
     def last_words(self) -> str:
         """The end of what it wrote to standard error."""
-        return "\n".join(self._complaints)
+        return "\n".join(self.last_errors())
 
     def put_away(self) -> None:
-        """End it if it still runs, and close what connects us."""
+        """Let it leave the group if it still runs, and close what connects us."""
         if self.process.poll() is None:
             self.process.terminate()
-        try:
-            self.process.wait(LEAVE_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        for reader in self._readers:
-            reader.join(LEAVE_LIMIT_S)
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if pipe is not None:
-                pipe.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(LEAVE_LIMIT_S)
+        self.close()
 
 
 class Producer:

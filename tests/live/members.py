@@ -5,67 +5,40 @@ questions asked of a group as a whole (who owns what, was every record read) are
 """
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
+from demo.member_process import MemberProcess
 from tests.live.deadlines import GENEROUS_S, eventually
 
-ROOT = Path(__file__).resolve().parents[2]
 LEAVE_LIMIT_S = 20.0
 
-Event = dict[str, object]
+Event = dict[str, Any]
 Partition = tuple[str, int]
 
 
-class Member:
+class Member(MemberProcess):
     """A running (or ended) member program."""
 
     def __init__(self, library: str, options: dict[str, object], python_path: Path | None) -> None:
-        self.library = library
         self.events: list[Event] = []
         self._said = threading.Condition()
-        line = [sys.executable, "-m", "tests.live.member", "--library", library]
-        for name, value in options.items():
-            if value is not None:
-                line += [f"--{name.replace('_', '-')}", str(value)]
-        environment = dict(os.environ)
-        if python_path is not None:
-            environment["PYTHONPATH"] = str(python_path)
-        self.process = subprocess.Popen(
-            line,
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self._complaints: list[str] = []
-        self._readers = [
-            threading.Thread(target=self._read_events, daemon=True),
-            threading.Thread(target=self._read_complaints, daemon=True),
-        ]
-        for reader in self._readers:
-            reader.start()
+        environment = {} if python_path is None else {"PYTHONPATH": str(python_path)}
+        super().__init__("tests.live.member", library, options, environment)
 
-    def _read_events(self) -> None:
-        for line in self.process.stdout:
-            if line.endswith("\n"):
-                with self._said:
-                    self.events.append(json.loads(line))
-                    self._said.notify_all()
+    def handle(self, event: Event) -> None:
         with self._said:
+            self.events.append(event)
             self._said.notify_all()
 
-    def _read_complaints(self) -> None:
-        for line in self.process.stderr:
-            self._complaints = [*self._complaints[-30:], line.rstrip()]
+    def handle_end(self) -> None:
+        with self._said:
+            self._said.notify_all()
 
     def of(self, *names: str) -> list[Event]:
         """The events of these names so far, in order."""
@@ -82,13 +55,9 @@ class Member:
                     if event["event"] == name and fields.items() <= event.items():
                         return event
                 left = deadline - time.monotonic()
-                if left <= 0 or self._silent():
+                if left <= 0 or self.all_read:
                     raise AssertionError(f"no event {name} {fields} of {self.story()}")
                 self._said.wait(min(left, 0.1))
-
-    def _silent(self) -> bool:
-        """It has ended and all it said has been read."""
-        return self.process.poll() is not None and not self._readers[0].is_alive()
 
     @property
     def partitions(self) -> set[Partition]:
@@ -124,8 +93,7 @@ class Member:
 
     def order(self, **order: object) -> None:
         """Give it an order, as member.py understands it."""
-        self.process.stdin.write(json.dumps(order) + "\n")
-        self.process.stdin.flush()
+        self.send(order)
 
     def leave(self) -> int:
         """SIGTERM: it closes its consumer and ends; returns the exit code."""
@@ -143,30 +111,15 @@ class Member:
 
     def _wait(self, within_s: float) -> int:
         try:
-            code = self.process.wait(within_s)
+            return self.wait(within_s)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"did not end within {within_s:g} s: {self.story()}") from None
-        for reader in self._readers:
-            reader.join(5)
-        return code
-
-    def put_away(self) -> None:
-        """End it, whatever state it is in, and close its pipes."""
-        if self.process.poll() is None:
-            self.process.kill()
-        self._wait(5)
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            try:
-                pipe.close()
-            except BrokenPipeError:
-                # An order it never read; the pipe is closed nevertheless.
-                continue
 
     def story(self) -> str:
         """What it said last, for error messages; records only counted."""
         told = [event for event in list(self.events) if event["event"] != "record"][-12:]
         lines = [f"{self.library} pid {self.process.pid} exit {self.process.poll()}"]
-        lines += [f"{len(self.of('record'))} records", *map(json.dumps, told), *self._complaints]
+        lines += [f"{len(self.of('record'))} records", *map(json.dumps, told), *self.last_errors()]
         return "\n  ".join(lines)
 
 
@@ -186,7 +139,7 @@ class Members:
     def put_away(self) -> None:
         """End all that still run."""
         for member in self._started:
-            member.put_away()
+            member.close()
 
 
 def stories(members: list[Member]) -> str:

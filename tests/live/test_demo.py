@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
+from demo.member_process import ROOT
 from tests.live.libraries import NAMES
-from tests.live.members import ROOT
 
 # The promise of `make demo`.
 LIMIT_S = 30

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from demo.member_process import ROOT
 from tests.live.broker_process import Broker
 from tests.live.groups import produce_rows
-from tests.live.members import ROOT, Members, wait_all_read, wait_shared
+from tests.live.members import Members, wait_all_read, wait_shared
 from tests.live.old_clients import (
     AIOKAFKA_0_8,
     KAFKA_PYTHON_2,

@@ -74,3 +74,17 @@ def test_links_of_the_readme_exist() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for link in LINKS.findall(readme):
         assert Path(ROOT / link).exists(), link
+
+
+def test_transcripts_and_tests_named_in_the_specification_exist() -> None:
+    repository = ROOT.parents[1]
+    directories = {path.parent.name for path in all_paths()}
+    missing = []
+    for page in sorted((repository / "docs" / "spec").glob("*.md")):
+        for name in re.findall(r"`([\w/]+(?:\.py)?)`", page.read_text(encoding="utf-8")):
+            is_transcript = name.split("/")[0] in directories and name.count("/") == 1
+            is_test = name.startswith("tests/") and name.endswith(".py")
+            path = ROOT / f"{name}.txt" if is_transcript else repository / name
+            if (is_transcript or is_test) and not path.is_file():
+                missing.append(f"{page.name}: {name}")
+    assert not missing

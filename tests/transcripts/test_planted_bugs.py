@@ -46,7 +46,7 @@ def drop_tombstones(state: Any, record: Any, undo: Any = None) -> None:
 
 BUGS: list[Bug] = [
     (
-        "heartbeat/session_ends_exactly",
+        "heartbeat/session_ends_on_time",
         coterie.coordinator.sync,
         "start_session",
         half_a_session,
@@ -60,7 +60,7 @@ BUGS: list[Bug] = [
         ),
     ),
     (
-        "join_phase/waits_for_a_handed_out_id",
+        "join_phase/waits_for_a_pending_id",
         Group,
         "all_joined",
         lambda group: len(group.members) == group.awaiting_joins,
@@ -96,7 +96,7 @@ BUGS: list[Bug] = [
         lambda error: error,
     ),
     (
-        "offsets/failed_commit_is_taken_back",
+        "offsets/failed_commit_is_undone",
         coterie.coordinator.shard,
         "take_back",
         lambda undo: None,
@@ -108,7 +108,7 @@ BUGS: list[Bug] = [
         drop_tombstones,
     ),
     (
-        "initial_delay/an_arrival_buys_one_more_slice",
+        "initial_delay/new_member_extends_the_delay",
         coterie.coordinator.shard,
         "join_timer_fired",
         lambda shard, group, now_ms, effects: coterie.coordinator.rebalance.complete_join(
@@ -122,7 +122,7 @@ BUGS: list[Bug] = [
         lambda value: 0 if isinstance(value, str) else len(value),
     ),
     (
-        "leave/last_one_out",
+        "leave/last_member_leaves",
         coterie.coordinator.rebalance,
         "_become_empty",
         lambda group, now_ms, effects: group.transition(GroupState.EMPTY, now_ms),

@@ -1,15 +1,14 @@
-"""The requests this broker serves: their keys, and the first and last version of each.
+"""The APIs that this broker serves: their keys, and the first and last version of each.
 
-The ranges are those a Kafka 4.4 broker serves for the same keys (spec section 1.1), so old and new
-clients work side by side. The table stands apart from the messages so that the first answer of a
-starting server (ApiVersions) needs none of them imported.
+The table is apart from the messages, so that a starting server can answer ApiVersions without
+importing any other message.
 """
 
 from enum import IntEnum
 
 
 class ApiKey(IntEnum):
-    """Kafka's request types by their numbers on the wire."""
+    """Kafka's APIs by their numbers on the wire."""
 
     PRODUCE = 0
     FETCH = 1
@@ -39,7 +38,13 @@ class ApiKey(IntEnum):
     DESCRIBE_CLUSTER = 60
     DESCRIBE_TOPIC_PARTITIONS = 75
 
+    @property
+    def kafka_name(self) -> str:
+        """The name of the API in Kafka's documentation, such as JoinGroup."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
 
+
+# The same ranges as those of Kafka 4.4 [framing/served-versions].
 SERVED_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.PRODUCE: (3, 13),
     ApiKey.FETCH: (4, 18),
@@ -70,7 +75,6 @@ SERVED_VERSIONS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
 }
 
-# What ApiVersions says where it differs from what is served: Kafka 4 announces Produce from
-# version 0, because older librdkafka takes a higher minimum for a broker without message format v2
-# (spec section 1.1).
+# The first versions that ApiVersions announces, where they differ from the served ones
+# [framing/produce-minimum].
 ADVERTISED_MINIMUM: dict[ApiKey, int] = {ApiKey.PRODUCE: 0}

@@ -1,19 +1,16 @@
 """The APIs by the names people use for them, and their declared messages."""
 
-import importlib
 import re
-import string
 
 from coterie.cli.broker import CommandFailed
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.wire import Message
 
 
 def api_name(key: int) -> str:
     """An API's name as Kafka writes it, JoinGroup; "unknown" for a number that is none here."""
     try:
-        return string.capwords(ApiKey(key).name, "_").replace("_", "")
+        return ApiKey(key).kafka_name
     except ValueError:
         return "unknown"
 
@@ -30,13 +27,6 @@ def api_named(text: str) -> ApiKey:
             return key
     known = ", ".join(sorted(api_name(key) for key in ApiKey))
     raise CommandFailed(f"There is no API '{text}' here.", f"These are: {known}.")
-
-
-def message_class(key: ApiKey, *, response: bool) -> type[Message]:
-    """The declared message of an API; its module has the API's name (protocol/messages)."""
-    module = importlib.import_module(f"coterie.protocol.messages.{key.name.lower()}")
-    cls: type[Message] = getattr(module, api_name(key) + ("Response" if response else "Request"))
-    return cls
 
 
 def known_api(number: int, version: int) -> ApiKey:

@@ -7,11 +7,12 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from coterie.cli.apis import api_name, api_named, message_class
+from coterie.cli.apis import api_name, api_named
 from coterie.cli.broker import CommandFailed
 from coterie.cli.dump_log import log
 from coterie.cli.output import print_json, print_styled
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.wire import Struct
 
 # Bytes to a line of a dump, as everywhere.
@@ -54,7 +55,7 @@ def codec(*, api: str, version: int | None, response: bool, direction: str | Non
     response = response or api.lower().endswith("response")
     if direction == "frame" and not response:
         raise click.UsageError("--direction frame is of responses: add --response.")
-    cls = message_class(key, response=response)
+    cls = response_class(key) if response else request_class(key)
     source, _ = source_of(cls, direction or ("frame" if response else "decode"), version)
     click.echo(source, nl=False)
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from coterie.cli.annotate import WALK_ERRORS, Piece, Walk
-from coterie.cli.apis import api_name, known_api, message_class
+from coterie.cli.apis import api_name, known_api
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.frames import decode_request_header, decode_response
 from coterie.protocol.wire import Wire
 
@@ -62,13 +63,13 @@ def decoded(frame: bytes, answer: Answer | None, jsonable: Callable[[Any], Any])
     """
     start = _LENGTH_BYTES if _has_prefix(frame, answer) else 0
     if answer is not None:
-        cls = message_class(answer.key, response=True)
+        cls = response_class(answer.key)
         correlation_id, message = decode_response(cls, frame[start:], answer.version)
         about = {"api": api_name(answer.key), "version": answer.version}
         return {**about, "correlation_id": correlation_id, "message": jsonable(message)}
     number, version = struct.unpack_from(">hh", frame, start)
     key = known_api(number, version)
-    cls = message_class(key, response=False)
+    cls = request_class(key)
     flexible = cls.has_flexible_header(version)
     header, position = decode_request_header(frame, start, len(frame), flexible=flexible)
     return {
@@ -102,7 +103,7 @@ def _is_request(frame: bytes) -> bool:
 def _request(walk: Walk) -> None:
     number = walk.fixed(_INT16, "api_key")
     version = walk.fixed(_INT16, "api_version")
-    cls = message_class(known_api(number, version), response=False)
+    cls = request_class(known_api(number, version))
     walk.fixed(_INT32, "correlation_id")
     walk.short_string("client_id")
     if cls.has_flexible_header(version):
@@ -111,7 +112,7 @@ def _request(walk: Walk) -> None:
 
 
 def _response(walk: Walk, answer: Answer) -> None:
-    cls = message_class(answer.key, response=True)
+    cls = response_class(answer.key)
     walk.fixed(_INT32, "correlation_id")
     if cls.has_flexible_header(answer.version):
         walk.no_tags()

@@ -7,14 +7,13 @@ such a frame costs is the price of the element budget (protocol/wire.py) and of 
 import time
 import tracemalloc
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any, NamedTuple
 
-from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.api_keys import SERVED_VERSIONS
+from coterie.protocol.apis import request_class
 from coterie.protocol.frames import encode_request
 from coterie.protocol.schema import FieldType, WireField, fields_of
 from coterie.protocol.wire import REQUEST_ELEMENT_BUDGET, Struct
-from coterie.server.network.routes import class_stem
 from tests.fuzz.target import Finding
 from tests.unit.server.manual import Client, make_broker
 
@@ -41,11 +40,10 @@ def costs(*, metered: bool) -> Iterator[Cost]:
         Finding: one failed by our mistake, or needed too much memory.
     """
     for api, (_, version) in SERVED_VERSIONS.items():
-        module = import_module(f"coterie.protocol.messages.{api.name.lower()}")
-        cls = getattr(module, f"{class_stem(api)}Request")
+        cls = request_class(api)
         for path in _arrays(cls, version, ()):
             frame = encode_request(_filled(cls, version, path), version, 1, "fuzz")
-            name = ".".join((class_stem(api), *(field.name for field in path)))
+            name = ".".join((api.kafka_name, *(field.name for field in path)))
             yield _cost(frame, name, metered=metered)
 
 
@@ -120,4 +118,4 @@ def _smallest_struct(cls: type[Any], version: int, **given: Any) -> Any:
 
 def api_names() -> list[str]:
     """The APIs that are served, as names of costs begin."""
-    return [class_stem(ApiKey(api)) for api in SERVED_VERSIONS]
+    return [api.kafka_name for api in SERVED_VERSIONS]

@@ -5,10 +5,10 @@ handlers and coordinator are reached, and requests with arbitrary values in ever
 """
 
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.apis import request_class
 from coterie.protocol.frames import encode_request
 from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
@@ -25,7 +25,6 @@ from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from coterie.server.network.routes import class_stem
 from tests.codecs.instances import RandomValues, build, project
 from tests.unit.server.produced import batch, fetch_request, produce_request
 
@@ -99,8 +98,7 @@ def _meaningful() -> Iterator[bytes]:
 
 def _arbitrary() -> Iterator[bytes]:
     for api, (first, last) in SERVED_VERSIONS.items():
-        module = import_module(f"coterie.protocol.messages.{api.name.lower()}")
-        cls = getattr(module, f"{class_stem(api)}Request")
+        cls = request_class(api)
         for version in range(first, last + 1):
             for number in range(_ARBITRARY):
                 values = RandomValues(("fuzz", cls.__name__, version, number))

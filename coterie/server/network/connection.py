@@ -30,7 +30,7 @@ from coterie.server.network.receive_buffer import (
     bad_length,
     frame_bytes,
 )
-from coterie.server.network.routes import Route, class_stem
+from coterie.server.network.routes import Route
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -234,7 +234,7 @@ class Connection(Channel):
         """Close after a request failed. A malformed one is logged in one line, our own mistake
         with its traceback.
         """
-        request = "request header" if route is None else f"{class_stem(route.api)} v{route.version}"
+        request = "request header" if route is None else f"{route.api.kafka_name} v{route.version}"
         if not decoded and isinstance(error, DECODE_ERRORS):
             self.close("MalformedFrame", f"{request}: {error}")
         else:

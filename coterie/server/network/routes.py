@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import Any
 
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import MalformedFrame
 
 Handler = Callable[[Any, Any, Any], Any]
@@ -53,11 +54,6 @@ class Route:
         self.flexible = flexible
 
 
-def class_stem(api: ApiKey) -> str:
-    """Return the stem of an API's message classes, for example JoinGroup for JOIN_GROUP."""
-    return "".join(word.capitalize() for word in api.name.split("_"))
-
-
 class Routes(dict[int, Route]):
     """The loaded routes by `api_key << 16 | version`."""
 
@@ -80,20 +76,16 @@ class Routes(dict[int, Route]):
         if api is ApiKey.API_VERSIONS:
             return _unsupported_api_versions()
         raise MalformedFrame(
-            f"{class_stem(api)} version {version} is not served, only {first} to {last}"
+            f"{api.kafka_name} version {version} is not served, only {first} to {last}"
         )
 
 
 def import_handlers() -> Iterator[None]:
     """Import the handler and the messages of every API, one API at each step."""
     for api in SERVED_VERSIONS:
-        _messages(api)
+        request_class(api)
         _handler(api)
         yield
-
-
-def _messages(api: ApiKey) -> Any:
-    return import_module(f"coterie.protocol.messages.{api.name.lower()}")
 
 
 def _handler(api: ApiKey) -> Handler:
@@ -107,8 +99,7 @@ def _handler(api: ApiKey) -> Handler:
 
 
 def _load(api: ApiKey, version: int) -> Route:
-    messages, stem = _messages(api), class_stem(api)
-    request, response = getattr(messages, f"{stem}Request"), getattr(messages, f"{stem}Response")
+    request, response = request_class(api), response_class(api)
     return Route(
         api,
         version,

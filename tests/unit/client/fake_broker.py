@@ -12,13 +12,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
-from coterie.cli.apis import message_class
 from coterie.client.consumer_groups import (
     CONSUMER_GROUP_DESCRIBE,
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.frames import decode_request_header
 from coterie.protocol.messages.api_versions import ApiVersionsResponse, ApiVersionsResponseApiKey
@@ -204,7 +204,7 @@ def _classes(number: int) -> tuple[type[Message], type[Message]]:
     if number == CONSUMER_GROUP_DESCRIBE:
         return ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
     key = ApiKey(number)
-    return message_class(key, response=False), message_class(key, response=True)
+    return request_class(key), response_class(key)
 
 
 def _read_frame(stream: socket.socket) -> bytes | None:

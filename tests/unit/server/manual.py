@@ -7,16 +7,15 @@ and how late it is.
 import asyncio
 import heapq
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.apis import response_class
 from coterie.protocol.frames import decode_response, encode_request
 from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.connection import Connection
-from coterie.server.network.routes import class_stem
 from coterie.storage.filesystem import FileSystem
 
 NEVER = FlushMode(commit=False, interval_ms=None)
@@ -254,9 +253,7 @@ class Client:
         """A request frame, whose answer `answers` will understand."""
         self._correlation_id += 1
         api = ApiKey(type(request).api_key)
-        module = import_module(f"coterie.protocol.messages.{api.name.lower()}")
-        response = getattr(module, f"{class_stem(api)}Response")
-        self._asked[self._correlation_id] = (response, version)
+        self._asked[self._correlation_id] = (response_class(api), version)
         return encode_request(request, version, self._correlation_id, self.client_id)
 
     def send(self, request: Any, version: int) -> int:

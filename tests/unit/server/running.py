@@ -5,7 +5,6 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,12 +12,12 @@ import uvloop
 
 from coterie.address import Address
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.apis import response_class
 from coterie.protocol.frames import decode_response, encode_request
 from coterie.protocol.messages.api_versions import ApiVersionsRequest
 from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
 from coterie.server.logs.flusher import FlushMode
-from coterie.server.network.routes import class_stem
 from tests.unit.server.manual import NEVER, RecordingLog
 
 # Far above what anything here takes, far below a hang.
@@ -151,8 +150,7 @@ class SocketClient:
         """The next answer, which is to `request`."""
         frame = read_exactly(self.socket, int.from_bytes(read_exactly(self.socket, 4)))
         api = ApiKey(type(request).api_key)
-        module = import_module(f"coterie.protocol.messages.{api.name.lower()}")
-        return decode_response(getattr(module, f"{class_stem(api)}Response"), frame, version)[1]
+        return decode_response(response_class(api), frame, version)[1]
 
     def call(self, request: Any, version: int) -> Any:
         """Send, and wait for the answer."""

@@ -1,7 +1,7 @@
 """`python -m benchmarks` (`make bench`): measure brokers side by side, print tables.
 
-Without options: our server, librdkafka's mock cluster and the floor, all started here, three rounds
-of three seconds for each figure. `--peer NAME=HOST:PORT` adds a broker that runs already.
+Without options it starts and measures our server, librdkafka's mock cluster and the floor, three
+rounds of three seconds for each figure. `--peer NAME=HOST:PORT` adds a broker that already runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from benchmarks.report import as_json, goals_table, machine, scenario_table
 from benchmarks.rounds import LONGEST_DURATION_S, Plan, Step, Table, measure, steps
 from benchmarks.scenarios import SCENARIOS
 
-# Tables are wide; what is piped into a file is read in something wider than 80 columns.
+# The tables are wider than the 80 columns that rich assumes for a pipe.
 PIPED_WIDTH = 150
 
 QUICK = Plan(rounds=1, duration_s=0.3, settle_s=0.1, warmup_s=1.0, quick=True)
@@ -34,12 +34,12 @@ _OWN_BROKERS = {"coterie": own.coterie, "mock": own.mock, "floor": own.floor}
 
 
 def chosen_rows(names: tuple[str, ...], *, quick: bool) -> list[tuple[Scenario, Row]]:
-    """Return the rows to measure: of the named scenarios ("churn", "heartbeat/closed"), or all."""
+    """Return the rows of the named scenarios or rows ("churn", "heartbeat/closed"), or all."""
     everything = [(scenario, row) for scenario in SCENARIOS.values() for row in scenario.rows]
     known = {name for s, r in everything for name in (s.key, f"{s.key}/{r.key}")}
     for name in names:
         if name not in known:
-            raise click.BadParameter(f"{name!r} is none of {', '.join(sorted(known))}")
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(sorted(known))}")
     return [
         (scenario, row)
         for scenario, row in everything
@@ -66,7 +66,7 @@ def chosen_brokers(peers: tuple[str, ...], without: tuple[str, ...]) -> list[Bro
 
 
 def run(todo: list[Step], plan: Plan, console: Console, errors: Console) -> Table:
-    """Measure with a progress bar; where there is no terminal, with a line a measurement."""
+    """Measure with a progress bar or, without a terminal, with one line for each measurement."""
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -88,19 +88,19 @@ def run(todo: list[Step], plan: Plan, console: Console, errors: Console) -> Tabl
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--peer", "peers", multiple=True, metavar="NAME=HOST:PORT[:PID]", help="Add a peer.")
-@click.option("--scenario", "names", multiple=True, metavar="NAME", help="Measure only this one.")
+@click.option("--scenario", "names", multiple=True, metavar="NAME", help="Measure only this.")
 @click.option(
     "--without",
     multiple=True,
     type=click.Choice(list(_OWN_BROKERS)),
-    help="Do not start this one.",
+    help="Do not start this broker.",
 )
-@click.option("--baseline", metavar="NAME", help="Broker the ratios refer to (coterie).")
-@click.option("--rounds", type=click.IntRange(1, 100), help="Rounds of each figure (3).")
+@click.option("--baseline", metavar="NAME", help="The broker to which ratios refer (coterie).")
+@click.option("--rounds", type=click.IntRange(1, 100), help="Rounds for each figure (3).")
 @click.option(
-    "--duration", type=click.FloatRange(0.1, LONGEST_DURATION_S), help="Seconds a figure (3)."
+    "--duration", type=click.FloatRange(0.1, LONGEST_DURATION_S), help="Seconds per figure (3)."
 )
-@click.option("--warmup", type=click.FloatRange(0, 40), help="Warm-up of a JVM, seconds (10).")
+@click.option("--warmup", type=click.FloatRange(0, 40), help="Seconds of warm-up of a JVM (10).")
 @click.option("--quick", is_flag=True, help="One short round, small groups: about 20 seconds.")
 @click.option("--json", "json_file", type=click.File("w"), help="Write all rounds to a file.")
 def main(
@@ -115,7 +115,7 @@ def main(
     quick: bool,
     json_file: TextIO | None,
 ) -> None:
-    """Measure Kafka group coordinators side by side; loopback addresses only."""
+    """Measure Kafka group coordinators on loopback addresses side by side."""
     usual = QUICK if quick else Plan()
     plan = Plan(
         rounds or usual.rounds,
@@ -130,9 +130,9 @@ def main(
         raise click.UsageError("no broker is left to measure")
     baseline = baseline or known[0]
     if baseline not in known:
-        raise click.BadParameter(f"{baseline!r} is none of {', '.join(known)}")
+        raise click.BadParameter(f"{baseline!r} is not one of {', '.join(known)}")
 
-    # Brokers started here inherit this: a group of 1,000 members is 1,001 connections.
+    # The brokers inherit this limit: a group of 1,000 members has 1,001 connections.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     console = Console() if sys.stdout.isatty() else Console(width=PIPED_WIDTH)
@@ -149,7 +149,7 @@ def main(
     about = machine()
     console.print(
         f"{plan.rounds} x {plan.duration_s:g} s, JVM warm-up {plan.warmup_s:g} s a row. Medians, "
-        "below them the lowest and the highest. CPU µs/request / 10 = CPU seconds per 100,000 "
+        "and below them the lowest and the highest. CPU µs/request / 10 = CPU seconds per 100,000 "
         f"requests. {about['cpus']} x {about['processor']}, Python {about['python']}, "
         f"uvloop {about['uvloop']}.",
         style="dim",

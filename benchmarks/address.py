@@ -1,8 +1,8 @@
-"""Addresses a benchmark may load: loopback ones, and no other.
+"""The addresses that a benchmark may load: loopback addresses and no others.
 
-A load generator that can be pointed at any host is a weapon by accident. Both the driver and the
-generator process go through `Address.parse` or `require_loopback`, so neither can be talked into
-sending anywhere else, not by a peer's FindCoordinator answer either.
+A load generator that accepts any host can be turned against one by accident. Both the driver and
+the generator process check addresses with `Address.parse` or `require_loopback`. No address is
+taken from a response, so a broker cannot redirect the load either.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class NotLoopback(Exception):  # noqa: N818 - the name says what is wrong
 
 
 def require_loopback(host: str) -> str:
-    """Return the IP address of a host, if all it resolves to is loopback.
+    """Return the IP address of a host that resolves to loopback addresses only.
 
     Raises:
-        NotLoopback: it is not, or it does not resolve.
+        NotLoopback: the host resolves to another address, or does not resolve.
     """
     try:
         found = {info[4][0] for info in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)}
@@ -35,14 +35,14 @@ def require_loopback(host: str) -> str:
             f"{host!r} is {outside[0]}: the benchmark sends to loopback addresses only "
             "(127.0.0.0/8, ::1). Run it on the machine of the broker."
         )
-    # A name such as localhost may have both families; brokers that listen on 127.0.0.1 are the
-    # usual ones, and "127..." sorts before "::1".
+    # A name such as localhost may have addresses of both families. Brokers usually listen on
+    # 127.0.0.1, which sorts before ::1.
     return addresses[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a broker listens, and its process where that is known."""
+    """The address of a broker, and the id of its process if that is known."""
 
     host: str
     port: int
@@ -50,7 +50,7 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Read "host:port" or "host:port:pid" (an IPv6 host in brackets).
+        """Parse "host:port" or "host:port:pid"; an IPv6 host is in brackets.
 
         Raises:
             NotLoopback: the host is not on this machine.
@@ -67,6 +67,6 @@ class Address:
 
 
 def free_port() -> int:
-    """Return a loopback port nobody listens on at this moment."""
+    """Return a loopback port on which no process listens at this moment."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])

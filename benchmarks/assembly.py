@@ -1,10 +1,9 @@
-"""Bringing a whole group into one generation, and knowing when it is there.
+"""Bringing a whole group into one generation, and noticing when it is complete.
 
-A phase begins with something that makes the group rebalance (members enter, one leaves) and is over
-when as many members as expected have synced in one generation of that size. A broker may complete
-smaller generations on the way (a first member that comes alone, a rebalance that did not wait for
-the newcomer): who has synced in one of those heartbeats until it hears REBALANCE_IN_PROGRESS, and
-rejoins, as clients do.
+A phase begins when members enter or one leaves, and is over when as many members as expected have
+synced in one generation of that size. On the way a broker may complete smaller generations, for
+example one with the first member only. A member that synced in such a generation heartbeats until
+the answer is REBALANCE_IN_PROGRESS, and rejoins, as clients do.
 """
 
 from __future__ import annotations
@@ -12,15 +11,15 @@ from __future__ import annotations
 import asyncio
 import time
 
-from benchmarks.answers import read_member_ids
-from benchmarks.frames import JOIN_GROUP, Frames
 from benchmarks.member import Member, Watcher
+from benchmarks.requests import Assignments, Requests, assignments
 from benchmarks.session import TOPIC
+from coterie.protocol.messages.join_group import JoinGroupResponse
 
-# Members that wait for the next rebalance ask this often. Clients ask every three seconds; nobody
-# wants to wait for that here.
+# How often members that wait for the next rebalance heartbeat. Clients do so every three seconds,
+# which would only prolong the measurement.
 HEARTBEAT_EVERY_S = 0.005
-# A thousand members need less than a second; a broker that needs this long has lost somebody.
+# A thousand members need less than a second; a broker that needs this long has lost a member.
 PHASE_TIMEOUT_S = 6.0
 
 
@@ -30,14 +29,14 @@ class Assembly(Watcher):
     `members` are those that are to be in the group at the end of the phase.
     """
 
-    def __init__(self, frames: Frames, group: str) -> None:
-        self._frames = frames
+    def __init__(self, requests: Requests, group: str) -> None:
+        self._requests = requests
         self.group = group
         self.members: list[Member] = []
         self.asks_for_id = False
         self.generation = 0
         self.last_sync_at = 0.0
-        self._plan = frames.assignments([], TOPIC)
+        self._assignments: Assignments = []
         self._sizes: dict[int, int] = {}
         self._synced: dict[int, int] = {}
         self._finished: asyncio.Future[None] | None = None
@@ -49,7 +48,7 @@ class Assembly(Watcher):
     # ---- phases ---------------------------------------------------------------------------------
 
     async def gather(self) -> None:
-        """Let all members enter at once. Whoever has its id waits until the others have theirs."""
+        """Let all members enter at once; they join again when every one has its id."""
         finished = self._begin(newcomer=None, leaver=None)
         self._unnamed = set(self.members)
         for member in self.members:
@@ -57,9 +56,10 @@ class Assembly(Watcher):
         await self._all_synced(finished)
 
     async def admit(self, newcomer: Member, leaver: Member | None = None) -> None:
-        """Let one member enter and, if given, another leave; the others hear of it by heartbeat.
+        """Let one member enter and, if given, another one leave.
 
-        With a leaver the others rejoin at once when it has left: the group rebalances then.
+        Without a leaver the other members learn of the rebalance by a heartbeat. With a leaver they
+        rejoin as soon as it has left, because the group rebalances then.
         """
         self.members.append(newcomer)
         if leaver is not None:
@@ -68,14 +68,14 @@ class Assembly(Watcher):
         self._unnamed = {newcomer}
         newcomer.enter(self.group)
         if not self.asks_for_id:
-            self._call_others()
+            self._start_others()
         await self._all_synced(finished)
 
     async def dismiss(self, leaver: Member) -> None:
-        """Let one member leave; the others hear of it by heartbeat."""
+        """Let one member leave; the others learn of it by a heartbeat."""
         self.members.remove(leaver)
         finished = self._begin(newcomer=None, leaver=leaver)
-        self._plan_for_all()
+        self._prepare_assignments()
         leaver.leave()
         await self._all_synced(finished)
 
@@ -94,7 +94,8 @@ class Assembly(Watcher):
         self._finished = asyncio.get_running_loop().create_future()
         return self._finished
 
-    def _call_others(self) -> None:
+    def _start_others(self) -> None:
+        """Let the leaver leave, or the other members heartbeat."""
         if self._newcomer is not None and self._leaver is not None:
             self._leaver.leave()
             return
@@ -102,33 +103,32 @@ class Assembly(Watcher):
             if member is not self._newcomer:
                 member.heartbeat()
 
-    def _plan_for_all(self) -> None:
-        # Built ahead of the leader's SyncGroup, so that the leader's work is not measured.
-        member_ids = [member.member_id for member in self.members]
-        self._plan = self._frames.assignments(member_ids, TOPIC)
+    def _prepare_assignments(self) -> None:
+        # Built before the leader needs them, so that the leader's work is not measured.
+        self._assignments = assignments((member.member_id for member in self.members), TOPIC)
 
-    # ---- what members tell (see Watcher) --------------------------------------------------------
+    # ---- events of the members (see Watcher) ----------------------------------------------------
 
     def named(self, member: Member) -> None:
         self.asks_for_id = True
         self._unnamed.discard(member)
         if self._unnamed:
             return
-        self._plan_for_all()
+        self._prepare_assignments()
         if member is self._newcomer:
             member.rejoin()
-            self._call_others()
+            self._start_others()
             return
         for each in self.members:
             each.rejoin()
 
-    def leads(self, member: Member, size: int, answer: bytes) -> bytes:
+    def leads(self, member: Member, response: JoinGroupResponse) -> Assignments:
+        size = len(response.members)
         self._sizes[member.generation] = size
         if self.asks_for_id and size == len(self.members):
-            return self._plan
-        # A generation without somebody, or ids that are told with the generation only.
-        member_ids = read_member_ids(answer, self._frames.spoken(JOIN_GROUP))
-        return self._frames.assignments(member_ids, TOPIC)
+            return self._assignments
+        # A member is missing, or the broker assigns ids only together with the generation.
+        return assignments((each.member_id for each in response.members), TOPIC)
 
     def synced(self, member: Member) -> None:
         assert self._finished is not None
@@ -152,7 +152,7 @@ class Assembly(Watcher):
 
     def left(self, member: Member) -> None:
         if self._newcomer is None:
-            self._call_others()
+            self._start_others()
             return
         for each in self.members:
             if each is not self._newcomer:

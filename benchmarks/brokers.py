@@ -1,8 +1,8 @@
-"""The brokers that are compared: those the harness starts itself, and peers that run already.
+"""The brokers that are compared: those that the benchmark starts, and peers that already run.
 
-A broker of ours is started fresh for every measurement, with an empty data directory, and stopped
-after it; its start is timed on the way (`start` returns when the first request was answered). A
-peer is left as it is.
+A broker is started for every measurement, with an empty data directory, and stopped after it;
+`start` returns when the first request has been answered, and also measures that time. A peer is
+left as it is.
 """
 
 from __future__ import annotations
@@ -18,17 +18,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks import frames
 from benchmarks.address import Address, free_port
-from benchmarks.frames import HEARTBEAT, Spoken
 from benchmarks.processes import command_name, listening_pid
+from benchmarks.requests import VERSIONS, AgreedApi
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.messages.api_versions import ApiVersionsRequest
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
 
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
 PROBE_EVERY_S = 0.001
 _ROOT = Path(__file__).parent.parent
-# What a broker that would not start has said last, for the report.
-_LAST_WORDS_CHARACTERS = 300
+# How much of the output of a broker that did not start is printed.
+_OUTPUT_CHARACTERS = 300
 
 
 class StartFailed(Exception):  # noqa: N818 - the name says what happened
@@ -37,7 +39,7 @@ class StartFailed(Exception):  # noqa: N818 - the name says what happened
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A broker that answers. `start_s` is None for a peer."""
+    """A running broker; `start_s` is None for a peer."""
 
     address: Address
     start_s: float | None = None
@@ -45,7 +47,7 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A broker that somebody else started."""
+    """A broker that runs already."""
 
     name: str
     address: Address
@@ -55,7 +57,7 @@ class Peer:
 
     @classmethod
     def parse(cls, text: str) -> Peer:
-        """Read "name=host:port" or "name=host:port:pid"; the pid is looked up if not given.
+        """Parse "name=host:port" or "name=host:port:pid"; a missing pid is looked up.
 
         Raises:
             NotLoopback, ValueError: see `Address.parse`.
@@ -82,13 +84,13 @@ class Peer:
 
 @dataclass(slots=True)
 class Child:
-    """A broker that the harness starts as a process of its own.
+    """A broker that the benchmark starts as a process of its own.
 
     Args:
-        command: given a port and a scratch directory, the command line.
-        announces: it chooses its own port and prints "host:port".
-        inflexible: it claims flexible versions, but misreads them.
-        bare: it is the floor: it answers heartbeats only.
+        command: returns the command line for a port and a data directory.
+        announces: whether it chooses its own port and prints "host:port".
+        inflexible: whether it announces flexible versions, but reads them wrongly.
+        bare: whether it is the floor, which serves heartbeats only.
     """
 
     name: str
@@ -124,7 +126,7 @@ class Child:
         try:
             if self.announces:
                 port = self._announced_port(deadline)
-            self._first_answer(port, deadline)
+            self._first_response(port, deadline)
         except StartFailed:
             self.stop()
             raise
@@ -137,17 +139,21 @@ class Child:
         ready, _, _ = select.select([self._process.stdout], [], [], deadline - time.perf_counter())
         line = self._process.stdout.readline().decode() if ready else ""
         if not line.strip():
-            raise StartFailed(f"it did not tell its address; {self._last_words()}")
+            raise StartFailed(f"it did not print its address; {self._last_output()}")
         return Address.parse(line.strip()).port
 
-    def _first_answer(self, port: int, deadline: float) -> None:
+    def _first_response(self, port: int, deadline: float) -> None:
         assert self._process is not None
-        probe = frames.api_versions()
         if self.bare:
-            probe = frames.heartbeat(Spoken(HEARTBEAT, HEARTBEAT.wanted[0]), "probe", 1, "probe")
+            heartbeat = HeartbeatRequest(group_id="probe", generation_id=1, member_id="probe")
+            probe = AgreedApi(ApiKey.HEARTBEAT, VERSIONS[ApiKey.HEARTBEAT][0]).frame(heartbeat)
+        else:
+            probe = AgreedApi(ApiKey.API_VERSIONS, 0).frame(ApiVersionsRequest())
         while time.perf_counter() < deadline:
             if self._process.poll() is not None:
-                raise StartFailed(f"it ended with {self._process.returncode}; {self._last_words()}")
+                raise StartFailed(
+                    f"it ended with {self._process.returncode}; {self._last_output()}"
+                )
             try:
                 with socket.create_connection(("127.0.0.1", port), timeout=START_TIMEOUT_S) as sock:
                     sock.sendall(probe)
@@ -156,12 +162,12 @@ class Child:
             except OSError:
                 pass  # it does not listen yet
             time.sleep(PROBE_EVERY_S)
-        raise StartFailed(f"no answer after {START_TIMEOUT_S:.0f} s; {self._last_words()}")
+        raise StartFailed(f"no response after {START_TIMEOUT_S:.0f} s; {self._last_output()}")
 
-    def _last_words(self) -> str:
+    def _last_output(self) -> str:
         assert self._scratch is not None
         log = Path(self._scratch.name, "log").read_text(errors="replace").strip()
-        return f"it said: {log[-_LAST_WORDS_CHARACTERS:]}" if log else "it said nothing"
+        return f"its output: {log[-_OUTPUT_CHARACTERS:]}" if log else "it printed nothing"
 
     def stop(self) -> None:
         """End the process and remove its data."""
@@ -184,7 +190,7 @@ Broker = Peer | Child
 
 
 def coterie() -> Child:
-    """Return our server, as `make serve` starts it but for what all brokers here have in common."""
+    """Return our server, started as by `make serve` with the settings that all brokers share."""
     program = str(Path(sys.executable).with_name("coterie"))
     return Child(
         "coterie",
@@ -202,6 +208,6 @@ def mock() -> Child:
 
 
 def floor() -> Child:
-    """Return the floor: heartbeats picked apart by hand, and nothing else."""
+    """Return the floor, which serves heartbeats only."""
     command = [sys.executable, "-m", "benchmarks.floor"]
     return Child("floor", lambda port, data: [*command, str(port)], bare=True)

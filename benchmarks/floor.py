@@ -1,10 +1,12 @@
-"""The floor: the least that a Python server can spend on a heartbeat.
+"""The floor: the least CPU time that a Python server can spend on a heartbeat.
 
-A bare uvloop protocol that picks a Heartbeat v4 apart by hand, looks its member up in a dict,
-notes the time and answers NONE. No other API, no checks, no groups: what a coordinator costs
-beyond this is what can be worked on, what this costs belongs to Python, uvloop and the kernel.
+It is a bare uvloop protocol that unpacks a Heartbeat v4, looks its member up in a dict, stores the
+time and answers NONE. There is no other API, no check and no group. The cost of this belongs to
+Python, uvloop and the kernel; only the cost beyond it can be reduced.
 
-`python -m benchmarks.floor PORT` serves until SIGTERM and then prints how many it answered.
+This is the one place with a codec of its own: with the declared messages it would not be the least.
+
+`python -m benchmarks.floor PORT` serves until SIGTERM and then prints the number of heartbeats.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class FloorConnection(asyncio.Protocol):
     last_heartbeat: dict[tuple[bytes, bytes, int], float] = {}
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are no subclass of asyncio's, but have its methods.
+        # uvloop's transports do not derive from asyncio's, but have the same methods.
         self._transport = cast("asyncio.Transport", transport)
         self._partial = b""
 
@@ -47,7 +49,7 @@ class FloorConnection(asyncio.Protocol):
             end = position + 4 + size
             if end > available:
                 break
-            assert api_key == _HEARTBEAT, "the floor knows heartbeats only"
+            assert api_key == _HEARTBEAT, "the floor serves heartbeats only"
             group_at = position + _HEADER_SIZE + client_size + 1
             generation_at = group_at + data[group_at]
             member_at = generation_at + 4

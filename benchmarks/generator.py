@@ -1,8 +1,9 @@
-"""The load generator's process: one job in on standard input, one outcome out on standard output.
+"""The load generator's process: reads one job from standard input, writes one outcome to standard
+output.
 
 Both are JSON objects. The outcome is {"numbers": ..., "errors": ..., "others_share": ...,
-"versions": ...}, or {"not_available": reason} when the broker cannot do what the job measures. A
-fault of the generator itself is a traceback and an exit code.
+"versions": ...}, or {"not_available": reason} if the broker does not support the measurement. If
+the generator itself fails, it ends with a traceback and an exit status.
 
 `echo '{"scenario": "heartbeat", "row": "closed", "host": "127.0.0.1", "port": 9092}' | \
     python -m benchmarks.generator`
@@ -19,10 +20,10 @@ from dataclasses import asdict
 import uvloop
 
 from benchmarks.address import NotLoopback, require_loopback
-from benchmarks.answers import Refused
-from benchmarks.frames import NotServed
 from benchmarks.measures import Outcome
+from benchmarks.requests import NotServed, Refused
 from benchmarks.session import Job
+from coterie.protocol.errors import DECODE_ERRORS
 
 
 class GeneratorFault(Exception):  # noqa: N818 - the name says whose fault it is
@@ -34,11 +35,11 @@ async def run(job: Job) -> Outcome:
 
     Raises:
         NotLoopback: the job's host is not on this machine; nothing was sent.
-        NotServed, Refused, OSError, TimeoutError: the broker cannot do it, or fails at it.
+        NotServed, Refused, OSError, TimeoutError: the broker does not support it, or failed.
         GeneratorFault: the generator itself failed.
     """
     require_loopback(job.host)
-    # Imported here: every scenario module imports this package's parts.
+    # Imported after the check of the address: some scenarios import the server's code.
     from benchmarks.scenarios import SCENARIOS
 
     faults: list[BaseException] = []
@@ -64,8 +65,10 @@ def main() -> None:
     try:
         outcome: dict[str, object] = asdict(uvloop.run(run(job)))
     except (NotLoopback, NotServed, Refused, OSError) as error:
-        # A TimeoutError is an OSError and carries no text of its own.
+        # A TimeoutError is an OSError and has no text.
         outcome = {"not_available": str(error) or "the broker did not answer in time"}
+    except DECODE_ERRORS as error:
+        outcome = {"not_available": f"a response cannot be decoded: {error}"}
     json.dump(outcome, sys.stdout)
 
 

@@ -1,14 +1,14 @@
-"""What is measured, in which unit, and which goal it has: the vocabulary of the tables.
+"""The vocabulary of the tables: metrics with their units, rows with their goals, scenarios.
 
-A scenario has rows (closed loop, pipelined; 100 members, 500, 1,000); a row is measured in one
-generator process and gives a number for each of its metrics. Goals are those of the project for
-`coterie serve --flush never`; they were set beside figures of other brokers taken on the same kind
-of machine (docs/benchmarks.md), so the ratio to a peer of the same run tells more than the number.
+A scenario has rows (closed loop, pipelined; 100 members, 500, 1,000). A row is measured in one
+generator process and yields a number for each of its metrics. Goals are those of the project for
+`coterie serve --flush never`. They were set beside figures of other brokers on the same kind of
+machine (docs/benchmarks.md), so the ratio to a peer of the same run means more than the number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.processes import Usage
@@ -20,7 +20,7 @@ MILLISECONDS = 1e3
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One column: `key` in the JSON, `title` in the table, decimals shown."""
+    """One column: its `key` in the JSON, its `title` in the table, and the decimals shown."""
 
     key: str
     title: str
@@ -41,22 +41,22 @@ Numbers = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measurement of a scenario. `goals` maps a metric's key to the number to reach."""
+    """One measurement of a scenario; `goals` maps a metric's key to the number to reach."""
 
     key: str
     title: str
-    goals: dict[str, float] = field(default_factory=dict)
+    goals: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one run of a row gave.
+    """The result of one run of a row.
 
     Args:
-        numbers: metric key -> value; a metric that could not be told is absent.
-        errors: error name -> how often it was answered while the load ran.
-        others_share: CPUs' worth of other work on the machine meanwhile.
-        versions: API -> version spoken.
+        numbers: values by metric key; a metric that is unknown on this machine is absent.
+        errors: how often each error was answered during the load, by the error's name.
+        others_share: how many CPUs other work on the machine took during the measurement.
+        versions: the API versions in use, by the API's name.
     """
 
     numbers: Numbers
@@ -67,13 +67,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A measurement: what it is called, what it gives, and the coroutine that makes a row of it.
+    """A measurement: its name, its rows and metrics, and the coroutine that measures a row.
 
     Args:
-        run: measures one row, in a generator process; None when the driver does it (start-up).
-        primary: the metric that the goals table and the ratios are about.
-        floor: whether the floor server can take part.
-        brokerless: it measures our own code in the generator's process, and no broker is started.
+        run: measures one row in a generator process; None if the driver measures it (start-up).
+        primary: the metric of the goals table and of the ratios.
+        floor: whether the floor can take part.
+        brokerless: whether it measures our own code in the generator's process, without a broker.
     """
 
     key: str
@@ -86,22 +86,22 @@ class Scenario:
     brokerless: bool = False
 
     def row(self, key: str) -> Row:
-        """Find a row by its key."""
+        """Return the row with this key."""
         return next(row for row in self.rows if row.key == key)
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """Return the value below which this share (0-1) of an ordered, non-empty sequence lies."""
+    """Return the value below which this share (0 to 1) of an ordered, non-empty sequence lies."""
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def per_unit_of_cpu(usage: Usage, units: int, scale: float) -> float | None:
-    """Return the server's CPU time for each of `units` things, scaled from seconds."""
+    """Return the server's CPU time for each of `units`, scaled from seconds."""
     if usage.server_cpu_s is None or not units:
         return None
     return usage.server_cpu_s * scale / units
 
 
-def told(**numbers: float | None) -> Numbers:
-    """Keep the numbers that could be told."""
+def known(**numbers: float | None) -> Numbers:
+    """Return the numbers that are known."""
     return {key: value for key, value in numbers.items() if value is not None}

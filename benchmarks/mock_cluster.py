@@ -1,11 +1,11 @@
 """librdkafka's mock cluster of one broker, in a process of its own.
 
-The library that confluent-kafka brings is used through ctypes rather than through its Python
-client, because only the C interface can set the mock coordinator's initial rebalance delay (3 s
-by default) to 0, which all brokers here have; without it every new group would wait three seconds
-and the comparison would be unfair. The client object is idle: the mock cluster runs in its thread.
+confluent-kafka contains librdkafka. It is called through ctypes rather than through the Python
+client, because only the C interface can set the mock coordinator's initial rebalance delay to 0, as
+all brokers here have it. With the default of 3 s every new group would wait, and the comparison
+would be unfair. The client object is idle; the mock cluster runs in its thread.
 
-`python -m benchmarks.mock_cluster` prints "host:port" when it serves, and runs until SIGTERM.
+`python -m benchmarks.mock_cluster` prints "host:port" when it is ready, and runs until SIGTERM.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _ERROR_SIZE = 512
 
 
 def _library() -> ctypes.CDLL:
-    """Load the librdkafka that the installed confluent-kafka wheel uses."""
+    """Load the librdkafka of the installed confluent-kafka wheel."""
     package = Path(confluent_kafka.__file__).parent
     for directory in (package.parent / "confluent_kafka.libs", package / ".dylibs"):
         for path in sorted(directory.glob("librdkafka*")):
             return ctypes.CDLL(str(path))
-    raise FileNotFoundError("confluent-kafka was installed without a librdkafka of its own")
+    raise FileNotFoundError("the installed confluent-kafka does not contain librdkafka")
 
 
 def start() -> str:
@@ -60,7 +60,7 @@ def start() -> str:
 
 
 if __name__ == "__main__":
-    # The kernel's own handling ends the process: the threads of the library need no farewell.
+    # The default handler ends the process at once; the library's threads need no shutdown.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.stdout.write(start() + "\n")
     sys.stdout.flush()

@@ -1,10 +1,10 @@
-"""What a server process costs, read from /proc.
+"""CPU time and memory of a server process, read from /proc.
 
-CPU time is that of all threads of the process and of its descendants. It is read from the kernel's
-CPU-time clock of the process (`clock_getcpuclockid`), which is the counter that utime + stime of
-/proc/<pid>/stat are cut from, in nanoseconds instead of 10 ms ticks; where that clock is refused,
+CPU time covers all threads of the process and of its descendants. It is read from the kernel's
+CPU-time clock of the process (`clock_getcpuclockid`), the source of utime and stime in
+/proc/<pid>/stat, but in nanoseconds instead of ticks of 10 ms; if that clock is refused, it is read
 from /proc/<pid>/stat. Memory is VmRSS and VmHWM of the process itself. On a system without /proc
-nothing of this can be told, and everything here answers None.
+all functions here return None.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pathlib import Path
 _PROC = Path("/proc")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _LISTEN = "0A"
-# Fields of /proc/<pid>/stat behind the command name: state is 0, utime is 11, stime is 12.
+# Fields of /proc/<pid>/stat after the command name: state is 0, utime is 11, stime is 12.
 _UTIME, _STIME = 11, 12
 # The first line of /proc/stat: user nice system idle iowait irq softirq steal.
 _IDLE_FIELDS = (3, 4)
 
 
 def cpu_s(pid: int) -> float | None:
-    """Return the CPU seconds a process and its descendants have used so far."""
+    """Return the CPU seconds that a process and its descendants have used so far."""
     own = _own_cpu_s(pid)
     if own is None:
         return None
@@ -44,7 +44,7 @@ def _own_cpu_s(pid: int) -> float | None:
 
 
 def descendants(pid: int) -> list[int]:
-    """List the processes that a process started, and those that they started."""
+    """Return the ids of all processes that a process started, directly or indirectly."""
     found: list[int] = []
     for task in _PROC.glob(f"{pid}/task/*/children"):
         with contextlib.suppress(OSError):
@@ -64,7 +64,7 @@ def peak_rss_mib(pid: int | None) -> float | None:
 
 
 def reset_peak_rss(pid: int | None) -> None:
-    """Let the peak be counted from now on; without the right to do so nothing happens."""
+    """Start the peak anew; without the permission for it nothing happens."""
     with contextlib.suppress(OSError):
         (_PROC / str(pid) / "clear_refs").write_text("5")
 
@@ -90,7 +90,7 @@ def command_name(pid: int) -> str:
 
 
 def listening_pid(port: int) -> int | None:
-    """Find the process that listens on a TCP port of this machine."""
+    """Return the id of the process that listens on a TCP port of this machine."""
     inodes = set()
     for table in ("tcp", "tcp6"):
         with contextlib.suppress(OSError):
@@ -119,10 +119,10 @@ def machine_busy_s() -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a measured stretch took; CPU figures are None where they cannot be told.
+    """The cost of a measured time; CPU figures are None where they are unknown.
 
-    `others_share` is the part of one CPU that neither the server nor the generator used: the
-    noise of the machine.
+    `others_share` is the number of CPUs that neither the server nor the generator used: the noise
+    of the machine.
     """
 
     seconds: float
@@ -132,7 +132,7 @@ class Usage:
 
 
 class Stretch:
-    """Reads all clocks at the beginning and at the end of a measured stretch."""
+    """Reads all clocks at the beginning and at the end of a measured time."""
 
     def __init__(self, pid: int | None) -> None:
         self._pid = pid

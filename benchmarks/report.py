@@ -1,8 +1,8 @@
-"""Tables and JSON out of the measurements.
+"""Tables and JSON from the measurements.
 
-A cell is the median over the rounds, above the lowest and the highest. A ratio compares
-two brokers round by round (the machine's drift is slower than a round) and is the median of that:
-how many times the baseline's figure the peer's is, so above 1 the baseline is the cheaper one.
+A cell holds the median over the rounds, and below it the lowest and the highest value. A ratio
+divides a peer's figure by the baseline's figure of the same round, because the machine drifts more
+slowly than that, and is the median over the rounds. Above 1 the baseline is the cheaper broker.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from benchmarks.measures import Metric, Row, Scenario
 from benchmarks.rounds import Plan, Results, Table
 from benchmarks.scenarios import SCENARIOS
 
-# Other work on the machine above this many CPUs makes figures of a round doubtful.
+# If other work on the machine takes more CPUs than this, the figures of a round are doubtful.
 NOISY_SHARE = 0.3
 
 
 def scenario_table(
     scenario: Scenario, rows: list[Row], table: Table, baseline: str | None
 ) -> RichTable:
-    """Make the table of one scenario: a section a row, a line a broker."""
+    """Return the table of one scenario: one section for each row, one line for each broker."""
     title = scenario.title
     if baseline is not None:
         title += f" (ratio: {_flat(scenario.primary.title)} to {baseline}'s)"
@@ -64,7 +64,7 @@ def scenario_table(
 
 
 def _flat(title: str) -> str:
-    """Write a column's title in one line."""
+    """Return a column's title in one line."""
     return title.replace("/\n", "/").replace("\n", " ")
 
 
@@ -80,18 +80,18 @@ def _cell(result: Results, metric: Metric, row: Row) -> Text:
 
 
 def _errors(name: str, row: Row, result: Results) -> list[str]:
-    """Say which errors were answered while the load ran."""
+    """Return a note about the errors that were answered during the load."""
     counts: Counter[str] = Counter()
     for outcome in result.outcomes:
         counts.update(outcome.errors)
     if not counts:
         return []
-    told = ", ".join(f"{number} x {error}" for error, number in counts.most_common())
-    return [f"{name}, {row.title}: errors were answered: {told}"]
+    listed = ", ".join(f"{number} x {error}" for error, number in counts.most_common())
+    return [f"{name}, {row.title}: errors were answered: {listed}"]
 
 
 def _noise(results: Iterable[Results]) -> list[str]:
-    """Say how much other work the machine did meanwhile, if it was enough to matter."""
+    """Return a note about other work on the machine, if there was enough of it to matter."""
     shares = [
         outcome.others_share
         for result in results
@@ -105,7 +105,7 @@ def _noise(results: Iterable[Results]) -> list[str]:
 
 
 def ratio(results: dict[str, Results], name: str, baseline: str, metric: Metric) -> float | None:
-    """Return how many times the baseline's figure a broker's is, or None if one has none."""
+    """Return a broker's figure divided by the baseline's; None if either has no figure."""
     if name == baseline or baseline not in results or name not in results:
         return None
     pairs = zip(
@@ -121,7 +121,7 @@ def _ratio_text(results: dict[str, Results], name: str, baseline: str, metric: M
 
 
 def goals_table(table: Table, baseline: str, brokers: list[str]) -> RichTable:
-    """Make the table of all figures with a goal: the goal, ours, and every other broker's."""
+    """Return the table of all figures with a goal: the goal, the baseline, every other broker."""
     made = RichTable(title=f"Goals of {baseline}", title_justify="left")
     made.add_column("figure")
     made.add_column("goal", justify="right")
@@ -168,7 +168,7 @@ def _beside(results: dict[str, Results], name: str, baseline: str, metric: Metri
 
 
 def machine() -> dict[str, object]:
-    """Describe the machine as far as it matters to the figures."""
+    """Return the properties of the machine that influence the figures."""
     model = ""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -188,7 +188,7 @@ def machine() -> dict[str, object]:
 
 
 def as_json(table: Table, plan: Plan, baseline: str | None) -> dict[str, object]:
-    """Return everything that was measured as plain data: every round, not only the medians."""
+    """Return all measurements as plain data: every round, not only the medians."""
     return {
         "machine": machine(),
         "plan": asdict(plan),

@@ -1,8 +1,9 @@
-"""Who is measured when: rounds alternate between brokers, so that drift hits all of them alike.
+"""The order of the measurements: rounds alternate between brokers, so that drift affects all
+equally.
 
-For every row: an unmeasured warm-up of each JVM, then A B C, A B C, ... Every measurement is a
-generator process of its own. A broker that cannot do a row is asked no second time; its reason is
-kept instead of numbers.
+Each row begins with an unmeasured warm-up of each JVM; then follow A B C, A B C, and so on. Every
+measurement has a generator process of its own. If a broker does not support a row, it is not tried
+again, and the reason is kept in place of the numbers.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from benchmarks.measures import Outcome, Row, Scenario
 from benchmarks.scenarios import startup
 from benchmarks.session import Job
 
-# A scenario has time limits of its own; this one is for a generator that hangs.
+# Scenarios have time limits of their own; this one ends a generator that hangs.
 GENERATOR_TIMEOUT_S = 300.0
-# Steady scenarios do not heartbeat for their members, whose session timeout is a minute.
+# Some steady scenarios do not heartbeat for their members, whose session timeout is a minute.
 LONGEST_DURATION_S = 40.0
 
-# The broker whose parts are measured without it.
+# The broker whose code the scenarios without a broker measure.
 OURS = "coterie"
 
-# Group names of two runs against one peer must differ, whatever the first has left behind.
+# The group names of two runs against one peer must differ, because a run may leave groups behind.
 _tags = (f"{os.getpid():x}-{number:04d}" for number in itertools.count())
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long and how often."""
+    """The number of rounds and the times of a run."""
 
     rounds: int = 3
     duration_s: float = 3.0
@@ -46,24 +47,24 @@ class Plan:
 
 @dataclass(slots=True)
 class Results:
-    """What one broker gave in one row: an outcome a round, or why there is none."""
+    """The results of one broker in one row: one outcome for each round, or why there is none."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     not_available: str | None = None
     generator_failed: bool = False
 
     def values(self, metric: str) -> list[float]:
-        """Return a metric's value of every round that has it."""
+        """Return the value of a metric in every round that has it."""
         return [o.numbers[metric] for o in self.outcomes if metric in o.numbers]
 
 
-# (scenario key, row key) -> broker name -> results
+# The results by (scenario key, row key) and by the name of the broker.
 Table = dict[tuple[str, str], dict[str, Results]]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One measurement to come, or a warm-up (round 0)."""
+    """One measurement to make, or a warm-up (round 0)."""
 
     scenario: Scenario
     row: Row
@@ -72,14 +73,16 @@ class Step:
 
     @property
     def title(self) -> str:
-        """What the progress bar says."""
+        """The text of the progress bar."""
         turn = f"round {self.round_number}" if self.round_number else "warm-up"
         return f"{self.scenario.key}/{self.row.key} · {self.broker.name} · {turn}"
 
 
 def takes_part(broker: Broker, scenario: Scenario) -> bool:
-    """Tell whether a scenario is for this broker: the floor has heartbeats, a peer no start, and
-    only ours has code that can be measured without a broker.
+    """Return whether a scenario applies to this broker.
+
+    The floor serves heartbeats only, a peer is not started here, and only our own broker has code
+    that can be measured without it.
     """
     if scenario.brokerless:
         return broker.name == OURS
@@ -89,7 +92,7 @@ def takes_part(broker: Broker, scenario: Scenario) -> bool:
 
 
 def steps(scenarios: list[tuple[Scenario, Row]], brokers: list[Broker], plan: Plan) -> list[Step]:
-    """List all measurements in the order in which they are made."""
+    """Return all measurements in the order in which they are made."""
     return [step for scenario, row in scenarios for step in _steps(scenario, row, brokers, plan)]
 
 
@@ -110,11 +113,11 @@ def measure(
 
     Args:
         todo: from `steps`.
-        plan: how long each.
+        plan: the times of each.
         before, after: called around each measurement, for the progress bar and the tables.
     """
     table: Table = {}
-    # In the order of the first round, not of the warm-ups, which only JVMs have.
+    # In the order of the first round. Warm-ups have another order: only JVMs have one.
     for step in todo:
         if step.round_number:
             row = table.setdefault((step.scenario.key, step.row.key), {})
@@ -131,7 +134,7 @@ def measure(
 
 
 def _measure(step: Step, plan: Plan, result: Results) -> Outcome | None:
-    """Make one measurement; on failure note the reason in `result` and return None."""
+    """Make one measurement; on failure set the reason in `result` and return None."""
     broker = step.broker
     try:
         if isinstance(broker, Child) and step.scenario.run is None:
@@ -181,8 +184,8 @@ def _generate(job: Job, result: Results) -> Outcome | None:
         result.generator_failed = True
         return None
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines()
-        result.not_available = f"the generator failed: {said[-1] if said else done.returncode}"
+        lines = done.stderr.strip().splitlines()
+        result.not_available = f"the generator failed: {lines[-1] if lines else done.returncode}"
         result.generator_failed = True
         return None
     answer = json.loads(done.stdout)

@@ -1,7 +1,9 @@
-"""Everything before and after a measured stretch: versions, coordinator, topic, groups.
+"""The part of a measurement that is not measured: versions, coordinator, topic, members, cleaning
+up.
 
-Nothing here is measured, so it is written for reading: one request, one awaited answer
-(`Conversation`). A `Session` belongs to one job in one generator process.
+`Session.open` asks the broker which versions it serves, waits until it coordinates groups, and
+creates the topic that the members subscribe to. `form_group` brings a group of one member to Stable
+on a connection; `dissolve` removes the members and groups where the broker keeps running.
 """
 
 from __future__ import annotations
@@ -12,36 +14,47 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass
 from typing import cast
 
-from benchmarks import answers, frames
 from benchmarks.address import require_loopback
-from benchmarks.answers import NONE, PASSING, Refused, first_error
-from benchmarks.frames import Frames
+from benchmarks.requests import AgreedApi, Refused, Requests, assignments, first_error
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from coterie.protocol.messages.find_coordinator import FindCoordinatorResponse
+from coterie.protocol.messages.join_group import JoinGroupResponse
+from coterie.protocol.messages.metadata import MetadataResponse
 
 TOPIC = "bench"
-# How long a broker may answer "not yet" (a real Kafka creates __consumer_offsets at the first
-# FindCoordinator, which takes seconds on a busy machine), and how often it is asked.
+# How long a broker may answer with one of the errors below, and how often it is asked. A real Kafka
+# creates __consumer_offsets at the first FindCoordinator, which takes seconds on a busy machine.
 PATIENCE_S = 20.0
-ASK_AGAIN_S = 0.05
-# An answer of set-up or tear-down that takes longer means that the broker hangs.
-ANSWER_TIMEOUT_S = 20.0
-# Groups named in one DeleteGroups; large enough to be quick, small enough for every frame limit.
+RETRY_AFTER_S = 0.05
+NOT_READY = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+# A response outside the measured time that takes longer means that the broker hangs.
+RESPONSE_TIMEOUT_S = 20.0
+# Groups in one DeleteGroups: enough to be fast, few enough for every limit of a frame.
 DELETE_BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one generator process is told to do.
+    """The work of one generator process.
 
     Args:
-        scenario, row: which measurement, as `benchmarks.scenarios` names it.
-        host, port, pid: the broker; without a pid its CPU time and memory stay unknown.
-        duration_s: length of the measured stretch, where the scenario is one of duration.
+        scenario, row: which measurement, by the keys in `benchmarks.scenarios`.
+        host, port, pid: the broker; without a pid its CPU time and memory remain unknown.
+        duration_s: length of the measured time, in scenarios that have one.
         settle_s: unmeasured load before it.
-        tag: makes group names of this job its own.
-        inflexible: speak no flexible versions of the group and offset APIs.
-        bare: the broker is the floor, which knows Heartbeat and nothing else.
-        clean_up: leave and delete all groups at the end (for brokers that live on).
-        quick: smaller numbers of groups and members.
+        tag: makes the group names of this job unique.
+        inflexible: use no flexible versions.
+        bare: the broker is the floor, which serves only Heartbeat.
+        clean_up: leave and delete all groups at the end, on brokers that keep running.
+        quick: use smaller numbers of groups and members.
     """
 
     scenario: str
@@ -63,12 +76,12 @@ class Job:
 
 
 def group_name(job: Job, number: int) -> str:
-    """Name the n-th group of a job."""
+    """Return the name of a job's n-th group; all names of a job have the same length."""
     return f"bench-{job.row}-{job.tag}-{number:05d}"
 
 
 class Conversation(asyncio.Protocol):
-    """One connection on which each request is sent after the last one was answered."""
+    """One connection on which every request is sent after the previous one was answered."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport
@@ -76,7 +89,7 @@ class Conversation(asyncio.Protocol):
         self._waiting: asyncio.Future[bytes] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are no subclass of asyncio's, but have its methods.
+        # uvloop's transports do not derive from asyncio's, but have the same methods.
         self.transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
@@ -85,20 +98,20 @@ class Conversation(asyncio.Protocol):
             return
         (size,) = struct.unpack_from(">i", self._received)
         if len(self._received) >= 4 + size and self._waiting is not None:
-            answer, self._received = self._received[: 4 + size], self._received[4 + size :]
+            frame, self._received = self._received[: 4 + size], self._received[4 + size :]
             waiting, self._waiting = self._waiting, None
-            waiting.set_result(answer)
+            waiting.set_result(frame)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(ConnectionError("the broker closed the connection"))
 
     async def ask(self, frame: bytes) -> bytes:
-        """Send one request and return the whole frame of its answer."""
+        """Send one request and return the whole frame of its response."""
         assert self._waiting is None, "one request at a time"
         self._waiting = asyncio.get_running_loop().create_future()
         self.transport.write(frame)
-        return await asyncio.wait_for(self._waiting, ANSWER_TIMEOUT_S)
+        return await asyncio.wait_for(self._waiting, RESPONSE_TIMEOUT_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,94 +124,103 @@ class Membership:
 
 
 class Session:
-    """One job's dealings with its broker."""
+    """The set-up and the clean-up of one job on its broker."""
 
-    def __init__(self, job: Job, spoken: Frames, control: Conversation) -> None:
+    def __init__(self, job: Job, requests: Requests, control: Conversation) -> None:
         self.job = job
-        self.frames = spoken
+        self.requests = requests
         self.control = control
 
     @classmethod
     async def open(cls, job: Job) -> Session:
-        """Connect, agree on versions, find the coordinator and have the topic created.
+        """Connect, agree on versions, find the coordinator and create the topic.
 
         Raises:
             NotLoopback: the address is not on this machine.
             NotServed: the broker lacks an API of the group protocol.
-            Refused: the broker answered an error that does not pass.
+            Refused: the broker answered with an error that does not pass.
         """
         require_loopback(job.host)
         control = await connect(job)
-        served = answers.read_api_versions(await control.ask(frames.api_versions()))
-        session = cls(job, Frames(served, inflexible=job.inflexible), control)
+        api_versions = AgreedApi(ApiKey.API_VERSIONS, 0)
+        served: ApiVersionsResponse = api_versions.response(
+            await control.ask(api_versions.frame(ApiVersionsRequest()))
+        )
+        if served.error_code != ErrorCode.NONE:
+            raise Refused(ApiKey.API_VERSIONS, served.error_code)
+        ranges = {each.api_key: (each.min_version, each.max_version) for each in served.api_keys}
+        session = cls(job, Requests(ranges, inflexible=job.inflexible), control)
         await session._find_coordinator()
         await session._create_topic()
         return session
 
     def group_name(self, number: int) -> str:
-        """Name the job's n-th group; all names of a job have the same length."""
+        """Return the name of the job's n-th group."""
         return group_name(self.job, number)
 
     async def _find_coordinator(self) -> None:
-        spoken = self.frames.spoken(frames.FIND_COORDINATOR)
-        frame = self.frames.find_coordinator(self.group_name(0))
-        deadline = asyncio.get_running_loop().time() + PATIENCE_S
+        find = self.requests.agreed(ApiKey.FIND_COORDINATOR)
+        frame = self.requests.find_coordinator(self.group_name(0))
+        deadline = _now() + PATIENCE_S
         while True:
-            code, _, port = answers.read_find_coordinator(await self.control.ask(frame), spoken)
-            if code == NONE:
+            response: FindCoordinatorResponse = find.response(await self.control.ask(frame))
+            code = first_error(response)
+            if code == ErrorCode.NONE:
                 break
-            if code not in PASSING or asyncio.get_running_loop().time() > deadline:
-                raise Refused("FindCoordinator", code)
-            await asyncio.sleep(ASK_AGAIN_S)
+            if code not in NOT_READY or _now() > deadline:
+                raise Refused(ApiKey.FIND_COORDINATOR, code)
+            await asyncio.sleep(RETRY_AFTER_S)
+        port = coordinator_port(response)
         if port != self.job.port:
             raise ConnectionError(
-                f"the coordinator is another node (port {port}): the benchmark wants one broker"
+                f"the coordinator is another node (port {port}): "
+                "the benchmark measures clusters of one broker"
             )
 
     async def _create_topic(self) -> None:
-        if self.frames.serves(frames.CREATE_TOPICS):
-            answer = await self.control.ask(self.frames.create_topic(TOPIC, partitions=1))
-            code = answers.read_create_topic(answer, self.frames.spoken(frames.CREATE_TOPICS))
-            if code not in (NONE, answers.TOPIC_ALREADY_EXISTS):
-                raise Refused("CreateTopics", code)
-        deadline = asyncio.get_running_loop().time() + PATIENCE_S
-        metadata, spoken = self.frames.metadata(TOPIC), self.frames.spoken(frames.METADATA)
-        while not answers.read_metadata(await self.control.ask(metadata), spoken):
-            if asyncio.get_running_loop().time() > deadline:
+        if self.requests.serves(ApiKey.CREATE_TOPICS):
+            create = self.requests.agreed(ApiKey.CREATE_TOPICS)
+            frame = await self.control.ask(self.requests.create_topic(TOPIC, partitions=1))
+            code = first_error(create.response(frame))
+            if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+                raise Refused(ApiKey.CREATE_TOPICS, code)
+        metadata, agreed = self.requests.metadata(TOPIC), self.requests.agreed(ApiKey.METADATA)
+        deadline = _now() + PATIENCE_S
+        while not _has_leader(agreed.response(await self.control.ask(metadata))):
+            if _now() > deadline:
                 raise ConnectionError(f"the topic {TOPIC!r} did not get a leader")
-            await asyncio.sleep(ASK_AGAIN_S)
+            await asyncio.sleep(RETRY_AFTER_S)
 
     async def form_group(self, conversation: Conversation, group: str) -> Membership:
-        """Make a group of one member and bring it to Stable."""
-        spoken = self.frames.spoken(frames.JOIN_GROUP)
-        places = (answers.error_at(spoken),)
+        """Create a group of one member and bring it to Stable."""
+        join = self.requests.agreed(ApiKey.JOIN_GROUP)
         member_id = ""
-        deadline = asyncio.get_running_loop().time() + PATIENCE_S
+        deadline = _now() + PATIENCE_S
         while True:
-            join = self.frames.join_group(group, member_id, TOPIC)
-            answer = await conversation.ask(join)
-            code = first_error(answer, places)
-            if code == NONE:
+            request = self.requests.join_group(group, member_id, TOPIC)
+            joined: JoinGroupResponse = join.response(await conversation.ask(request))
+            code = joined.error_code
+            if code == ErrorCode.NONE:
                 break
-            if code == answers.MEMBER_ID_REQUIRED:
-                member_id = answers.read_join(answer, spoken).member_id
+            if code == ErrorCode.MEMBER_ID_REQUIRED:
+                member_id = joined.member_id
                 continue
-            if code not in PASSING or asyncio.get_running_loop().time() > deadline:
-                raise Refused("JoinGroup", code)
-            await asyncio.sleep(ASK_AGAIN_S)
-        joined = answers.read_join(answer, spoken)
-        plan = self.frames.assignments([joined.member_id], TOPIC)
-        sync = self.frames.sync_group(group, joined.generation, joined.member_id, plan)
-        places = (answers.error_at(self.frames.spoken(frames.SYNC_GROUP)),)
-        code = first_error(await conversation.ask(sync), places)
-        if code != NONE:
-            raise Refused("SyncGroup", code)
-        return Membership(group, joined.generation, joined.member_id)
+            if code not in NOT_READY or _now() > deadline:
+                raise Refused(ApiKey.JOIN_GROUP, code)
+            await asyncio.sleep(RETRY_AFTER_S)
+        generation, member_id = joined.generation_id, joined.member_id
+        sync = self.requests.sync_group(
+            group, generation, member_id, assignments([member_id], TOPIC)
+        )
+        synced = self.requests.agreed(ApiKey.SYNC_GROUP).response(await conversation.ask(sync))
+        if (code := first_error(synced)) != ErrorCode.NONE:
+            raise Refused(ApiKey.SYNC_GROUP, code)
+        return Membership(group, generation, member_id)
 
     async def dissolve(self, memberships: list[tuple[str, str]]) -> None:
-        """Let members (group, member id) leave, then delete their groups, if the job asks for it.
+        """Let members (group, member id) leave, then delete their groups, if the job says so.
 
-        Errors are passed over: this is tidying on a broker that may have gone on already.
+        Errors are ignored: the broker may have removed members and groups already.
         """
         if not self.job.clean_up:
             return
@@ -206,12 +228,12 @@ class Session:
         by_group: dict[str, list[str]] = defaultdict(list)
         for group, member_id in memberships:
             by_group[group].append(member_id)
-            await conversation.ask(self.frames.leave_group(group, member_id))
-        if self.frames.serves(frames.DELETE_GROUPS):
+            await conversation.ask(self.requests.leave_group(group, member_id))
+        if self.requests.serves(ApiKey.DELETE_GROUPS):
             groups = list(by_group)
             for start in range(0, len(groups), DELETE_BATCH):
                 batch = groups[start : start + DELETE_BATCH]
-                await conversation.ask(self.frames.delete_groups(batch))
+                await conversation.ask(self.requests.delete_groups(batch))
         conversation.transport.close()
 
     def close(self) -> None:
@@ -219,8 +241,25 @@ class Session:
         self.control.transport.close()
 
 
+def coordinator_port(response: FindCoordinatorResponse) -> int:
+    """Return the port of the one coordinator in a response, which v4 moved into an array."""
+    return response.coordinators[0].port if response.coordinators else response.port
+
+
+def _has_leader(response: MetadataResponse) -> bool:
+    """Return whether partition 0 of the one topic exists and has a leader."""
+    (topic,) = response.topics or (None,)
+    if topic is None or topic.error_code != ErrorCode.NONE or not topic.partitions:
+        return False
+    return topic.partitions[0].error_code == ErrorCode.NONE
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
 async def connect(job: Job) -> Conversation:
-    """Open one more connection to the job's broker."""
+    """Open another connection to the job's broker."""
     loop = asyncio.get_running_loop()
     _, conversation = await loop.create_connection(Conversation, job.host, job.port)
     return conversation

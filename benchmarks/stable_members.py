@@ -1,7 +1,7 @@
-"""Steady load by stable members: what heartbeat, commit and fetch scenarios have in common.
+"""Steady load by stable members: the common part of the heartbeat, commit and fetch scenarios.
 
-Each connection is the only member of a group of its own, formed before the load begins, and then
-sends one kind of request for as long as the job lasts, closed loop or pipelined.
+Each connection is the only member of a group of its own, which is formed before the load begins.
+It then sends one kind of request for the job's duration, in a closed loop or pipelined.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from benchmarks.measures import (
     REQUESTS_PER_S,
     Outcome,
     Row,
+    known,
     per_unit_of_cpu,
     percentile,
-    told,
 )
 from benchmarks.processes import peak_rss_mib, reset_peak_rss
 from benchmarks.session import Conversation, Job, Membership, Session
 from benchmarks.steady import CLOSED, PIPELINED, Ring, Steady, load
+from coterie.protocol.api_keys import ApiKey
 
 METRICS = (CPU_US, REQUESTS_PER_S, P50_US, P99_US, PEAK_RSS_MIB, GENERATOR_BUSY)
 SHAPES = {"closed": CLOSED, "pipelined": PIPELINED}
 
-# A few errors are told beside the figures; with more of them the figures are about errors.
+# A few errors are printed beside the figures; with more, the figures would measure errors.
 MAX_ERROR_SHARE = 0.01
 
-# Asks for one answer, checks it, and returns what the member's connection will send from then on.
+# Sends one request, checks the response, and returns the ring of the member's connection.
 Prepare = Callable[[Session, Conversation, Membership], Awaitable[Ring]]
 
 
@@ -45,7 +46,7 @@ def rows(closed_cpu_us: float, pipelined_cpu_us: float) -> tuple[Row, Row]:
 
 
 async def measure(job: Job, row: Row, prepare: Prepare) -> Outcome:
-    """Form one group a connection, load the broker in the row's shape, and tidy up.
+    """Form one group for each connection, load the broker in the row's shape, and clean up.
 
     Raises:
         NotServed, Refused, ConnectionError: why the row cannot be measured.
@@ -60,17 +61,26 @@ async def measure(job: Job, row: Row, prepare: Prepare) -> Outcome:
 
     reset_peak_rss(job.pid)
     steady = await load(job, SHAPES[row.key], ring_for)
-    outcome = outcome_of(job, steady, session.frames.agreed())
+    outcome = outcome_of(job, steady, session.requests.versions())
     await session.dissolve(members)
     session.close()
     return outcome
 
 
+async def prepare_heartbeats(
+    session: Session, conversation: Conversation, member: Membership
+) -> Ring:
+    """Prepare the heartbeats of a member."""
+    agreed = session.requests.agreed(ApiKey.HEARTBEAT)
+    frame = session.requests.heartbeat(member.group, member.generation, member.member_id)
+    return Ring(agreed, [frame], await conversation.ask(frame))
+
+
 def outcome_of(job: Job, steady: Steady, versions: dict[str, int]) -> Outcome:
-    """Turn a steady load into the numbers of its row.
+    """Convert the measurements of a steady load into the numbers of its row.
 
     Raises:
-        ConnectionError: there were no answers, or too many of them were errors.
+        ConnectionError: there were no responses, or too many of them were errors.
     """
     ordered = sorted(steady.latencies_s)
     requests, usage = len(ordered), steady.usage
@@ -79,8 +89,8 @@ def outcome_of(job: Job, steady: Steady, versions: dict[str, int]) -> Outcome:
     errors = sum(steady.errors.values())
     if errors > MAX_ERROR_SHARE * steady.answered_in_all:
         most = steady.errors.most_common(1)[0][0]
-        raise ConnectionError(f"{errors} of {steady.answered_in_all} answers were errors: {most}")
-    numbers = told(
+        raise ConnectionError(f"{errors} of {steady.answered_in_all} responses were errors: {most}")
+    numbers = known(
         requests_per_s=requests / usage.seconds,
         p50_us=percentile(ordered, 0.50) * MICROSECONDS,
         p99_us=percentile(ordered, 0.99) * MICROSECONDS,

@@ -1,10 +1,11 @@
-"""Steady load: the same kind of request over many connections, closed loop or pipelined.
+"""Steady load: one kind of request over many connections, in a closed loop or pipelined.
 
-How the generator stays cheap: every connection owns a `Ring` of RING_SIZE pre-built requests with
-correlation ids 0, 1, 2 ..., and the bytes of the answer to each, taken from one answer that was
-asked for, and checked in full, before the load begins. The answers to a read are then checked by
-one comparison of bytes; only when that fails is each answer looked at and its error counted. As
-soon as n answers have come, the next n requests of the ring go out in one write.
+The generator must cost less than any broker it loads. Therefore each connection has a `Ring` of
+RING_SIZE requests, built before the load with the correlation ids 0, 1, 2 and so on, and the bytes
+of the response to each. These come from one real response, which is checked in full before the load
+begins. All responses in one read are then checked by a single comparison of bytes; only if that
+fails is each response decoded and its error counted. As soon as n responses have arrived, one write
+sends the next n requests of the ring.
 
 A closed loop is the same with one request in flight.
 """
@@ -19,15 +20,27 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.answers import NONE, Refused, error_name, first_error
-from benchmarks.frames import with_correlation
 from benchmarks.processes import Stretch, Usage
+from benchmarks.requests import AgreedApi, Refused, error_name, first_error
 from benchmarks.session import Conversation, Job, connect
+from coterie.protocol.errors import ErrorCode
 
-# More than any number of requests in flight; a power of two keeps the slot arithmetic cheap.
+# More than the largest number of requests in flight.
 RING_SIZE = 64
-# After the last measured request, what is in flight may take this long to be answered.
+# How long the requests in flight at the end of the measured time may take to be answered.
 DRAIN_TIMEOUT_S = 10.0
+
+# Both in a request and in a response the correlation id is an int32 at a fixed place: after length,
+# API key and version, or after the length.
+_REQUEST_CORRELATION_ID_AT = 8
+_RESPONSE_CORRELATION_ID_AT = 4
+
+
+def with_correlation_id(frame: bytes, position: int, correlation_id: int) -> bytes:
+    """Return a copy of a frame with this correlation id at this position."""
+    copy = bytearray(frame)
+    struct.pack_into(">i", copy, position, correlation_id)
+    return bytes(copy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,34 +56,44 @@ PIPELINED = Shape(connections=8, in_flight=32)
 
 
 class Ring:
-    """The requests of one connection, in the order they are sent, and their expected answers.
+    """The requests of one connection in the order of sending, and the responses expected to them.
 
     Args:
-        requests: frames of equal length; repeated until RING_SIZE of them are there.
-        answer: a good answer to any of them; only its correlation id differs from the others.
-        api: name for error messages.
-        places: where the answer's error codes are (`answers.error_places`).
+        agreed: the API of the requests.
+        requests: frames of equal length; repeated until there are RING_SIZE of them.
+        response: the frame of a good response to any of them. The responses to the others may
+            differ from it in nothing but the correlation id.
+
+    Raises:
+        Refused: the response holds an error.
     """
 
-    def __init__(
-        self, requests: Sequence[bytes], answer: bytes, api: str, places: tuple[int, ...]
-    ) -> None:
-        if (code := first_error(answer, places)) != NONE:
-            raise Refused(api, code)
+    def __init__(self, agreed: AgreedApi, requests: Sequence[bytes], response: bytes) -> None:
+        self.agreed = agreed
+        if (code := self.error_in(response)) != ErrorCode.NONE:
+            raise Refused(agreed.api, code)
         assert len({len(frame) for frame in requests}) == 1, "requests of one length"
-        slots = range(RING_SIZE)
-        ring = [with_correlation(requests[slot % len(requests)], slot) for slot in slots]
-        expected = [answer[:4] + struct.pack(">i", slot) + answer[8:] for slot in slots]
+        ring = [
+            with_correlation_id(requests[slot % len(requests)], _REQUEST_CORRELATION_ID_AT, slot)
+            for slot in range(RING_SIZE)
+        ]
+        expected = [
+            with_correlation_id(response, _RESPONSE_CORRELATION_ID_AT, slot)
+            for slot in range(RING_SIZE)
+        ]
         # Doubled, so that no slice of up to RING_SIZE frames wraps around.
         self.requests = b"".join(ring) * 2
         self.expected = b"".join(expected) * 2
         self.request_size = len(ring[0])
-        self.answer_size = len(answer)
-        self.places = places
+        self.response_size = len(response)
+
+    def error_in(self, response: bytes) -> int:
+        """Return the first error code in a response."""
+        return first_error(self.agreed.response(response))
 
 
 class SteadyConnection(asyncio.Protocol):
-    """Keeps a fixed number of requests in flight until told to stop."""
+    """Keeps a fixed number of requests in flight until it is stopped."""
 
     def __init__(self, ring: Ring, in_flight: int, transport: asyncio.Transport) -> None:
         assert 0 < in_flight <= RING_SIZE
@@ -78,7 +101,7 @@ class SteadyConnection(asyncio.Protocol):
         self._in_flight = in_flight
         self.transport = transport
         self._partial = b""
-        self._next_answer = 0  # slot of the ring whose answer comes next
+        self._next_response = 0  # slot of the ring whose response comes next
         self._sent_at = [0.0] * RING_SIZE
         self.sent = 0
         self.answered = 0
@@ -105,47 +128,47 @@ class SteadyConnection(asyncio.Protocol):
         if self._partial:
             data = self._partial + data
             self._partial = b""
-        ring, slot = self._ring, self._next_answer
-        size = ring.answer_size
-        answers = len(data) // size
-        whole = answers * size
-        if not 0 < answers <= RING_SIZE or (
+        ring, slot = self._ring, self._next_response
+        size = ring.response_size
+        responses = len(data) // size
+        whole = responses * size
+        if not 0 < responses <= RING_SIZE or (
             data[:whole] != ring.expected[slot * size : slot * size + whole]
         ):
-            answers, whole = self._inspect(data)
+            responses, whole = self._inspect(data)
         if whole != len(data):
             self._partial = data[whole:]
-        if not answers:
+        if not responses:
             return
         sent_at, latency = self._sent_at, self.latencies_s.append
-        for i in range(slot, slot + answers):
+        for i in range(slot, slot + responses):
             latency(now - sent_at[i % RING_SIZE])
-        self.answered += answers
-        self._next_answer = (slot + answers) % RING_SIZE
+        self.answered += responses
+        self._next_response = (slot + responses) % RING_SIZE
         if not self.stopping:
-            self._send((slot + self._in_flight) % RING_SIZE, answers, now)
+            self._send((slot + self._in_flight) % RING_SIZE, responses, now)
         elif self.answered == self.sent and not self.drained.done():
             self.drained.set_result(None)
 
     def _inspect(self, data: bytes) -> tuple[int, int]:
-        """Count the errors of answers that are not the expected bytes: (answers, their size)."""
-        answers = position = 0
+        """Count the errors of responses that are not as expected; return their number and size."""
+        responses = position = 0
         while len(data) - position >= 4:
             end = position + 4 + int.from_bytes(data[position : position + 4], "big")
             if end > len(data):
                 break
-            code = first_error(data[position:end], self._ring.places)
-            slot = (self._next_answer + answers) % RING_SIZE
-            start = slot * self._ring.answer_size
-            if code != NONE:
+            code = self._ring.error_in(data[position:end])
+            slot = (self._next_response + responses) % RING_SIZE
+            start = slot * self._ring.response_size
+            if code != ErrorCode.NONE:
                 self.errors[error_name(code)] += 1
             elif data[position:end] != self._ring.expected[start : start + end - position]:
-                self.errors["another answer than expected"] += 1
-            answers, position = answers + 1, end
-        return answers, position
+                self.errors["another response than expected"] += 1
+            responses, position = responses + 1, end
+        return responses, position
 
     def stop(self) -> None:
-        """Send nothing more; `drained` is done when all answers have come."""
+        """Send no further requests; `drained` is done when all responses have arrived."""
         self.stopping = True
         if self.answered == self.sent and not self.drained.done():
             self.drained.set_result(None)
@@ -157,10 +180,10 @@ class SteadyConnection(asyncio.Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """What a steady load measured.
+    """The measurements of a steady load.
 
-    `latencies_s` has one entry for every request answered in the measured stretch;
-    `sent_in_all` and `answered_in_all` also cover the time before it and the draining after it.
+    `latencies_s` has one entry for every request answered in the measured time; `sent_in_all` and
+    `answered_in_all` also cover the time before it and the draining after it.
     """
 
     usage: Usage
@@ -176,9 +199,9 @@ async def load(
     """Run the load of one shape for the job's duration.
 
     Args:
-        job: says where, and for how long.
+        job: the broker and the duration.
         shape: connections and requests in flight.
-        ring_for: given a connection's number and the connection, prepares what it will send.
+        ring_for: prepares the requests of a connection, given its number and the connection.
     """
     conversations = await asyncio.gather(*(connect(job) for _ in range(shape.connections)))
     rings = await asyncio.gather(*map(ring_for, range(shape.connections), conversations))

@@ -1,13 +1,10 @@
-"""Frames and headers (spec section 1): what stands around a message on a connection.
+"""Frames and headers: the bytes around a message on a connection.
 
-A frame is an int32 length and that many bytes: header, then body. The request header is version 2
-(a tag section behind the client id) where the message is flexible, else version 1; the response
-header is version 1 or 0 likewise, but always 0 for ApiVersions, whose answer a client reads before
-it knows which versions its broker speaks.
+A frame is an int32 length followed by that many bytes: a header and a body [framing/frame-length].
+This module is the client's side and the reference for both sides. The server's connection reads
+request headers with code of its own, in the loop that handles requests.
 
-This is the client's side and the reference for both. The server's connection has an inlined path
-for what nearly every request looks like, and calls this for the rest. Nothing is allocated by a
-length that a peer claims: four bytes are enough to refuse a frame.
+A length that a peer claims never allocates memory: the four length bytes suffice to refuse a frame.
 """
 
 import struct
@@ -17,19 +14,19 @@ from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.primitives import skip_tags
 from coterie.protocol.wire import Message
 
-# Kafka's socket.request.max.bytes. Answers have no limit of Kafka's own; fetches stay below it too.
+# The default of socket.request.max.bytes. Kafka has no limit for responses; fetches stay below this
+# one too.
 MAX_FRAME_BYTES = 104_857_600
 
 _LENGTH = struct.Struct(">i")
-_REQUEST = struct.Struct(">hhih")  # api key, version, correlation id, length of the client id
-_REQUEST_NAMED = struct.Struct(">ihhih")
+_REQUEST = struct.Struct(">hhih")  # API key, version, correlation id, length of the client id
 _CORRELATION_ID = struct.Struct(">i")
 
 _M = TypeVar("_M", bound=Message)
 
 
 class RequestHeader(NamedTuple):
-    """What a request says about itself. Unknown api keys are kept as numbers."""
+    """The header of a request; the API key is a number, because it may be unknown."""
 
     api_key: int
     version: int
@@ -37,49 +34,50 @@ class RequestHeader(NamedTuple):
     client_id: str | None
 
 
+def encode_request_header(
+    cls: type[Message], version: int, correlation_id: int, client_id: str | None
+) -> bytes:
+    """Return the header of a request of class `cls` [framing/request-header].
+
+    Args:
+        cls: the class of the request.
+        version: one of its versions, which also decides the version of the header.
+        correlation_id: an int32 that the response will repeat.
+        client_id: at most 32,767 bytes of UTF-8; None is sent as null.
+    """
+    assert cls.api_key is not None, f"{cls.__name__} is not a request"
+    name = b"" if client_id is None else client_id.encode()
+    length = -1 if client_id is None else len(name)
+    fixed = _REQUEST.pack(cls.api_key, version, correlation_id, length)
+    return fixed + name + (b"\x00" if cls.has_flexible_header(version) else b"")
+
+
 def encode_request(
     message: Message, version: int, correlation_id: int, client_id: str | None
 ) -> bytes:
-    """A whole request frame, length prefix included.
-
-    Args:
-        message: a request of an API.
-        version: one of its versions; decides the header's version too.
-        correlation_id: int32 that the answer will repeat.
-        client_id: at most 32767 bytes of UTF-8; None is sent as null.
-    """
-    cls = type(message)
-    assert cls.api_key is not None, f"{cls.__name__} is no request"
-    name = b"" if client_id is None else client_id.encode()
-    tags = b"\x00" if cls.has_flexible_header(version) else b""
+    """Return the whole frame of a request, with its length; for the arguments see the header."""
+    header = encode_request_header(type(message), version, correlation_id, client_id)
     body = message.encode(version)
-    head = _REQUEST_NAMED.pack(
-        _REQUEST.size + len(name) + len(tags) + len(body),
-        cls.api_key,
-        version,
-        correlation_id,
-        -1 if client_id is None else len(name),
-    )
-    return b"".join((head, name, tags, body))
+    return b"".join((_LENGTH.pack(len(header) + len(body)), header, body))
 
 
 def decode_request_header(
     buffer: bytes, position: int, end: int, *, flexible: bool
 ) -> tuple[RequestHeader, int]:
-    """The header of a request and the position of its body.
+    """Decode the header of a request; return it and the position of the body.
 
     Args:
-        buffer: where the frame stands, perhaps among others.
-        position: of the api key, right behind the length prefix.
-        end: of the frame.
-        flexible: whether the api key and version are those of a flexible message; they are the
-            first four bytes.
+        buffer: bytes that contain the frame.
+        position: index of the API key, which follows the frame's length.
+        end: index after the frame.
+        flexible: whether the header has tagged fields. The API key and the version decide this;
+            they are the first four bytes.
 
     Raises:
         MalformedFrame: the header does not fit the frame, or is not well-formed.
     """
     if end - position < _REQUEST.size:
-        raise MalformedFrame(f"a request of {end - position} bytes has no room for a header")
+        raise MalformedFrame(f"a request of {end - position} bytes is too short for a header")
     api_key, version, correlation_id, length = _REQUEST.unpack_from(buffer, position)
     position += _REQUEST.size
     stop = position + length if length >= 0 else position
@@ -97,15 +95,19 @@ def decode_request_header(
 def decode_response_header(
     buffer: bytes, position: int, end: int, *, flexible: bool
 ) -> tuple[int, int]:
-    """The correlation id of an answer and the position of its body; arguments as for requests.
+    """Decode the header of a response; return the correlation id and the position of the body.
 
-    For ApiVersions `flexible` is False in every version.
+    Args:
+        buffer: bytes that contain the frame.
+        position: index of the correlation id, which follows the frame's length.
+        end: index after the frame.
+        flexible: whether the header has tagged fields (`Message.has_flexible_header`).
 
     Raises:
         MalformedFrame: the header does not fit the frame, or is not well-formed.
     """
     if end - position < _CORRELATION_ID.size:
-        raise MalformedFrame(f"a response of {end - position} bytes has no room for a header")
+        raise MalformedFrame(f"a response of {end - position} bytes is too short for a header")
     (correlation_id,) = _CORRELATION_ID.unpack_from(buffer, position)
     position += _CORRELATION_ID.size
     if flexible:
@@ -117,10 +119,10 @@ def decode_response_header(
 
 
 def decode_response(cls: type[_M], frame: bytes, version: int) -> tuple[int, _M]:
-    """A whole answer, without its length prefix: (correlation id, message).
+    """Decode a response frame without its length; return the correlation id and the message.
 
     Raises:
-        MalformedFrame: the bytes are no answer of that class and version.
+        MalformedFrame: the bytes are not a response of that class and version.
     """
     flexible = cls.has_flexible_header(version)
     correlation_id, position = decode_response_header(frame, 0, len(frame), flexible=flexible)
@@ -128,7 +130,7 @@ def decode_response(cls: type[_M], frame: bytes, version: int) -> tuple[int, _M]
 
 
 def _after_tags(buffer: bytes, position: int, end: int) -> int:
-    """Step over a header's tag section; no Kafka version has defined a tag for one."""
+    """Skip a header's tagged fields; no Kafka release has defined one."""
     if position >= end:
         raise MalformedFrame("a flexible header ends before its tags")
     position = skip_tags(buffer, position + 1, end, buffer[position])
@@ -140,8 +142,8 @@ def _after_tags(buffer: bytes, position: int, end: int) -> int:
 class FrameBuffer:
     """Cuts a stream of bytes into frames.
 
-    Append what was read, then take frames until there is none. It holds at most one unfinished
-    frame and one read, and knows the claimed length before it holds anything of the frame.
+    Append the bytes of each read, then take frames until there is none. The buffer holds at most
+    one incomplete frame and one read, and checks a frame's length before it holds any of its bytes.
     """
 
     def __init__(self, max_size: int = MAX_FRAME_BYTES) -> None:
@@ -151,18 +153,18 @@ class FrameBuffer:
         self._taken = 0
 
     def append(self, data: bytes) -> None:
-        """Add bytes in the order they were read."""
+        """Append the bytes of a read."""
         if self._taken:
             del self._buffer[: self._taken]
             self._taken = 0
         self._buffer += data
 
     def next_frame(self) -> bytes | None:
-        """The next whole frame, without its length prefix; None until more has been read.
+        """Take the next complete frame, without its length; None if more bytes are needed.
 
         Raises:
-            MalformedFrame: the next length is negative or above the maximum; the stream has no
-                further frames, and asking again says the same.
+            MalformedFrame: the next length is negative or above the maximum. No further frame can
+                be read; every later call raises too.
         """
         start = self._taken + _LENGTH.size
         if len(self._buffer) < start:
@@ -174,5 +176,5 @@ class FrameBuffer:
         if len(self._buffer) < stop:
             return None
         self._taken = stop
-        with memoryview(self._buffer) as view:  # one copy, which matters for large fetches
+        with memoryview(self._buffer) as view:  # one copy only, which matters for large fetches
             return bytes(view[start:stop])

@@ -1,4 +1,4 @@
-"""The measurements, one a file, in the order in which they are run and printed."""
+"""The measurements, one in each file, in the order in which they are run and printed."""
 
 from benchmarks.measures import Scenario
 from benchmarks.scenarios import (

@@ -1,9 +1,9 @@
 """A group of ten members under constant churn: one joins, one leaves, all rejoin and sync, again.
 
-One cycle is one rebalance: the newcomer asks for its id and joins, the oldest member leaves, the
-nine others rejoin as if a heartbeat had told them, and all ten sync; 22 requests. The next cycle
-begins when the last of the ten has its assignment. The connection of the member that left becomes
-the next newcomer's.
+One cycle is one rebalance of 22 requests: the newcomer gets its id and joins, the oldest member
+leaves, the nine others rejoin as if they had learned of it by a heartbeat, and all ten sync. The
+next cycle begins when the last of the ten has its assignment. The connection of the member that
+left is used by the next newcomer.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from benchmarks.measures import (
     Outcome,
     Row,
     Scenario,
+    known,
     per_unit_of_cpu,
     percentile,
-    told,
 )
 from benchmarks.member import Member, connect_members
 from benchmarks.processes import Stretch, peak_rss_mib, reset_peak_rss
@@ -33,15 +33,15 @@ CPU_MS_PER_REBALANCE = Metric("cpu_ms_per_rebalance", "CPU ms/\nrebalance", 2)
 REBALANCES_PER_S = Metric("rebalances_per_s", "rebalances/s", 0, more_is_better=True)
 P50_MS = Metric("p50_ms", "p50\nms", 2)
 P99_MS = Metric("p99_ms", "p99\nms", 2)
-# More than 1 means that the broker completed generations without the newcomer on the way.
+# Above 1, the broker also completed generations without the newcomer.
 GENERATIONS = Metric("generations_per_rebalance", "generations\neach", 2)
 
 
 async def run(job: Job, row: Row) -> Outcome:
     """Churn for the job's duration."""
     session = await Session.open(job)
-    assembly = Assembly(session.frames, session.group_name(0))
-    members = await connect_members(job, session.frames, assembly, MEMBERS + 1)
+    assembly = Assembly(session.requests, session.group_name(0))
+    members = await connect_members(job, session.requests, assembly, MEMBERS + 1)
     spare = members[MEMBERS]
     assembly.members = members[:MEMBERS]
     await assembly.gather()
@@ -56,7 +56,7 @@ async def run(job: Job, row: Row) -> Outcome:
     await session.dissolve([(assembly.group, member.member_id) for member in assembly.members])
     session.close()
     ordered = sorted(cycles)
-    numbers = told(
+    numbers = known(
         cpu_ms_per_rebalance=per_unit_of_cpu(usage, len(cycles), MILLISECONDS),
         rebalances_per_s=len(cycles) / usage.seconds,
         p50_ms=percentile(ordered, 0.50) * MILLISECONDS,
@@ -65,11 +65,11 @@ async def run(job: Job, row: Row) -> Outcome:
         peak_rss_mib=peak,
         generator_busy_percent=100 * usage.generator_cpu_s / usage.seconds,
     )
-    return Outcome(numbers, {}, usage.others_share, session.frames.agreed())
+    return Outcome(numbers, {}, usage.others_share, session.requests.versions())
 
 
 async def _churn(assembly: Assembly, spare: Member, seconds: float) -> tuple[list[float], Member]:
-    """Repeat the cycle, at least once; return how long each took, and whose turn is next."""
+    """Repeat the cycle at least once; return the time of each, and the next newcomer."""
     cycles = []
     end = time.perf_counter() + seconds
     while True:

@@ -1,8 +1,8 @@
-"""Compaction of a partition of the groups: the cleaner's rate over logs that were never cleaned.
+"""Compaction of a partition of the group log: the cleaner's rate over logs never cleaned before.
 
-No broker and no socket: the server's own code over a real directory, all steps one after the other
-as `coterie compact` runs them. Times are CPU time of one thread, syncs left out by that; memory is
-what the process grows by.
+There is no broker and no socket: the server's own code runs over a real directory, one step after
+the other, as `coterie compact` runs them. Times are CPU time of one thread, which excludes syncs;
+memory is the growth of the process.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.measures import Metric, Numbers, Outcome, Row, Scenario, told
+from benchmarks.measures import Metric, Numbers, Outcome, Row, Scenario, known
 from benchmarks.processes import peak_rss_mib, reset_peak_rss
 from benchmarks.scenarios.load import (
     CONFIG,
-    FEW_KEYS,
-    MANY_KEYS,
     QUICK_RECORDS,
     RECORDS,
+    SHAPES,
     START_MS,
+    shape_rows,
     write_log,
 )
 from benchmarks.session import Job
@@ -34,14 +34,7 @@ P99_STEP_MS = Metric("p99_step_ms", "p99 step\nms", 2)
 WORST_STEP_MS = Metric("worst_step_ms", "worst step\nms", 2)
 GROWTH_MIB = Metric("growth_mib", "RSS growth\nMiB", 0)
 
-# Row key -> records a batch, keys.
-_SHAPES = {
-    "single_few": (1, FEW_KEYS),
-    "single_many": (1, MANY_KEYS),
-    "thirteen_few": (13, FEW_KEYS),
-    "thirteen_many": (13, MANY_KEYS),
-}
-# Segments small enough that all but the last bit of the log is cleaned.
+# Small segments, so that nearly the whole log is cleaned: the active segment is not.
 _SEGMENT_BYTES = 16 << 20
 
 
@@ -51,13 +44,12 @@ async def run(job: Job, row: Row) -> Outcome:
 
 
 def _measure(row: Row, *, quick: bool) -> Numbers:
-    in_batch, keys = _SHAPES[row.key]
     records = QUICK_RECORDS if quick else RECORDS
-    keys = min(keys, records // 10)
+    shape = SHAPES[row.key].limited(records)
     segment_bytes = _SEGMENT_BYTES // (16 if quick else 1)
     config = CONFIG._replace(segment_bytes=segment_bytes)
     with tempfile.TemporaryDirectory(prefix="coterie-bench-") as directory:
-        write_log(directory, records, in_batch, keys, config)
+        write_log(directory, records, shape, config)
         log = Log.open(OsFileSystem(), directory, config)
         log.roll()
         cleaner = CleanerConfig(segment_bytes=segment_bytes)
@@ -70,7 +62,7 @@ def _measure(row: Row, *, quick: bool) -> Numbers:
         left = sum(path.stat().st_size for path in Path(directory).glob("*.log"))
         log.abandon()
     steps.sort()
-    return told(
+    return known(
         mb_per_s=found.dirty_bytes / took_s / 1e6,
         left_percent=100 * left / found.dirty_bytes,
         p99_step_ms=steps[int(0.99 * (len(steps) - 1))],
@@ -80,7 +72,7 @@ def _measure(row: Row, *, quick: bool) -> Numbers:
 
 
 def _clean(cleaning: Cleaning) -> tuple[list[float], float]:
-    """Run every step: milliseconds of CPU of each, and seconds altogether."""
+    """Run every step; return the CPU milliseconds of each and the CPU seconds of all."""
     steps = []
     began = before = time.process_time()
     for step in cleaning:
@@ -95,12 +87,7 @@ def _clean(cleaning: Cleaning) -> tuple[list[float], float]:
 SCENARIO = Scenario(
     key="compaction",
     title="Compaction of a partition of 1,000,000 records (CPU time; the goal is 60 MB/s)",
-    rows=(
-        Row("single_few", f"one-record batches, {FEW_KEYS} keys", {MIB_PER_S.key: 60}),
-        Row("single_many", f"one-record batches, {MANY_KEYS:,} keys", {MIB_PER_S.key: 60}),
-        Row("thirteen_few", f"13-record batches, {FEW_KEYS} keys", {MIB_PER_S.key: 60}),
-        Row("thirteen_many", f"13-record batches, {MANY_KEYS:,} keys", {MIB_PER_S.key: 60}),
-    ),
+    rows=shape_rows({MIB_PER_S.key: 60}),
     metrics=(MIB_PER_S, LEFT, P99_STEP_MS, WORST_STEP_MS, GROWTH_MIB),
     primary=MIB_PER_S,
     run=run,

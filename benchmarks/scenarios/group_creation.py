@@ -1,8 +1,8 @@
 """Creation of 5,000 groups of one member: JoinGroup, JoinGroup with the id, SyncGroup.
 
-32 connections make groups one after the other. It shows what a group costs to make (its state, its
-timers, two records in the log) and what it costs to keep: resident memory afterwards. Leaving and
-deleting the groups, on a broker that lives on, is not measured.
+32 connections create groups one after the other. This shows the cost of creating a group (its
+state, its timers, two records in the log) and of keeping it: resident memory afterwards. Leaving
+and deleting the groups, on a broker that keeps running, is not measured.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 
-from benchmarks.frames import Frames
 from benchmarks.measures import (
     GENERATOR_BUSY,
     MICROSECONDS,
@@ -20,13 +19,15 @@ from benchmarks.measures import (
     Outcome,
     Row,
     Scenario,
+    known,
     per_unit_of_cpu,
     percentile,
-    told,
 )
 from benchmarks.member import Member, Watcher, connect_members
 from benchmarks.processes import Stretch, peak_rss_mib, reset_peak_rss, rss_mib
+from benchmarks.requests import Assignments, assignments
 from benchmarks.session import TOPIC, Job, Session
+from coterie.protocol.messages.join_group import JoinGroupResponse
 
 CONNECTIONS = 32
 GROUPS = 5_000
@@ -40,10 +41,9 @@ P99_US = Metric("p99_us", "p99\nµs/group", 0)
 
 
 class Founders(Watcher):
-    """Makes all groups of a list, each member going on to the next group as soon as it synced."""
+    """Creates all groups of a list; each member goes on to the next group as soon as it synced."""
 
-    def __init__(self, frames: Frames, groups: list[tuple[str, bytes]]) -> None:
-        self._frames = frames
+    def __init__(self, groups: list[tuple[str, bytes]]) -> None:
         self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._groups = iter(groups)
         self._missing = len(groups)
@@ -52,14 +52,14 @@ class Founders(Watcher):
         self.made: list[tuple[str, str]] = []
 
     def next_group(self, member: Member) -> None:
-        """Let a member found the next group, if there is one left."""
+        """Let a member create the next group, if there is one left."""
         found = next(self._groups, None)
         if found is not None:
             self._began[member] = time.perf_counter()
             member.enter(*found)
 
-    def leads(self, member: Member, size: int, answer: bytes) -> bytes:
-        return self._frames.assignments([member.member_id], TOPIC)
+    def leads(self, member: Member, response: JoinGroupResponse) -> Assignments:
+        return assignments([member.member_id], TOPIC)
 
     def synced(self, member: Member) -> None:
         self.latencies_s.append(time.perf_counter() - self._began[member])
@@ -76,13 +76,11 @@ class Founders(Watcher):
 
 
 async def run(job: Job, row: Row) -> Outcome:
-    """Make the groups and measure."""
+    """Create the groups and measure."""
     session = await Session.open(job)
     names = [session.group_name(i) for i in range(GROUPS_QUICK if job.quick else GROUPS)]
-    founders = Founders(
-        session.frames, [(name, session.frames.join_group(name, "", TOPIC)) for name in names]
-    )
-    members = await connect_members(job, session.frames, founders, CONNECTIONS)
+    founders = Founders([(name, session.requests.join_group(name, "", TOPIC)) for name in names])
+    members = await connect_members(job, session.requests, founders, CONNECTIONS)
     reset_peak_rss(job.pid)
     stretch = Stretch(job.pid)
     for member in members:
@@ -95,7 +93,7 @@ async def run(job: Job, row: Row) -> Outcome:
     await session.dissolve(founders.made)
     session.close()
     ordered = sorted(founders.latencies_s)
-    numbers = told(
+    numbers = known(
         cpu_us_per_group=per_unit_of_cpu(usage, len(names), MICROSECONDS),
         groups_per_s=len(names) / usage.seconds,
         p50_us=percentile(ordered, 0.50) * MICROSECONDS,
@@ -104,12 +102,12 @@ async def run(job: Job, row: Row) -> Outcome:
         peak_rss_mib=peak,
         generator_busy_percent=100 * usage.generator_cpu_s / usage.seconds,
     )
-    return Outcome(numbers, {}, usage.others_share, session.frames.agreed())
+    return Outcome(numbers, {}, usage.others_share, session.requests.versions())
 
 
 SCENARIO = Scenario(
     key="groups",
-    title="Groups of one member are made",
+    title="Creation of groups of one member",
     rows=(
         Row(
             "creation",

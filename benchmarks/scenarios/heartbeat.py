@@ -1,42 +1,43 @@
-"""Heartbeats of stable members: each connection is the one member of a group of its own.
+"""Heartbeats of stable members: each connection is the only member of a group of its own.
 
-This is what a coordinator does nearly all of its time, and the request with the least work behind
-it, so it shows the cost of the server itself: reading, decoding, finding the member, answering.
-Against the floor server, which knows no groups, the same frames carry an invented member.
+Heartbeats are nearly all of a coordinator's work. No request needs less processing, so this shows
+the cost of the server itself: reading, decoding, finding the member and answering. The floor, which
+has no groups, gets the same frames with an invented member.
 """
 
 from __future__ import annotations
 
-from benchmarks import frames, stable_members
-from benchmarks.answers import error_at
-from benchmarks.frames import HEARTBEAT, Spoken
+from benchmarks import stable_members
 from benchmarks.measures import CPU_US, Outcome, Row, Scenario
-from benchmarks.session import Conversation, Job, Membership, Session
+from benchmarks.requests import VERSIONS, AgreedApi
+from benchmarks.session import Conversation, Job
 from benchmarks.steady import Ring, load
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
 
 # As long as a generated member id: client id, hyphen, UUID.
 _INVENTED_MEMBER = "bench-00000000-0000-0000-0000-000000000000"
+_FLOOR_VERSION = VERSIONS[ApiKey.HEARTBEAT][0]
 
 
 async def run(job: Job, row: Row) -> Outcome:
     """Measure heartbeats in one shape."""
     if not job.bare:
-        return await stable_members.measure(job, row, _prepare)
+        return await stable_members.measure(job, row, stable_members.prepare_heartbeats)
     steady = await load(job, stable_members.SHAPES[row.key], bare_ring)
-    return stable_members.outcome_of(job, steady, {HEARTBEAT.name: HEARTBEAT.wanted[0]})
-
-
-async def _prepare(session: Session, conversation: Conversation, member: Membership) -> Ring:
-    frame = session.frames.heartbeat(member.group, member.generation, member.member_id)
-    places = (error_at(session.frames.spoken(HEARTBEAT)),)
-    return Ring([frame], await conversation.ask(frame), HEARTBEAT.name, places)
+    versions = {ApiKey.HEARTBEAT.kafka_name: _FLOOR_VERSION}
+    return stable_members.outcome_of(job, steady, versions)
 
 
 async def bare_ring(number: int, conversation: Conversation) -> Ring:
-    """Prepare the heartbeats of a member that the floor server has never heard of."""
-    spoken = Spoken(HEARTBEAT, HEARTBEAT.wanted[0])
-    frame = frames.heartbeat(spoken, f"bench-floor-{number:05d}", 1, _INVENTED_MEMBER)
-    return Ring([frame], await conversation.ask(frame), HEARTBEAT.name, (error_at(spoken),))
+    """Prepare the heartbeats of an invented member, for the floor."""
+    agreed = AgreedApi(ApiKey.HEARTBEAT, _FLOOR_VERSION)
+    frame = agreed.frame(
+        HeartbeatRequest(
+            group_id=f"bench-floor-{number:05d}", generation_id=1, member_id=_INVENTED_MEMBER
+        )
+    )
+    return Ring(agreed, [frame], await conversation.ask(frame))
 
 
 SCENARIO = Scenario(

@@ -1,15 +1,16 @@
-"""Groups of 100, 500 and 1,000 members: how long until everybody has an assignment.
+"""Groups of 100, 500 and 1,000 members: the time until every member has its assignment.
 
-Three phases, each over when every member has synced in one generation of the full size:
+There are three phases. Each is over when every member has synced in one generation of the full
+size:
 
 * initial: all members enter at once, each gets its id, then all join with it;
-* join: one more member enters; the others hear of it by a heartbeat and rejoin;
-* leave: that member leaves; the others hear of it by a heartbeat and rejoin.
+* join: one more member enters; the others learn of it by a heartbeat and rejoin;
+* leave: that member leaves; the others learn of it by a heartbeat and rejoin.
 
-"total" runs from the phase's first JoinGroup to its last SyncGroup answer. "settle" runs from the
-last rejoin request sent to the last SyncGroup answer: the part that is the broker's alone, because
-it does not depend on when members hear of the rebalance. Join and leave are repeated, and the
-medians reported. The leader's assignments are built beforehand: its thinking is not measured.
+"total" runs from the phase's first JoinGroup to its last SyncGroup response. "settle" runs from the
+last JoinGroup sent to the last SyncGroup response: this part depends on the broker alone, and not
+on the time at which members learn of the rebalance. Join and leave are repeated, and the medians
+are reported. The leader's assignments are built beforehand and their computation is not measured.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from benchmarks.measures import (
     Outcome,
     Row,
     Scenario,
+    known,
     per_unit_of_cpu,
-    told,
 )
 from benchmarks.member import connect_members
 from benchmarks.processes import Stretch, peak_rss_mib, reset_peak_rss
@@ -45,18 +46,18 @@ CPU_MS_PER_REBALANCE = Metric("cpu_ms_per_rebalance", "CPU ms/\nrebalance", 1)
 
 
 class Phase(NamedTuple):
-    """How long one phase took."""
+    """The times of one phase."""
 
     total_ms: float
     settle_ms: float
 
 
 async def run(job: Job, row: Row) -> Outcome:
-    """Go through the phases with as many members as the row says."""
+    """Run the phases with the row's number of members."""
     size = int(row.key)
     session = await Session.open(job)
-    assembly = Assembly(session.frames, session.group_name(0))
-    members = await connect_members(job, session.frames, assembly, size + 1)
+    assembly = Assembly(session.requests, session.group_name(0))
+    members = await connect_members(job, session.requests, assembly, size + 1)
     newcomer = members[size]
     assembly.members = members[:size]
     reset_peak_rss(job.pid)
@@ -76,7 +77,7 @@ async def run(job: Job, row: Row) -> Outcome:
     assembly.close(members)
     await session.dissolve([(assembly.group, member.member_id) for member in assembly.members])
     session.close()
-    numbers = told(
+    numbers = known(
         initial_ms=initial.total_ms,
         initial_settle_ms=initial.settle_ms,
         join_ms=median(phase.total_ms for phase in joins),
@@ -87,7 +88,7 @@ async def run(job: Job, row: Row) -> Outcome:
         peak_rss_mib=peak,
         generator_busy_percent=100 * usage.generator_cpu_s / usage.seconds,
     )
-    return Outcome(numbers, {}, usage.others_share, session.frames.agreed())
+    return Outcome(numbers, {}, usage.others_share, session.requests.versions())
 
 
 def _phase(assembly: Assembly, first_join_at: float) -> Phase:
@@ -100,7 +101,7 @@ def _phase(assembly: Assembly, first_join_at: float) -> Phase:
 
 SCENARIO = Scenario(
     key="large_groups",
-    title="Large groups, from the first JoinGroup to the last SyncGroup answer",
+    title="Large groups, from the first JoinGroup to the last SyncGroup response",
     rows=(
         Row("100", "100 members"),
         Row("500", "500 members"),

@@ -1,18 +1,20 @@
-"""Loading a partition of the groups: a million records on the disk, from opening the log to the
-first answer. No broker and no socket: the server's own code over a real directory.
+"""Loading a partition of the group log: a million records, from opening the log to the first
+response. There is no broker and no socket: the server's own code runs over a real directory.
 
-Beside the rate stand two ratios: to reading the file's bytes and doing nothing with them, and to
-the plain way of loading (every batch, record, key and value made an object, in a loop). All are CPU
-time of one thread, so that what else the machine does matters little.
+Beside the rate there are two ratios: to reading the bytes of the file without decoding them, and to
+a plain loop that makes every batch, record, key and value an object. All times are CPU time of one
+thread, so that other work on the machine matters little.
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
-from benchmarks.measures import Metric, Outcome, Row, Scenario, told
+from benchmarks.measures import Metric, Outcome, Row, Scenario, known
 from benchmarks.session import Job
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.service import GroupCoordinator
@@ -32,9 +34,8 @@ from coterie.storage.log import Log, LogConfig
 
 RECORDS = 1_000_000
 QUICK_RECORDS = 50_000
-# The plain way takes ten times as long; a part of the log is enough to know its rate.
+# The plain loop takes ten times as long, so it reads only a part of the log.
 PLAIN_RECORDS = 50_000
-FEW_KEYS, MANY_KEYS = 50, 100_000
 # Kafka's segment.bytes of __consumer_offsets.
 CONFIG = LogConfig(segment_bytes=104_857_600, compacted=True)
 START_MS = 1_700_000_000_000
@@ -45,21 +46,43 @@ TO_READ = Metric("times_bare_read", "times the\nbare read", 0)
 TO_PLAIN = Metric("plain_loop_ratio", "plain loop\ntakes times", 1, more_is_better=True)
 WORST_SLICE_MS = Metric("p99_slice_ms", "p99 slice\nms", 1)
 
-_GOAL = {RECORDS_PER_S.key: 400_000}
 
-# Row key -> records a batch, keys.
-_SHAPES = {
-    "single_few": (1, FEW_KEYS),
-    "single_many": (1, MANY_KEYS),
-    "thirteen_few": (13, FEW_KEYS),
-    "thirteen_many": (13, MANY_KEYS),
+class Shape(NamedTuple):
+    """The content of a log: records in each batch, and different keys."""
+
+    records_per_batch: int
+    keys: int
+
+    def limited(self, records: int) -> Shape:
+        """Return this shape for a log of so many records: each key is written ten times."""
+        return self._replace(keys=min(self.keys, records // 10))
+
+
+# Also those of the compaction scenario.
+SHAPES = {
+    "single_few": Shape(1, 50),
+    "single_many": Shape(1, 100_000),
+    "thirteen_few": Shape(13, 50),
+    "thirteen_many": Shape(13, 100_000),
 }
 
 
-def write_log(
-    directory: str, records: int, in_batch: int, keys: int, config: LogConfig = CONFIG
-) -> Log:
-    """A closed log of offset commits; keys come round, as those of consumers do."""
+def shape_rows(goals: Mapping[str, float]) -> tuple[Row, ...]:
+    """Return one row for each shape, all with the same goals."""
+    return tuple(
+        Row(
+            key,
+            f"{'one' if shape.records_per_batch == 1 else shape.records_per_batch}-record batches, "
+            f"{shape.keys:,} keys",
+            goals,
+        )
+        for key, shape in SHAPES.items()
+    )
+
+
+def write_log(directory: str, records: int, shape: Shape, config: LogConfig = CONFIG) -> None:
+    """Write a log of offset commits whose keys repeat in turn, as those of consumers do."""
+    in_batch, keys = shape
     block: list[bytes] = []
     for first in range(0, max(keys, 10_000), in_batch):
         pairs = []
@@ -81,11 +104,10 @@ def write_log(
         for first in range(0, len(block), 500):
             log.append(b"".join(block[first : first + 500]))
     log.close()
-    return log
 
 
 def _load(directory: str) -> tuple[float, int, list[float]]:
-    """Load it as the server does: CPU seconds, records, milliseconds of each slice."""
+    """Load a log as the server does; return CPU seconds, records, and CPU ms of each slice."""
     began = time.process_time()
     log = Log.open(OsFileSystem(), directory, CONFIG)
     coordinator = GroupCoordinator(GroupConfig(offsets_topic_num_partitions=1), str, START_MS)
@@ -139,16 +161,15 @@ def _plain_s_per_record(directory: str) -> float:
 
 async def run(job: Job, row: Row) -> Outcome:
     """Measure one row."""
-    in_batch, keys = _SHAPES[row.key]
     records = QUICK_RECORDS if job.quick else RECORDS
-    keys = min(keys, records // 10)
+    shape = SHAPES[row.key].limited(records)
     with tempfile.TemporaryDirectory(prefix="coterie-bench-") as directory:
-        write_log(directory, records, in_batch, keys)
+        write_log(directory, records, shape)
         bare_s = _bare_read_s(directory)
         took_s, loaded, slices = _load(directory)
         assert loaded >= records, "the whole log was read"
         plain_s = _plain_s_per_record(directory) * loaded
-    numbers = told(
+    numbers = known(
         records_per_s=loaded / took_s,
         times_bare_read=took_s / bare_s if bare_s else None,
         plain_loop_ratio=plain_s / took_s,
@@ -160,12 +181,7 @@ async def run(job: Job, row: Row) -> Outcome:
 SCENARIO = Scenario(
     key="load",
     title="Load of a partition of 1,000,000 records (CPU time; the goal is 400,000 records/s)",
-    rows=(
-        Row("single_few", f"one-record batches, {FEW_KEYS} keys", _GOAL),
-        Row("single_many", f"one-record batches, {MANY_KEYS:,} keys", _GOAL),
-        Row("thirteen_few", f"13-record batches, {FEW_KEYS} keys", _GOAL),
-        Row("thirteen_many", f"13-record batches, {MANY_KEYS:,} keys", _GOAL),
-    ),
+    rows=shape_rows({RECORDS_PER_S.key: 400_000}),
     metrics=(RECORDS_PER_S, TO_READ, TO_PLAIN, WORST_SLICE_MS),
     primary=RECORDS_PER_S,
     run=run,

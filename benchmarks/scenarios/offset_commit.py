@@ -1,18 +1,17 @@
 """Offset commits of stable members: one offset of one partition each, a new offset every time.
 
-Unlike a heartbeat a commit is appended to the group log, so this shows what the log costs. Our
-server and Kafka acknowledge without an fsync here (`--flush never`; Kafka's default); the stand-ins
-keep offsets in memory only.
+Unlike a heartbeat, a commit is appended to the group log, so this shows the cost of the log. Our
+server and Kafka acknowledge without an fsync here (`--flush never`, and Kafka's default); the other
+stand-ins keep offsets in memory only.
 """
 
 from __future__ import annotations
 
 from benchmarks import stable_members
-from benchmarks.answers import commit_error_places
-from benchmarks.frames import OFFSET_COMMIT
 from benchmarks.measures import CPU_US, Outcome, Row, Scenario
 from benchmarks.session import TOPIC, Conversation, Job, Membership, Session
 from benchmarks.steady import RING_SIZE, Ring
+from coterie.protocol.api_keys import ApiKey
 
 
 async def run(job: Job, row: Row) -> Outcome:
@@ -22,13 +21,13 @@ async def run(job: Job, row: Row) -> Outcome:
 
 async def _prepare(session: Session, conversation: Conversation, member: Membership) -> Ring:
     commits = [
-        session.frames.offset_commit(
+        session.requests.offset_commit(
             member.group, member.generation, member.member_id, TOPIC, offset
         )
         for offset in range(RING_SIZE)
     ]
-    places = commit_error_places(session.frames.spoken(OFFSET_COMMIT))
-    return Ring(commits, await conversation.ask(commits[0]), OFFSET_COMMIT.name, places)
+    agreed = session.requests.agreed(ApiKey.OFFSET_COMMIT)
+    return Ring(agreed, commits, await conversation.ask(commits[0]))
 
 
 SCENARIO = Scenario(

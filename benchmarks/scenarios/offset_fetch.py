@@ -1,24 +1,19 @@
-"""Offset fetches: each connection asks for the one offset its group committed before.
+"""Offset fetches: each connection fetches the one offset that its group committed before.
 
-The first answer of every connection must hold the committed offset, and all later ones the same
-bytes, so a broker that forgets or invents offsets fails the scenario.
+The first response of every connection must hold the committed offset, and all later ones the same
+bytes. So a broker that loses or invents offsets fails the scenario.
 """
 
 from __future__ import annotations
 
 from benchmarks import stable_members
-from benchmarks.answers import (
-    NONE,
-    Refused,
-    commit_error_places,
-    fetch_error_places,
-    fetched_offset,
-    first_error,
-)
-from benchmarks.frames import OFFSET_COMMIT, OFFSET_FETCH
 from benchmarks.measures import CPU_US, Outcome, Row, Scenario
+from benchmarks.requests import Refused, first_error
 from benchmarks.session import TOPIC, Conversation, Job, Membership, Session
 from benchmarks.steady import Ring
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.offset_fetch import OffsetFetchResponse
 
 COMMITTED = 42
 
@@ -29,21 +24,24 @@ async def run(job: Job, row: Row) -> Outcome:
 
 
 async def _prepare(session: Session, conversation: Conversation, member: Membership) -> Ring:
-    commit = session.frames.offset_commit(
+    requests = session.requests
+    commit = requests.offset_commit(
         member.group, member.generation, member.member_id, TOPIC, COMMITTED
     )
-    places = commit_error_places(session.frames.spoken(OFFSET_COMMIT))
-    if (code := first_error(await conversation.ask(commit), places)) != NONE:
-        raise Refused(OFFSET_COMMIT.name, code)
-    fetch, spoken = (
-        session.frames.offset_fetch(member.group, TOPIC),
-        session.frames.spoken(OFFSET_FETCH),
+    committed = requests.agreed(ApiKey.OFFSET_COMMIT).response(await conversation.ask(commit))
+    if (code := first_error(committed)) != ErrorCode.NONE:
+        raise Refused(ApiKey.OFFSET_COMMIT, code)
+    fetch, agreed = (
+        requests.offset_fetch(member.group, TOPIC),
+        requests.agreed(ApiKey.OFFSET_FETCH),
     )
-    answer, places = await conversation.ask(fetch), fetch_error_places(spoken)
-    offset = fetched_offset(answer, spoken)
-    if first_error(answer, places) == NONE and offset != COMMITTED:
-        raise ConnectionError(f"committed {COMMITTED}, but {offset} was fetched")
-    return Ring([fetch], answer, OFFSET_FETCH.name, places)
+    frame = await conversation.ask(fetch)
+    response: OffsetFetchResponse = agreed.response(frame)
+    if first_error(response) == ErrorCode.NONE:
+        offset = response.topics[0].partitions[0].committed_offset
+        if offset != COMMITTED:
+            raise ConnectionError(f"committed {COMMITTED}, but {offset} was fetched")
+    return Ring(agreed, [fetch], frame)
 
 
 SCENARIO = Scenario(

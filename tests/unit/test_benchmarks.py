@@ -1,6 +1,6 @@
-"""The load generator and its driver: what they count, in which order, where they refuse to send.
+"""The load generator and its driver: their counts, their order, and the addresses they refuse.
 
-Counts are compared with those of servers that count too. Nothing here says how fast anything is.
+Counts are compared with those of servers that count as well. No test here depends on speed.
 """
 
 import asyncio
@@ -18,29 +18,30 @@ from typing import cast
 import pytest
 import uvloop
 
-from benchmarks import answers, frames, stable_members
+from benchmarks import stable_members
 from benchmarks.address import Address, NotLoopback, free_port
 from benchmarks.assembly import Assembly
 from benchmarks.brokers import floor
-from benchmarks.frames import Frames
 from benchmarks.measures import CPU_US, Outcome
 from benchmarks.member import Member
 from benchmarks.processes import Usage, cpu_s, listening_pid, rss_mib
 from benchmarks.report import ratio
+from benchmarks.requests import Refused, Requests
 from benchmarks.rounds import Plan, Results, steps
 from benchmarks.scenarios import SCENARIOS
 from benchmarks.scenarios.heartbeat import bare_ring
 from benchmarks.session import Job
 from benchmarks.steady import Shape, Steady, load
+from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatResponse
 from coterie.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from coterie.protocol.messages.leave_group import LeaveGroupResponse
-from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from tests.unit.test_benchmark_frames import decoded
+from coterie.protocol.messages.sync_group import SyncGroupResponse
+from tests.unit.test_benchmark_requests import decoded
 
 ROOT = Path(__file__).parent.parent.parent
-# 192.0.2.0/24 is set aside for documentation: nobody is there, whatever is sent.
+# 192.0.2.0/24 is reserved for documentation, so no host has this address.
 ELSEWHERE = "192.0.2.1"
 
 
@@ -58,7 +59,7 @@ def test_counts_agree_with_the_floor(shape: Shape) -> None:
         server.send_signal(signal.SIGTERM)
         assert server.stdout is not None
         answered = int(server.stdout.read())
-    # Every connection asks once before the load, to know the answer that it should get.
+    # Every connection sends one request before the load, to learn the expected response.
     assert answered == steady.answered_in_all + shape.connections
     assert steady.sent_in_all == steady.answered_in_all
     assert 0 < len(steady.latencies_s) < steady.answered_in_all
@@ -85,7 +86,7 @@ class ErringServer(asyncio.Protocol):
             end = 4 + int.from_bytes(data[:4], "big")
             ErringServer.received += 1
             code = ErrorCode.REBALANCE_IN_PROGRESS if self.received % 4 == 0 else ErrorCode.NONE
-            (correlation_id,) = struct.unpack_from(">i", data, frames.CORRELATION_AT)
+            (correlation_id,) = struct.unpack_from(">i", data, 8)
             out += answer(HeartbeatResponse(error_code=code), correlation_id)
             data = data[end:]
         self.partial = data
@@ -93,7 +94,7 @@ class ErringServer(asyncio.Protocol):
             self.transport.write(out[start : start + 5])
 
 
-def test_errors_are_counted_and_not_taken_for_answers() -> None:
+def test_errors_are_counted() -> None:
     async def run() -> tuple[Counter[str], int]:
         loop = asyncio.get_running_loop()
         server = await loop.create_server(ErringServer, "127.0.0.1", 0)
@@ -108,18 +109,18 @@ def test_errors_are_counted_and_not_taken_for_answers() -> None:
     assert errors == {"REBALANCE_IN_PROGRESS": ErringServer.received // 4}
 
 
-def test_a_load_of_errors_gives_no_figures() -> None:
+def test_too_many_errors_give_no_figures() -> None:
     usage = Usage(1.0, 0.5, 0.5, 0.0)
     job = Job("heartbeat", "closed", "127.0.0.1", 1)
     few = Steady(usage, [0.001] * 300, Counter(UNKNOWN_MEMBER_ID=3), 300, 300)
     assert stable_members.outcome_of(job, few, {}).errors == {"UNKNOWN_MEMBER_ID": 3}
     many = Steady(usage, [0.001] * 300, Counter(UNKNOWN_MEMBER_ID=4), 300, 300)
-    with pytest.raises(ConnectionError, match="4 of 300 answers were errors: UNKNOWN_MEMBER_ID"):
+    with pytest.raises(ConnectionError, match="4 of 300 responses were errors: UNKNOWN_MEMBER_ID"):
         stable_members.outcome_of(job, many, {})
 
 
 class Wire:
-    """A transport that keeps what a member sends."""
+    """A transport that records the requests of a member."""
 
     def __init__(self) -> None:
         self.sent: list[bytes] = []
@@ -128,12 +129,12 @@ class Wire:
         self.sent.append(data)
 
     def key(self) -> int:
-        """Take the last request's API key."""
+        """Remove the last request and return its API key."""
         return int(struct.unpack_from(">h", self.sent.pop(), 4)[0])
 
 
 def join_answer(code: int, generation: int, member_id: str, member_ids: list[str]) -> bytes:
-    leader = member_ids[0] if member_ids else "somebody"
+    leader = member_ids[0] if member_ids else "another member"
     members = [JoinGroupResponseMember(member_id=m, metadata=b"") for m in member_ids]
     return JoinGroupResponse.framer(9)(
         JoinGroupResponse(
@@ -158,41 +159,40 @@ def heartbeat_answer(code: int) -> bytes:
 
 
 def two_members() -> tuple[Assembly, list[Member], list[Wire]]:
-    spoken = Frames({api.key: (0, 99) for api in frames.GROUP_APIS})
-    assembly = Assembly(spoken, "g")
-    members, wires = [Member(spoken, assembly) for _ in range(2)], [Wire(), Wire()]
+    requests = Requests(dict.fromkeys(ApiKey, (0, 99)))
+    assembly = Assembly(requests, "g")
+    members, wires = [Member(requests, assembly) for _ in range(2)], [Wire(), Wire()]
     for member, wire in zip(members, wires, strict=True):
         member.connection_made(wire)  # type: ignore[arg-type]
     assembly.members = list(members)
     return assembly, members, wires
 
 
-def test_a_group_is_gathered_only_when_all_synced_in_one_generation() -> None:
+def test_a_group_is_complete_when_all_members_synced_in_one_generation() -> None:
     async def run() -> None:
         assembly, (a, b), (to_a, to_b) = two_members()
         gathered = asyncio.ensure_future(assembly.gather())
         await asyncio.sleep(0)
-        assert (to_a.key(), to_b.key()) == (frames.JOIN_GROUP.key, frames.JOIN_GROUP.key)
-        a.data_received(join_answer(answers.MEMBER_ID_REQUIRED, -1, "a", []))
-        assert to_a.sent == []  # it waits for the other's id
-        b.data_received(join_answer(answers.MEMBER_ID_REQUIRED, -1, "b", []))
-        assert (to_a.key(), to_b.key()) == (frames.JOIN_GROUP.key, frames.JOIN_GROUP.key)
+        assert (to_a.key(), to_b.key()) == (ApiKey.JOIN_GROUP, ApiKey.JOIN_GROUP)
+        a.data_received(join_answer(ErrorCode.MEMBER_ID_REQUIRED, -1, "a", []))
+        assert to_a.sent == []  # it waits until the other one has its id
+        b.data_received(join_answer(ErrorCode.MEMBER_ID_REQUIRED, -1, "b", []))
+        assert (to_a.key(), to_b.key()) == (ApiKey.JOIN_GROUP, ApiKey.JOIN_GROUP)
 
-        # A broker that completes a generation of one: not what was waited for.
+        # The broker completes a generation of one member, which does not end the phase.
         a.data_received(join_answer(0, 1, "a", ["a"]))
-        assert to_a.key() == frames.SYNC_GROUP.key
+        assert to_a.key() == ApiKey.SYNC_GROUP
         a.data_received(sync_answer(0))
         await asyncio.sleep(0.05)
-        assert to_a.key() == frames.HEARTBEAT.key
+        assert to_a.key() == ApiKey.HEARTBEAT
         a.data_received(heartbeat_answer(ErrorCode.REBALANCE_IN_PROGRESS))
-        assert to_a.key() == frames.JOIN_GROUP.key
+        assert to_a.key() == ApiKey.JOIN_GROUP
 
         b.data_received(join_answer(0, 2, "b", []))
         answer = join_answer(0, 2, "a", ["a", "b"])
         a.data_received(answer[:7])
         a.data_received(answer[7:])
-        sync = decoded(to_a.sent.pop(), SyncGroupRequest, frames.SYNC_GROUP)
-        assert isinstance(sync, SyncGroupRequest)
+        sync = decoded(to_a.sent.pop(), ApiKey.SYNC_GROUP)
         assert [each.member_id for each in sync.assignments] == ["a", "b"]
         b.data_received(sync_answer(0))
         await asyncio.sleep(0)
@@ -211,12 +211,24 @@ def test_a_member_that_leaves_makes_the_others_rejoin() -> None:
             member.group, member.member_id, member.generation = "g", name, 3
         dismissed = asyncio.ensure_future(assembly.dismiss(b))
         await asyncio.sleep(0)
-        assert (to_b.key(), to_a.sent) == (frames.LEAVE_GROUP.key, [])
+        assert (to_b.key(), to_a.sent) == (ApiKey.LEAVE_GROUP, [])
         b.data_received(LeaveGroupResponse.framer(5)(LeaveGroupResponse(error_code=0), 0))
-        assert to_a.key() == frames.HEARTBEAT.key
+        assert to_a.key() == ApiKey.HEARTBEAT
         a.data_received(heartbeat_answer(ErrorCode.UNKNOWN_MEMBER_ID))
-        with pytest.raises(answers.Refused, match="Heartbeat was answered UNKNOWN_MEMBER_ID"):
+        with pytest.raises(Refused, match="Heartbeat was answered UNKNOWN_MEMBER_ID"):
             await dismissed
+
+    asyncio.run(run())
+
+
+def test_a_response_that_cannot_be_decoded_ends_the_phase() -> None:
+    async def run() -> None:
+        assembly, (a, _), _ = two_members()
+        gathered = asyncio.ensure_future(assembly.gather())
+        await asyncio.sleep(0)
+        a.data_received(struct.pack(">ii", 4, 0))
+        with pytest.raises(ConnectionError, match="a response cannot be decoded"):
+            await gathered
 
     asyncio.run(run())
 
@@ -231,7 +243,7 @@ def test_addresses_must_be_loopback() -> None:
         Address.parse(f"{ELSEWHERE}:9092")
 
 
-def test_the_generator_refuses_other_addresses_by_itself() -> None:
+def test_the_generator_refuses_addresses_outside_this_machine() -> None:
     for scenario in SCENARIOS.values():
         if scenario.run is None:
             continue
@@ -248,7 +260,7 @@ def test_the_generator_refuses_other_addresses_by_itself() -> None:
         assert "loopback addresses only" in json.loads(done.stdout)["not_available"]
 
 
-def test_the_driver_refuses_other_addresses() -> None:
+def test_the_driver_refuses_addresses_outside_this_machine() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks", "--peer", f"x={ELSEWHERE}:9092"],
         cwd=ROOT,
@@ -281,7 +293,7 @@ def test_a_quick_run_of_the_driver(tmp_path: Path) -> None:
     assert all(outcome["numbers"]["requests_per_s"] > 0 for outcome in rounds)
 
 
-def test_rounds_alternate_and_the_floor_takes_part_where_it_can() -> None:
+def test_rounds_alternate_and_the_floor_skips_scenarios_with_groups() -> None:
     one, two = floor(), floor()
     one.name, two.name = "one", "two"
     two.bare = False
@@ -307,7 +319,7 @@ def test_ratios_compare_round_by_round() -> None:
     assert ratio(table, "ours", "ours", CPU_US) is None
 
 
-def test_what_a_process_costs_is_read_from_the_system() -> None:
+def test_cpu_time_and_memory_are_read_from_the_system() -> None:
     before, began = cpu_s(os.getpid()), time.process_time()
     while time.process_time() < began + 0.05:
         pass
@@ -316,7 +328,7 @@ def test_what_a_process_costs_is_read_from_the_system() -> None:
     assert after is not None
     assert 0.04 < after - before < 0.5
     assert (rss_mib(os.getpid()) or 0) > 5
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait()
-    assert cpu_s(gone.pid) is None
-    assert rss_mib(gone.pid) is None
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert cpu_s(ended.pid) is None
+    assert rss_mib(ended.pid) is None

@@ -306,13 +306,13 @@ def _walk(
         framed = frame(Buffer(data), final=at_end and not is_last, crc=at_end and is_last)
         batches, consumed = framed.batches, framed.consumed
         new = batches.last_offset >= offset
-        batches = batches.chosen(new)
+        batches = batches.select(new)
         if len(batches) and max_bytes is not None:
             total = batches.length_bytes.cumsum()
             fits = max(int((total <= max_bytes - taken).sum()), 0 if taken else 1)
             if fits < len(batches):
                 consumed, max_bytes = int(batches.position[fits]), taken
-                batches = batches.chosen(slice(0, fits))
+                batches = batches.select(slice(0, fits))
         if len(batches):
             offset = int(batches.last_offset[-1]) + 1
             taken += int(batches.length_bytes.sum())

@@ -1,4 +1,4 @@
-"""From arrays of positions and numbers to Arrow columns, without a Python object for any value."""
+"""Make Arrow columns from arrays of positions and numbers, without a Python object per value."""
 
 import base64
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from coterie.pipeline.codec.numbers import Bools, Buffer, Int64s
 from coterie.pipeline.schemas import TIMESTAMP
 
-# The calendar of Spark and of Python ends with the year 9999.
+# The calendars of Spark and Python end with the year 9999.
 _MAX_TIMESTAMP_MS = 253_402_300_799_999
 _ID_BYTES = 16
 _NOT_ASCII = 0x80
@@ -19,24 +19,25 @@ _MAX_BUFFER_BYTES = (1 << 31) - 1
 
 
 def texts(buffer: Buffer, starts: Int64s, sizes: Int64s, kind: pa.DataType) -> pa.Array:
-    """Strings or bytes as they stand in the buffer; a negative size is null. UTF-8 is not checked.
+    """Return a column of strings or bytes of the buffer; a negative size is null.
 
-    The buffer itself becomes an Arrow array whose elements are, by turns, a text and what stands
-    between it and the next one; taking every second element copies the texts and nothing else.
+    UTF-8 is not checked. The buffer itself becomes an Arrow array whose elements are, by turns, a
+    text and the bytes between this text and the next one. Taking every second element copies the
+    texts and nothing else.
     """
-    assert len(buffer) <= _MAX_BUFFER_BYTES, "a piece with its opened blocks fits into int32"
+    assert len(buffer) <= _MAX_BUFFER_BYTES, "a piece with its decompressed blocks fits into int32"
     count = len(starts)
     null = sizes < 0
     if not (sizes > 0).any():
         nothing = pa.py_buffer(np.zeros(count + 1, np.int32))
         empty = pa.Array.from_buffers(kind, count, [None, nothing, pa.py_buffer(b"")])
         return pc.if_else(pa.array(null), None, empty) if null.any() else empty
-    # Texts that were found wrong have no size and may stand anywhere; nothing is read for them.
+    # Texts that were found wrong have size 0 and any position; nothing is read for them.
     starts = np.minimum(starts, len(buffer))
     stops = np.minimum(starts + np.maximum(sizes, 0), len(buffer))
     index = np.arange(0, 2 * count, 2, dtype=np.int32)
     if count > 1 and not bool((stops[:-1] <= starts[1:]).all()):
-        # Opened blocks stand behind the rest, so their records are not in the buffer's order.
+        # Decompressed blocks follow the rest, so their records are not in the buffer's order.
         order = np.argsort(starts, kind="stable")
         index[order] = np.arange(0, 2 * count, 2, dtype=np.int32)
         starts, stops = starts[order], stops[order]
@@ -49,7 +50,7 @@ def texts(buffer: Buffer, starts: Int64s, sizes: Int64s, kind: pa.DataType) -> p
 
 
 def invalid_utf8(column: pa.Array) -> Bools | None:
-    """Which strings of a column are not UTF-8; None if all are."""
+    """Return which strings of a column are not UTF-8; None if all are."""
     data = column.buffers()[2]
     if data is None or not data.size or np.frombuffer(data, np.uint8).max() < _NOT_ASCII:
         return None
@@ -69,7 +70,7 @@ def _is_utf8(text: bytes | None) -> bool:
 
 
 def numbers(values: Int64s, kind: pa.DataType, null: Bools | None = None) -> pa.Array:
-    """Integers as a column of a narrower type, which they fit into."""
+    """Return integers as a column of a narrower type that holds them all."""
     mask = null if null is not None and null.any() else None
     if mask is not None and mask.all():
         return pa.nulls(len(mask), kind)
@@ -77,12 +78,12 @@ def numbers(values: Int64s, kind: pa.DataType, null: Bools | None = None) -> pa.
 
 
 def flags(values: Bools) -> pa.Array:
-    """A boolean column."""
+    """Return a boolean column."""
     return pa.array(values, pa.bool_())
 
 
 def timestamps(epoch_ms: Int64s, null: Bools | None = None) -> pa.Array:
-    """Milliseconds since 1970 as timestamps; null where no calendar has them, as Kafka's -1."""
+    """Return epoch milliseconds as timestamps; null outside the calendar, as Kafka's -1 is."""
     none = (epoch_ms < 0) | (epoch_ms > _MAX_TIMESTAMP_MS)
     if null is not None:
         none |= null
@@ -94,11 +95,12 @@ def timestamps(epoch_ms: Int64s, null: Bools | None = None) -> pa.Array:
 
 
 def topic_ids(ids: npt.NDArray[np.void], present: Bools) -> pa.Array:
-    """Ids of 16 bytes in Kafka's notation, url-safe base64; null where absent or all zeros."""
+    """Return ids of 16 bytes in Kafka's notation, url-safe base64; null if absent or all zeros."""
     count = len(ids)
     if not present.any():
         return pa.nulls(count, pa.string())
-    # A request commits a topic after the other, and the notation is made once for each run.
+    # A request commits one topic after the other, so equal ids follow each other. The notation is
+    # computed once for each run of equal ids.
     high, low = ids.view(np.int64).reshape(count, 2).T
     begins = np.ones(count, np.bool_)
     begins[1:] = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
@@ -112,19 +114,19 @@ def topic_ids(ids: npt.NDArray[np.void], present: Bools) -> pa.Array:
 
 
 def topic_id_text(topic_id: bytes) -> str | None:
-    """An id as Kafka prints it; None for the id of zeros, which means none."""
+    """Return an id as Kafka prints it; None for the id of zeros, which means no id."""
     if topic_id == bytes(_ID_BYTES):
         return None
     return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
 
 
 def timestamp_us(epoch_ms: int) -> int | None:
-    """One timestamp in the unit of the columns; None where `timestamps` has a null."""
+    """Return one timestamp in the unit of the columns; None where `timestamps` has a null."""
     return epoch_ms * 1000 if 0 <= epoch_ms <= _MAX_TIMESTAMP_MS else None
 
 
 def in_order(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Rows that were decoded apart, in the order of the log."""
+    """Merge rows that were decoded separately, in the order of the log."""
     table = pa.Table.from_batches(batches).sort_by("log_offset").combine_chunks()
     return pa.RecordBatch.from_arrays(
         [column.combine_chunks() for column in table.columns], schema=table.schema

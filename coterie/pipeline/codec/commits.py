@@ -1,8 +1,8 @@
-"""The view `commits`: every offset commit of a piece, all value versions, tombstones (spec 14.1).
+"""The view `commits`: every offset commit of a piece, in all value versions, and tombstones.
 
-Keys and values have few fields at computable positions, so they are read for all records at once.
-A record that does not look like one of the known versions down to its last byte is handed to
-`coterie.protocol.messages.log_records`, which makes it a row or damage.
+Keys and values have few fields at computable positions [group-log/offset-value], so each field is
+read for all records at once. `coterie.protocol.messages.log_records` decodes the records that do
+not match a known version to the last byte, and decides whether they are rows or damage.
 """
 
 from typing import Any
@@ -28,22 +28,22 @@ from coterie.protocol.record_batch import TRANSACTIONAL
 KEY_TYPES = (0, 1)
 
 _NEWEST_VERSION = 4
-# What a value begins with; before version 3 there is no leader epoch.
+# The beginning of a value; before version 3 there is no leader epoch.
 _VALUE_HEAD = np.dtype([("version", ">i2"), ("offset", ">i8"), ("leader_epoch", ">i4")])
-# What stands behind the metadata: of version 4 all of it, of others the timestamp.
+# The fields behind the metadata. Version 4 has all of them, the others only the timestamp.
 _VALUE_TAIL = np.dtype(
     [("commit_ms", ">i8"), ("tags", "u1"), ("topic_id_tag", ">u2"), ("topic_id", "V16")]
 )
-# The tagged field 0 of 16 bytes, as its tag and size are written.
+# Tag 0 and size 16, the beginning of the tagged field with the topic id.
 _TOPIC_ID_TAG = 0x0010
-# The varint of MAX_STRING_BYTES + 1.
+# The size of the varint of MAX_STRING_BYTES + 1.
 _MAX_SIZE_BYTES = 3
 
 
 def decode_commits(piece: Piece) -> DecodedView:
-    """The offset commits of a piece."""
+    """Return the offset commits of a piece."""
     mask = (piece.key_types == KEY_TYPES[0]) | (piece.key_types == KEY_TYPES[1])
-    records = piece.records if mask.all() else piece.records.chosen(mask)
+    records = piece.records if mask.all() else piece.records.select(mask)
     key_types = piece.key_types[mask]
     keys, bad_keys = _Keys.read(piece, records)
     values, bad_values = _Values.read(piece, records)
@@ -80,11 +80,11 @@ def decode_commits(piece: Piece) -> DecodedView:
     )
     if not wrong.any():
         return DecodedView(rows, [])
-    return _with_rows_by_hand(piece, records, rows, wrong)
+    return _with_rows_decoded_singly(piece, records, rows, wrong)
 
 
 class _Keys:
-    """Group, topic and partition of every record."""
+    """The group, topic and partition of every record."""
 
     __slots__ = ("group", "partition", "topic")
 
@@ -112,7 +112,7 @@ class _Keys:
 
 
 class _Values:
-    """The fields of every value; where the value is null they mean nothing."""
+    """The fields of every value. Those of a null value are meaningless."""
 
     __slots__ = (
         "commit_ms", "expire_ms", "leader_epoch", "metadata", "offset", "tombstone", "topic_id",
@@ -165,20 +165,20 @@ class _Values:
         ids = np.ascontiguousarray(tail["topic_id"])
         self.topic_id = columns.topic_ids(ids, tagged & ~wrong & ~self.tombstone)
         size[self.tombstone] = -1
-        # A tombstone's value begins where its record ends, and what was read there is not its own.
+        # Behind a tombstone's key there is no value, so what was read there belongs to others.
         at = np.where(self.tombstone, start, at)
         self.metadata = columns.texts(buffer, at, size, pa.string())
         return self, wrong
 
 
 def _metadata_sizes(piece: Piece, size_at: Int64s, version: Int64s) -> tuple[Int64s, Int64s]:
-    """The size of each metadata string and where it begins: compact from version 4 on."""
+    """Return the size and the position of each metadata string, compact from version 4 on."""
     flexible = version == _NEWEST_VERSION
     if not flexible.any():
         return piece.buffer.read(">i2", size_at), size_at + 2
     compact, after, _ = piece.buffer.unsigned_varints(size_at)
     compact -= 1
-    # `protocol` refuses longer strings, and says which numbers are too long.
+    # `protocol` refuses longer strings and longer varints. A negative size sends the record there.
     compact[(compact > MAX_STRING_BYTES) | (after - size_at > _MAX_SIZE_BYTES)] = -1
     if flexible.all():
         return compact, after
@@ -186,14 +186,15 @@ def _metadata_sizes(piece: Piece, size_at: Int64s, version: Int64s) -> tuple[Int
     return np.where(flexible, compact, plain), np.where(flexible, after, size_at + 2)
 
 
-def _with_rows_by_hand(
+def _with_rows_decoded_singly(
     piece: Piece, records: Records, rows: pa.RecordBatch, wrong: Bools
 ) -> DecodedView:
+    """Replace the rows that are `wrong` by what `protocol` decodes."""
     damages = []
-    by_hand = []
+    singly = []
     for index in np.flatnonzero(wrong).tolist():
         key, value = piece.key_and_value(records, index)
-        assert key is not None, "it has a type"
+        assert key is not None, "a record with a type has a key"
         try:
             commit = commit_fields(key, value)
         except MalformedFrame as error:
@@ -202,7 +203,7 @@ def _with_rows_by_hand(
             attributes = int(piece.batches.attributes[records.batch[index]])
             place = piece.place(records, index)
             producer_id = int(piece.batches.producer_id[records.batch[index]])
-            by_hand.append(
+            singly.append(
                 place
                 | commit
                 | {
@@ -211,19 +212,19 @@ def _with_rows_by_hand(
                 }
             )
     fine = rows.filter(pa.array(~wrong))
-    if by_hand:
-        fine = columns.in_order([fine, pa.RecordBatch.from_pylist(by_hand, COMMITS)])
+    if singly:
+        fine = columns.in_order([fine, pa.RecordBatch.from_pylist(singly, COMMITS)])
     return DecodedView(fine, damages)
 
 
 def commit_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
-    """One offset commit, decoded by `protocol`: the columns that come from key and value.
+    """Return the columns of one offset commit that come from its key and value.
 
     Raises:
-        MalformedFrame: key or value are not what their type and version say.
+        MalformedFrame: the key or the value does not match its type and version.
     """
     decoded = decode_key(key)
-    assert isinstance(decoded, OffsetCommitKey), "chosen by its record type"
+    assert isinstance(decoded, OffsetCommitKey), "selected by its record type"
     row: dict[str, Any] = {
         "group_id": decoded.group,
         "topic": decoded.topic,
@@ -233,7 +234,7 @@ def commit_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
     }
     commit = decode_value(decoded, value)
     if commit is not None:
-        assert value is not None, "only a tombstone has none"
+        assert value is not None, "only a tombstone has no value"
         row |= {
             "topic_id": columns.topic_id_text(commit.topic_id),
             "committed_offset": commit.offset,

@@ -1,34 +1,34 @@
-"""What is wrong with bytes of a log, as data: it goes to the table `quarantine`, not to a log file.
+"""Damage in a log, as data for the table `quarantine`.
 
-Nothing that fails a check becomes a row of another view, and nothing that fails one is lost: its
-bytes are kept with the file and the position, so that it can be looked at, and repaired by hand.
+What fails a check never becomes a row of another view, and is never lost: its bytes are kept with
+file and position, so that they can be examined and repaired [pipeline/quarantine].
 """
 
 from typing import NamedTuple
 
-# The checksum of a batch is another one.
+# The checksum of a batch is wrong.
 CRC = "crc"
-# No batch can begin so: magic, length or counts are impossible.
+# Magic, length or counts are impossible for a batch.
 HEADER = "header"
-# The log ends within a batch: a write that was cut off.
+# The log ends within a batch, because a write was interrupted.
 TORN = "torn"
-# An offset or leader epoch that cannot follow or precede its neighbours'; no checksum covers them.
+# An offset or leader epoch contradicts those of the neighbours; no checksum covers these fields.
 ORDER = "order"
-# A compressed block that can't be opened, or a codec that nobody has defined.
+# A compressed block cannot be decompressed, or its codec is not defined.
 COMPRESSION = "compression"
-# A length that disagrees with the bytes, in a batch, a key or a value.
+# A length disagrees with the bytes, in a batch, a key or a value.
 BAD_LENGTH = "bad_length"
 UNKNOWN_TYPE = "unknown_type"
 UNKNOWN_VERSION = "unknown_version"
-# Text that is not UTF-8.
+# A text is not UTF-8.
 UTF8 = "utf8"
 
-# What is kept of damaged bytes: Kafka's largest batch by default (message.max.bytes, 1 MiB).
+# How many of the damaged bytes are kept: Kafka's default of message.max.bytes.
 MAX_KEPT_BYTES = 1 << 20
 
 
 class Damage(NamedTuple):
-    """Bytes that were left out, from `position` of the decoded buffer on."""
+    """Bytes that could not be decoded, from `position` of the decoded buffer on."""
 
     position: int
     length_bytes: int
@@ -46,6 +46,6 @@ def damage(
     detail: str,
     log_offset: int | None = None,
 ) -> Damage:
-    """The bytes from `start` to `stop` of the buffer, as damage; only the first MiB is kept."""
+    """Return the bytes from `start` to `stop` of the buffer as damage, with the first MiB."""
     kept = bytes(buffer[start : min(stop, start + MAX_KEPT_BYTES)])
     return Damage(start, stop - start, reason, detail, kept, log_offset)

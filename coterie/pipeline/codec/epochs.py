@@ -1,8 +1,8 @@
 """The view `consumer_epochs`: the records of KIP-848 groups, one row each.
 
-Six kinds of records tell the whole course of such a group: members that come, change and go; the
-group's epoch; the target assignment; and how far each member is on the way to it. Partitions stand
-under topic ids; the names are in the metadata of the cluster, or among the commits of a group.
+Six kinds of records contain the whole course of such a group: members that join, change and leave;
+the group's epoch; the target assignment; and how far each member has followed it. Topics are named
+by their ids [pipeline/topic-ids].
 """
 
 from collections.abc import Callable, Iterable
@@ -69,7 +69,7 @@ def _regex(value: records.ConsumerGroupRegularExpressionValue) -> dict[str, Any]
     return {"topics": value.topics}
 
 
-# Record type: its kind, and the columns of its value (spec 14.1).
+# By record type the kind, and the function for the columns of the value [pipeline/key-types].
 KINDS: dict[int, tuple[str, _Fields]] = {
     3: ("group", _group),
     5: ("member", _member),
@@ -81,18 +81,18 @@ KINDS: dict[int, tuple[str, _Fields]] = {
 
 
 def decode_epochs(piece: Piece) -> DecodedView:
-    """The KIP-848 records of a piece."""
+    """Return the KIP-848 records of a piece."""
     return decode_each(piece, np.isin(piece.key_types, list(KINDS)), epoch_fields, CONSUMER_EPOCHS)
 
 
 def epoch_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
-    """One record: the columns that come from key and value.
+    """Return the columns of one record that come from its key and value.
 
     Raises:
-        MalformedFrame: key or value are not what their type and version say.
+        MalformedFrame: the key or the value does not match its type and version.
     """
     decoded = decode_group_key(key)
-    assert isinstance(decoded, DecodedKey), "its type was looked at"
+    assert isinstance(decoded, DecodedKey), "selected by its record type"
     fields: Any = decoded.key
     kind, columns_of = KINDS[decoded.record_type.number]
     row: dict[str, Any] = {

@@ -1,13 +1,10 @@
-"""Finding the batches in a piece of a log: where each begins, whether it is whole and undamaged.
+"""Find the batches in a piece of a log: where each begins, and whether it is whole and undamaged.
 
-Stepping from length to length is the one sequential part of decoding; everything about the headers
-is then checked for all batches at once. Four things about a batch stand outside its checksum: base
-offset, leader epoch, magic and length. A wrong magic or length makes the checksum disagree; offsets
-and epochs are compared with those of the neighbours (`order.py`).
+Stepping from one length to the next is the only sequential part of decoding. The headers are then
+checked for all batches at once. The CRC does not cover base offset, leader epoch, magic and length
+[pipeline/unchecked-fields]; `order.py` compares the offsets and epochs of neighbours.
 
-After damage decoding goes on at the next batch that is whole: at the place that the damaged one's
-length points to if one begins there, else at the first byte where a header with a right checksum
-is found.
+After damage, decoding continues at the next whole batch [pipeline/next-batch].
 """
 
 import struct
@@ -25,9 +22,9 @@ from coterie.protocol import checksum
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.records import check_crc, read_header
 
-# The shortest thing that may stand in a log: a message of magic 0 without key and value.
+# The shortest batch is a message of magic 0 without key and value.
 MIN_BATCH_BYTES = 26
-# No batch is longer: storage/scan.py has the same limit and the reason.
+# No batch is longer. storage/scan.py has the same limit and gives the reason.
 MAX_BATCH_BYTES = 256 << 20
 HEADER_BYTES = 61
 PREFIX_BYTES = 12
@@ -35,10 +32,10 @@ _MIN_LEGACY_BYTES = (26, 34)
 _CRC_START = 21
 _NO_EPOCH = -1
 _LENGTH = struct.Struct(">i")
-# How far a search for the next batch looks at once.
+# A search for the next batch examines this many positions at once.
 _SEARCH_BYTES = 64 << 10
 
-# The header of magic 2 (KIP-98), as it lies in the file.
+# The header of magic 2 (KIP-98), as it is stored in the file.
 _HEADER = np.dtype(
     [
         ("base_offset", ">i8"), ("length", ">i4"), ("leader_epoch", ">i4"), ("magic", ">i1"),
@@ -51,7 +48,7 @@ _HEADER = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class Batches:
-    """The headers of batches, one array a field; positions count from the buffer's first byte."""
+    """The headers of batches, one array per field. Positions count from the buffer's first byte."""
 
     position: Int64s
     length_bytes: Int64s
@@ -73,11 +70,11 @@ class Batches:
 
     @property
     def last_offset(self) -> Int64s:
-        """The last offset of each."""
+        """The last offset of each batch."""
         return self.base_offset + self.last_offset_delta
 
-    def chosen(self, index: npt.NDArray[np.generic] | slice) -> "Batches":
-        """Those that a mask, a slice or an index array picks."""
+    def select(self, index: npt.NDArray[np.generic] | slice) -> "Batches":
+        """Return the batches that a mask, a slice or an index array selects."""
         return Batches(*(getattr(self, name)[index] for name in BATCH_FIELDS))
 
 
@@ -85,56 +82,48 @@ BATCH_FIELDS = tuple(field.name for field in fields(Batches))
 
 
 class Framed(NamedTuple):
-    """The batches of a piece, what was damaged in it, and where the next piece has to begin.
-
-    `torn` tells that the piece ends within a batch, or in bytes after which no batch is found.
-    """
+    """The batches of a piece, its damage, and the position at which the next piece must begin."""
 
     batches: Batches
     damages: list[Damage]
     consumed: int
-    torn: bool
 
 
 def frame(buffer: Buffer, *, final: bool, crc: bool = True) -> Framed:
-    """The batches of a piece that begins with a batch.
+    """Find the batches of a piece that begins with a batch.
 
     Args:
         buffer: a piece of a log file, from the first byte of a batch on.
-        final: whether nothing comes after it. What is then left over is damage (`torn`); before
-            the end it is left for the next piece, together with the bytes that follow.
+        final: whether the file ends with the piece. Bytes that are left over are then damage
+            (`torn`). Otherwise they are left for the next piece, which has the bytes behind them.
         crc: whether to compute checksums.
     """
     data, end = buffer.data, len(buffer)
     runs: list[Batches] = []
     damages: list[Damage] = []
     position = 0
-    torn = False
     while position < end:
-        starts, stop = _hop(data, position, end)
+        starts, stop = _follow_lengths(data, position, end)
         batches = _headers(buffer, np.array(starts, np.int64))
-        sound = _sound(data, batches, crc=crc)
-        taken, position = _take(data, batches, sound, stop, damages)
+        valid = _valid(data, batches, crc=crc)
+        taken, position = _split_at_damage(data, batches, valid, stop, damages)
         runs.append(taken)
         if position == end:
             break
         if position == stop and not final and _is_cut_off(data, position, end):
-            torn = True
             break
-        found = _next_sound(data, position + 1, end)
+        found = _next_valid(data, position + 1, end)
         if found is None:
-            torn = True
             if final:
-                damages.append(_unusable(data, position, end))
+                damages.append(_diagnose(data, position, end))
                 position = end
             break
-        damages.append(_unusable(data, position, found))
+        damages.append(_diagnose(data, position, found))
         position = found
-    return Framed(joined(runs), damages, position, torn)
+    return Framed(_concatenate(runs), damages, position)
 
 
-def joined(runs: list[Batches]) -> Batches:
-    """Several runs of batches as one."""
+def _concatenate(runs: list[Batches]) -> Batches:
     if len(runs) == 1:
         return runs[0]
     if not runs:
@@ -142,8 +131,8 @@ def joined(runs: list[Batches]) -> Batches:
     return Batches(*(np.concatenate([getattr(run, name) for run in runs]) for name in BATCH_FIELDS))
 
 
-def _hop(data: bytes, position: int, end: int) -> tuple[list[int], int]:
-    """Where batches begin if every length is right, and where the last one of them ends."""
+def _follow_lengths(data: bytes, position: int, end: int) -> tuple[list[int], int]:
+    """Return where batches begin if every length is right, and where the last of them ends."""
     starts: list[int] = []
     unpack = _LENGTH.unpack_from
     add = starts.append
@@ -156,13 +145,13 @@ def _hop(data: bytes, position: int, end: int) -> tuple[list[int], int]:
         add(position)
         position += length + PREFIX_BYTES
     if position > end:
-        # The last one is cut off: only its beginning is here.
+        # The last batch is cut off: only its beginning is in this piece.
         position = starts.pop()
     return starts, position
 
 
 def _headers(buffer: Buffer, position: Int64s) -> Batches:
-    """The headers at the positions; those of magic 0 and 1 in the same shape (record_batch.py)."""
+    """Read the headers at the positions. Those of magic 0 and 1 are given the same fields."""
     headers = buffer.read_as(_HEADER, position)
     read = {name: headers[name].astype(np.int64) for name in _HEADER.names or ()}
     length = read.pop("length") + PREFIX_BYTES
@@ -178,8 +167,8 @@ def _headers(buffer: Buffer, position: Int64s) -> Batches:
     return Batches(position=position, length_bytes=length, **read)
 
 
-def _sound(data: bytes, batches: Batches, *, crc: bool) -> Bools:
-    """Which headers are possible, and with `crc` which batches have the checksum they claim."""
+def _valid(data: bytes, batches: Batches, *, crc: bool) -> Bools:
+    """Return which headers are possible and, with `crc`, whose checksum is correct."""
     modern = batches.magic == 2
     right = (batches.base_offset >= 0) & (batches.magic >= 0) & (batches.magic <= 2)
     right &= ~modern | (
@@ -191,10 +180,10 @@ def _sound(data: bytes, batches: Batches, *, crc: bool) -> Bools:
     if not crc:
         return right
     view = memoryview(data)
-    checksum.crc32c(b"")  # the first call binds the compiled function
+    checksum.crc32c(b"")  # the first call replaces the name by the compiled function
     starts = (batches.position + _CRC_START).tolist()
     stops = (batches.position + batches.length_bytes).tolist()
-    # No line of Python runs for a batch here.
+    # map and slice are C functions: no line of Python runs for each batch here.
     bodies = map(view.__getitem__, map(slice, starts, stops))
     computed = np.fromiter(map(checksum.crc32c, bodies), np.int64, len(starts))
     same = computed == batches.crc
@@ -205,30 +194,29 @@ def _sound(data: bytes, batches: Batches, *, crc: bool) -> Bools:
     return right
 
 
-def _take(
-    data: bytes, batches: Batches, sound: Bools, stop: int, damages: list[Damage]
+def _split_at_damage(
+    data: bytes, batches: Batches, valid: Bools, stop: int, damages: list[Damage]
 ) -> tuple[Batches, int]:
-    """The sound batches of a chain, and where the chain can't be followed any further.
+    """Return the valid batches of a chain, and where the chain cannot be followed any further.
 
-    A damaged batch whose length leads to a sound one is damage of exactly its own bytes.
+    If the length of a damaged batch leads to a valid one, the damage is exactly its own bytes.
     """
-    if sound.all():
+    if valid.all():
         return batches, stop
     count = len(batches)
-    for index in np.flatnonzero(~sound).tolist():
+    for index in np.flatnonzero(~valid).tolist():
         start = int(batches.position[index])
-        if index + 1 == count or not sound[index + 1]:
-            keep = sound.copy()
+        if index + 1 == count or not valid[index + 1]:
+            keep = valid.copy()
             keep[index:] = False
-            return batches.chosen(keep), start
-        damages.append(_unusable(data, start, int(batches.position[index + 1])))
-    return batches.chosen(sound), stop
+            return batches.select(keep), start
+        damages.append(_diagnose(data, start, int(batches.position[index + 1])))
+    return batches.select(valid), stop
 
 
 def _is_cut_off(data: bytes, position: int, end: int) -> bool:
-    """Whether what begins here may be a batch whose rest is missing."""
+    """Return whether a batch may begin here whose rest is missing."""
     if end - position < HEADER_BYTES:
-        # Zeros are what a file system leaves where data was never written.
         return True
     try:
         header = read_header(data, position)
@@ -237,8 +225,8 @@ def _is_cut_off(data: bytes, position: int, end: int) -> bool:
     return end - position < header.length_bytes <= MAX_BATCH_BYTES
 
 
-def _next_sound(data: bytes, position: int, end: int) -> int | None:
-    """The first position from here on where a batch of magic 2 stands with a right checksum."""
+def _next_valid(data: bytes, position: int, end: int) -> int | None:
+    """Return the first position from here on at which a batch of magic 2 has a correct CRC."""
     while position + HEADER_BYTES <= end:
         window = np.frombuffer(data, np.uint8, min(_SEARCH_BYTES, end - position - 16), position)
         piece = Buffer(data[position : position + _SEARCH_BYTES + HEADER_BYTES])
@@ -254,9 +242,10 @@ def _next_sound(data: bytes, position: int, end: int) -> int | None:
     return None
 
 
-def _unusable(data: bytes, start: int, stop: int) -> Damage:
-    """The damage of what begins at `start`, called by the first thing that is wrong with it."""
+def _diagnose(data: bytes, start: int, stop: int) -> Damage:
+    """Return the bytes from `start` to `stop` as damage, with the first thing wrong as reason."""
     if not any(data[start:stop]):
+        # File systems leave zeros where a file was extended and the data was never written.
         return damage(data, start, stop, reasons.TORN, "zeros: nothing was written here")
     try:
         header = read_header(data, start)
@@ -264,7 +253,7 @@ def _unusable(data: bytes, start: int, stop: int) -> Damage:
         cut = stop == len(data) and stop - start < HEADER_BYTES
         return damage(data, start, stop, reasons.TORN if cut else reasons.HEADER, str(error))
     if start + header.length_bytes > stop:
-        detail = f"{header.length_bytes} bytes are claimed where {stop - start} are left"
+        detail = f"the header claims {header.length_bytes} bytes, only {stop - start} are left"
         at_end = stop == len(data)
         return damage(data, start, stop, reasons.TORN if at_end else reasons.HEADER, detail)
     if not check_crc(data, header, start):
@@ -273,7 +262,7 @@ def _unusable(data: bytes, start: int, stop: int) -> Damage:
             found = checksum.crc32c(view[start + _CRC_START : start + header.length_bytes])
         else:
             found = zlib.crc32(view[start + 16 : start + header.length_bytes])
-        detail = f"the checksum is {found:#010x}, the header says {header.crc:#010x}"
+        detail = f"the checksum is {found:#010x}, the header has {header.crc:#010x}"
         return damage(data, start, stop, reasons.CRC, detail, header.base_offset)
     detail = f"offset {header.base_offset}, {header.record_count} records"
     return damage(data, start, stop, reasons.HEADER, detail)

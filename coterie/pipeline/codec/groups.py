@@ -1,7 +1,7 @@
-"""The view `groups`: generations of classic groups, and what their members' bytes say.
+"""The view `groups`: generations of classic groups, with their members' subscriptions.
 
-Only the end of a rebalance is ever logged, so these records are rare beside commits; each is
-decoded by `protocol`, whose every version it has.
+Only the end of a rebalance is logged [group-log/logged-changes], so these records are rare beside
+commits, and `protocol` decodes them one by one.
 """
 
 from collections.abc import Iterable
@@ -16,6 +16,7 @@ from coterie.protocol.messages.consumer_protocol import (
     decode_assignment,
     decode_subscription,
 )
+from coterie.protocol.messages.journal_records import GenerationMember
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataMember,
@@ -29,22 +30,22 @@ CONSUMER = "consumer"
 
 
 def decode_groups(piece: Piece) -> DecodedView:
-    """The group metadata of a piece."""
+    """Return the group metadata of a piece."""
     return decode_each(piece, piece.key_types == KEY_TYPE, group_fields, GROUPS)
 
 
 def group_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
-    """One generation: the columns that come from key and value.
+    """Return the columns of one generation that come from its key and value.
 
     Raises:
-        MalformedFrame: key or value are not what their type and version say.
+        MalformedFrame: the key or the value does not match its type and version.
     """
     decoded = decode_key(key)
-    assert isinstance(decoded, GroupMetadataKey), "chosen by its record type"
+    assert isinstance(decoded, GroupMetadataKey), "selected by its record type"
     group = decode_value(decoded, value)
     if group is None:
         return {"group_id": decoded.group, "state": "Dead", "is_tombstone": True}
-    assert value is not None, "only a tombstone has none"
+    assert value is not None, "only a tombstone has no value"
     is_consumer = group.protocol_type == CONSUMER
     return {
         "group_id": decoded.group,
@@ -61,40 +62,53 @@ def group_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
 
 
 def _member(member: GroupMetadataMember, *, is_consumer: bool) -> dict[str, Any]:
+    return member_fields(member, is_consumer=is_consumer) | {
+        "session_timeout_ms": member.session_timeout,
+        # Before version 1 the rebalance timeout was the session timeout [group-log/group-value].
+        "rebalance_timeout_ms": (
+            member.session_timeout if member.rebalance_timeout < 0 else member.rebalance_timeout
+        ),
+    }
+
+
+def member_fields(
+    member: GroupMetadataMember | GenerationMember, *, is_consumer: bool
+) -> dict[str, Any]:
+    """Return the columns that the group log and the journal have of a member.
+
+    Args:
+        member: the member of a generation.
+        is_consumer: whether the group's protocol type is "consumer".
+    """
     row: dict[str, Any] = {
         "member_id": member.member_id,
         "instance_id": member.group_instance_id,
         "member_key": member.group_instance_id or member.member_id,
         "client_id": member.client_id,
         "client_host": member.client_host,
-        "session_timeout_ms": member.session_timeout,
-        # Before version 1 a rebalance waited as long as a session (spec 14.3).
-        "rebalance_timeout_ms": (
-            member.session_timeout if member.rebalance_timeout < 0 else member.rebalance_timeout
-        ),
     }
     if is_consumer:
-        row |= consumer_fields(member.subscription, member.assignment)
+        row |= _consumer_fields(member.subscription, member.assignment)
     return row
 
 
-def consumer_fields(subscription: bytes, assignment: bytes) -> dict[str, Any]:
-    """The columns that come from a member's bytes of protocol type "consumer".
+def _consumer_fields(subscription: bytes, assignment: bytes) -> dict[str, Any]:
+    """Return the columns that come from a member's bytes of protocol type "consumer".
 
-    They are the clients' own: where they can't be read the columns are null, and the group is one
-    all the same.
+    Clients may put other bytes there. If they cannot be decoded, the columns are null; the group's
+    row is valid nevertheless.
     """
     row: dict[str, Any] = {}
     try:
-        wanted = decode_subscription(subscription)
+        decoded = decode_subscription(subscription)
     except MalformedFrame:
         pass
     else:
         row |= {
-            "topics": wanted.topics,
-            "owned": _partitions(wanted.owned_partitions),
-            "owned_generation": None if wanted.generation_id < 0 else wanted.generation_id,
-            "rack_id": wanted.rack_id,
+            "topics": decoded.topics,
+            "owned": _partitions(decoded.owned_partitions),
+            "owned_generation": None if decoded.generation_id < 0 else decoded.generation_id,
+            "rack_id": decoded.rack_id,
         }
     if not assignment:
         return row | {"assigned": []}

@@ -1,7 +1,8 @@
 """The view `journal`: the coordinator's facts, one row each, decoded by `protocol`.
 
-Columns carry the names of the facts' fields. Moments (`at_ms`, `began_ms`, `last_heard_ms`) become
-timestamps called `_ts`; durations stay milliseconds, and -1, which says unknown, becomes null.
+Columns have the names of the facts' fields. Times (`at_ms`, `began_ms`, `last_heard_ms`) become
+timestamps named `_ts`; durations stay milliseconds, and an unknown time of -1 becomes null
+[journal/absent-values].
 """
 
 from typing import Any
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from coterie.pipeline.codec import columns
 from coterie.pipeline.codec import damage as reasons
-from coterie.pipeline.codec.groups import CONSUMER, consumer_fields
+from coterie.pipeline.codec.groups import CONSUMER, member_fields
 from coterie.pipeline.codec.piece import DecodedView, Piece, damaged_record, record_damage
 from coterie.pipeline.schemas import JOURNAL
 from coterie.protocol.errors import MalformedFrame
@@ -27,20 +28,20 @@ from coterie.protocol.messages.journal_records import (
     decode_fact,
 )
 
-_MOMENTS = {"at_ts": "at_ms", "began_ts": "began_ms", "last_heard_ts": "last_heard_ms"}
-_UNKNOWABLE = frozenset(("initial_delay_ms", "joined_after_ms", "wait_ms"))
+_TIMES = {"at_ts": "at_ms", "began_ts": "began_ms", "last_heard_ts": "last_heard_ms"}
+_OPTIONAL_DURATIONS = frozenset(("initial_delay_ms", "joined_after_ms", "wait_ms"))
 # Columns that are not fields of the same name.
-_MADE = frozenset(
+_COMPUTED = frozenset(
     (
-        *_MOMENTS, "log_partition", "log_offset", "record_ts", "record_type", "event", "group_id",
+        *_TIMES, "log_partition", "log_offset", "record_ts", "record_type", "event", "group_id",
         "members", "expired", "offsets_partition",
     )
 )  # fmt: skip
-_FIELDS = tuple(field.name for field in JOURNAL if field.name not in _MADE)
+_FIELDS = tuple(field.name for field in JOURNAL if field.name not in _COMPUTED)
 
 
 def decode_journal(piece: Piece) -> DecodedView:
-    """The facts of a piece of a journal."""
+    """Return the facts of a piece of a journal."""
     rows, damages = [], []
     for index in range(len(piece.records)):
         key, value = piece.key_and_value(piece.records, index)
@@ -59,14 +60,14 @@ def decode_journal(piece: Piece) -> DecodedView:
 
 
 def fact_fields(group_id: str, fact: Fact) -> dict[str, Any]:
-    """The columns that come from a fact."""
+    """Return the columns that come from a fact."""
     row: dict[str, Any] = {name: getattr(fact, name, None) for name in _FIELDS}
-    for name in _UNKNOWABLE & row.keys():
+    for name in _OPTIONAL_DURATIONS & row.keys():
         if row[name] == UNKNOWN_MS:
             row[name] = None
-    for column, name in _MOMENTS.items():
-        moment = getattr(fact, name, None)
-        row[column] = None if moment is None else columns.timestamp_us(moment)
+    for column, name in _TIMES.items():
+        at_ms = getattr(fact, name, None)
+        row[column] = None if at_ms is None else columns.timestamp_us(at_ms)
     row["event"] = NAMES[type(fact)]
     row["group_id"] = group_id or None
     if isinstance(fact, GenerationCompleted):
@@ -89,18 +90,10 @@ def fact_fields(group_id: str, fact: Fact) -> dict[str, Any]:
 
 
 def _member(member: GenerationMember, *, is_consumer: bool) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "member_id": member.member_id,
-        "instance_id": member.group_instance_id,
-        "member_key": member.group_instance_id or member.member_id,
-        "client_id": member.client_id,
-        "client_host": member.client_host,
+    return member_fields(member, is_consumer=is_consumer) | {
         "session_timeout_ms": member.session_timeout_ms,
         "rebalance_timeout_ms": member.rebalance_timeout_ms,
         "joined_after_ms": (
             None if member.joined_after_ms == UNKNOWN_MS else member.joined_after_ms
         ),
     }
-    if is_consumer:
-        row |= consumer_fields(member.subscription, member.assignment)
-    return row

@@ -1,8 +1,8 @@
-"""Reading numbers at many positions of a buffer at once, with numpy.
+"""Read numbers at many positions of a buffer at once, with numpy.
 
-A position array in, a value array out. Behind the last byte zeros are read: the callers compare
-ends with what is allowed and discard what came of such reads, so a damaged length costs a wrong
-number that nobody uses and never an exception.
+The functions take an array of positions and return an array of values. Reads behind the last byte
+give zeros instead of an exception. Callers compare the ends of fields with the limits afterwards,
+and discard the values of records whose lengths are damaged.
 """
 
 from typing import Any, NamedTuple
@@ -13,9 +13,9 @@ import numpy.typing as npt
 Int64s = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-# A varint of 64 bits has ten bytes at most; what is longer is no varint.
+# A varint of 64 bits has at most ten bytes.
 _MAX_VARINT_SHIFT = 63
-# The most that is read at one position: a batch header.
+# The largest item that is read at one position is a batch header.
 _WIDEST_BYTES = 64
 _WITHOUT_SIGN = np.int64(0x7FFFFFFFFFFFFFFF)
 
@@ -29,12 +29,12 @@ class Varints(NamedTuple):
 
 
 class Buffer:
-    """Bytes that numbers are read from at many positions at once."""
+    """Bytes from which numbers are read at many positions at once."""
 
     __slots__ = ("_last", "_views", "data", "octets")
 
     def __init__(self, data: bytes) -> None:
-        """Make the views over `data`, which is not copied unless it is shorter than a number."""
+        """Wrap `data`, which is not copied unless it is shorter than the largest item."""
         self.data = data
         padded = data if len(data) >= _WIDEST_BYTES else data + bytes(_WIDEST_BYTES)
         self.octets = np.frombuffer(padded, np.uint8)
@@ -45,15 +45,15 @@ class Buffer:
         return len(self.data)
 
     def read(self, dtype: str, positions: Int64s) -> Int64s:
-        """The big-endian integers of numpy type `dtype` (such as ">i4") at the positions."""
+        """Read the big-endian integers of numpy type `dtype` (such as ">i4") at the positions."""
         return self.read_as(np.dtype(dtype), positions).astype(np.int64)
 
     def read_as(self, dtype: np.dtype[Any], positions: Int64s) -> npt.NDArray[Any]:
-        """Whatever of a fixed size stands at the positions, as it stands there."""
+        """Read items of a fixed size at the positions, in the type in which they are stored."""
         view = self._views.get(dtype.itemsize)
         if view is None:
-            # One value begins at every byte: the strides overlap, nothing is copied. Numpy copies
-            # bytes without a meaning several times faster than structures.
+            # An item begins at every byte: the strides overlap, and nothing is copied. The item
+            # type is void because numpy copies plain bytes several times faster than structures.
             count = max(self._last + 2 - dtype.itemsize, 0)
             view = np.ndarray((count,), f"V{dtype.itemsize}", self.octets, strides=(1,))
             self._views[dtype.itemsize] = view
@@ -63,7 +63,7 @@ class Buffer:
             return self._read_near_end(view, positions).view(dtype)
 
     def _read_near_end(self, view: npt.NDArray[Any], positions: Int64s) -> npt.NDArray[Any]:
-        """The same where some of it would stand behind the last byte: zeros are read there."""
+        """Read items of which some reach behind the last byte; zeros are read there."""
         count = len(view)
         values = view[np.clip(positions, 0, count - 1)]
         beyond = positions >= count
@@ -74,11 +74,11 @@ class Buffer:
         return values
 
     def bytes_at(self, positions: Int64s) -> Int64s:
-        """The unsigned bytes at the positions."""
+        """Read the unsigned bytes at the positions."""
         return self.octets.take(positions, mode="clip").astype(np.int64)
 
     def unsigned_varints(self, positions: Int64s) -> Varints:
-        """Unsigned varints: seven bits a byte, low bits first."""
+        """Read unsigned varints: seven bits per byte, low bits first."""
         values = self.bytes_at(positions)
         after = positions + 1
         more = np.flatnonzero(values > 127)
@@ -100,7 +100,7 @@ class Buffer:
         return Varints(values, after, overlong)
 
     def varints(self, positions: Int64s) -> Varints:
-        """Signed varints: the same, zigzag."""
+        """Read signed varints, which are zigzag-encoded."""
         rest, after, overlong = self.unsigned_varints(positions)
         signs = rest & 1
         rest >>= 1

@@ -1,9 +1,7 @@
-"""Offsets and leader epochs of neighbouring batches: no checksum covers them, so they are compared.
+"""Compare the offsets and leader epochs of neighbouring batches, which no checksum covers.
 
-In a log offsets ascend and leader epochs never fall. Where two neighbours contradict that, one of
-them has been damaged: the one that does not continue on its other side. Where both continue there,
-or neither does, nobody can tell, and of offsets neither is believed. A changed offset in a gap that
-compaction left, or in the very last batch, contradicts nothing and can't be found.
+In a log offsets ascend and leader epochs never fall. If two neighbours contradict that, the one
+that does not continue on its other side is damaged [pipeline/batch-order].
 """
 
 import numpy as np
@@ -17,18 +15,21 @@ from coterie.pipeline.codec.numbers import Bools
 def check_order(
     data: bytes, batches: Batches, *, above: int, below: int | None
 ) -> tuple[Batches, list[Damage]]:
-    """The batches that are in order, and the others as damage.
+    """Separate the batches that are in order from those that are not.
 
     Args:
-        data: the bytes the batches stand in.
+        data: the bytes that contain the batches.
         batches: neighbours, in the order of the file.
         above: the last offset before the first of them, or one less than the segment's base.
-        below: the base offset of what follows the last; None where nothing is known to follow.
+        below: the base offset of the batch that follows the last one; None if it is unknown.
+
+    Returns:
+        The batches in order, and the others as damage.
     """
     if not len(batches):
         return batches, []
     first, last = batches.base_offset, batches.last_offset
-    # An entry of magic 0 or 1 that is compressed has its last offset in front and no other.
+    # The only offset of a compressed entry of magic 0 or 1 is its last one.
     next_first = np.append(first[1:], np.iinfo(np.int64).max if below is None else below)
     previous_last = np.append(above, last[:-1])
     epochs = np.where(batches.magic == 2, batches.leader_epoch, -1)
@@ -36,7 +37,7 @@ def check_order(
     falls = (epochs[1:] < epochs[:-1]) & (epochs[1:] >= 0)
     if fine.all() and not falls.any():
         return batches, []
-    keep = _believed_offsets(batches, above, below)
+    keep = _consistent_offsets(batches, above, below)
     for index in np.flatnonzero(falls).tolist():
         left = index > 0 and epochs[index - 1] == epochs[index]
         right = index + 2 < len(epochs) and epochs[index + 2] == epochs[index + 1]
@@ -44,7 +45,7 @@ def check_order(
             keep[index if right else index + 1] = False
         elif not left:
             keep[index : index + 2] = False
-        # Both continue: the log says so twice, and an epoch harms nobody.
+        # Both continue: two neighbours confirm each of the epochs, and a wrong epoch does no harm.
     damages = []
     for index in np.flatnonzero(~keep).tolist():
         start = int(batches.position[index])
@@ -54,11 +55,11 @@ def check_order(
         )
         stop = start + int(batches.length_bytes[index])
         damages.append(damage(data, start, stop, reasons.ORDER, detail))
-    return batches.chosen(keep), damages
+    return batches.select(keep), damages
 
 
-def _believed_offsets(batches: Batches, above: int, below: int | None) -> Bools:
-    """Which batches have offsets that fit between those of their neighbours."""
+def _consistent_offsets(batches: Batches, above: int, below: int | None) -> Bools:
+    """Return which batches have offsets that fit between those of their neighbours."""
     first, last = batches.base_offset.tolist(), batches.last_offset.tolist()
     count = len(first)
     keep = np.ones(count, np.bool_)

@@ -1,4 +1,4 @@
-"""A piece of a log with its records opened: what every view decodes from."""
+"""A piece of a log with its records decoded, from which every view takes its rows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,12 +16,12 @@ from coterie.pipeline.codec.records import Records, is_control, open_records
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.log_records import UnknownValueVersion
 
-# In place of a record type where a record has none: markers, null keys, keys of one byte.
+# The record type of records without one: markers, null keys, keys of one byte.
 NO_KEY_TYPE = -32768
 
 
 class Source(NamedTuple):
-    """Where bytes come from: the log's partition, its file, the base offset in the file's name."""
+    """The origin of bytes: the log's partition, its file, the base offset in the file's name."""
 
     log_partition: int
     file: str
@@ -29,7 +29,7 @@ class Source(NamedTuple):
 
 
 class DecodedView(NamedTuple):
-    """Rows of a view, and what of the piece could not be made a row."""
+    """Rows of a view, and the damage that was found while they were decoded."""
 
     rows: pa.RecordBatch
     damages: list[Damage]
@@ -37,8 +37,11 @@ class DecodedView(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Batches and records of a piece. Positions count from `buffer`'s first byte, which stands at
-    `file_position` of the source's file; opened blocks stand behind the piece's own bytes."""
+    """The batches and records of a piece.
+
+    Positions count from the first byte of `buffer`, which is at `file_position` of the source's
+    file. Decompressed blocks follow the piece's own bytes in `buffer`.
+    """
 
     source: Source
     file_position: int
@@ -48,19 +51,19 @@ class Piece:
     key_types: Int64s
 
     def within(self, first_offset: int, end_offset: int) -> "Piece":
-        """The same with only the records from `first_offset` to before `end_offset`."""
+        """Return the piece with only the records from `first_offset` to before `end_offset`."""
         offset = self.records.offset
         inside = (offset >= first_offset) & (offset < end_offset)
         if inside.all():
             return self
-        return replace(self, records=self.records.chosen(inside), key_types=self.key_types[inside])
+        return replace(self, records=self.records.select(inside), key_types=self.key_types[inside])
 
     def log_partitions(self, count: int) -> pa.Array:
-        """The column `log_partition` of so many rows."""
+        """Return the column `log_partition` of `count` rows."""
         return pa.array(np.full(count, self.source.log_partition, np.int32))
 
     def place(self, records: Records, index: int) -> dict[str, Any]:
-        """The columns that tell where one record stands."""
+        """Return the columns with the position and time of one record."""
         return {
             "log_partition": self.source.log_partition,
             "log_offset": int(records.offset[index]),
@@ -68,7 +71,7 @@ class Piece:
         }
 
     def key_and_value(self, records: Records, index: int) -> tuple[bytes | None, bytes | None]:
-        """The key and value of one record."""
+        """Return the key and value of one record."""
         return (
             self._bytes(records.key_start[index], records.key_size[index]),
             self._bytes(records.value_start[index], records.value_size[index]),
@@ -81,7 +84,11 @@ class Piece:
 def open_piece(
     source: Source, file_position: int, buffer: Buffer, batches: Batches
 ) -> tuple[Piece, list[Damage]]:
-    """Sound batches with their records opened, and what could not be opened."""
+    """Decode the records of valid batches.
+
+    Returns:
+        The piece, and the blocks that could not be decompressed.
+    """
     opened = open_records(buffer, batches)
     records = opened.records
     typed = records.key_size >= 2
@@ -94,9 +101,9 @@ def open_piece(
     return piece, opened.damages
 
 
-def closed_piece(source: Source, file_position: int, buffer: Buffer, batches: Batches) -> Piece:
-    """Batches of which only the headers matter."""
-    none = batches.chosen(slice(0, 0))
+def piece_of_headers(source: Source, file_position: int, buffer: Buffer, batches: Batches) -> Piece:
+    """Return batches without their records, for views that need only the headers."""
+    none = batches.select(slice(0, 0))
     records = open_records(buffer, none).records
     return Piece(source, file_position, buffer, batches, records, records.offset)
 
@@ -107,18 +114,18 @@ def decode_each(
     fields_of: Callable[[bytes, bytes | None], dict[str, Any]],
     schema: pa.Schema,
 ) -> DecodedView:
-    """Rows of records that are decoded one by one, for views of which a log has few.
+    """Decode records one by one, for views of which a log has few records.
 
     Args:
-        piece: whose records.
-        chosen: which of them, a truth value for each; they have keys.
-        fields_of: the columns that come from a key and a value; raises MalformedFrame.
-        schema: of the view.
+        piece: the piece with the records.
+        chosen: a truth value for each record, whether to decode it; decoded ones have keys.
+        fields_of: returns the columns that come from a key and a value; raises MalformedFrame.
+        schema: the view's schema.
     """
     rows, damages = [], []
     for index in np.flatnonzero(chosen).tolist():
         key, value = piece.key_and_value(piece.records, index)
-        assert key is not None, "it has a type"
+        assert key is not None, "a record with a type has a key"
         try:
             rows.append(piece.place(piece.records, index) | fields_of(key, value))
         except MalformedFrame as error:
@@ -127,7 +134,7 @@ def decode_each(
 
 
 def damaged_record(piece: Piece, records: Records, index: int, error: MalformedFrame) -> Damage:
-    """A record that `protocol` could not decode."""
+    """Return a record that `protocol` could not decode as damage."""
     if isinstance(error, UnknownValueVersion):
         reason = reasons.UNKNOWN_VERSION
     elif isinstance(error.__context__, UnicodeDecodeError):
@@ -138,7 +145,7 @@ def damaged_record(piece: Piece, records: Records, index: int, error: MalformedF
 
 
 def record_damage(piece: Piece, records: Records, index: int, reason: str, detail: str) -> Damage:
-    """One record as damage: its bytes, at the position of its batch."""
+    """Return one record as damage: its bytes, at the position of its batch."""
     start, stop = int(records.start[index]), int(records.stop[index])
     offset = int(records.offset[index])
     found = damage(piece.buffer.data, start, stop, reason, detail, offset)

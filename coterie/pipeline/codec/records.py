@@ -1,14 +1,14 @@
-"""The records of many batches at once: where each one's key and value are, its offset and time.
+"""Read the records of many batches at once: positions of keys and values, offsets and times.
 
-Only the records' lengths have to be read one after the other. Where those of a batch may all be the
-same, they are looked at in one go; else that is done for record k of all batches at once, and for
-the few long batches that are left then by a plain loop. Every other field is read for all records
-of the piece in one go.
+Only the lengths of the records have to be read one after the other. In a batch whose records may
+all have the same length, all lengths are read at once. In the other batches record k of every
+batch is read at once, and a plain loop reads the few long batches that remain in the end. Every
+other field is read for all records of the piece at once.
 
-What is not plain goes another way and comes out the same: compressed blocks are opened first and
-their records read with the others; messages of magic 0 and 1, records with headers and whatever
-looks wrong are read by `protocol.records`, one batch at a time, and that also decides what is
-damage. So a row is here exactly if the scalar decoder has it, and equal to it.
+Compressed blocks are decompressed first, and their records are read together with the others.
+`protocol.records` reads messages of magic 0 and 1, records with headers and everything that looks
+wrong, one batch at a time. It also decides what is damage, so the records are exactly those that
+the scalar decoder returns [pipeline/same-as-protocol].
 """
 
 from dataclasses import dataclass, fields
@@ -23,11 +23,11 @@ from coterie.pipeline.codec.numbers import Bools, Buffer, Int64s
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.records import Record, decode_records, decompress, read_header
 
-# With fewer batches than this left, a loop over each is quicker than numpy's calls.
+# With fewer batches than this, a loop over each batch is faster than numpy's calls.
 _LOCK_STEP_BATCHES = 48
-# Length, attributes, two deltas, two lengths, header count: no record is shorter.
+# The shortest record: length, attributes, two deltas, two lengths, header count.
 _MIN_RECORD_BYTES = 7
-# Lengths up to 8,191 are that long.
+# A varint of two bytes holds lengths up to 8,191.
 _EVEN_LENGTH_BYTES = 2
 _TWO_BYTES = np.dtype("<u2")
 _COMPRESSION = 0x07
@@ -37,9 +37,10 @@ _CONTROL = 0x20
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """One array a field, in the order of the log. A size of -1 is null.
+    """The fields of records, one array per field, in the order of the log.
 
-    `batch` is the number of the record's batch; `start` and `stop` enclose the record's bytes.
+    A size of -1 is null. `batch` is the number of the record's batch; `start` and `stop` enclose
+    the record's bytes.
     """
 
     batch: Int64s
@@ -55,8 +56,8 @@ class Records:
     def __len__(self) -> int:
         return len(self.offset)
 
-    def chosen(self, index: Int64s | Bools) -> "Records":
-        """Those that a mask or an index array picks."""
+    def select(self, index: Int64s | Bools) -> "Records":
+        """Return the records that a mask or an index array selects."""
         return Records(*(getattr(self, name)[index] for name in _FIELDS))
 
 
@@ -64,8 +65,10 @@ _FIELDS = tuple(field.name for field in fields(Records))
 
 
 class Opened(NamedTuple):
-    """Records, the buffer they stand in (longer than the piece where blocks were opened), and what
-    could not be opened."""
+    """Records, the buffer that contains them, and the blocks that could not be decompressed.
+
+    The buffer is longer than the piece if blocks were decompressed.
+    """
 
     buffer: Buffer
     batches: Batches
@@ -74,11 +77,12 @@ class Opened(NamedTuple):
 
 
 def open_records(buffer: Buffer, batches: Batches) -> Opened:
-    """All records of sound batches."""
+    """Return all records of valid batches."""
     bodies = _Bodies(buffer, batches)
     begin, stop, count = bodies.begin, bodies.stop, batches.record_count.copy()
     count[~bodies.plain] = 0
-    # No more records than there are bytes for: the loop over a damaged count stays short.
+    # More records than there are bytes for are a damaged count. Without this check the loop below
+    # would run for every record that the count claims.
     suspect = count > (stop - begin) // _MIN_RECORD_BYTES
     count[suspect] = 0
     work = bodies.buffer
@@ -86,15 +90,15 @@ def open_records(buffer: Buffer, batches: Batches) -> Opened:
     suspect |= bodies.plain & (ended != stop)
     records, wrong = _read_fields(work, batches, starts, sizes, batch)
     suspect[batch[wrong]] = True
-    by_hand = np.flatnonzero(suspect | bodies.legacy)
-    if by_hand.size:
-        records = records.chosen(~np.isin(records.batch, by_hand))
-        records, work = bodies.read_by_hand(records, by_hand.tolist())
+    singly = np.flatnonzero(suspect | bodies.legacy)
+    if singly.size:
+        records = records.select(~np.isin(records.batch, singly))
+        records, work = bodies.add_decoded_singly(records, singly.tolist())
     return Opened(work, batches, records, bodies.damages)
 
 
 class _Bodies:
-    """Where the uncompressed records of each batch are, in a buffer that also holds opened ones."""
+    """The position of each batch's records, in a buffer to which decompressed blocks are added."""
 
     def __init__(self, buffer: Buffer, batches: Batches) -> None:
         self.piece = buffer
@@ -132,8 +136,8 @@ class _Bodies:
         offset = int(self.batches.base_offset[index])
         self.damages.append(damage(self.piece.data, start, stop, reason, detail, offset))
 
-    def read_by_hand(self, records: Records, indexes: list[int]) -> tuple[Records, Buffer]:
-        """Add the records of batches that `protocol.records` has to read, in their places."""
+    def add_decoded_singly(self, records: Records, indexes: list[int]) -> tuple[Records, Buffer]:
+        """Add the records of batches that `protocol.records` decodes, in the order of the log."""
         rows: list[tuple[int, ...]] = []
         extra = bytearray()
         for index in indexes:
@@ -154,11 +158,14 @@ class _Bodies:
         ]
         merged = Records(*columns)
         order = np.argsort(merged.batch, kind="stable")
-        return merged.chosen(order), Buffer(self.buffer.data + bytes(extra))
+        return merged.select(order), Buffer(self.buffer.data + bytes(extra))
 
 
 def _row(batch: int, record: Record, extra: bytearray, before: int) -> tuple[int, ...]:
-    """A record's fields, with its key and value appended to bytes that stand `before` others."""
+    """Append a record's key and value to `extra`, and return its fields.
+
+    `extra` is going to follow `before` other bytes of the buffer.
+    """
     key_start = before + len(extra)
     extra += record.key or b""
     value_start = before + len(extra)
@@ -173,10 +180,13 @@ def _row(batch: int, record: Record, extra: bytearray, before: int) -> tuple[int
 def _walk(
     buffer: Buffer, begin: Int64s, stop: Int64s, count: Int64s, suspect: Bools
 ) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-    """Where each record begins behind its length, how long it is, its batch; where batches end.
+    """Find the records by their lengths.
 
-    Batches whose lengths lead out of them are marked in `suspect`; what is returned of them means
-    nothing.
+    A batch whose lengths lead out of it is marked in `suspect`. Its results are meaningless.
+
+    Returns:
+        For each record where it begins behind its length, its length and its batch; for each batch
+        where its last record ends.
     """
     first = np.cumsum(count) - count
     total = int(count.sum())
@@ -222,10 +232,13 @@ def _walk(
 def _step_evenly(
     buffer: Buffer, begin: Int64s, stop: Int64s, count: Int64s, batch: Int64s
 ) -> tuple[Bools, Int64s, Int64s]:
-    """Batches whose records are all as long as the first one, and what `_walk` wants of them.
+    """Find the batches whose records are all as long as the first one.
 
-    Those of a group that commits one topic are. A batch whose length is a multiple is likely to be
-    such a one, and then every record's length is looked at; so this is the walk's result at once.
+    Commits of a group that reads one topic often are. A batch whose size is a multiple of its first
+    record's length is probably of this kind, and then the length of every record is compared.
+
+    Returns:
+        Which batches are of this kind; for every record of theirs where it begins and its length.
     """
     size, after, _ = buffer.varints(begin)
     width = after - begin
@@ -246,7 +259,12 @@ def _step_evenly(
 def _walk_one(
     data: bytes, position: int, stop: int, count: int
 ) -> tuple[list[int], list[int], int] | None:
-    """The same for the next `count` records of one batch; None if a length leads out of it."""
+    """Find the next `count` records of one batch.
+
+    Returns:
+        Where they begin behind their lengths, their lengths, and where the last one ends; None if a
+        length leads out of the batch.
+    """
     starts, sizes = [], []
     for _ in range(count):
         if position >= stop:
@@ -277,7 +295,7 @@ def _walk_one(
 def _read_fields(
     buffer: Buffer, batches: Batches, starts: Int64s, sizes: Int64s, batch: Int64s
 ) -> tuple[Records, Bools]:
-    """The fields of every record, and which records are not what this reads."""
+    """Read the fields of every record, and return which records have other fields than these."""
     stops = starts + sizes
     timestamp_delta, at, long_1 = buffer.varints(starts + 1)
     offset_delta, at, long_2 = buffer.varints(at)
@@ -287,7 +305,7 @@ def _read_fields(
     value_size, value_start, long_4 = buffer.varints(key_start + np.maximum(key_size, 0))
     wrong |= (value_size < -1) | (value_size > stops - value_start)
     value_size[wrong] = 0
-    # One byte is left: no headers.
+    # Exactly one byte must be left, a header count of zero.
     tail = value_start + np.maximum(value_size, 0)
     wrong |= (tail + 1 != stops) | (buffer.bytes_at(tail) != 0)
     for overlong in (long_1, long_2, long_3, long_4):
@@ -305,6 +323,6 @@ def _read_fields(
 
 
 def is_control(batches: Batches) -> Bools:
-    """Which batches hold transaction markers and no data."""
+    """Return which batches hold transaction markers instead of data."""
     control: Bools = batches.attributes & _CONTROL != 0
     return control

@@ -1,4 +1,4 @@
-"""Every view by name: a piece of a log in, Arrow rows and damage out."""
+"""The views by name. Each decoder takes a piece of a log and returns Arrow rows and damage."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,19 +25,20 @@ from coterie.pipeline.codec.piece import (
 from coterie.pipeline.codec.records import is_control
 from coterie.pipeline.schemas import BATCHES, MARKERS, QUARANTINE, RAW
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.group_record_types import GROUP_RECORD_TYPES
 from coterie.protocol.record_batch import CONTROL, HAS_DELETE_HORIZON, TRANSACTIONAL
 from coterie.protocol.records import Record, read_marker
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 
-# Record types that some Kafka writes: 9 and 18 are unused (spec 14.1).
-_KNOWN_KEY_TYPES = [*range(9), *range(10, 18), *range(19, 24)]
-# Nearly all records are of this type, so the others alone are looked up.
+# The record types that some release of Kafka writes [pipeline/key-types].
+_KNOWN_KEY_TYPES = list(GROUP_RECORD_TYPES)
+# Nearly all records have this type, so only the others are looked up.
 _COMMIT_KEY_TYPE = COMMIT_KEY_TYPES[-1]
 _COMPRESSION = 0x07
 
 
 def decode_raw(piece: Piece) -> DecodedView:
-    """Every record with its key and value as they are, markers too."""
+    """Return every record with its key and value as bytes, transaction markers included."""
     records, batches = piece.records, piece.batches
     batch = records.batch
     epoch, producer_id = batches.leader_epoch[batch], batches.producer_id[batch]
@@ -61,7 +62,7 @@ def decode_raw(piece: Piece) -> DecodedView:
 
 
 def decode_batches(piece: Piece) -> DecodedView:
-    """The headers of the batches."""
+    """Return the headers of the batches."""
     batches = piece.batches
     attributes = batches.attributes
     producer_id, epoch = batches.producer_id, batches.producer_epoch
@@ -87,7 +88,7 @@ def decode_batches(piece: Piece) -> DecodedView:
             columns.numbers(producer_id, pa.int64(), producer_id < 0),
             columns.numbers(epoch, pa.int16(), epoch < 0),
             columns.numbers(sequence, pa.int32(), sequence < 0),
-            # A compressed entry of magic 0 or 1 does not say how many it holds.
+            # A compressed entry of magic 0 or 1 does not say how many messages it holds.
             columns.numbers(count, pa.int32(), count < 0),
         ],
         schema=BATCHES,
@@ -96,7 +97,7 @@ def decode_batches(piece: Piece) -> DecodedView:
 
 
 def decode_markers(piece: Piece) -> DecodedView:
-    """The ends of transactions."""
+    """Return the markers that end transactions."""
     rows: list[dict[str, Any]] = []
     damages = []
     records, batches = piece.records, piece.batches
@@ -123,7 +124,7 @@ def decode_markers(piece: Piece) -> DecodedView:
 
 
 def decode_damage(piece: Piece) -> DecodedView:
-    """No rows, but all that no view of the group log can decode: `quarantine` is made of it."""
+    """Return no rows, but everything that no view of the group log can decode."""
     damages = []
     for decode in (decode_commits, decode_groups, decode_epochs, decode_markers):
         damages += decode(piece).damages
@@ -140,12 +141,12 @@ def decode_damage(piece: Piece) -> DecodedView:
 
 
 def decode_log_records(piece: Piece) -> DecodedView:
-    """Every record of the group log as it is, and all damage."""
+    """Return every record of the group log as bytes, and all damage."""
     return DecodedView(decode_raw(piece).rows, decode_damage(piece).damages)
 
 
 def decode_journal_records(piece: Piece) -> DecodedView:
-    """Every record of the journal as it is, and all damage."""
+    """Return every record of the journal as bytes, and all damage."""
     return DecodedView(decode_raw(piece).rows, decode_journal(piece).damages)
 
 
@@ -161,14 +162,14 @@ DECODERS: dict[str, Callable[[Piece], DecodedView]] = {
     "log_records": decode_log_records,
     "journal_records": decode_journal_records,
 }
-# The view that finds all damage of a topic; what other topics hold is their clients' business.
+# The view that finds all damage of a topic. The values of other topics are opaque.
 CHECKED_BY = {OFFSETS_TOPIC: "quarantine", JOURNAL_TOPIC: "journal"}
-# Views that look at headers only: no block is opened for them.
+# Views that need only the headers, so no block is decompressed for them.
 HEADERS_ONLY = frozenset(("batches",))
 
 
 def quarantined(source: Source, damages: list[Damage]) -> pa.RecordBatch:
-    """Damage as rows of `quarantine`; its positions are those in the file."""
+    """Return damage, with positions in the file, as rows of `quarantine`."""
     rows = [
         {
             "log_partition": source.log_partition,

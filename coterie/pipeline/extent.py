@@ -1,4 +1,4 @@
-"""How much there is to work on, as far as that can be told before Spark is started."""
+"""The amount of data to process, estimated before Spark is started."""
 
 import os
 from collections.abc import Iterable
@@ -8,18 +8,18 @@ from coterie.pipeline.segments import NoSuchLog, find_partitions, list_segments
 from coterie.pipeline.store import Store, StoreError
 from coterie.pipeline.tables import TABLES
 
-# About 700,000 commits, as records and as tables. Below it Spark's start and the compiling of its
-# code take longer than the work; at ten times as much the compiled code wins.
+# About 700,000 commits, as records and as tables. Below this, starting Spark and compiling its code
+# take longer than the work. For ten times as much, compiled code is faster.
 _LITTLE_LOG_BYTES = 64 << 20
 _LITTLE_TABLE_BYTES = 16 << 20
 
 
 def is_little(output: str, inputs: Iterable[str] = ()) -> bool:
-    """Whether there is so little that Spark had better start fast than compile well.
+    """Return whether there is so little data that Spark should start fast instead of compiling.
 
     Args:
-        output: a directory of tables, which may not be there yet.
-        inputs: data directories to read; of anything else the size is not known, and may be large.
+        output: a directory of tables, which may not exist yet.
+        inputs: data directories to read. The size of any other input is unknown and may be large.
     """
     inputs = list(inputs)
     if not all(os.path.isdir(each) for each in inputs):
@@ -35,7 +35,7 @@ def is_little(output: str, inputs: Iterable[str] = ()) -> bool:
 
 
 def _log_bytes(path: str) -> int:
-    """The size of a data directory's logs of groups."""
+    """Return the size of the group log and the journal in a data directory."""
     total = 0
     for topic in TOPICS:
         try:

@@ -1,19 +1,20 @@
-"""The options of the format `coterie_log`, checked in one place.
+"""The options of the format `coterie_log`.
 
-path                 a data directory, or one partition's directory in it
-view                 commits (default), raw, groups, consumer_epochs, batches, markers,
+path                 a data directory, or the directory of one partition
+view                 commits (default), raw, groups, consumer_epochs, journal, batches, markers,
                      quarantine
-columns              of the view, the only ones that are wanted, such as group_id,topic,partition;
-                     Spark does not tell a Python source which columns a query uses, and moving a
-                     column costs it more than decoding it
-topic                default __consumer_offsets
+columns              the columns of the view to return, such as group_id,topic,partition. Spark
+                     does not tell a Python source which columns a query uses, and passing a column
+                     to Spark costs more than decoding it
+topic                default __consumer_offsets, or coterie.journal for the view journal
 crc                  check checksums; default true
-quarantine           skip (default): damage is left to the view `quarantine`; fail: it is an
-                     error that names file and position
-logPartitions        the only log partitions to read, such as 0,3
-group                the only group that matters: partitions that can't hold it are not read;
-                     those read have other groups too, so filter on group_id as well
-partitionCount       of the topic, for the option group, where it can't be told from the files
+quarantine           skip (default): damage appears only in the view quarantine; fail: damage is
+                     an error that names file and position
+logPartitions        the log partitions to read, such as 0,3
+group                a group: partitions that cannot contain it are not read. Other groups of its
+                     partition are returned too, so filter by group_id as well
+partitionCount       the number of partitions of the topic, for the option group, if the files do
+                     not show it
 splitBytes           log in one task; default: by size and cores, from 16 to 96 MiB
 maxBytesPerTrigger   log in one micro-batch; default 64 MiB
 """
@@ -27,12 +28,12 @@ import pyarrow as pa
 from coterie.pipeline.schemas import VIEWS
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 
-# A Python task costs Spark 30 ms; 4 to 8 MiB of log in one lost 15 to 50 % (pipeline.md section 2).
+# Smaller splits lose much time to the fixed cost of a task [pipeline/spark-tasks].
 MIN_SPLIT_BYTES = 16 << 20
 MAX_SPLIT_BYTES = 96 << 20
-# Enough for 250,000 commits a second at the fixed cost of a micro-batch (pipeline.md section 6).
+# Enough for 250,000 commits a second at the fixed cost of a micro-batch [pipeline/spark-tasks].
 DEFAULT_TRIGGER_BYTES = 64 << 20
-# Splits for each core, so that cores finish together though splits differ.
+# More than one split per core, so that cores finish together although splits differ.
 _SPLITS_PER_CORE = 2
 
 _NAMES = frozenset(
@@ -45,12 +46,12 @@ _FLAGS = {"true": True, "false": False}
 
 
 class BadOption(ValueError):  # noqa: N818 - says what is bad
-    """An option that is unknown, missing, or has a value that it can't have."""
+    """An option that is unknown, missing, or has an invalid value."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogOptions:
-    """The options, with their defaults."""
+    """The options of one `load()`, with their defaults."""
 
     path: str
     view: str = "commits"
@@ -66,40 +67,42 @@ class LogOptions:
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the view that are wanted."""
+        """The columns of the view that are returned."""
         schema = VIEWS[self.view]
         if self.columns is None:
             return schema
         return pa.schema([schema.field(name) for name in self.columns])
 
     def split_target(self, total_bytes: int) -> int:
-        """How much log one task shall get of so much."""
+        """Return how much of `total_bytes` of log one task should read."""
         if self.split_bytes is not None:
             return self.split_bytes
-        # The planner runs beside the driver. On a cluster its cores say little, but there the log
-        # is long enough for the upper limit.
+        # The planner runs beside the driver, so these are the driver's cores. On a cluster that
+        # number means little, but there the log is long enough for the upper limit.
         share = total_bytes // ((os.cpu_count() or 1) * _SPLITS_PER_CORE)
         return min(max(share, MIN_SPLIT_BYTES), MAX_SPLIT_BYTES)
 
 
 def parse_options(given: Mapping[str, str]) -> LogOptions:
-    """The options as Spark hands them over: names in any case, values as text.
+    """Check the options that Spark passes: names in any case, values as text.
 
     Raises:
-        BadOption: see there; the message names the option and what it may be.
+        BadOption: the message names the option and its valid values.
     """
     options = {name.lower(): value for name, value in given.items()}
     unknown = sorted(set(options) - _NAMES)
     if unknown:
-        raise BadOption(f"no option {', '.join(unknown)}; there are {', '.join(sorted(_NAMES))}")
+        raise BadOption(
+            f"unknown option {', '.join(unknown)}; the options are {', '.join(sorted(_NAMES))}"
+        )
     if not options.get("path"):
         raise BadOption('the path of a data directory is missing: .load("/path/to/data")')
     view = options.get("view", "commits")
     if view not in VIEWS:
-        raise BadOption(f"no view {view!r}; there are {', '.join(VIEWS)}")
+        raise BadOption(f"unknown view {view!r}; the views are {', '.join(VIEWS)}")
     damage = options.get("quarantine", "skip")
     if damage not in ("skip", "fail"):
-        raise BadOption(f"quarantine is skip or fail, not {damage!r}")
+        raise BadOption(f"quarantine must be skip or fail, not {damage!r}")
     return LogOptions(
         path=options["path"],
         view=view,
@@ -120,7 +123,7 @@ def _flag(options: Mapping[str, str], name: str, *, default: bool) -> bool:
     if text is None:
         return default
     if text.lower() not in _FLAGS:
-        raise BadOption(f"{name} is true or false, not {text!r}")
+        raise BadOption(f"{name} must be true or false, not {text!r}")
     return _FLAGS[text.lower()]
 
 
@@ -129,7 +132,7 @@ def _number(options: Mapping[str, str], name: str) -> int | None:
     if text is None:
         return None
     if not text.isdecimal() or int(text) == 0:
-        raise BadOption(f"{name} is a number above 0, not {text!r}")
+        raise BadOption(f"{name} must be a number above 0, not {text!r}")
     return int(text)
 
 
@@ -140,7 +143,7 @@ def _columns(options: Mapping[str, str], view: str) -> tuple[str, ...] | None:
     names = tuple(part.strip() for part in text.split(","))
     if not set(names) <= set(VIEWS[view].names) or len(set(names)) < len(names):
         raise BadOption(
-            f"columns are some of {', '.join(VIEWS[view].names)}, each once, not {text!r}"
+            f"columns must be some of {', '.join(VIEWS[view].names)}, each once, not {text!r}"
         )
     return names
 
@@ -151,5 +154,5 @@ def _numbers(options: Mapping[str, str], name: str) -> frozenset[int] | None:
         return None
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() for part in parts):
-        raise BadOption(f"{name} is one or several numbers, such as 0,3, not {text!r}")
+        raise BadOption(f"{name} must be one or more numbers, such as 0,3, not {text!r}")
     return frozenset(map(int, parts))

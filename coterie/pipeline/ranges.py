@@ -1,9 +1,7 @@
-"""Ranges of log offsets: the unit of work. Planned by size, read by offset, found again if moved.
+"""Ranges of log offsets, the unit of work: planned by size, read by offset.
 
-A range is read from whatever segments hold its offsets at that moment. A segment that a cleaner
-replaces between planning and reading is looked up again; one that it replaces while it is read goes
-on being read, for an open file outlives its name. Either way each surviving record of the range
-comes exactly once.
+A range is read from the segments that contain its offsets at that moment, so compaction between
+planning and reading does no harm [pipeline/cleaned-while-reading].
 """
 
 import os
@@ -31,15 +29,16 @@ from coterie.pipeline.segments import (
     segment_of,
 )
 
-# A cleaner that is quicker than a reader can find its segments does not exist; something else is
-# wrong then, and an endless search would hide it.
+# No cleaner replaces a segment this often before a reader opens it. If lookups still fail, something
+# else is wrong, and an endless search would hide it.
 _MAX_LOOKUPS = 100
 
 
 class Hint(NamedTuple):
-    """Where a batch stands, or one before it; worth nothing once the file is another.
+    """The position of a batch, or of one before it, in one particular file.
 
-    A new segment often gets the inode of one that a cleaner has removed, so its name counts too.
+    A new segment often gets the inode of one that a cleaner has removed, so a file is identified by
+    the segment's base offset as well.
     """
 
     base_offset: int
@@ -47,7 +46,7 @@ class Hint(NamedTuple):
     position: int
 
     def is_of(self, segment: Segment, inode: int) -> bool:
-        """Whether it tells of this file."""
+        """Return whether the hint is for this file."""
         return (self.base_offset, self.inode) == (segment.base_offset, inode)
 
 
@@ -55,7 +54,7 @@ class Hint(NamedTuple):
 class LogRange:
     """Offsets of one partition, from `first_offset` to before `end_offset`.
 
-    `hint` is where the range was found to begin.
+    `hint` is the position at which the range begins, if it is known.
     """
 
     directory: str
@@ -67,7 +66,7 @@ class LogRange:
 
 
 class RangeStep(NamedTuple):
-    """Rows from one piece of a segment, and what was left out of it."""
+    """Rows from one piece of a segment, and its damage."""
 
     source: Source
     rows: pa.RecordBatch
@@ -77,10 +76,10 @@ class RangeStep(NamedTuple):
 def read_range(
     log_range: LogRange, view: str, *, crc: bool = True, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[RangeStep]:
-    """The rows of a range, about a `chunk_bytes` of log at a time.
+    """Read the rows of a range, about `chunk_bytes` of log at a time.
 
-    Bytes at the very end of the log that are no whole batch come as damage of the reason `torn`;
-    who follows a log ends his range before them.
+    Bytes at the end of the log that are no whole batch are damage of reason `torn`. A follower ends
+    its range before them [pipeline/whole-batches].
     """
     offset = log_range.first_offset
     finished: int | None = None
@@ -100,6 +99,7 @@ def read_range(
         try:
             inode = os.fstat(descriptor).st_ino
             if inode == finished:
+                # This file was read to its end already, so the next offset is in the next segment.
                 if number + 1 == len(segments):
                     return
                 offset = segments[number + 1].base_offset
@@ -130,7 +130,8 @@ def _decoder(
     end_offset = log_range.end_offset
     following = segments[number + 1].base_offset if number + 1 < len(segments) else None
     if segment.is_swap and following is not None:
-        # The segments it was to replace are still there from here on.
+        # The crash left some of the segments that this one was going to replace. Their offsets are
+        # read from them.
         end_offset, following = min(end_offset, following), None
     return SegmentDecoder(
         view,
@@ -151,7 +152,7 @@ def _read_segment(
     offset: int,
     chunk_bytes: int,
 ) -> Iterator[RangeStep]:
-    """Decode one open segment from the batch with `offset` to its end or the range's."""
+    """Decode one open segment from the batch with `offset` to its end or that of the range."""
     segment = segments[number]
     status = os.fstat(descriptor)
     end = status.st_size
@@ -167,7 +168,8 @@ def _read_segment(
         data = os.pread(descriptor, min(wanted, end - position), position)
         if not data:
             return
-        # A file that grew shorter meanwhile ends here; one piece is never longer than any batch.
+        # The segment also ends here if it was truncated after `end` was read, or if the piece is
+        # longer than two of the largest batches and still not decodable.
         final = position + len(data) >= end or len(data) > 2 * MAX_BATCH_BYTES
         decoded = decoder.decode(data, position, final=final)
         if decoded.rows.num_rows or decoded.damages:
@@ -188,9 +190,9 @@ def plan_ranges(
     first_offset: int = 0,
     end_offset: int = END_OF_LOG,
 ) -> list[LogRange]:
-    """A partition's offsets in ranges of about `target_bytes` of log each.
+    """Divide a partition's offsets into ranges of about `target_bytes` of log each.
 
-    Cuts are made between segments, and in long segments at batches that the index points to.
+    Ranges end between segments, and in long segments at batches that the index points to.
     """
     cuts: list[tuple[int, int]] = []  # first offset, bytes from there to the next cut
     for segment in list_segments(directory):
@@ -211,7 +213,7 @@ def plan_ranges(
 
 
 def _cuts(segment: Segment, target_bytes: int) -> list[tuple[int, int]]:
-    """Where a segment may be cut: its beginning, and batches about `target_bytes` apart."""
+    """Return where a segment may be cut: its beginning, and batches about `target_bytes` apart."""
     starts = [(segment.base_offset, 0)]
     if segment.size_bytes >= 2 * target_bytes:
         starts += _inner_cuts(segment, target_bytes)
@@ -238,7 +240,7 @@ def _inner_cuts(segment: Segment, target_bytes: int) -> list[tuple[int, int]]:
 
 
 class WholeEnd(NamedTuple):
-    """Where whole batches end: the next offset, how many bytes lie before it, and a hint there."""
+    """The end of whole batches: the next offset, the bytes before it, and the hint for it."""
 
     offset: int
     size_bytes: int
@@ -251,10 +253,11 @@ def whole_end(
     max_bytes: int | None = None,
     hint: Hint | None = None,
 ) -> WholeEnd:
-    """The end of the whole batches from an offset on, or of about the first `max_bytes` of them.
+    """Find the end of the whole batches behind an offset, or of about `max_bytes` of them.
 
-    At least one batch is taken if there is one. A write that is under way ends with a batch that is
-    cut off, or whose checksum is not right yet; that and what is behind it is not taken.
+    At least one batch is included if there is one. A write in progress ends with a batch that is
+    cut off, or whose checksum is not correct yet. This batch and everything behind it are not
+    included.
     """
     offset, taken = first_offset, 0
     segments = list_segments(directory)
@@ -267,7 +270,7 @@ def whole_end(
         try:
             descriptor = os.open(segment.path, os.O_RDONLY)
         except FileNotFoundError:
-            # Cleaned or deleted since: what was found so far is right, the next look finds more.
+            # Cleaned or deleted since. What was found so far is right; the next call finds more.
             return WholeEnd(offset, taken, None)
         is_last = number + 1 == len(segments)
         try:
@@ -292,7 +295,11 @@ def _walk(
     *,
     is_last: bool,
 ) -> tuple[WholeEnd, bool]:
-    """The same within one segment, by headers; and whether the segment's end was reached."""
+    """Find the end of the whole batches within one segment.
+
+    Returns:
+        That end, and whether it is the end of the segment.
+    """
     status = os.fstat(descriptor)
     is_hinted = hint is not None and hint.is_of(segment, status.st_ino)
     if hint is not None and is_hinted and hint.position <= status.st_size:
@@ -330,7 +337,7 @@ def _walk(
 
 
 def log_end(directory: str) -> int:
-    """The offset after the last whole batch of a log, by the least reading."""
+    """Return the offset behind the last whole batch of a log, reading only the log's end."""
     segments = list_segments(directory)
     if not segments:
         return 0

@@ -1,11 +1,8 @@
-"""The columns of every view of a log, declared once: as Arrow schemas, and from those for Spark.
+"""The columns of every view of a log, declared once as Arrow schemas.
 
-Spark takes Arrow batches only with exactly its own types (pipeline.md section 1): timestamps in
-microseconds of UTC, plain strings and bytes, list items called `element`. So the Arrow schema is
-the declaration, and the Spark schema is derived from it. Nothing here imports Spark until asked.
-
-Times that a log does not have, or that no calendar has, are null. An offset, an epoch or an id that
-a record does not carry is null too, never -1 or an empty string.
+The Spark schemas are derived from them, because Spark accepts Arrow batches only with exactly its
+own types [pipeline/spark-types]. Spark is imported only when a Spark schema is needed. Fields that
+a record does not carry are null [pipeline/unknown-is-null].
 """
 
 from typing import TYPE_CHECKING
@@ -19,15 +16,15 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 
 
 def list_of(item: pa.DataType) -> pa.DataType:
-    """A list as Spark writes it."""
+    """Return a list type with the item name that Spark uses."""
     return pa.list_(pa.field("element", item))
 
 
-# A partition by name (classic groups) and by id (KIP-848 groups).
+# A partition by topic name (classic groups) and by topic id (KIP-848 groups).
 TOPIC_PARTITION = pa.struct([("topic", pa.string()), ("partition", pa.int32())])
 TOPIC_ID_PARTITION = pa.struct([("topic_id", pa.string()), ("partition", pa.int32())])
 
-# Where a record stands; every view of records begins with these.
+# The position and time of a record. Every view of records begins with these columns.
 _PLACE = [
     ("log_partition", pa.int32()),
     ("log_offset", pa.int64()),
@@ -41,9 +38,9 @@ RAW = pa.schema(
         ("batch_base_offset", pa.int64()),
         ("record_ts", TIMESTAMP),
         ("leader_epoch", pa.int32()),
-        # Of a transaction: what is in one counts only if its marker says so (view `markers`).
+        # Of a transaction, which counts only if its marker says commit (view `markers`).
         ("producer_id", pa.int64()),
-        # The batch's attribute bits: compression, append time, transaction, control, horizon.
+        # The attribute bits of the batch: compression, append time, transaction, control, horizon.
         ("attributes", pa.int16()),
         # Null for transaction markers, and for keys too short to have a type.
         ("key_type", pa.int16()),
@@ -77,13 +74,13 @@ MEMBER = pa.struct(
     [
         ("member_id", pa.string()),
         ("instance_id", pa.string()),
-        # Who it is across restarts: the instance id, else the member id.
+        # The identity across restarts [pipeline/member-key].
         ("member_key", pa.string()),
         ("client_id", pa.string()),
         ("client_host", pa.string()),
         ("session_timeout_ms", pa.int32()),
         ("rebalance_timeout_ms", pa.int32()),
-        # From the bytes of protocol type "consumer"; null where they are of another kind.
+        # From the metadata of protocol type "consumer"; null for other types.
         ("topics", list_of(pa.string())),
         ("owned", list_of(TOPIC_PARTITION)),
         ("owned_generation", pa.int32()),
@@ -100,7 +97,7 @@ GROUPS = pa.schema(
         ("protocol_type", pa.string()),
         ("protocol", pa.string()),
         ("leader", pa.string()),
-        # Stable, Empty, or Dead for a tombstone: the only states that are ever logged.
+        # Stable, Empty, or Dead for a tombstone. Other states are never logged.
         ("state", pa.string()),
         ("state_ts", TIMESTAMP),
         ("members", list_of(MEMBER)),
@@ -139,11 +136,11 @@ CONSUMER_EPOCHS = pa.schema(
     ]
 )
 
-# The members of a generation as the journal has them.
+# The members of a generation in the journal.
 JOURNAL_MEMBER = pa.struct(
     [
         *[MEMBER.field(index) for index in range(MEMBER.num_fields)],
-        # When it rejoined, counted from the beginning of the rebalance; null: it stayed away.
+        # From the beginning of the rebalance to its JoinGroup; null if it did not rejoin.
         ("joined_after_ms", pa.int64()),
     ]
 )
@@ -151,8 +148,8 @@ EXPIRED_OFFSET = pa.struct(
     [("topic", pa.string()), ("partition", pa.int32()), ("committed_offset", pa.int64())]
 )
 
-# One row a fact; a column is null in facts that do not have it (protocol/messages/
-# journal_records.py tells which have what, under the same names).
+# One row per fact. Columns have the names of the fields in protocol/messages/journal_records.py;
+# a column is null for facts without that field.
 JOURNAL = pa.schema(
     [
         *_PLACE,
@@ -241,13 +238,13 @@ QUARANTINE = pa.schema(
     [
         ("log_partition", pa.int32()),
         ("file", pa.string()),
-        # Of the first damaged byte, or of the batch that holds the damaged record.
+        # The first damaged byte, or the batch that contains the damaged record.
         ("position", pa.int64()),
         ("length_bytes", pa.int64()),
         ("log_offset", pa.int64()),
         ("reason", pa.string()),
         ("detail", pa.string()),
-        # As much of it as is kept; `length_bytes` tells how much there was.
+        # At most the first MiB; `length_bytes` has the whole length.
         ("bytes", pa.binary()),
     ]
 )
@@ -265,10 +262,10 @@ VIEWS: dict[str, pa.Schema] = {
 
 
 def spark_schema(schema: pa.Schema) -> "StructType":
-    """The Spark schema whose Arrow form is exactly this one.
+    """Return the Spark schema whose Arrow form is exactly this one.
 
     Raises:
-        TypeError: a type that no view uses.
+        TypeError: the schema has a type that no view uses.
     """
     from pyspark.sql.types import StructField, StructType
 
@@ -296,5 +293,5 @@ def _spark_type(arrow: pa.DataType) -> "DataType":
         TIMESTAMP: types.TimestampType(),
     }
     if arrow not in simple:
-        raise TypeError(f"no Spark type is declared for {arrow}")
+        raise TypeError(f"the Arrow type {arrow} has no Spark type here")
     return simple[arrow]

@@ -1,12 +1,9 @@
-"""The files of a log as a reader finds them, who neither owns nor locks them.
+"""The files of a log for a reader that neither owns nor locks them.
 
-The owner may append, roll, clean and delete at any time. So every read is driven by log offsets: a
-segment is looked up when it is needed, and looked up again when it has gone. Positions in files are
-hints from the `.index`, checked against the batch that stands there; they do not survive cleaning.
-
-Only names of 20 digits and `.log` are segments. A `.log.swap` is the last step of a cleaning: its
-segment is about to appear, and the ones it replaces to vanish, so a listing that shows one is made
-again; one that stays is what a crash left, and is read in the place of the missing segment.
+The owner may append, roll, clean and delete at any time, so segments are found by log offset when
+they are needed, and found again if they have been removed [pipeline/log-offsets]. Positions from
+an `.index` are checked against the batch at that position [pipeline/index-is-a-hint].
+Which files are segments: [pipeline/segment-files].
 """
 
 import os
@@ -25,18 +22,18 @@ _SEGMENT = re.compile(r"(\d{20})\.log")
 _SWAP = re.compile(r"(\d{20})\.log\.swap")
 _PARTITION = re.compile(r"(.+)-(0|[1-9]\d{0,9})")
 _INDEX_ENTRY = struct.Struct(">ii")
-# A cleaner's swap takes milliseconds for each segment it replaces.
+# A cleaner needs milliseconds for each segment that it replaces.
 _SWAP_PATIENCE_SECONDS = 2.0
 _SWAP_PAUSE_SECONDS = 0.02
 _HEADER_BYTES = 61
 
 
 class NoSuchLog(Exception):  # noqa: N818 - says what was looked for
-    """There is no directory, or nothing in it that is a partition of the topic."""
+    """There is no directory, or it contains no partition of the topic."""
 
 
 class Segment(NamedTuple):
-    """A segment file; `is_swap` for one that a crash left unfinished in its renaming."""
+    """A segment file; `is_swap` if a crash interrupted its renaming."""
 
     path: str
     base_offset: int
@@ -45,10 +42,14 @@ class Segment(NamedTuple):
 
 
 def find_partitions(path: str, topic: str) -> dict[int, str]:
-    """The partitions of a topic in a data directory, by number; or the one that `path` itself is.
+    """Find the partitions of a topic in a data directory, by number.
+
+    Args:
+        path: the data directory, or the directory of one partition.
+        topic: the topic.
 
     Raises:
-        NoSuchLog: there is none; the message says what was looked for and found.
+        NoSuchLog: there is none.
     """
     path = os.path.abspath(path)
     own = _PARTITION.fullmatch(os.path.basename(path))
@@ -57,7 +58,7 @@ def find_partitions(path: str, topic: str) -> dict[int, str]:
     try:
         names = os.listdir(path)
     except OSError as error:
-        raise NoSuchLog(f"the data directory {path} can't be listed: {error.strerror}") from None
+        raise NoSuchLog(f"the data directory {path} cannot be listed: {error.strerror}") from None
     found = {}
     for name in names:
         matched = _PARTITION.fullmatch(name)
@@ -65,14 +66,14 @@ def find_partitions(path: str, topic: str) -> dict[int, str]:
             found[int(matched[2])] = os.path.join(path, name)
     if not found:
         raise NoSuchLog(
-            f"no directory {topic}-0, {topic}-1, ... in {path}, which has {len(names)} entries;"
-            " give the broker's log.dirs, or a topic that is stored there"
+            f"none of the {len(names)} entries of {path} is a directory {topic}-0, {topic}-1, ...;"
+            " give a directory of the broker's log.dirs"
         )
     return dict(sorted(found.items()))
 
 
 def list_segments(directory: str) -> list[Segment]:
-    """The segments of a partition, ascending; none where the partition has been deleted."""
+    """List the segments of a partition in ascending order; none if it has been deleted."""
     deadline = time.monotonic() + _SWAP_PATIENCE_SECONDS
     while True:
         try:
@@ -92,14 +93,17 @@ def list_segments(directory: str) -> list[Segment]:
         try:
             size_bytes = os.stat(path).st_size
         except FileNotFoundError:
-            # Renamed between the two calls: the listing is of no use any more.
+            # Renamed after the listing, which is therefore out of date.
             return list_segments(directory)
         segments.append(Segment(path, int(name[:20]), size_bytes, name.endswith(".swap")))
     return segments
 
 
 def segment_of(segments: list[Segment], offset: int) -> int:
-    """The number of the segment that holds an offset, or would: the first one for those before."""
+    """Return the index of the segment whose range contains an offset.
+
+    For an offset before the first segment this is the first one.
+    """
     index = 0
     for number, segment in enumerate(segments):
         if segment.base_offset <= offset:
@@ -108,17 +112,17 @@ def segment_of(segments: list[Segment], offset: int) -> int:
 
 
 class IndexEntry(NamedTuple):
-    """A batch that an index points to: where it begins, and its first offset."""
+    """A batch that an index points to: its position and its first offset."""
 
     position: int
     base_offset: int
 
 
 def index_entries(segment: Segment, descriptor: int) -> Iterator[IndexEntry]:
-    """What the index of a segment says, as far as the log agrees, in descending order.
+    """Yield the entries of a segment's index that agree with the log, in descending order.
 
-    Entries are the batch's last offset relative to the segment's base, and its position. Zeros at
-    the end are allocated and not written; a missing index has no entries.
+    A stored entry has the batch's last offset relative to the segment's base, and its position.
+    A missing index has no entries.
     """
     for relative, position in _index_table(segment)[::-1].tolist():
         header = header_at(descriptor, position)
@@ -130,7 +134,7 @@ def index_entries(segment: Segment, descriptor: int) -> Iterator[IndexEntry]:
 
 
 def position_before(segment: Segment, descriptor: int, offset: int) -> int:
-    """The position of a batch that begins at or before the one which holds `offset`."""
+    """Return the position of the batch with `offset`, or of one before it."""
     table = _index_table(segment)
     count = int(np.searchsorted(table[:, 0], offset - segment.base_offset, side="right"))
     for relative, position in table[:count][::-1].tolist():
@@ -145,7 +149,7 @@ def position_before(segment: Segment, descriptor: int, offset: int) -> int:
 
 
 def header_at(descriptor: int, position: int) -> BatchHeader | None:
-    """The batch header at a position of a file, if one can be there."""
+    """Read the batch header at a position of a file; None if there cannot be one."""
     try:
         return read_header(os.pread(descriptor, _HEADER_BYTES, position))
     except MalformedFrame:
@@ -153,7 +157,7 @@ def header_at(descriptor: int, position: int) -> BatchHeader | None:
 
 
 def _index_table(segment: Segment) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """The written entries of a segment's index: relative offsets and positions, both ascending."""
+    """Read the written entries of a segment's index: relative offsets and positions, ascending."""
     try:
         stem = os.path.join(os.path.dirname(segment.path), f"{segment.base_offset:020d}")
         with open(stem + ".index", "rb") as file:
@@ -162,7 +166,7 @@ def _index_table(segment: Segment) -> np.ndarray[tuple[int, int], np.dtype[np.in
         data = b""
     whole = len(data) // _INDEX_ENTRY.size * _INDEX_ENTRY.size
     table = np.frombuffer(data[:whole], ">i4").reshape(-1, 2).astype(np.int64)
-    # Positions ascend; the first that does not is where the zeros begin.
+    # Positions ascend. The preallocated zeros begin at the first that does not.
     falls = np.flatnonzero(np.diff(table[:, 1]) <= 0)
     written = int(falls[0]) + 1 if falls.size else len(table)
     if written == 1 and not table[0].any():

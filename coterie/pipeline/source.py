@@ -1,12 +1,12 @@
-"""`coterie_log`: the log of a coordinator, ours or Kafka's, as a Spark format; batch and streaming.
+"""`coterie_log`: a coordinator's log, ours or Kafka's, as a Spark format for batches and streams.
 
     spark.dataSource.register(CoterieLog)
     spark.read.format("coterie_log").option("view", "groups").load("/var/lib/kafka")
     spark.readStream.format("coterie_log").load("/var/lib/kafka")
 
-The options stand in `options.py`, the columns of each view in `schemas.py`. Rows come as Arrow
-batches. A stream's offset is, for each log partition, the next log offset; so a log may be cleaned
-between micro-batches, and a checkpoint outlives the files it was taken from.
+The options are described in `options.py`, the columns of each view in `schemas.py`. Rows are passed
+to Spark as Arrow batches. The offset of a stream is the next log offset of each log partition, so a
+checkpoint remains valid when the log is compacted [pipeline/log-offsets].
 """
 
 import os
@@ -45,16 +45,16 @@ from coterie.pipeline.segments import find_partitions, list_segments
 
 FORMAT = "coterie_log"
 
-# Offsets of a stream, by log partition; JSON has text for keys.
+# Offsets of a stream by log partition. Spark stores them as JSON, whose keys are text.
 Offsets = dict[str, int]
 
 
 class DamagedLog(Exception):  # noqa: N818 - says what was found
-    """The log is damaged, and the option `quarantine` says to stop there."""
+    """The log is damaged, and the option `quarantine` is `fail`."""
 
 
 class Split(InputPartition):
-    """What one task reads: ranges of one or several partitions."""
+    """The ranges that one task reads, of one or several partitions."""
 
     def __init__(self, ranges: Sequence[LogRange]) -> None:
         super().__init__(tuple(ranges))
@@ -67,34 +67,34 @@ class Split(InputPartition):
 
 
 class CoterieLog(DataSource):
-    """The format. See the module for its use."""
+    """The format `coterie_log`."""
 
     @classmethod
     def name(cls) -> str:
-        """How it is called in `format(...)`."""
+        """Return the name for `format(...)`."""
         return FORMAT
 
     def schema(self) -> StructType:
-        """The columns of the view."""
+        """Return the columns of the view."""
         return spark_schema(parse_options(self.options).schema)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
-        """Reads what is there now."""
+        """Return a reader of the log as it is now."""
         return LogReader(parse_options(self.options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        """Reads what is there and what is appended."""
+        """Return a reader of the log and of everything that is appended to it."""
         return LogStreamReader(parse_options(self.options))
 
 
 class LogReader(DataSourceReader):
-    """Reads every partition of the topic, a split at a time."""
+    """A reader of every partition of the topic, one split at a time."""
 
     def __init__(self, options: LogOptions) -> None:
         self.options = options
 
     def partitions(self) -> list[InputPartition]:
-        """The splits, the largest first."""
+        """Plan the splits, the largest first."""
         options = self.options
         directories = _directories(options)
         total = sum(
@@ -109,40 +109,39 @@ class LogReader(DataSourceReader):
         return [Split(each) for each in packed(ranges, target)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a split."""
+        """Read the rows of a split."""
         return _rows(partition, self.options)
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Follows a log. One instance lives beside the driver as long as the query does."""
+    """A reader that follows a log. One instance exists beside the driver during the whole query."""
 
     def __init__(self, options: LogOptions) -> None:
         self.options = options
-        # Where offsets were found, by partition and offset.
+        # The positions of offsets, by partition and offset.
         self._hints: dict[tuple[int, int], Hint] = {}
-        # Bytes between two offsets of a partition, as far as they were counted.
+        # The bytes between two offsets of a partition, as far as they were counted.
         self._sizes: dict[tuple[int, int, int], int] = {}
         self._target: Offsets | None = None
         self._found: dict[int, str] = {}
-        self._wanted: dict[int, str] = {}
+        self._selected: dict[int, str] = {}
 
     def initialOffset(self) -> Offsets:  # noqa: N802
-        """Where each partition's log begins."""
+        """Return where each partition's log begins."""
         return {str(number): _log_start(path) for number, path in self._directories().items()}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """The option maxBytesPerTrigger."""
+        """Return the option maxBytesPerTrigger."""
         return ReadMaxBytes(self.options.trigger_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Remember where the log ends now: nothing behind it is read in this run."""
+        """Remember where the log ends now; this run reads nothing behind it."""
         self._target = {str(number): log_end(path) for number, path in self._directories().items()}
 
     def latestOffset(self, start: Offsets, limit: ReadLimit) -> Offsets:  # noqa: N802
-        """How far whole batches reach, or as many of them as the limit lets through.
+        """Return the end of the whole batches, or of as many of them as the limit allows.
 
-        Partitions that appeared since begin at their first offset; one that vanished stays where it
-        was.
+        A new partition begins at its first offset. A partition that was removed keeps its offset.
         """
         directories = self._directories()
         ends = dict(start)
@@ -187,7 +186,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         max_bytes: int | None,
         hints: dict[tuple[int, int], Hint],
     ) -> int:
-        """Move one partition's end on; returns the bytes it moved over."""
+        """Advance one partition's end, and return the bytes between the old and the new end."""
         begin = ends[str(number)]
         limit = self._target.get(str(number), begin) if self._target is not None else None
         if limit is not None and begin >= limit:
@@ -203,7 +202,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return found.size_bytes
 
     def partitions(self, start: Offsets, end: Offsets) -> list[InputPartition]:
-        """The splits between two offsets."""
+        """Plan the splits between two offsets."""
         ranges: list[LogRange] = []
         directories = self._directories()
         target = self.options.split_target(self.options.trigger_bytes)
@@ -224,19 +223,20 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Split(each) for each in packed(ranges, target)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a split."""
+        """Read the rows of a split."""
         return _rows(partition, self.options)
 
     def _directories(self) -> dict[int, str]:
         found = find_partitions(self.options.path, self.options.topic)
         if found != self._found:
-            # Which of them are read is looked into once, not for every micro-batch.
-            self._found, self._wanted = found, _directories(self.options)
-        return self._wanted
+            # Selecting partitions reads samples of them, so this is not repeated for every
+            # micro-batch.
+            self._found, self._selected = found, _directories(self.options)
+        return self._selected
 
 
 def packed(ranges: Iterable[LogRange], target_bytes: int) -> list[tuple[LogRange, ...]]:
-    """Ranges in lots of about `target_bytes`, the largest first; small ones share a lot."""
+    """Combine ranges into lots of about `target_bytes`, the largest first."""
     lots: list[list[LogRange]] = []
     size = 0
     for each in sorted(ranges, key=lambda each: -each.size_bytes):
@@ -249,7 +249,7 @@ def packed(ranges: Iterable[LogRange], target_bytes: int) -> list[tuple[LogRange
 
 
 def _directories(options: LogOptions) -> dict[int, str]:
-    """The partitions to read, with their directories."""
+    """Return the partitions to read, with their directories."""
     found = find_partitions(options.path, options.topic)
     return pruned(found, options.log_partitions, options.group, options.partition_count)
 
@@ -260,8 +260,8 @@ def _log_start(directory: str) -> int:
 
 
 def _rows(partition: InputPartition, options: LogOptions) -> Iterator[pa.RecordBatch]:
-    """The rows of a split as Arrow batches."""
-    # Where nothing is left to read, Spark makes a partition of its own without a value.
+    """Read the rows of a split as Arrow batches."""
+    # If there are no splits, Spark creates a partition of its own, which has no value.
     ranges: Sequence[LogRange] = partition.value or ()
     view = options.view
     if view == "quarantine":
@@ -279,7 +279,7 @@ def _rows(partition: InputPartition, options: LogOptions) -> Iterator[pa.RecordB
 
 
 def _refuse_damage(log_range: LogRange, step: RangeStep) -> None:
-    """Raise for damage; the unfinished end of a log that is being written is none."""
+    """Raise an error for damage, except for the unfinished end of a log that is being written."""
     for found in step.damages:
         if found.reason == TORN:
             newest: Any = list_segments(log_range.directory)[-1:]
@@ -287,5 +287,5 @@ def _refuse_damage(log_range: LogRange, step: RangeStep) -> None:
                 continue
         raise DamagedLog(
             f"{step.source.file}, byte {found.position}: {found.reason}: {found.detail}; with"
-            " quarantine=skip the rest is read, and the view quarantine shows what was left out"
+            " quarantine=skip the rest is read, and the view quarantine shows the damage"
         )

@@ -29,8 +29,8 @@ from coterie.pipeline.segments import (
     segment_of,
 )
 
-# No cleaner replaces a segment this often before a reader opens it. If lookups still fail, something
-# else is wrong, and an endless search would hide it.
+# No cleaner replaces a segment this often before a reader opens it. If lookups still fail,
+# something else is wrong, and an endless search would hide it.
 _MAX_LOOKUPS = 100
 
 

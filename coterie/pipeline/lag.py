@@ -1,11 +1,7 @@
-"""Where partitions end: the one thing that a lag needs and no group log has.
+"""The ends of topics' logs, which a lag needs and no group log contains [pipeline/log-ends].
 
-Log-end offsets are asked of the brokers (ListOffsets) for the partitions that groups have committed
-to, now and then, and become rows of the table `log_ends`. A partition without one has an unknown
-lag, which is null.
-
-Asked about is every partition that a commit was ever read of: one whose group has stopped, while
-others write to it, is the one that people look for.
+Brokers are asked for log-end offsets (ListOffsets) from time to time. The answers become rows of
+the table `log_ends`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,12 +19,15 @@ from coterie.protocol.messages.log_records import OffsetCommitKey, decode_key
 
 
 def log_ends(cluster: Cluster, partitions: Iterable[TopicPartition], at_ms: int) -> pa.RecordBatch:
-    """Where partitions end now; those that do not exist, or have no leader, are left out.
+    """Request where partitions end now.
 
     Args:
-        cluster: where they are.
+        cluster: the cluster.
         partitions: topic and number.
         at_ms: the time now, epoch milliseconds.
+
+    Returns:
+        Rows of `log_ends`. Partitions that do not exist or have no leader are left out.
 
     Raises:
         ClientError: no broker answers.
@@ -40,11 +39,11 @@ def log_ends(cluster: Cluster, partitions: Iterable[TopicPartition], at_ms: int)
 
 
 def log_end_rows(ends: Mapping[TopicPartition, int], at_ms: int) -> pa.RecordBatch:
-    """Ends that somebody asked for, as rows; negative ones are none.
+    """Return log-end offsets as rows of `log_ends`. Negative offsets are left out.
 
     Args:
-        ends: by topic and partition.
-        at_ms: when they were asked for, epoch milliseconds.
+        ends: the offsets by topic and partition.
+        at_ms: when they were requested, epoch milliseconds.
     """
     rows = [
         {"topic": topic, "partition": partition, "at_ts": at_ms * 1000, "log_end_offset": offset}
@@ -55,11 +54,11 @@ def log_end_rows(ends: Mapping[TopicPartition, int], at_ms: int) -> pa.RecordBat
 
 
 def committed_in(files: Iterable[str], identity: str) -> set[TopicPartition]:
-    """The partitions that an input's groups have committed to.
+    """Return the partitions that an input's groups have committed to.
 
     Args:
         files: Parquet files of `log_records`.
-        identity: what the input goes by.
+        identity: the name of the input.
     """
     keys: set[bytes] = set()
     for path in files:
@@ -70,14 +69,14 @@ def committed_in(files: Iterable[str], identity: str) -> set[TopicPartition]:
 
 
 def commit_keys(rows: pa.RecordBatch) -> set[bytes]:
-    """The different keys of commits among raw rows."""
+    """Return the different keys of commits among raw rows."""
     types = pa.array(COMMIT_KEY_TYPES, rows.column("key_type").type)
     keys = rows.column("key").filter(pc.is_in(rows.column("key_type"), types))
     return {key for key in pc.unique(keys).to_pylist() if key is not None}
 
 
 def committed_partition(key: bytes) -> TopicPartition | None:
-    """What a commit with this key is about; None where that can't be told."""
+    """Return the partition in a commit's key; None if the key cannot be decoded."""
     try:
         decoded = decode_key(key)
     except MalformedFrame:
@@ -86,16 +85,16 @@ def committed_partition(key: bytes) -> TopicPartition | None:
 
 
 def have_moved(ends: pa.RecordBatch, files: Iterable[str]) -> bool:
-    """Whether any of these ends is another one than was seen last.
+    """Return whether any of these log ends differs from the last known one.
 
     Args:
         ends: rows of `log_ends`.
-        files: what there is of that table so far.
+        files: the Parquet files of that table so far.
     """
     schema = TABLES["log_ends"].schema
-    looks = [pq.ParquetFile(path).read(schema.names) for path in files]
-    known = pa.concat_tables([schema.empty_table(), *looks]).sort_by("at_ts")
-    # The last one by the order of the rows, which threads would not keep.
+    parts = [pq.ParquetFile(path).read(schema.names) for path in files]
+    known = pa.concat_tables([schema.empty_table(), *parts]).sort_by("at_ts")
+    # "last" depends on the order of the rows, which several threads would not keep.
     by_partition = known.group_by(["topic", "partition"], use_threads=False)
     last = by_partition.aggregate([("log_end_offset", "last")])
     seen = _rows(last.select(["topic", "partition", "log_end_offset_last"]).columns)

@@ -1,7 +1,7 @@
-"""One group's story: from the tables of a run, or straight from a broker's data directory.
+"""The story of one group, from the tables of a run or directly from a broker's data directory.
 
-The second needs no run before it and no Java: the codec reads the group's facts and generations
-(`coterie.journal`, `__consumer_offsets`), and the timeline works them out as a run would.
+A data directory needs no run before and no Java: the codec reads the group's facts and generations,
+and the same timeline as in a run works out the history.
 """
 
 import os
@@ -16,13 +16,14 @@ from coterie.pipeline.segments import NoSuchLog, find_partitions
 from coterie.pipeline.store import MANIFEST, Store
 from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.from_epochs import epochs_history
+from coterie.pipeline.timeline.from_rows import generations_of
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.journal_records import UnknownFact, decode_fact
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 
 Row = dict[str, Any]
 
-# Where the groups stand that have a story.
+# The views in which groups with a story are found.
 _GROUP_VIEWS = (
     (JOURNAL_TOPIC, "journal"),
     (OFFSETS_TOPIC, "groups"),
@@ -33,16 +34,16 @@ _GROUP_VIEWS = (
 def read_story(
     path: str, group_id: str, topic_names: Mapping[str, str] | None = None
 ) -> Story | None:
-    """The story of a group; None where nothing is known of it.
+    """Read the story of a group; None if nothing is known of it.
 
     Args:
         path: an output directory of `coterie pipeline run`, or a broker's data directory.
-        group_id: whose.
-        topic_names: by topic id, for the KIP-848 groups of a data directory.
+        group_id: the group.
+        topic_names: names by topic id, for the KIP-848 groups of a data directory.
 
     Raises:
-        StoreError: the output directory can't be read.
-        NoSuchLog: it is neither.
+        StoreError: the output directory cannot be read.
+        NoSuchLog: `path` is neither.
     """
     if os.path.exists(os.path.join(path, MANIFEST)):
         store = Store.reading(path)
@@ -55,11 +56,10 @@ def read_story(
 
 
 def known_groups(path: str) -> list[str]:
-    """The groups that have a story in an output directory, or in the journal of a data directory.
+    """Return the groups that have a story in an output directory or in a data directory.
 
     Raises:
-        StoreError: the output directory can't be read.
-        NoSuchLog: it is neither.
+        StoreError: the output directory cannot be read.
     """
     if os.path.exists(os.path.join(path, MANIFEST)):
         return group_ids(Store.reading(path))
@@ -71,14 +71,12 @@ def known_groups(path: str) -> list[str]:
 
 
 def _from_data(path: str, group_id: str, topic_names: Mapping[str, str]) -> Story:
-    # Imported here: it brings Spark's Python half with it, which tables do without.
-    from coterie.pipeline.transforms.histories import generations_of
-
-    both = [_found(path, topic) for topic in (JOURNAL_TOPIC, OFFSETS_TOPIC)]
+    both = [_partitions(path, topic) for topic in (JOURNAL_TOPIC, OFFSETS_TOPIC)]
     if both == [None, None]:
         raise NoSuchLog(
-            f"{path} has neither a {MANIFEST}, as the output of `coterie pipeline run` has, nor"
-            f" partitions of {JOURNAL_TOPIC} or {OFFSETS_TOPIC}, as a broker's data directory has"
+            f"{path} is neither the output of `coterie pipeline run`, which has a {MANIFEST}, nor"
+            " a broker's data directory, which has partitions of"
+            f" {JOURNAL_TOPIC} or {OFFSETS_TOPIC}"
         )
     epochs = _rows_of(path, "consumer_epochs", group_id)
     if epochs:
@@ -88,13 +86,13 @@ def _from_data(path: str, group_id: str, topic_names: Mapping[str, str]) -> Stor
 
 
 def facts_of(path: str, group_id: str) -> Iterator[Any]:
-    """What the journal has of a group, in order; what this release does not know is left out."""
-    wanted = group_id.encode()
+    """Yield the facts of a group in the journal, in order. Unknown facts are left out."""
+    encoded_id = group_id.encode()
     for rows in _views(path, JOURNAL_TOPIC, "raw", group_id):
         pairs = zip(rows.column("key").to_pylist(), rows.column("value").to_pylist(), strict=True)
         for key, value in pairs:
-            # Behind the record's type and the length of the id.
-            if key is None or key[4:] != wanted:
+            # A key is the record type, the length of the group id and the group id.
+            if key is None or key[4:] != encoded_id:
                 continue
             try:
                 fact = decode_fact(key, value).fact
@@ -105,7 +103,7 @@ def facts_of(path: str, group_id: str) -> Iterator[Any]:
 
 
 def _rows_of(path: str, view: str, group_id: str) -> list[Row]:
-    """The rows of a group in a view of `__consumer_offsets`, in order."""
+    """Read the rows of a group in a view of `__consumer_offsets`, in order."""
     import pyarrow.compute as pc
 
     found: list[Row] = []
@@ -115,8 +113,8 @@ def _rows_of(path: str, view: str, group_id: str) -> list[Row]:
 
 
 def _views(path: str, topic: str, view: str, group_id: str | None) -> Iterator[Any]:
-    """The rows of a view, of the partitions that can hold a group; none where there is no log."""
-    partitions = _found(path, topic)
+    """Read a view of the partitions that can contain a group; no rows if there is no log."""
+    partitions = _partitions(path, topic)
     if partitions is None:
         return
     for number, directory in pruned(partitions, None, group_id, None).items():
@@ -124,8 +122,8 @@ def _views(path: str, topic: str, view: str, group_id: str | None) -> Iterator[A
             yield step.rows
 
 
-def _found(path: str, topic: str) -> dict[int, str] | None:
-    """The partitions of a topic in a data directory, if it has any."""
+def _partitions(path: str, topic: str) -> dict[int, str] | None:
+    """Return the partitions of a topic in a data directory; None if it has none."""
     try:
         return find_partitions(path, topic)
     except NoSuchLog:

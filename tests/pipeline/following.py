@@ -36,7 +36,7 @@ def main(logs: str, output: str, build_every_s: str) -> None:
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "2",
     }
-    jobs_run.work_out = little_gold
+    jobs_run.build_gold = little_gold
     with tempfile.TemporaryDirectory() as scratch:
         spark = start_session(
             "follow", master="local[4]", settings=settings, scratch=scratch, little=True
@@ -44,7 +44,7 @@ def main(logs: str, output: str, build_every_s: str) -> None:
         stop = stop_on_signals()
         print("ready", flush=True)
         options = FollowOptions(build_every_s=float(build_every_s))
-        report = follow(spark, [logs], output, stop=stop, options=options, told=told)
+        report = follow(spark, [logs], output, stop=stop, options=options, on_append=told)
         print(f"done {report.rows} {report.batches} {report.builds}", flush=True)
         spark.stop()
 

@@ -236,7 +236,7 @@ def test_few_and_many_records_give_the_same_bronze(spark: "SparkSession", tmp_pa
             deadline = time.monotonic() + PATIENCE_S
             while any(store.position(INPUT) != positions for store in stores):
                 for number, tail in enumerate(tails):
-                    tail.look(spark, str(tmp_path / f"checkpoint-{number}"), 100)
+                    tail.check(spark, str(tmp_path / f"checkpoint-{number}"), 100)
                 assert time.monotonic() < deadline, [each.position(INPUT) for each in stores]
                 time.sleep(0.05)
 

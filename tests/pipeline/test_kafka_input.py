@@ -73,9 +73,9 @@ class Copied:
     def __init__(self, log: KafkaLog, positions: dict[TopicPartition, int]) -> None:
         self.positions: dict[TopicPartition, int] = {}
         self.rows: dict[str, list[dict[str, Any]]] = {}
-        for arrived in log.read_to_end(positions):
-            self.positions[arrived.topic, arrived.partition] = arrived.next_offset
-            for table, batch in arrived.tables(log.identity):
+        for fetched in log.read_between(log.first_offsets() | positions, log.end_offsets()):
+            self.positions[fetched.topic, fetched.partition] = fetched.next_offset
+            for table, batch in fetched.tables(log.identity):
                 self.rows.setdefault(table, []).extend(batch.to_pylist())
 
 

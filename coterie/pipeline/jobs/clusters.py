@@ -1,8 +1,8 @@
-"""Copying what is new in clusters, once: the `kafka://` inputs of a run that does not follow.
+"""Copy what is new in clusters once: the `kafka://` inputs of a run that does not follow.
 
-What a cluster has now is copied to files beside the tables, and counts at once when all of it is
-there; the run behind it works out the other tables. Where the topics end that groups have ever
-committed to is asked at the same time: lag needs it, most of all where no commits come any more.
+Everything that a cluster has now is copied to files beside the tables and committed in one step.
+The run then builds the other tables. The ends of topics' logs are requested at the same time
+[pipeline/log-ends].
 """
 
 import os
@@ -20,18 +20,18 @@ from coterie.pipeline.jobs.live_store import LiveStore
 from coterie.pipeline.kafka_input import TABLE_OF, CopyProgress, KafkaLog, spool
 from coterie.pipeline.lag import committed_in, have_moved, log_ends
 
-# Hidden, so that no reader of tables takes it for one; on the disk of the tables, so that files
-# are renamed and not copied.
+# Hidden, so that no reader takes it for a table, and on the disk of the tables, so that files are
+# renamed instead of copied.
 _SPOOL = ".spool-"
 
 
 class Copied(NamedTuple):
-    """What was copied of one cluster.
+    """The result of copying one cluster.
 
     Attributes:
         tables: by table the `rows` and `bytes` of its new part.
-        size_bytes: of log; 0 where that is not known.
-        seconds: it took.
+        size_bytes: the size of the log; 0 if it is unknown.
+        seconds: the duration.
     """
 
     tables: dict[str, dict[str, int]]
@@ -40,7 +40,7 @@ class Copied(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """How many records."""
+        """The number of records."""
         return sum(
             self.tables[table]["rows"] for table in TABLE_OF.values() if table in self.tables
         )
@@ -53,24 +53,28 @@ def copy_clusters(
     *,
     crc: bool = True,
 ) -> list[Copied]:
-    """Append what is new in clusters to the bronze tables; tells it of those that have anything.
+    """Append what is new in clusters to the bronze tables.
 
     Args:
         sources: kafka://HOST:PORT each.
         output: the directory of the tables.
-        progress: is told how far a cluster has been copied.
+        progress: is called with the progress.
         crc: whether to check checksums.
 
+    Returns:
+        The results for the clusters with anything new.
+
     Raises:
-        ClientError: a cluster can't be reached, refuses, or its log is shorter than it was.
-        ValueError: a source is no address.
-        StoreError: the output can't be used.
+        ClientError: a cluster cannot be reached, refuses a request, or has a shorter log than
+            before.
+        ValueError: a source is not an address.
+        StoreError: the output directory cannot be used.
     """
     with LiveStore.open(output) as opened:
         store = cast("LiveStore", opened)
         for name in os.listdir(output):
             if name.startswith(_SPOOL):
-                # Of a run that was killed.
+                # A killed run left it.
                 shutil.rmtree(os.path.join(output, name), ignore_errors=True)
         every = [_copy(source, store, progress, crc=crc) for source in dict.fromkeys(sources)]
     return [each for each in every if each is not None]
@@ -104,12 +108,12 @@ def _copy(
 
 
 def copied_of(directories: Mapping[str, str], size_bytes: int, began_s: float) -> Copied:
-    """What a copy has written.
+    """Return the result of a copy.
 
     Args:
-        directories: by table.
-        size_bytes: of log.
-        began_s: when the copy began, by the clock of `time.monotonic`.
+        directories: the directories that it wrote, by table.
+        size_bytes: the size of the log.
+        began_s: when the copy began, by `time.monotonic`.
     """
     tables = {}
     for table in directories:
@@ -120,12 +124,12 @@ def copied_of(directories: Mapping[str, str], size_bytes: int, began_s: float) -
 
 
 def report_of(copied: Copied, run: int, identity: str) -> dict[str, Any]:
-    """A copy as the manifest tells a run.
+    """Return a copy as an entry of `runs` in the manifest.
 
     Args:
-        copied: what it wrote.
+        copied: its result.
         run: its number.
-        identity: what the input goes by.
+        identity: the name of the input.
     """
     return {
         "run": run,
@@ -138,14 +142,14 @@ def report_of(copied: Copied, run: int, identity: str) -> dict[str, Any]:
 
 
 def parquet_files(directories: Mapping[str, str], table: str = "log_records") -> list[str]:
-    """The Parquet files of a table among some that do not count yet; none where it is not there.
+    """Return the Parquet files of a table that are not committed yet.
 
     Args:
-        directories: by table.
-        table: which.
+        directories: the directories by table; a table without one has no files.
+        table: the table.
     """
     directory = directories.get(table)
-    # Spark writes others beside them.
+    # Spark writes other files beside them.
     names = [] if directory is None else os.listdir(directory)
     return [
         os.path.join(directory or "", each)

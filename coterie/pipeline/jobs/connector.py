@@ -1,17 +1,16 @@
-"""`kafka://` inputs through Spark's own Kafka connector: for clusters with TLS or SASL, which our
-client does not speak.
+"""`kafka://` inputs through Spark's own Kafka connector, for clusters with TLS or SASL.
 
-The rows are those of the other transports, as far as the connector tells: it has no batches, so
-`batch_base_offset`, `attributes`, `leader_epoch` and `producer_id` are null, and as it reads only
-what is committed there are no markers. Damage does not come through: Kafka's client ends at it.
+Our own client supports neither. The rows are those of the other transports, without the fields
+that the connector does not have [pipeline/connector-input]. Kafka's client fails on damaged
+batches, so a copy ends with an error there.
 
-Invariants: an input goes by its cluster's id and positions are log offsets, as everywhere, so a
-copy goes on where another transport has ended; rows and the positions that they reach to begin to
-count by the same replacement of the manifest; the end of a copy is asked for before it is read.
+Invariants: as everywhere, inputs are identified by cluster id and positions are log offsets, so a
+copy continues where another transport ended. Rows and the offsets up to which they reach are
+committed by the same replacement of the manifest. The end of a copy is requested before reading.
 
-The connector passes over internal topics, without a word, unless it takes offsets from its consumer
-(pipeline.md section 0). That is set for the time of a copy; and because every copy says from where
-to where, a connector that passed over them all the same would say that it has no such partitions.
+By default the connector silently skips internal topics [pipeline/connector-internal-topics]. A copy
+changes the setting for its own time, and names the offsets of every partition: a connector that
+skipped the topic nevertheless would fail, because these partitions would be missing.
 """
 
 import json
@@ -53,11 +52,11 @@ from coterie.pipeline.tables import TABLES
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 
 _FORMAT = "kafka"
-# What the connector calls the settings of Kafka's clients.
+# The prefix of settings for Kafka's clients among the connector's options.
 _KAFKA = "kafka."
-# 500, which is Kafka's, costs two requests for each (pipeline.md section 3).
+# Every poll costs two more requests, and Kafka's default is 500 records [pipeline/connector-polls].
 _DEFAULTS = {_KAFKA + "max.poll.records": "50000"}
-# What a copy sets by itself, because its rows and positions follow from it.
+# Options that a copy sets itself, because its rows and positions depend on them.
 RESERVED = frozenset(
     (
         "assign", "subscribe", "subscribepattern", "startingoffsets", "endingoffsets",
@@ -75,28 +74,28 @@ Span = tuple[int, int]
 
 
 class Connector(NamedTuple):
-    """How to use the connector.
+    """The user's settings for the connector.
 
     Attributes:
-        options: of the connector; those of Kafka's clients begin with `kafka.`.
-        settings_file: more settings of Kafka's clients, in a file of Java's properties.
+        options: options of the connector; those for Kafka's clients begin with `kafka.`.
+        settings_file: a file of Java properties with more settings for Kafka's clients.
     """
 
     options: Mapping[str, str] = {}
     settings_file: str | None = None
 
     def refused(self) -> list[str]:
-        """Options that a copy sets by itself."""
+        """Return the given options that a copy sets itself."""
         return [name for name in self.options if name.lower() in RESERVED]
 
 
-class _Asked(NamedTuple):
-    """What a cluster was found to have.
+class _NewOffsets(NamedTuple):
+    """What is new in a cluster.
 
     Attributes:
-        identity: what the input goes by.
-        partitions: by topic.
-        spans: by partition with something new, from which offset to which.
+        identity: the name of the input.
+        partitions: partition numbers by topic.
+        spans: first and end offset of every partition that has something new.
     """
 
     identity: str
@@ -111,19 +110,22 @@ def copy_by_connector(
     connector: Connector,
     progress: CopyProgress | None = None,
 ) -> list[Copied]:
-    """Append what is new in clusters to the bronze tables; tells it of those that have anything.
+    """Append what is new in clusters to the bronze tables.
 
     Args:
         spark: a session with the connector's jars.
         sources: kafka://HOST:PORT each.
         output: the directory of the tables.
-        connector: its options.
-        progress: is told how far a cluster has been copied.
+        connector: the user's settings.
+        progress: is called with the progress.
+
+    Returns:
+        The results for the clusters with anything new.
 
     Raises:
-        ClientError: the connector is missing, a cluster can't be reached or refuses, or its log is
-            shorter than it was.
-        StoreError: the output can't be used.
+        ClientError: the connector is missing, a cluster cannot be reached, refuses a request, or
+            has a shorter log than before.
+        StoreError: the output directory cannot be used.
     """
     jvm = require_connector(spark)
     of_file = {} if connector.settings_file is None else read_settings(jvm, connector.settings_file)
@@ -162,52 +164,50 @@ class _Copy:
         self._progress = progress
 
     def run(self, admin: KafkaAdmin) -> Copied | None:
-        """Copy; None where nothing is new."""
+        """Copy what is new; return None if nothing is."""
         began_s = time.monotonic()
-        asked = _ask(admin, self._store, self._source)
-        total = sum(end - begin for begin, end in asked.spans.values())
+        new = _new_offsets(admin, self._store, self._source)
+        total = sum(end - begin for begin, end in new.spans.values())
         directories: dict[str, str] = {}
         rows = done = 0
         for topic, table in TABLE_OF.items():
-            spans = {number: span for (name, number), span in asked.spans.items() if name == topic}
-            self._tell(Copying(self._source, done, total, rows))
+            spans = {number: span for (name, number), span in new.spans.items() if name == topic}
+            self._report(Copying(self._source, done, total, rows))
             if spans:
                 directory = self._store.new_directory(table)
-                self._read(asked.identity, topic, spans, directory)
+                self._read(new.identity, topic, spans, directory)
                 found = copied_of({table: directory}, 0, began_s).rows
                 done += sum(end - begin for begin, end in spans.values())
                 rows += found
                 if found:
                     directories[table] = directory
                 else:
-                    # All of it was markers, or was compacted meanwhile.
+                    # There were only markers, or compaction has removed everything since.
                     shutil.rmtree(directory)
-        self._tell(Copying(self._source, done, total, rows))
+        self._report(Copying(self._source, done, total, rows))
         files = self._store.files("log_records") + parquet_files(directories)
-        ends = _log_ends(admin, committed_in(files, asked.identity))
-        if not asked.spans and not have_moved(ends, self._store.files("log_ends")):
+        ends = _log_ends(admin, committed_in(files, new.identity))
+        if not new.spans and not have_moved(ends, self._store.files("log_ends")):
             return None
         if ends.num_rows:
             directories["log_ends"] = self._store.write_rows("log_ends", [ends])
-        # How much log that was, the connector does not tell.
+        # The connector does not say how many bytes of log it has read.
         copied = copied_of(directories, 0, began_s)
-        report = report_of(copied, self._store.next_run, asked.identity)
+        report = report_of(copied, self._store.next_run, new.identity)
         positions: dict[str, dict[int, int]] = {}
-        for (topic, partition), (_, end) in asked.spans.items():
+        for (topic, partition), (_, end) in new.spans.items():
             positions.setdefault(topic, {})[partition] = end
-        about = about_cluster(self._store, asked.identity, asked.partitions, self._source)
-        self._store.append(
-            directories, {asked.identity: positions}, report, {asked.identity: about}
-        )
+        about = about_cluster(self._store, new.identity, new.partitions, self._source)
+        self._store.append(directories, {new.identity: positions}, report, {new.identity: about})
         return copied
 
-    def _tell(self, copying: Copying) -> None:
+    def _report(self, copying: Copying) -> None:
         if self._progress is not None:
             self._progress(copying)
 
     def _read(self, identity: str, topic: str, spans: Mapping[int, Span], directory: str) -> None:
-        """Write what the spans of one topic hold to Parquet files."""
-        with _set(self._spark, _SETTINGS):
+        """Write the records in the spans of one topic to Parquet files."""
+        with _session_settings(self._spark, _SETTINGS):
             read = (
                 self._spark.read.format(_FORMAT)
                 .options(**self._options)
@@ -219,17 +219,17 @@ class _Copy:
                 .load()
             )
             rows = bronze_rows(read, identity, TABLE_OF[topic])
-            # A file for each task would be a file for each partition, of a few records.
+            # Without this there would be a file of a few records for each partition.
             files = self._spark.sparkContext.defaultParallelism
             rows.coalesce(files).write.parquet(directory)
 
 
 def bronze_rows(read: DataFrame, identity: str, table: str) -> DataFrame:
-    """What the connector gave, as rows of a bronze table.
+    """Return the connector's rows as rows of a bronze table.
 
     Args:
-        read: with the connector's columns.
-        identity: what the input goes by.
+        read: rows with the connector's columns.
+        identity: the name of the input.
         table: log_records or journal_records.
     """
     key_size = f.octet_length("key")
@@ -237,12 +237,12 @@ def bronze_rows(read: DataFrame, identity: str, table: str) -> DataFrame:
         "input": f.lit(identity),
         "log_partition": f.col("partition"),
         "log_offset": f.col("offset"),
-        # Kafka's -1 is no time.
+        # Kafka writes -1 for an absent timestamp.
         "record_ts": f.when(f.unix_millis("timestamp") >= 0, f.col("timestamp")),
         "key_type": f.when(key_size >= f.lit(_KEY_TYPE_BYTES), _first_int16("key")),
         "key": f.col("key"),
         "value": f.col("value"),
-        # The segments are not known over the wire.
+        # Segments are unknown over the wire [pipeline/wire-input].
         "segment_base": f.lit(0),
     }
     return read.select(
@@ -258,17 +258,17 @@ _INT16_VALUES, _INT16_NEGATIVE = 1 << 16, 1 << 15
 
 
 def _first_int16(column: str) -> Column:
-    """The number in the first two bytes, as big-endian as everything of Kafka's."""
+    """Return the big-endian number in the first two bytes."""
     digits = f.hex(f.substring(column, 1, _KEY_TYPE_BYTES))
     number = f.conv(digits, 16, 10).cast("int")
     return f.when(number >= _INT16_NEGATIVE, number - _INT16_VALUES).otherwise(number)
 
 
-def _ask(admin: KafkaAdmin, store: Store, source: str) -> _Asked:
-    """What there is, and what of it is new.
+def _new_offsets(admin: KafkaAdmin, store: Store, source: str) -> _NewOffsets:
+    """Find out what is new in a cluster.
 
     Raises:
-        ClientError: the cluster has no group log, or one that is shorter than it was.
+        ClientError: the cluster has no group log, or one that is shorter than before.
     """
     identity = admin.cluster_id() or SCHEME + address_of(source)
     partitions = admin.partitions(TABLE_OF)
@@ -276,7 +276,8 @@ def _ask(admin: KafkaAdmin, store: Store, source: str) -> _Asked:
         raise no_group_log(address_of(source))
     every = [(topic, number) for topic, some in partitions.items() for number in some]
     begins = admin.offsets(every, EARLIEST)
-    # What the next question adds is read by the next copy; what is not committed stays for it too.
+    # The copy ends at the last stable offset. The next copy reads what is committed or appended
+    # after this request.
     stable = admin.offsets(every, LATEST, READ_COMMITTED)
     ends = admin.offsets(every, LATEST)
     reached = {
@@ -290,24 +291,24 @@ def _ask(admin: KafkaAdmin, store: Store, source: str) -> _Asked:
         begin = max(reached.get(each, 0), begins.get(each, 0))
         if begin < end:
             spans[each] = (begin, end)
-    return _Asked(identity, partitions, spans)
+    return _NewOffsets(identity, partitions, spans)
 
 
-def _log_ends(admin: KafkaAdmin, wanted: set[TopicPartition]) -> pa.RecordBatch:
-    """Where partitions end now."""
-    there = admin.partitions({topic for topic, _ in wanted}, only_led=True)
-    some = [each for each in sorted(wanted) if each[1] in there.get(each[0], ())]
+def _log_ends(admin: KafkaAdmin, partitions: set[TopicPartition]) -> pa.RecordBatch:
+    """Return where partitions end now, as rows of `log_ends`."""
+    existing = admin.partitions({topic for topic, _ in partitions}, only_led=True)
+    some = [each for each in sorted(partitions) if each[1] in existing.get(each[0], ())]
     return log_end_rows(admin.offsets(some, LATEST), int(time.time() * 1000))
 
 
 def _offsets(topic: str, spans: Mapping[int, Span], side: int) -> str:
-    """The beginnings or ends of spans, as the connector's options have offsets."""
+    """Return the beginnings or ends of spans in the format of the connector's options."""
     return json.dumps({topic: {str(number): span[side] for number, span in sorted(spans.items())}})
 
 
 @contextmanager
-def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings of the session for the time of a block."""
+def _session_settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Change settings of the session until the end of the block."""
     before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         spark.conf.set(name, value)

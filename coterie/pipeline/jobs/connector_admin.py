@@ -1,17 +1,16 @@
-"""A cluster as Kafka's own admin client tells it, in the Java that Spark runs on.
+"""Kafka's own admin client, called in the Java on which Spark runs.
 
-The jars that Spark's Kafka connector needs have that client in them, and it takes the connector's
-settings, TLS and SASL included: so whatever the connector can read can be asked for its id, its
-partitions and where they begin and end, and our own client has no part in it.
+The jars of Spark's Kafka connector contain this client, and it takes the connector's settings, TLS
+and SASL included. So it can reach every cluster that the connector can read, and is used for the
+cluster's id, its partitions and their first and last offsets.
 
-Invariants: what is not there is left out of an answer; every other error is a ClientError in the
-words of Kafka's client.
+Invariants: what does not exist is left out of a result. Every other error is a ClientError with the
+message of Kafka's client.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from types import TracebackType
-from typing import Any, Self
+from contextlib import AbstractContextManager, contextmanager
+from typing import Self
 
 from py4j.java_gateway import JavaObject, JVMView
 from py4j.protocol import Py4JJavaError
@@ -22,8 +21,8 @@ from coterie.client.cluster import TopicPartition
 from coterie.client.errors import ClientError
 from coterie.pipeline.doctor import CONNECTOR_JAR, connector_coordinates
 
-# What the connector consists of, by a class of each: its own jar brings none of the others, and
-# `spark.jars` takes what it is given.
+# The jars of the connector, with a class of each. The connector's own jar contains none of the
+# others, and `spark.jars` adds only the files that it names.
 JAR_CLASSES = {
     CONNECTOR_JAR: "org.apache.spark.sql.kafka010.KafkaSourceProvider",
     "spark-token-provider-kafka-0-10": "org.apache.spark.kafka010.KafkaTokenUtil",
@@ -34,38 +33,38 @@ JAR_CLASSES = {
 EARLIEST, LATEST = "earliest", "latest"
 READ_COMMITTED, READ_UNCOMMITTED = "READ_COMMITTED", "READ_UNCOMMITTED"
 
-# Kafka's own minute is long for somebody who mistyped an address.
+# Kafka's default of a minute is long for a user who mistyped an address.
 _DEFAULTS = {"request.timeout.ms": "15000", "default.api.timeout.ms": "30000"}
 _CLOSE_S = 5
-# Answers that mean: there is no such thing, or not for us.
+# Errors that mean that a topic does not exist, or that the user may not know of it.
 _ABSENT = frozenset(
     ("InvalidTopicException", "TopicAuthorizationException", "UnknownTopicOrPartitionException")
 )
 
 
 def require_connector(spark: SparkSession) -> JVMView:
-    """Spark's Java, with the connector on its class path.
+    """Return Spark's Java after checking that the connector is on its class path.
 
     Raises:
-        ClientError: jars are missing; the text names them and the setting that brings them.
+        ClientError: jars are missing; the text names them and the setting that adds them.
     """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
         raise ClientError(
-            "Spark's Kafka connector is asked through the Java of the session, and a session of"
-            " Spark Connect has none.",
+            "Spark's Kafka connector needs the Java of the session, and a session of Spark Connect"
+            " has none.",
             "Give a --master.",
         )
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    lacking = [jar for jar, name in JAR_CLASSES.items() if not _has_class(loader, name)]
-    if lacking:
-        wanted = connector_coordinates(spark.version)
+    missing = [jar for jar, name in JAR_CLASSES.items() if not _has_class(loader, name)]
+    if missing:
+        coordinates = connector_coordinates(spark.version)
         raise ClientError(
-            f"Spark {spark.version} has no Kafka connector here: of its jars"
-            f" {', '.join(lacking)} {'is' if len(lacking) == 1 else 'are'} missing.",
-            f"--conf spark.jars.packages={wanted} fetches them from Maven Central;"
-            f" --conf spark.jars={','.join(f'{jar}.jar' for jar in JAR_CLASSES)} takes files, whose"
-            f" versions {wanted} names.",
+            f"Spark {spark.version} has no complete Kafka connector. Missing jars:"
+            f" {', '.join(missing)}.",
+            f"--conf spark.jars.packages={coordinates} downloads them from Maven Central."
+            f" --conf spark.jars={','.join(f'{jar}.jar' for jar in JAR_CLASSES)} takes files;"
+            f" {coordinates} names their versions.",
         )
     return jvm
 
@@ -79,17 +78,17 @@ def _has_class(loader: JavaObject, name: str) -> bool:
 
 
 def read_settings(jvm: JVMView, path: str) -> dict[str, str]:
-    """Settings in a file as Kafka's own tools take it (--command-config), by Java's rules.
+    """Read settings from a file of Java properties, as Kafka's tools do for --command-config.
 
     Args:
-        jvm: whose.
-        path: of the file.
+        jvm: of `require_connector`.
+        path: the file.
 
     Raises:
-        ClientError: it can't be read.
+        ClientError: the file cannot be read.
     """
     properties = jvm.java.util.Properties()
-    with _told(f"The settings in {path}"):
+    with _java_errors(f"The settings in {path}"):
         stream = jvm.java.io.FileInputStream(path)
         try:
             properties.load(stream)
@@ -107,10 +106,10 @@ class KafkaAdmin:
         Args:
             jvm: of `require_connector`.
             address: HOST:PORT, or several with commas.
-            settings: of Kafka's clients: security.protocol and so on.
+            settings: settings of Kafka's clients, such as security.protocol.
 
         Raises:
-            ClientError: the settings are none, or the address.
+            ClientError: the settings or the address are invalid.
         """
         self._jvm = jvm
         self._address = address
@@ -118,48 +117,43 @@ class KafkaAdmin:
         properties = jvm.java.util.Properties()
         for name, value in (_DEFAULTS | dict(settings) | {"bootstrap.servers": address}).items():
             properties.setProperty(name, value)
-        with _told(f"Kafka's client for {address}"):
+        with _java_errors(f"Kafka's client for {address}"):
             self._admin = self._java.AdminClient.create(properties)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._admin.close(self._jvm.java.time.Duration.ofSeconds(_CLOSE_S))
 
     def cluster_id(self) -> str | None:
-        """What the cluster goes by; very old ones have none.
+        """Return the cluster's id; None for very old clusters.
 
         Raises:
-            ClientError: nobody answers, or not to us.
+            ClientError: no broker answers, or the user is refused.
         """
-        with self._asked():
+        with self._errors():
             found: str | None = self._admin.describeCluster().clusterId().get()
         return found
 
     def partitions(self, topics: Iterable[str], *, only_led: bool = False) -> dict[str, list[int]]:
-        """The partitions of topics; topics that are not there are left out.
+        """Return the partitions of topics; topics that do not exist are left out.
 
         Args:
-            topics: by name.
-            only_led: leave out partitions without a leader, who would be waited for.
+            topics: the names.
+            only_led: leave out partitions without a leader, because requests would wait for one.
 
         Raises:
-            ClientError: nobody answers.
+            ClientError: no broker answers.
         """
         names = self._jvm.java.util.ArrayList()
         for topic in topics:
             names.add(topic)
         found = {}
-        with self._asked():
+        with self._errors():
             futures = self._admin.describeTopics(names).topicNameValues()
         for topic, future in futures.items():
-            with self._asked(), _absent_is_none():
+            with self._errors(), _skip_absent():
                 parts = future.get().partitions()
                 some = [each for each in parts if not only_led or _has_leader(each)]
                 found[topic] = sorted(each.partition() for each in some)
@@ -168,33 +162,33 @@ class KafkaAdmin:
     def offsets(
         self, partitions: Iterable[TopicPartition], which: str, isolation: str = READ_UNCOMMITTED
     ) -> dict[TopicPartition, int]:
-        """Where partitions begin or end; those that are not there are left out.
+        """Return where partitions begin or end; partitions that do not exist are left out.
 
         Args:
             partitions: topic and number.
             which: EARLIEST or LATEST.
-            isolation: READ_COMMITTED ends where the oldest open transaction begins.
+            isolation: with READ_COMMITTED a log ends where the oldest open transaction begins.
 
         Raises:
-            ClientError: nobody answers.
+            ClientError: no broker answers.
         """
-        wanted = self._jvm.java.util.HashMap()
+        specs = self._jvm.java.util.HashMap()
         new_key = self._jvm.org.apache.kafka.common.TopicPartition
         keys = {each: new_key(*each) for each in partitions}
         spec = getattr(self._java.OffsetSpec, which)()
         for key in keys.values():
-            wanted.put(key, spec)
+            specs.put(key, spec)
         level = getattr(self._jvm.org.apache.kafka.common.IsolationLevel, isolation)
         found = {}
-        with self._asked():
-            answer = self._admin.listOffsets(wanted, self._java.ListOffsetsOptions(level))
+        with self._errors():
+            listed = self._admin.listOffsets(specs, self._java.ListOffsetsOptions(level))
         for each, key in keys.items():
-            with self._asked(), _absent_is_none():
-                found[each] = int(answer.partitionResult(key).get().offset())
+            with self._errors(), _skip_absent():
+                found[each] = int(listed.partitionResult(key).get().offset())
         return found
 
-    def _asked(self) -> "Any":
-        return _told(f"The cluster at {self._address}")
+    def _errors(self) -> AbstractContextManager[None]:
+        return _java_errors(f"The cluster at {self._address}")
 
 
 def _has_leader(partition: JavaObject) -> bool:
@@ -203,8 +197,8 @@ def _has_leader(partition: JavaObject) -> bool:
 
 
 @contextmanager
-def _absent_is_none() -> Iterator[None]:
-    """End the block where the answer is that there is no such thing."""
+def _skip_absent() -> Iterator[None]:
+    """Leave the block, without an error, if what it asks for does not exist."""
     try:
         yield
     except Py4JJavaError as error:
@@ -213,29 +207,32 @@ def _absent_is_none() -> Iterator[None]:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
-    """Around calls of Java: its exceptions in words.
+def _java_errors(what: str) -> Iterator[None]:
+    """Turn Java's exceptions in the block into errors of our own.
+
+    Args:
+        what: the subject of the error's message.
 
     Raises:
-        ClientError: there was one.
+        ClientError: there was an exception.
     """
     try:
         yield
     except Py4JJavaError as error:
         raise ClientError(f"{what}: {_words(error)}.", _REMEDY) from error
     except PySparkException as error:
-        # Spark's Python has classes of its own for some of Java's.
+        # PySpark raises classes of its own for some of Java's exceptions.
         raise ClientError(f"{what}: {str(error).splitlines()[0].rstrip('.')}.", _REMEDY) from error
 
 
 _REMEDY = (
-    "Look whether a broker listens there, and as whom: --connector-option and --connector-config"
-    " give security.protocol and the rest."
+    "Check that a broker listens there, and with which security settings: --connector-option and"
+    " --connector-config set security.protocol and the others."
 )
 
 
 def _causes(error: Py4JJavaError) -> list[JavaObject]:
-    """The exception and what it was caused by, outermost first."""
+    """Return the exception and its causes, outermost first."""
     found = [error.java_exception]
     while (cause := found[-1].getCause()) is not None:
         found.append(cause)
@@ -247,9 +244,9 @@ def _names(error: Py4JJavaError) -> list[str]:
 
 
 def _words(error: Py4JJavaError) -> str:
-    """The innermost exception that says something."""
+    """Return the message of the innermost exception that has one."""
     for each in reversed(_causes(error)):
-        told = each.getMessage()
-        if told:
-            return f"{each.getClass().getSimpleName()}: {told.strip().rstrip('.')}"
+        message = each.getMessage()
+        if message:
+            return f"{each.getClass().getSimpleName()}: {message.strip().rstrip('.')}"
     return _names(error)[-1]

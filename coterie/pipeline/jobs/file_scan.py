@@ -1,8 +1,8 @@
-"""Parquet files scanned by pyarrow in Spark's workers: Spark hands out the files, not the rows.
+"""Scan Parquet files with pyarrow in Spark's workers: Spark distributes files instead of rows.
 
-Spark's own scan makes a row of every record and Arrow of every row before a worker sees it, which
-costs several times what the sums over them do. So the workers open the files themselves, which all
-of them see under the same path, like the inputs, and Spark gets what comes out.
+Spark's own scan makes a Java row of every record, and Arrow of every row, before a worker gets it.
+That costs several times as much as the sums over the rows. So the workers open the files, which all
+of them must see under the same path, and Spark receives only the sums (ADR 8).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,10 +16,10 @@ from coterie.pipeline.schemas import spark_schema
 
 Work = Callable[[pa.RecordBatch], pa.RecordBatch]
 
-# What a worker has in hand at once, some 50 MB; numpy sorts smaller arrays faster for their size,
-# and sums up less of them.
+# The rows that a worker processes at a time, about 50 MB. Numpy sorts smaller arrays faster for
+# their size, but then more partial sums remain to be joined.
 BATCH_ROWS = 500_000
-# A task costs about 30 ms by itself, and so many rows ten times that.
+# This many rows take ten times as long as the fixed cost of a task [pipeline/spark-tasks].
 _TASK_ROWS = 2_000_000
 
 
@@ -38,14 +38,14 @@ def scan_files(
     schema: pa.Schema,
     names: Sequence[str] = (),
 ) -> DataFrame:
-    """What comes of the rows of some files, a batch of `BATCH_ROWS` at a time.
+    """Apply a function to the rows of files, in batches of `BATCH_ROWS`.
 
     Args:
         spark: the session.
-        files: Parquet, each with these columns.
-        columns: which are read.
-        work: from a batch to rows of `schema`; it is sent to the workers.
-        schema: of what comes out.
+        files: Parquet files with these columns.
+        columns: the columns to read.
+        work: turns a batch into rows of `schema`; it is sent to the workers.
+        schema: the schema of the result.
         names: columns of few different strings, which `work` gets as dictionaries.
     """
     tasks = _tasks(files)
@@ -72,7 +72,7 @@ def _scanned(
 
 
 def _tasks(files: Iterable[str]) -> list[list[_Share]]:
-    """Row groups in tasks of about `_TASK_ROWS`, in the order of the files."""
+    """Combine row groups into tasks of about `_TASK_ROWS`, in the order of the files."""
     tasks: list[list[_Share]] = []
     room = 0
     for path in files:

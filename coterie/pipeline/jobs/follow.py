@@ -1,16 +1,17 @@
-"""Following logs: new records become bronze within a second, the other tables a little later.
+"""Follow logs: new records become bronze within a second, the other tables are built later.
 
     stop = stop_on_signals()
     with start_session(settings=FOLLOW_SETTINGS) as spark:
         follow(spark, ["/var/lib/kafka", "kafka://other:9092"], "/data/forensics", stop=stop)
 
-First comes an ordinary run, which catches up. Then each topic of a data directory is a structured
-stream, whose micro-batches are appended one by one; each cluster is a thread that fetches. Silver
-and gold are brought up to date every `build_every_s`, or as soon as nothing new comes, and at the
-end by another ordinary run.
+An ordinary run catches up first. Then each topic of a data directory is a structured stream, whose
+micro-batches are appended one by one, and each cluster is a thread that fetches. Silver and gold
+are built every `build_every_s` seconds, or as soon as no new records arrive. Another ordinary run
+ends it.
 
-Every record counts once, whenever the process is killed: rows and the offsets that they reach to
-are committed by the same replacement of the manifest, and a new process starts from those offsets.
+Every record counts once even if the process is killed: rows and the offsets up to which they reach
+are committed by the same replacement of the manifest, and a new process starts from those offsets
+[pipeline/manifest].
 """
 
 import os
@@ -36,33 +37,34 @@ from coterie.pipeline.tables import TABLES
 from coterie.pipeline.transforms.anomalies import OFFSETS_RETENTION_MS
 
 FOLLOW_SETTINGS = {
-    # A build and the streams run beside each other: without fair turns a large micro-batch would
+    # Builds and streams run at the same time. Without fair scheduling a large micro-batch would
     # wait for all tasks of a build.
     "spark.scheduler.mode": "FAIR",
-    # For every file of a checkpoint Spark's default starts processes that set its mode: 110 ms a
-    # micro-batch. This one does not, and a checkpoint here is thrown away when its process ends.
+    # Spark's default starts processes that set the mode of every file of a checkpoint, which costs
+    # 110 ms per micro-batch. This manager does not. It is less safe, but the checkpoints here are
+    # removed when the process ends.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
 }
 _BRONZE_POOL, _BUILD_POOL = "bronze", "build"
 
-# A micro-batch of few records costs about 100 ms; more of them would only make more files.
+# A micro-batch of few records costs about 100 ms. A shorter interval would only make more files.
 TRIGGER_MS = 250
 BUILD_EVERY_S = 30.0
-# As long as something new comes more often than this, the build waits for its turn.
+# After this time without new records a build starts early.
 IDLE_S = 2.0
-# How often to look for a topic that does not exist yet, and at the streams' health.
-_LOOK_EVERY_S = 2.0
+# How often to check whether a topic exists by now, and whether a stream has failed.
+_CHECK_EVERY_S = 2.0
 _TICK_S = 0.2
 
 
 class Appended(NamedTuple):
-    """New records that count now.
+    """New records that have been committed.
 
     Attributes:
-        input, topic: whose.
-        rows: how many.
+        input, topic: where they come from.
+        rows: the number of records.
         positions: the next offset by log partition.
     """
 
@@ -73,7 +75,7 @@ class Appended(NamedTuple):
 
 
 class FollowReport(NamedTuple):
-    """What following did, from the first catching up to the last build."""
+    """The result of following, from the first run to the last."""
 
     rows: int
     batches: int
@@ -84,12 +86,11 @@ class FollowReport(NamedTuple):
 
 
 class FollowOptions(NamedTuple):
-    """How to follow; see the module for the units' meaning.
+    """Options of following.
 
     Attributes:
-        trigger_ms: how often to look for new records.
-        build_every_s: how long silver and gold are let be while records come; a build then takes
-            them up, and the time begins again when it has ended.
+        trigger_ms: how often to check for new records.
+        build_every_s: the time between the end of a build and the next one while records arrive.
         crc: whether to check checksums.
         log_ends, retention_ms: as for `run`.
     """
@@ -102,8 +103,11 @@ class FollowOptions(NamedTuple):
 
 
 def stop_on_signals() -> threading.Event:
-    """An event that SIGINT and SIGTERM set; call it after the session was started, in the main
-    thread."""
+    """Return an event that SIGINT and SIGTERM set.
+
+    Call it in the main thread, after the session was started, because PySpark installs a handler of
+    its own for SIGINT.
+    """
     stop = threading.Event()
 
     def on_signal(_number: int, _frame: FrameType | None) -> None:
@@ -122,7 +126,7 @@ def follow(
     stop: threading.Event,
     options: FollowOptions | None = None,
     progress: Progress | None = None,
-    told: Callable[[Appended], None] | None = None,
+    on_append: Callable[[Appended], None] | None = None,
 ) -> FollowReport:
     """Follow logs until `stop` is set.
 
@@ -130,10 +134,10 @@ def follow(
         spark: a session, with `FOLLOW_SETTINGS`.
         inputs: data directories and kafka:// addresses.
         output: the directory of the tables.
-        stop: ends it, with everything that is there by then in the tables.
-        options: how.
-        progress: is told of the tables that are built.
-        told: is told of new records, in the thread that appended them.
+        stop: ends following. The tables then contain everything that was there when it was set.
+        options: the options.
+        progress: is called when a table is built.
+        on_append: is called with new records, in the thread that appended them.
 
     Raises:
         NoSuchLog, StoreError, ClientError: see `run` and `KafkaLog`.
@@ -157,7 +161,7 @@ def follow(
 
     first = catch_up()
     with LiveStore.open(output) as store:
-        following = _Following(spark, cast("LiveStore", store), options, progress, told)
+        following = _Following(spark, cast("LiveStore", store), options, progress, on_append)
         try:
             following.start(directories, sources)
             following.until(stop)
@@ -182,26 +186,26 @@ class _Following:
         store: LiveStore,
         options: FollowOptions,
         progress: Progress | None,
-        told: Callable[[Appended], None] | None,
+        on_append: Callable[[Appended], None] | None,
     ) -> None:
         self.spark = spark
         self.store = store
         self.options = options
         self.rows = self.batches = self.builds = 0
         self._progress = progress
-        self._told = told
+        self._on_append = on_append
         self._run = store.next_run
         self._began = time.monotonic()
         self._counting = threading.Lock()
         self._newest_s = 0.0
-        # Since when there is something that silver and gold lack.
+        # When the first record was appended that silver and gold do not contain yet.
         self._behind_since_s: float | None = None
         self._tails: list[Tail] = []
         self._wires: list[Wire] = []
         self._scratch = tempfile.mkdtemp(prefix="coterie-follow-")
 
     def start(self, directories: list[str], sources: list[str]) -> None:
-        """Start everything that there is already."""
+        """Start a stream for each topic that exists, and a thread for each cluster."""
         turns: dict[tuple[str, str], threading.Lock] = {}
         for path in dict.fromkeys(os.path.realpath(each) for each in directories):
             for topic in TABLE_OF:
@@ -216,16 +220,16 @@ class _Following:
             )
             self._wires.append(wire)
             wire.start()
-        self._look()
+        self._check()
 
     def until(self, stop: threading.Event) -> None:
-        """Build now and then, until `stop` is set or something fails."""
-        looked_s = built_s = time.monotonic()
+        """Build from time to time, until `stop` is set or something fails."""
+        checked_s = built_s = time.monotonic()
         while not stop.wait(_TICK_S):
             now_s = time.monotonic()
-            if now_s - looked_s >= _LOOK_EVERY_S:
-                self._look()
-                looked_s = now_s
+            if now_s - checked_s >= _CHECK_EVERY_S:
+                self._check()
+                checked_s = now_s
             behind_s = self._behind_since_s
             if behind_s is None:
                 continue
@@ -235,7 +239,7 @@ class _Following:
                 built_s = time.monotonic()
 
     def close(self) -> None:
-        """End streams and threads; what they are about to commit they still may."""
+        """End streams and threads. An append that has begun is completed."""
         for tail in self._tails:
             tail.stop()
         for wire in self._wires:
@@ -251,14 +255,14 @@ class _Following:
         rows: int,
         about: dict[str, Any] | None = None,
     ) -> None:
-        """Let written parts count.
+        """Commit written parts.
 
         Args:
-            source, topic: what they were read from; no topic for what is no record.
-            directories: by table, see `LiveStore.append`.
+            source, topic: the origin of the records; an empty topic for other rows.
+            directories: the directories by table, see `LiveStore.append`.
             positions: the next offset of each log partition.
-            rows: how many records there are.
-            about: what to remember of the input.
+            rows: the number of records.
+            about: what the manifest stores about the input.
         """
         with self._counting:
             self.rows += rows
@@ -269,8 +273,8 @@ class _Following:
         self._newest_s = time.monotonic()
         if self._behind_since_s is None:
             self._behind_since_s = self._newest_s
-        if self._told is not None and topic:
-            self._told(Appended(source, topic, rows, positions))
+        if self._on_append is not None and topic:
+            self._on_append(Appended(source, topic, rows, positions))
 
     def _report(self) -> dict[str, Any]:
         return {
@@ -282,16 +286,17 @@ class _Following:
             "follow": {"rows": self.rows, "batches": self.batches, "builds": self.builds},
         }
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", _BRONZE_POOL)
         for number, tail in enumerate(self._tails):
             checkpoint = os.path.join(self._scratch, str(number))
-            tail.look(self.spark, checkpoint, self.options.trigger_ms)
+            tail.check(self.spark, checkpoint, self.options.trigger_ms)
         for wire in self._wires:
-            wire.look()
+            wire.check()
 
     def _build(self) -> None:
         """Bring silver and gold up to date with the bronze of this moment."""
+        # Records that are appended from here on are for the next build.
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", _BUILD_POOL)
         self._behind_since_s = None
         job = Job(self.spark, self.store.snapshot(), self._progress)

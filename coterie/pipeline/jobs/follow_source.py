@@ -1,8 +1,8 @@
 """The Spark format `coterie_followed`: `coterie_log` from given offsets on.
 
-Where a stream goes on is what the manifest of the output directory says, for that counts exactly
-when the rows count. So every process starts its streams anew, from those offsets and with an empty
-checkpoint: what a killed one left in its checkpoint says nothing about what was kept.
+A stream continues at the offsets in the manifest of the output directory, which are committed
+together with the rows. So every process starts its streams at these offsets with an empty
+checkpoint. The checkpoint of a killed process would not say which rows were committed.
 """
 
 import json
@@ -20,19 +20,22 @@ _STARTING_OFFSETS = "startingoffsets"
 
 
 class FollowedLog(CoterieLog):
-    """The format: the options of `coterie_log`, and `startingOffsets`, JSON by log partition."""
+    """The format `coterie_followed`.
+
+    Its options are those of `coterie_log`, and `startingOffsets`, JSON by log partition.
+    """
 
     @classmethod
     def name(cls) -> str:
-        """How it is called in `format(...)`."""
+        """Return the name for `format(...)`."""
         return FORMAT
 
     def schema(self) -> StructType:
-        """Records as they are."""
+        """Return the columns of the view `raw`."""
         return spark_schema(RAW)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802
-        """Reads from the offsets on."""
+        """Return a reader from the given offsets on."""
         options = {name.lower(): value for name, value in self.options.items()}
         starting = json.loads(options.pop(_STARTING_OFFSETS, "{}"))
         return _FromOffsets(parse_options(options | {"view": "raw"}), starting)
@@ -44,19 +47,19 @@ class _FromOffsets(LogStreamReader):
         self._starting = starting
 
     def initialOffset(self) -> Offsets:  # noqa: N802
-        """The given offsets; of other partitions where their log begins."""
+        """Return the given offsets; for other partitions where their log begins."""
         return super().initialOffset() | self._starting
 
 
 def followed(
     spark: SparkSession, path: str, topic: str, positions: dict[int, int], *, crc: bool
 ) -> DataFrame:
-    """A stream of the records of a topic.
+    """Return a stream of the records of a topic.
 
     Args:
         spark: the session.
         path: a data directory.
-        topic: whose records.
+        topic: the topic.
         positions: the next offset of each log partition that was read before.
         crc: whether to check checksums.
     """

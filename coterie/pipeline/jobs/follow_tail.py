@@ -1,13 +1,14 @@
-"""Following one topic of a data directory: a structured stream, appended a micro-batch at a time.
+"""Follow one topic of a data directory: a structured stream, appended micro-batch by micro-batch.
 
-A micro-batch tells that there is something new. What is new is read here, to the end of what is
-there by then, and written without Spark: a job of Spark costs 300 ms, and beside a build a second
-or two, where reading and writing a few records cost 20 ms. One core does a few hundred thousand
-records a second so. Only of what would take it long Spark writes the micro-batches, on all cores.
+A micro-batch only signals that there is something new. This module reads what is new, to the end of
+the log at that time, and writes it without Spark: reading and writing a few records takes 20 ms,
+while a job of Spark takes 300 ms, and one or two seconds during a build. One core processes a few
+hundred thousand records per second like this. Only if there is very much to read, Spark writes the
+micro-batches on all cores.
 
-Both begin where the manifest says that rows count already, and commit how far they came together
-with their rows. What is read here never stops short of the micro-batch; what Spark then hands over
-once more is passed over.
+Both ways begin at the offsets in the manifest and commit the new offsets together with their rows.
+What is read here includes at least the micro-batch, and rows that Spark then passes again are
+skipped.
 """
 
 import os
@@ -44,21 +45,21 @@ from coterie.pipeline.tables import TABLES, with_input
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
-# Of more log than that Spark writes the micro-batches. One core reads and writes it in 5 s. Spark
-# takes three times the processor time for it, so two cores have no use for that, and twenty have.
+# If there is more log than this, Spark writes the micro-batches. One core reads and writes it in
+# 5 s. Spark needs three times as much processor time, which pays off with many cores only.
 MUCH_BYTES = 256 << 20
-# What counts at once: it is in memory, decoded, while it is written.
+# The log that is committed at a time. It is in memory, decoded, while it is written.
 _SLICE_BYTES = 16 << 20
 
 _QUARANTINE = "quarantine"
 
 
-# By table what was written, the next offsets, how many records: see `follow.py`.
+# Input, topic, directories by table, next offsets, number of records: `_Following.append`.
 Append = Callable[[str, str, dict[str, str], dict[int, int], int], None]
 
 
 class Tail:
-    """One topic of one data directory as a stream; it begins when the topic exists."""
+    """One topic of one data directory as a stream, which starts when the topic exists."""
 
     def __init__(
         self,
@@ -70,16 +71,17 @@ class Tail:
         crc: bool = True,
         much_bytes: int = MUCH_BYTES,
     ) -> None:
-        """Nothing is read before `look`.
+        """Prepare to follow; `check` starts the stream.
 
         Args:
-            store: where to append.
-            append: lets written parts count.
+            store: the output directory.
+            append: commits written parts.
             place: the input, its data directory, the topic.
-            turn: held while a micro-batch is appended. Several directories of an input may have
-                the same partition; they share one, so each record is taken from one of them.
+            turn: a lock that is held while a micro-batch is appended. Several directories of an
+                input can have the same partition; they share a lock, so that each record is
+                appended once.
             crc: whether to check checksums.
-            much_bytes: of more log than that Spark writes the micro-batches.
+            much_bytes: if there is more log than this, Spark writes the micro-batches.
         """
         self._store = store
         self._append = append
@@ -89,21 +91,21 @@ class Tail:
         self._much_bytes = much_bytes
         self._query: StreamingQuery | None = None
         self._is_stopping = False
-        # By log partition an offset, and where its batch is.
+        # By log partition an offset and the position of its batch.
         self._hints: dict[int, tuple[int, Hint]] = {}
 
-    def look(self, spark: SparkSession, checkpoint: str, trigger_ms: int) -> None:
-        """Start the stream if its topic is there by now, and raise if it has failed.
+    def check(self, spark: SparkSession, checkpoint: str, trigger_ms: int) -> None:
+        """Start the stream if its topic exists by now, and raise the error of a failed stream.
 
         Args:
-            spark: where it runs.
-            checkpoint: an empty directory, to be kept as long as the stream runs.
-            trigger_ms: how often to look for new records.
+            spark: the session.
+            checkpoint: an empty directory, which must exist as long as the stream runs.
+            trigger_ms: how often to check for new records.
         """
         if self._query is not None:
             if not self._query.isActive:
                 error = self._query.exception()
-                raise error if error is not None else RuntimeError(f"{self._path}: stream ended")
+                raise error or RuntimeError(f"the stream of {self._path} has ended")
             return
         try:
             find_partitions(self._path, self._topic)
@@ -112,16 +114,16 @@ class Tail:
         positions = self._store.position(self._source, self._topic)
         stream = followed(spark, self._path, self._topic, positions, crc=self._crc)
         self._query = (
-            stream.writeStream.foreachBatch(self.take)
+            stream.writeStream.foreachBatch(self.append_batch)
             .option("checkpointLocation", checkpoint)
             .trigger(processingTime=f"{trigger_ms} milliseconds")
             .start()
         )
 
     def stop(self) -> None:
-        """End the stream, after the micro-batch that is being appended: Spark would interrupt it.
+        """End the stream after the current micro-batch, which Spark would interrupt otherwise.
 
-        Those that follow are passed over, and read by whoever comes next.
+        Later micro-batches are skipped. The next run reads their records.
         """
         self._is_stopping = True
         with self._turn:
@@ -129,8 +131,8 @@ class Tail:
         if self._query is not None:
             self._query.stop()
 
-    def take(self, batch: DataFrame, _batch_id: int) -> None:
-        """Append one micro-batch, and what was damaged between its records."""
+    def append_batch(self, batch: DataFrame, _batch_id: int) -> None:
+        """Append one micro-batch, and the damage between its records."""
         with self._turn:
             begin = self._store.position(self._source, self._topic)
             if not self._is_stopping and self._bytes_from(begin) > self._much_bytes:
@@ -142,7 +144,7 @@ class Tail:
                 self._write(ranges)
 
     def _bytes_from(self, begin: dict[int, int]) -> int:
-        """How much log there is from these offsets on, about."""
+        """Return about how much log there is from these offsets on."""
         total = 0
         for number, directory in find_partitions(self._path, self._topic).items():
             segments = list_segments(directory)
@@ -154,14 +156,14 @@ class Tail:
         return total
 
     def _new(self, begin: dict[int, int]) -> list[LogRange]:
-        """What comes behind these offsets, to the end of what is there, in ranges of a slice."""
+        """Return everything from these offsets on, in ranges of at most a slice."""
         ranges = []
         for number, directory in find_partitions(self._path, self._topic).items():
             offset = begin.get(number, 0)
             hint = self._hint(number, offset)
             found = whole_end(directory, offset, None, hint)
             while found.hint is None and list_segments(directory):
-                # A segment was cleaned before it was opened, and there is more behind it.
+                # A segment was cleaned before it was opened, so there is more behind it.
                 found = whole_end(directory, offset)
             if found.hint is not None:
                 self._hints[number] = found.offset, found.hint
@@ -173,12 +175,12 @@ class Tail:
         return ranges
 
     def _hint(self, number: int, offset: int) -> Hint | None:
-        """Where the batch with an offset of a partition is, or one before it."""
+        """Return the position of the batch with an offset, or of one before it, if it is known."""
         known_offset, hint = self._hints.get(number, (0, None))
         return hint if known_offset <= offset else None
 
     def _write(self, ranges: list[LogRange]) -> None:
-        """Append ranges, read and written here."""
+        """Read ranges and append them, without Spark."""
         table = TABLE_OF[self._topic]
         found: list[pa.RecordBatch] = []
         damaged: list[pa.RecordBatch] = []
@@ -197,7 +199,7 @@ class Tail:
             self._append(self._source, self._topic, directories, reached, count)
 
     def _write_with_spark(self, batch: DataFrame, begin: dict[int, int]) -> None:
-        """Append what is new of a micro-batch."""
+        """Append the new rows of a micro-batch with Spark."""
         table = TABLE_OF[self._topic]
         directory = self._store.new_directory(table)
         rows = batch.withColumn("input", sf.lit(self._source)).where(_from_offsets(begin))
@@ -220,7 +222,7 @@ class Tail:
         self._append(self._source, self._topic, directories, reached, count)
 
     def _damaged(self, ranges: list[LogRange]) -> list[pa.RecordBatch]:
-        """What can't be decoded in these ranges."""
+        """Return the damage in these ranges as rows."""
         return [
             rows
             for each in ranges
@@ -229,14 +231,14 @@ class Tail:
         ]
 
     def _quarantined(self, step: RangeStep) -> list[pa.RecordBatch]:
-        """The damage of a step as rows; none if there is none."""
+        """Return the damage of a step as rows, in an empty list if there is none."""
         if not step.damages:
             return []
         return [with_input(self._source, _QUARANTINE, quarantined(step.source, step.damages))]
 
 
 def _slices(ranges: Iterable[LogRange]) -> Iterator[list[LogRange]]:
-    """Ranges in their order, as many at a time as are about a slice."""
+    """Combine ranges, in their order, into slices."""
     taken: list[LogRange] = []
     size_bytes = 0
     for each in ranges:
@@ -250,7 +252,7 @@ def _slices(ranges: Iterable[LogRange]) -> Iterator[list[LogRange]]:
 
 
 def _from_offsets(begin: dict[int, int]) -> Any:
-    """Whether a record has not been read before."""
+    """Return the condition that a record has not been read before."""
     if not begin:
         return sf.lit(True)
     pairs = [sf.lit(each) for item in begin.items() for each in item]
@@ -259,7 +261,7 @@ def _from_offsets(begin: dict[int, int]) -> Any:
 
 
 def _reached(directory: str) -> tuple[dict[int, int], int]:
-    """The next offset by log partition, behind the records of some Parquet files; how many."""
+    """Return the next offsets by log partition behind the records of files, and their number."""
     names = [name for name in os.listdir(directory) if name.endswith(".parquet")]
     reached: dict[int, int] = {}
     count = 0

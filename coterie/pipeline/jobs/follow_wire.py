@@ -1,6 +1,7 @@
-"""Following a cluster by its protocol: a thread that fetches, appends, and asks where logs end.
+"""Follow a cluster over the wire: a thread that fetches, appends, and requests the ends of logs.
 
-A broker that is restarted is waited for; a log that is not the one that was read ends everything.
+The thread waits for a broker that is being restarted. A log that is not the one that was read is an
+error, which ends following.
 """
 
 import threading
@@ -20,12 +21,12 @@ from coterie.client.errors import (
 )
 from coterie.pipeline.jobs.inputs import new_label
 from coterie.pipeline.jobs.live_store import LiveStore
-from coterie.pipeline.kafka_input import TABLE_OF, Arrived, KafkaLog
+from coterie.pipeline.kafka_input import TABLE_OF, FetchedRows, KafkaLog
 from coterie.pipeline.lag import commit_keys, committed_in, committed_partition, log_ends
 from coterie.pipeline.store import Store
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 
-# How often brokers are asked where the partitions end that groups have committed to.
+# How often brokers are asked for the ends of the partitions that groups have committed to.
 LOG_ENDS_EVERY_S = 30.0
 _JOURNAL_EVERY_S = 5.0
 _RETRY_S = 1.0
@@ -35,7 +36,7 @@ Append = Callable[[str, str, dict[str, str], dict[int, int], int, dict[str, Any]
 
 
 class Wire(threading.Thread):
-    """One cluster that is followed; start it, look at it now and then, stop it."""
+    """One cluster that is followed; start it, call `check` from time to time, stop it."""
 
     def __init__(
         self,
@@ -50,9 +51,9 @@ class Wire(threading.Thread):
 
         Args:
             source: kafka://HOST:PORT.
-            store: where to append.
-            append: lets written parts count, see `follow.py`.
-            trigger_ms: the least time between two appends.
+            store: the output directory.
+            append: commits written parts, see `_Following.append` in `follow.py`.
+            trigger_ms: the shortest time between two appends.
             crc: whether to check checksums.
         """
         super().__init__(name=f"follow {source}", daemon=True)
@@ -63,30 +64,30 @@ class Wire(threading.Thread):
         self._crc = crc
         self._stopping = threading.Event()
         self._error: Exception | None = None
-        # Keys of commits that were seen, for the partitions that are asked about.
+        # The keys of all commits so far. Their partitions are those whose ends are requested.
         self._keys: set[bytes] = set()
         self._committed: set[TopicPartition] = set()
 
-    def look(self) -> None:
-        """Raise if the thread has ended by an error."""
+    def check(self) -> None:
+        """Raise the error that has ended the thread, if there was one."""
         if self._error is not None:
             raise self._error
 
     def stop(self) -> None:
-        """End it; what it is about to commit it still may."""
+        """End the thread. An append that has begun is completed."""
         self._stopping.set()
         self.join(_STOP_S)
 
     def run(self) -> None:
-        """Follow until stopped; connect again when the cluster was away."""
+        """Follow until stopped; connect again after the cluster was unavailable."""
         is_done = False
         while not is_done:
             try:
                 with KafkaLog(self._source, crc=self._crc) as log:
                     self._follow(log)
                 is_done = True
-            except Exception as error:  # noqa: BLE001 - raised again by `look`, in the main thread
-                if _is_away(error):
+            except Exception as error:  # noqa: BLE001 - raised again by `check`, in the main thread
+                if _is_unavailable(error):
                     is_done = self._stopping.wait(_RETRY_S)
                 else:
                     self._error = error
@@ -96,35 +97,31 @@ class Wire(threading.Thread):
         about = about_cluster(self._store, log.identity, log.partitions, self._source)
         positions = known_positions(self._store, log)
         self._committed |= committed_in(self._store.files("log_records"), log.identity)
-        asked_s = looked_s = 0.0
+        log_ends_s = journal_s = 0.0
         while not self._stopping.is_set():
             began_s = time.monotonic()
-            arrived = list(log.fetch(positions, self._trigger_ms))
-            self._take_all(log, arrived, about)
-            positions |= {(each.topic, each.partition): each.next_offset for each in arrived}
+            fetched = list(log.fetch(positions, self._trigger_ms))
+            for topic in TABLE_OF:
+                if of_topic := [each for each in fetched if each.topic == topic]:
+                    self._append_rows(log, topic, of_topic, about)
+            positions |= {(each.topic, each.partition): each.next_offset for each in fetched}
             now_s = time.monotonic()
-            if self._committed and now_s - asked_s >= LOG_ENDS_EVERY_S:
-                self._ask_log_ends(log)
-                asked_s = now_s
-            if JOURNAL_TOPIC not in log.partitions and now_s - looked_s >= _JOURNAL_EVERY_S:
-                looked_s = now_s
+            if self._committed and now_s - log_ends_s >= LOG_ENDS_EVERY_S:
+                self._append_log_ends(log)
+                log_ends_s = now_s
+            if JOURNAL_TOPIC not in log.partitions and now_s - journal_s >= _JOURNAL_EVERY_S:
+                journal_s = now_s
                 if log.look_for_journal():
                     positions = known_positions(self._store, log) | positions
                     about = about_cluster(self._store, log.identity, log.partitions, self._source)
             self._stopping.wait(max(0.0, self._trigger_ms / 1000 - (time.monotonic() - began_s)))
 
-    def _take_all(self, log: KafkaLog, arrived: list[Arrived], about: dict[str, Any]) -> None:
-        for topic in TABLE_OF:
-            some = [each for each in arrived if each.topic == topic]
-            if some:
-                self._take(log, topic, some, about)
-
-    def _take(
-        self, log: KafkaLog, topic: str, arrived: list[Arrived], about: dict[str, Any]
+    def _append_rows(
+        self, log: KafkaLog, topic: str, fetched: list[FetchedRows], about: dict[str, Any]
     ) -> None:
-        """Append what answers had of one topic."""
+        """Append the rows of one topic."""
         batches: dict[str, list[pa.RecordBatch]] = {}
-        for each in arrived:
+        for each in fetched:
             for table, rows in each.tables(log.identity):
                 batches.setdefault(table, []).append(rows)
             if topic == OFFSETS_TOPIC:
@@ -132,29 +129,29 @@ class Wire(threading.Thread):
         directories = {
             table: self._store.write_rows(table, some) for table, some in batches.items()
         }
-        reached = {each.partition: each.next_offset for each in arrived}
-        count = sum(each.rows.num_rows for each in arrived)
+        reached = {each.partition: each.next_offset for each in fetched}
+        count = sum(each.rows.num_rows for each in fetched)
         self._append(log.identity, topic, directories, reached, count, about)
 
     def _note_commits(self, rows: pa.RecordBatch) -> None:
-        """Remember which partitions groups have committed to."""
+        """Remember the partitions that groups have committed to."""
         new = commit_keys(rows) - self._keys
         self._keys |= new
         self._committed.update(filter(None, map(committed_partition, new)))
 
-    def _ask_log_ends(self, log: KafkaLog) -> None:
+    def _append_log_ends(self, log: KafkaLog) -> None:
         try:
             ends = log_ends(log.cluster, self._committed, int(time.time() * 1000))
         except ClientError:
-            # Nobody tells: then the lag of this moment is not known.
+            # The lag of this minute remains unknown. The next request may succeed.
             return
         if ends.num_rows:
             directory = self._store.write_rows("log_ends", [ends])
             self._append(log.identity, "", {"log_ends": directory}, {}, 0, None)
 
 
-def _is_away(error: Exception) -> bool:
-    """Whether the cluster is to be waited for: nobody answers, or partitions have no leader."""
+def _is_unavailable(error: Exception) -> bool:
+    """Return whether to wait for the cluster: no broker answers, or partitions have no leader."""
     if isinstance(error, Refused):
         return error.code in LEADER_MOVES
     return isinstance(error, BrokerUnreachable | BrokerTimedOut | ConnectionLost)
@@ -163,12 +160,12 @@ def _is_away(error: Exception) -> bool:
 def about_cluster(
     store: Store, identity: str, partitions: Mapping[str, Sized], source: str
 ) -> dict[str, Any]:
-    """What to remember of a cluster, as of a data directory.
+    """Return what the manifest stores about a cluster.
 
     Args:
-        store: which may know it already.
-        identity: what the input goes by.
-        partitions: of each topic that exists.
+        store: the output directory, which may have read the cluster before.
+        identity: the name of the input.
+        partitions: the partitions of each topic that exists.
         source: the address that was given for it.
     """
     known = store.about(identity)
@@ -182,7 +179,7 @@ def about_cluster(
 
 
 def known_positions(store: Store, log: KafkaLog) -> dict[TopicPartition, int]:
-    """How far a cluster was read; where a partition begins if it is new."""
+    """Return how far each partition of a cluster was read; for a new one, where it begins."""
     positions = log.first_offsets()
     for topic in log.partitions:
         known = store.position(log.identity, topic)

@@ -1,4 +1,4 @@
-"""From logs to bronze, and from bronze to commits: the work of one task each, on worker's files."""
+"""The tasks that workers do file by file: from logs to bronze, and from bronze to commits."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -22,15 +22,15 @@ from coterie.protocol.record_batch import TRANSACTIONAL
 
 QUARANTINE = "quarantine"
 
-# What a decoder has in hand at once; numpy wants some ten thousand, and the cache no more.
+# The rows that are decoded at a time: enough for numpy, and few enough for the processor's cache.
 _DECODED_ROWS = 1 << 16
-# Of bronze in one task, where there are small files: what following appends within half a minute
-# are a hundred. Some 600,000 commits, ten times what a task costs by itself.
+# A follower appends a hundred small files within half a minute, so a task decodes several. This is
+# about 600,000 commits, which take ten times as long as the fixed cost of a task.
 _DECODED_BYTES = 8 << 20
 
 
-class Copying(NamedTuple):
-    """What one task copies: ranges of one topic of one input."""
+class CopyTask(NamedTuple):
+    """One task of copying: ranges of one topic of one input."""
 
     input: str
     topic: str
@@ -38,32 +38,32 @@ class Copying(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """How much log that is, about."""
+        """About how much log that is."""
         return sum(each.size_bytes for each in self.ranges)
 
 
-def copies(new: Iterable[NewRecords]) -> list[Copying]:
-    """The tasks for new records, the largest first.
+def copy_tasks(new: Iterable[NewRecords]) -> list[CopyTask]:
+    """Return the tasks for new records, the largest first.
 
     Args:
-        new: what is planned.
+        new: the planned records.
     """
     new = list(new)
     total = sum(each.size_bytes for one in new for each in one.ranges)
     target = LogOptions(path="").split_target(total)
     tasks = [
-        Copying(one.input, one.topic, ranges)
+        CopyTask(one.input, one.topic, ranges)
         for one in new
         for ranges in packed(one.ranges, target)
     ]
     return sorted(tasks, key=lambda task: -task.size_bytes)
 
 
-def copying(tasks: list[Copying], *, crc: bool) -> Callable[[int, PartFiles], None]:
-    """For `write_parts`: records as they are, and what is damaged between them.
+def copying(tasks: list[CopyTask], *, crc: bool) -> Callable[[int, PartFiles], None]:
+    """Return a function for `write_parts` that copies records as bytes, and damage.
 
     Args:
-        tasks: by number.
+        tasks: the tasks by number.
         crc: whether to check checksums.
     """
 
@@ -80,11 +80,11 @@ def copying(tasks: list[Copying], *, crc: bool) -> Callable[[int, PartFiles], No
     return copy
 
 
-def decodings(files: Iterable[str]) -> list[list[str]]:
-    """The tasks for files of bronze: one for a large file, and one for several small ones.
+def decoding_tasks(files: Iterable[str]) -> list[list[str]]:
+    """Return the tasks for files of bronze: one for a large file, one for several small files.
 
     Args:
-        files: Parquet.
+        files: Parquet files.
     """
     tasks: list[list[str]] = []
     room = 0
@@ -99,11 +99,11 @@ def decodings(files: Iterable[str]) -> list[list[str]]:
 
 
 def decoding(tasks: list[list[str]], labels: Mapping[str, str]) -> Callable[[int, PartFiles], None]:
-    """For `write_parts`: the commits of `log_records` that are in no transaction.
+    """Return a function for `write_parts` that decodes the commits outside of transactions.
 
     Args:
-        tasks: of `decodings`, by number.
-        labels: by input what stands behind its groups' ids.
+        tasks: the files of each task (`decoding_tasks`).
+        labels: by input the label of its groups [pipeline/group-labels].
     """
     decode = view_of("commits", dict(labels))
 

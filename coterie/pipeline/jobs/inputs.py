@@ -1,12 +1,7 @@
-"""Which logs there are to read, what of them is new, and what an input goes by.
+"""Find the logs to read and what is new in them, and name the inputs.
 
-An input is a cluster. A data directory says its cluster's id in `meta.properties`; one without goes
-by its path. So the directories of several brokers of a cluster are one input, each partition read
-from the directory that has the most of it, and a directory that was moved is the input it was.
-
-Groups of different clusters may have the same name. Those of the first input of an output directory
-go by their own; those of another one get its label behind an `@`: `orders@billing`. A label is the
-name of the first directory given for it, is made once, and stays.
+An input is a cluster, which one or several data directories belong to [pipeline/input-identity].
+The groups of every input but the first get a label: `orders@billing` [pipeline/group-labels].
 """
 
 import os
@@ -21,16 +16,16 @@ from coterie.pipeline.store import Store
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from coterie.storage.properties import read_properties
 
-# The journal first: what it tells of a generation stands in the group log already, so a run that
-# reads both up to what it finds never has a fact without its record.
+# The journal is first, so that a run never has a fact without its record
+# [pipeline/journal-before-log].
 TOPICS = (JOURNAL_TOPIC, OFFSETS_TOPIC)
 
 _META_FILE = "meta.properties"
-_UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
+_NOT_IN_LABELS = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 class NewRecords(NamedTuple):
-    """What is to be read of one topic of an input, in ranges."""
+    """The ranges to read of one topic of an input."""
 
     input: str
     topic: str
@@ -38,15 +33,15 @@ class NewRecords(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a run reads.
+    """The plan of what a run reads.
 
     Attributes:
-        new: where there is something new.
-        positions: how far each input will have been read: input, topic, partition, next offset.
-        about: by input what the store remembers of it: `paths`, `label`, `partitions` (by topic
-            the number of them, None where it can't be told).
-        warnings: logs that are not what they were, told to people.
-        size_bytes: of the new records, about.
+        new: the new records.
+        positions: the next offset after the run, by input, topic and partition.
+        about: what the manifest stores about each input: `paths`, `label`, `partitions` (their
+            number by topic, None if it is unknown).
+        warnings: messages about logs that have become shorter.
+        size_bytes: about the size of the new records.
     """
 
     new: list[NewRecords]
@@ -57,17 +52,17 @@ class Plan(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A partition's directory and where its log ends."""
+    """The directory of a partition, and where its log ends."""
 
     directory: str
     end_offset: int
 
 
 def identity_of(path: str) -> str:
-    """What the input goes by that a data directory belongs to: the cluster's id, else the path.
+    """Return the name of the input that a data directory belongs to [pipeline/input-identity].
 
     Args:
-        path: a data directory, or one partition's directory in it.
+        path: a data directory, or the directory of one partition.
     """
     path = os.path.realpath(path)
     for directory in (path, os.path.dirname(path)):
@@ -82,14 +77,14 @@ def identity_of(path: str) -> str:
 
 
 def plan(store: Store, paths: Iterable[str]) -> Plan:
-    """What is new in these directories since the last run.
+    """Plan to read what is new in directories since the last run.
 
     Args:
-        store: which knows how far they were read.
-        paths: data directories; several of one cluster are read as one.
+        store: the output directory, which has the positions of the last run.
+        paths: data directories; several of one cluster are read as one input.
 
     Raises:
-        NoSuchLog: one of them holds neither topic.
+        NoSuchLog: one of them contains neither topic.
     """
     inputs: dict[str, list[str]] = {}
     for path in paths:
@@ -105,7 +100,7 @@ def plan(store: Store, paths: Iterable[str]) -> Plan:
         counts: dict[str, int | None] = {}
         for topic in TOPICS:
             partitions = _partitions(directories, topic)
-            counts[topic] = _believable_count(directories, partitions)
+            counts[topic] = _partition_count(directories, partitions)
             result = _with_topic(result, store, name, topic, partitions)
         known = store.about(name).get("paths", [])
         result.about[name] = {
@@ -119,7 +114,7 @@ def plan(store: Store, paths: Iterable[str]) -> Plan:
 def _with_topic(
     plan: Plan, store: Store, name: str, topic: str, partitions: dict[int, _Found]
 ) -> Plan:
-    """A plan with what is new in one topic of an input."""
+    """Return the plan with what is new in one topic of an input added."""
     read_to = store.position(name, topic)
     ends: dict[int, int] = {}
     new: dict[int, _Found] = {}
@@ -130,9 +125,9 @@ def _with_topic(
             ends[number] = found.end_offset
         elif found.end_offset < begin:
             plan.warnings.append(
-                f"{found.directory} ends at offset {found.end_offset}, and was read to {begin}"
-                " already: it is another log, or lost its end; nothing of it is read before it is"
-                " longer than that (give another --output to read it from its beginning)"
+                f"{found.directory} ends at offset {found.end_offset}, but was read to {begin}"
+                " before: it is another log, or has lost its end. Nothing is read from it until it"
+                " is longer than that; give another --output to read it from its beginning."
             )
     total = sum(
         segment.size_bytes for found in new.values() for segment in list_segments(found.directory)
@@ -152,13 +147,13 @@ def _with_topic(
 
 
 def _partitions(directories: list[str], topic: str) -> dict[int, _Found]:
-    """The partitions of a topic, each in the directory that has the most of it."""
+    """Return the partitions of a topic, each in the directory in which its log ends last."""
     best: dict[int, _Found] = {}
     for path in directories:
         try:
             partitions = find_partitions(path, topic)
         except NoSuchLog:
-            # A broker that coordinates nothing has no group log, an older one no journal.
+            # A broker that coordinates no group has no group log, and Kafka has no journal.
             if topic == OFFSETS_TOPIC and not _has_journal(path):
                 raise
             continue
@@ -176,8 +171,8 @@ def _has_journal(path: str) -> bool:
         return False
 
 
-def _believable_count(directories: list[str], partitions: dict[int, _Found]) -> int | None:
-    """The number of partitions that the topic has, if all seem to be there."""
+def _partition_count(directories: list[str], partitions: dict[int, _Found]) -> int | None:
+    """Return the number of the topic's partitions if all seem to be in the directories."""
     whole = all(
         os.path.dirname(found.directory) in directories for found in partitions.values()
     ) and set(partitions) == set(range(len(partitions)))
@@ -185,10 +180,10 @@ def _believable_count(directories: list[str], partitions: dict[int, _Found]) -> 
 
 
 def new_label(path: str, labels: dict[str, str]) -> str:
-    """The label of a further input; the first one needs none."""
+    """Return the label of a new input; the first input has none."""
     if not labels:
         return ""
-    base = _UNFIT.sub("-", os.path.basename(path)) or "input"
+    base = _NOT_IN_LABELS.sub("-", os.path.basename(path)) or "input"
     taken = set(labels.values())
     label, number = base, 1
     while label in taken:

@@ -1,14 +1,12 @@
-"""An output directory that grows while its tables are worked out.
+"""An output directory to which records are appended while its tables are built.
 
-Two things go on at once in a directory that is followed: new records are appended, several times a
-second, and the other tables are built from a state that stands still. So an append is a commit of
-its own (files first, then the manifest, as everywhere), a build works on a copy of the manifest,
-and only the commits themselves take turns.
+In a directory that is followed, new records are appended several times a second, while the other
+tables are built from a fixed state. Each append is a commit of its own: files first, then the
+manifest. A build works on a copy of the manifest, and only the commits exclude each other.
 
-Invariants: a part's number is given when it begins to count, so what a build has not seen has a
-higher number than what it writes; a merged part goes by the number of its oldest, so it keeps their
-place in the order. For that reason two kinds of parts are never merged: the newest of a table, for
-its number tells how far decoding has come, and those that no build has seen yet.
+Invariants: a part gets its number when it is committed, so parts that a build has not read have
+higher numbers than the parts that it writes. A merged part has the number of its oldest part, so
+the order of parts does not change [pipeline/merged-parts].
 """
 
 import copy
@@ -24,10 +22,11 @@ import pyarrow.parquet as pq
 from coterie.pipeline.store import Positions, Store
 from coterie.pipeline.tables import TABLES
 
-# So many small parts of a table are merged: a reader opens each of them, at about a millisecond.
+# This many small parts of a table are merged, because a reader needs about a millisecond to open
+# each of them.
 MAX_PARTS = 64
-# How long a merged part may get. What has grown so long is not written again, and to merge needs
-# no more memory than a part of it.
+# The largest size of a merged part. Larger parts are not merged again, and merging does not need
+# more memory than one such part.
 MERGED_BYTES = 8 << 20
 
 
@@ -37,20 +36,21 @@ class LiveStore(Store):
     def __init__(self, path: str, manifest: dict[str, Any]) -> None:
         """See `Store`."""
         super().__init__(path, manifest)
-        self._turn = threading.RLock()
-        # Following is one run, however often it commits.
+        self._lock = threading.RLock()
+        # All commits of a follower are one run in the manifest.
         self._earlier_runs = self.runs
-        self._told: dict[str, Any] = {}
-        # The part that the last build wrote; bronze parts with a higher number are not decoded.
+        self._report: dict[str, Any] = {}
+        # The name of the part that the last build wrote. Bronze parts with a higher number are not
+        # decoded yet.
         self._built = ""
 
     def new_directory(self, table: str) -> str:
-        """Where to write Parquet files for `append`; it is not there yet."""
+        """Return the name of a directory, not created yet, for Parquet files for `append`."""
         os.makedirs(os.path.join(self.path, table), exist_ok=True)
         return os.path.join(self.path, table, f".part=new-{uuid.uuid4().hex}")
 
     def write_rows(self, table: str, batches: Sequence[pa.RecordBatch]) -> str:
-        """Such a directory with some rows in it, written without Spark."""
+        """Write rows to a directory for `append`, without Spark, and return its name."""
         return self._write(table, pa.Table.from_batches(batches))
 
     def append(
@@ -60,62 +60,66 @@ class LiveStore(Store):
         report: Mapping[str, Any],
         about: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
-        """Add a part to each of some tables, and let it count.
+        """Add a part to each of some tables, and commit it.
 
         Args:
-            directories: by table one of `new_directory`, written by now.
-            positions: how far that brings each input.
-            report: about the run so far, for the manifest.
-            about: by input what to remember of it.
+            directories: by table a directory of `new_directory` with its files.
+            positions: the next offsets of the inputs.
+            report: the entry of the run so far for the manifest.
+            about: by input what the manifest stores about it.
         """
-        with self._turn:
+        with self._lock:
             for table, directory in directories.items():
                 self._place(table, directory, self._part_name())
                 self._added.add(table)
-            self._told = dict(report)
+            self._report = dict(report)
             self._commit(positions, about)
 
     def snapshot(self) -> "Building":
-        """The directory as it is now, to build the other tables from."""
-        with self._turn:
+        """Return the directory as it is now, for building the other tables."""
+        with self._lock:
             building = Building(self.path, copy.deepcopy(self._manifest), self)
-            # What is appended from now on has higher numbers than what is built.
+            # Parts that are appended from now on get higher numbers than those that are built.
             self._manifest["next_run"] += 1
         return building
 
-    def take_over(self, written: dict[str, dict[str, Any]], added: set[str], part: str) -> None:
-        """Let what was built count, as the part that a build has written."""
-        with self._turn:
+    def commit_build(self, written: dict[str, dict[str, Any]], added: set[str], part: str) -> None:
+        """Commit what a build has written as its part."""
+        with self._lock:
             self._written, self._added = written, added
             self._commit({}, None)
             self._built = part
 
     def merge(self, table: str) -> int:
-        """Make few parts of many small ones, if there are many; returns how many there were.
+        """Merge the small parts of a table if there are many.
 
-        Nobody may be building meanwhile. Parts that no build has seen are left alone.
+        No build may be running. Parts that no build has read are not merged.
+
+        Returns:
+            The number of parts that were merged.
         """
         names = [name for name in self.parts(table)[:-1] if name < self._built]
         runs = [run for run in self._small_runs(table, names) if len(run) > 1]
-        gone = {name for run in runs for name in run}
-        if len(gone) < MAX_PARTS:
+        merged = {name for run in runs for name in run}
+        if len(merged) < MAX_PARTS:
             return 0
         written = [(run, self._merged(table, run)) for run in runs]
-        with self._turn:
+        with self._lock:
             parts = self._manifest["tables"][table]
-            kept = {name: part for name, part in parts.items() if name not in gone}
+            kept = {name: part for name, part in parts.items() if name not in merged}
             for run, hidden in written:
                 first = run[0].split("-", 1)[0]
                 self._place(table, hidden, f"{first}-{self.next_run:06d}")
                 kept |= self._written[table]
-            # The commit replaces what it knows of the table by what was written.
+            # The commit replaces the parts of the table by those in `_written`, and removes the
+            # files of the parts that it replaces. So all other parts become written ones.
             self._written[table] = dict(sorted(kept.items()))
-            self._manifest["tables"][table] = {name: parts[name] for name in gone}
+            self._manifest["tables"][table] = {name: parts[name] for name in merged}
             self._commit({}, None)
-        return len(gone)
+        return len(merged)
 
     def _small_runs(self, table: str, names: Sequence[str]) -> list[list[str]]:
-        """These parts, oldest first, in runs that are small enough to become one part each."""
+        """Divide parts, oldest first, into runs that are small enough for one part each."""
         runs: list[list[str]] = [[]]
         size_bytes = 0
         for name in names:
@@ -128,7 +132,7 @@ class LiveStore(Store):
         return runs
 
     def _merged(self, table: str, names: Sequence[str]) -> str:
-        """A directory with the rows of some parts."""
+        """Write the rows of some parts to a directory, and return its name."""
         files = [
             os.path.join(self.path, table, name, file)
             for name in names
@@ -145,11 +149,11 @@ class LiveStore(Store):
 
     def _commit(self, positions: Positions, about: Mapping[str, Mapping[str, Any]] | None) -> None:
         self._manifest["runs"] = self._earlier_runs
-        super().commit(positions, self._told, about)
+        super().commit(positions, self._report, about)
 
 
 class Building(Store):
-    """A state of a followed directory, with the tables that are built from it."""
+    """A fixed state of a followed directory, and the tables that are built from it."""
 
     def __init__(self, path: str, manifest: dict[str, Any], live: LiveStore) -> None:
         """Use `LiveStore.snapshot`."""
@@ -162,11 +166,11 @@ class Building(Store):
         report: Mapping[str, Any],  # noqa: ARG002 - it belongs to the run that follows
         about: Mapping[str, Mapping[str, Any]] | None = None,  # noqa: ARG002
     ) -> None:
-        """Let what was built count in the directory as it is by now."""
-        self._live.take_over(self._written, self._added, self._part_name())
+        """Commit what was built to the directory as it is by now."""
+        self._live.commit_build(self._written, self._added, self._part_name())
         self._written, self._added = {}, set()
 
 
 def _rows_of(path: str, schema: pa.Schema) -> pa.Table:
-    """A Parquet file's rows, in the table's own types whoever wrote it."""
+    """Read a Parquet file in the types of the table; pyarrow and Spark write different ones."""
     return pq.ParquetFile(path).read().select(schema.names).cast(schema)

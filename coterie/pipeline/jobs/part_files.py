@@ -1,11 +1,11 @@
-"""Parquet files written by Spark's workers with pyarrow: Spark hands out the work, not the rows.
+"""Write Parquet files with pyarrow in Spark's workers: Spark distributes tasks instead of rows.
 
-A row that Spark writes has been Arrow in the worker, is made a row in Java and columns again, which
-takes several times what decoding does. Bronze, and the commits decoded from it, are what a log has
-millions of; so the workers write those themselves, below the same paths that all of them see.
+If Spark writes the files, rows that are Arrow columns in the worker become Java rows and then
+columns again, which takes several times as long as decoding. Bronze and the commits decoded from
+it have millions of rows, so the workers write these tables themselves (ADR 8).
 
-A task that Spark starts again writes files of other names, and those that no finished task has told
-of are removed before the part counts.
+Spark may run a task more than once. Every attempt writes files of other names
+[pipeline/task-files].
 """
 
 import os
@@ -18,19 +18,19 @@ from pyspark.sql import SparkSession
 
 from coterie.pipeline.tables import TABLES
 
-# Some 30 MB of decoded records: a worker holds one of each table that it writes.
+# About 30 MB of decoded records. A worker holds one row group of each table that it writes.
 _ROW_GROUP_ROWS = 1 << 18
-_TOLD = "directory string, name string"
+_FINISHED_SCHEMA = "directory string, name string"
 
 
 class PartFiles:
-    """What one task writes: a file for each table that it has rows of."""
+    """The files of one task: one for each table for which it has rows."""
 
     def __init__(self, directories: Mapping[str, str]) -> None:
-        """Begin none yet.
+        """Create no file yet.
 
         Args:
-            directories: by table where its files belong.
+            directories: the directory of each table's files.
         """
         self._directories = directories
         self._name = f"part-{uuid.uuid4().hex}.parquet"
@@ -47,7 +47,7 @@ class PartFiles:
             self._flush(table)
 
     def close(self) -> Iterator[tuple[str, str]]:
-        """Finish all files; tells each by its directory and name."""
+        """Finish all files, and yield the directory and name of each."""
         for table in list(self._waiting):
             self._flush(table)
         for table, writer in self._writers.items():
@@ -76,17 +76,17 @@ def write_parts(
 
     Args:
         spark: the session.
-        directories: by table an empty directory; a table that nothing was written of gets an empty
-            file, so that every reader sees its columns.
-        tasks: how many there are.
-        work: does the task of a number; it is sent to the workers.
+        directories: by table an empty directory; a table without rows gets an empty file, so that
+            every reader finds its columns.
+        tasks: the number of tasks.
+        work: does the task with a number; it is sent to the workers.
     """
     if tasks:
-        tell = _teller(directories, work)
-        told = spark.range(0, tasks, 1, tasks).mapInArrow(tell, _TOLD).collect()
+        write = _writer(directories, work)
+        rows = spark.range(0, tasks, 1, tasks).mapInArrow(write, _FINISHED_SCHEMA).collect()
     else:
-        told = []
-    finished = {os.path.join(row["directory"], row["name"]) for row in told}
+        rows = []
+    finished = {os.path.join(row["directory"], row["name"]) for row in rows}
     for table, directory in directories.items():
         for name in os.listdir(directory):
             if os.path.join(directory, name) not in finished:
@@ -96,12 +96,12 @@ def write_parts(
             pq.write_table(nothing, os.path.join(directory, "empty.parquet"))
 
 
-def _teller(
+def _writer(
     directories: Mapping[str, str], work: Callable[[int, PartFiles], None]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     directories = dict(directories)
 
-    def tell(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 files = PartFiles(directories)
@@ -112,4 +112,4 @@ def _teller(
                     names=["directory", "name"],
                 )
 
-    return tell
+    return write

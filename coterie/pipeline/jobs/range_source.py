@@ -1,8 +1,8 @@
-"""The Spark format `coterie_ranges`: given ranges of logs, the records as they are.
+"""The Spark format `coterie_ranges`: the records in given ranges of logs.
 
-`coterie_log` reads all there is in one directory. What is to be compared with a table may lie in
-several, up to an end that was fixed before; so the ranges are planned by the caller and handed over
-as text. Rows are those of the view `raw`.
+`coterie_log` reads everything in one directory. To compare a table with its logs, a caller needs
+the records of several directories up to a fixed end, so it plans the ranges and passes them as
+JSON. Rows are those of the view `raw`.
 """
 
 import json
@@ -27,33 +27,33 @@ class RangeSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """How it is called in `format(...)`."""
+        """Return the name for `format(...)`."""
         return FORMAT
 
     def schema(self) -> StructType:
-        """The columns of the view `raw`."""
+        """Return the columns of the view `raw`."""
         return spark_schema(RAW)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
-        """Reads the ranges."""
+        """Return a reader of the ranges."""
         return RangeReader([LogRange(**each) for each in json.loads(self.options["ranges"])])
 
 
 class RangeReader(DataSourceReader):
-    """Reads planned ranges, a split at a time."""
+    """A reader of planned ranges, one split at a time."""
 
     def __init__(self, ranges: Sequence[LogRange]) -> None:
         self.ranges = ranges
 
     def partitions(self) -> list[InputPartition]:
-        """The splits, the largest first."""
+        """Plan the splits, the largest first."""
         total = sum(each.size_bytes for each in self.ranges)
         target = LogOptions(path="").split_target(total)
         return [Split(each) for each in packed(self.ranges, target)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a split."""
-        # Where nothing is left to read, Spark makes a partition of its own without a value.
+        """Read the rows of a split."""
+        # If there are no splits, Spark creates a partition of its own, which has no value.
         for log_range in partition.value or ():
             for step in read_range(log_range, "raw"):
                 if step.rows.num_rows:
@@ -61,11 +61,11 @@ class RangeReader(DataSourceReader):
 
 
 def read_ranges(spark: SparkSession, ranges: Iterable[LogRange]) -> DataFrame:
-    """The records in some ranges, as they are.
+    """Read the records in ranges, with keys and values as bytes.
 
     Args:
         spark: the session.
-        ranges: of any logs.
+        ranges: ranges of any logs.
     """
     spark.dataSource.register(RangeSource)
     planned = json.dumps([asdict(each) for each in ranges])

@@ -1,6 +1,6 @@
-"""What-if over an output directory, as a Spark job: groups side by side, each in one pass.
+"""What-if replays of an output directory, as a Spark job: groups in parallel, each in one pass.
 
-`what_if.replay` says what is worked out, and what is assumed.
+`what_if.replay` computes one group and documents the assumptions.
 """
 
 import csv
@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from coterie.assignors import TopicPartition
 from coterie.pipeline.schemas import TIMESTAMP, list_of, spark_schema
 from coterie.pipeline.store import Store
-from coterie.pipeline.transforms.histories import by_group, histories_of
+from coterie.pipeline.transforms.histories import by_group, histories_of, topic_names
 from coterie.pipeline.what_if import ReplayedRebalance, Rooms, replay
 
 _REBALANCE = pa.struct(
@@ -39,14 +39,14 @@ REPLAYS = pa.schema(
         ("protocols", list_of(pa.string())),
         ("rebalances", list_of(_REBALANCE)),
         ("left_out", pa.int32()),
-        # Why it could not be replayed to its end; null if it was.
+        # Why the history could not be replayed to its end; null if it was.
         ("problem", pa.string()),
     ]
 )
 
 
 class BadRooms(Exception):  # noqa: N818 - says what is bad
-    """A file of rooms that can't be used; the text tells people why."""
+    """A file of rooms cannot be used; the message says why."""
 
 
 def replay_groups(
@@ -57,17 +57,17 @@ def replay_groups(
     groups: Collection[str] = (),
     rooms: Rooms | None = None,
 ) -> pa.Table:
-    """Run groups again under an assignor.
+    """Replay groups under another assignor.
 
     Args:
         spark: a session.
         store: the output directory of a run.
         assignor: one of `what_if.NAMES`.
-        groups: which; all if empty.
-        rooms: for the assignors that ask for them.
+        groups: the groups; all if empty.
+        rooms: the rooms, for the assignors that need them.
 
     Returns:
-        A row a group, in the columns of `REPLAYS`, by group.
+        A row per group with the columns of `REPLAYS`, sorted by group.
     """
     epochs = store.read(spark, "consumer_epochs")
     everything = by_group(
@@ -78,15 +78,9 @@ def replay_groups(
     )
     if groups:
         everything = everything.where(f.col("group_id").isin(*groups))
-    names: dict[str, str] = {}
-    if not epochs.isEmpty():
-        named = store.read(spark, "offset_commits").where("topic_id is not null")
-        names = {
-            row["topic_id"]: row["topic"]
-            for row in named.select("topic_id", "topic").distinct().collect()
-        }
+    names = topic_names(epochs, store.read(spark, "offset_commits"))
 
-    def played(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def replay_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         ordered = (row for batch in batches for row in batch.to_pylist())
         for group_id, of_group in groupby(ordered, key=itemgetter("group_id")):
             rows = [
@@ -95,7 +89,7 @@ def replay_groups(
             ]
             yield pa.RecordBatch.from_pylist(rows, REPLAYS)
 
-    found = everything.mapInArrow(played, spark_schema(REPLAYS)).toArrow()
+    found = everything.mapInArrow(replay_all, spark_schema(REPLAYS)).toArrow()
     return found.cast(REPLAYS).sort_by("group_id")
 
 
@@ -111,17 +105,17 @@ def _row(history: Any, assignor: str, rooms: Rooms | None) -> dict[str, Any]:
     }
 
 
-def _rebalance(played: ReplayedRebalance) -> dict[str, Any]:
-    row = played._asdict()
+def _rebalance(replayed: ReplayedRebalance) -> dict[str, Any]:
+    row = replayed._asdict()
     row["completed_ts"] = row.pop("completed_ms") * 1000
     return row
 
 
 def summed(row: dict[str, Any]) -> dict[str, Any]:
-    """One group's numbers: a row of `REPLAYS` with its rebalances summed up.
+    """Return a row of `REPLAYS` with the sums over its rebalances.
 
-    Unowned times are summed over the rebalances of which both are known (`timed`), and null where
-    there is none.
+    The time without owner is summed over the rebalances for which both times are known (`timed`),
+    and null if there is none.
     """
     rebalances = row["rebalances"]
     timed = [
@@ -147,7 +141,7 @@ def summed(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _needless(rebalances: list[dict[str, Any]], moved: str, least: str) -> int:
-    """Moves above the least; an assignment that is less balanced may have fewer than that."""
+    """Sum the moves above the minimum. A less balanced assignment may have fewer than these."""
     return sum(max(0, each[moved] - each[least]) for each in rebalances if each[least] is not None)
 
 
@@ -156,13 +150,13 @@ def _sum(rebalances: list[dict[str, Any]], name: str) -> int | None:
 
 
 def read_rooms(path: str) -> Rooms:
-    """A CSV of two columns: what, and its room.
+    """Read a CSV file of two columns: a name, and its room.
 
-    What is a partition (`orders-3`), or a member by its instance id, member id, client id or host.
-    For `by-config` the room of a partition is the member that it goes to.
+    A name is a partition (`orders-3`), or a member's instance id, member id, client id or host.
+    For `by-config` the room of a partition is the member that it is assigned to.
 
     Raises:
-        BadRooms: it can't be read, or a line has not two columns.
+        BadRooms: the file cannot be read, or a line does not have two columns.
     """
     partitions: dict[TopicPartition, str] = {}
     members: dict[str, str] = {}
@@ -170,16 +164,16 @@ def read_rooms(path: str) -> Rooms:
         with open(path, encoding="utf-8", newline="") as file:
             lines = list(csv.reader(file))
     except (OSError, UnicodeDecodeError) as error:
-        raise BadRooms(f"{path} can't be read: {error}") from None
+        raise BadRooms(f"{path} cannot be read: {error}") from None
     for number, line in enumerate(lines, 1):
         if not line:
             continue
         if len(line) != 2 or not all(line):
-            raise BadRooms(f"{path}, line {number}: not two columns, what and its room")
+            raise BadRooms(f"{path}, line {number}: expected two columns, a name and its room")
         name, room = line
         topic, dash, index = name.rpartition("-")
         if dash and topic and index.isdecimal():
             partitions[TopicPartition(topic, int(index))] = room
-        # A client may be called like a partition.
+        # The name of a client may look like that of a partition.
         members[name] = room
     return Rooms(partitions, members)

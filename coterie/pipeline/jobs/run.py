@@ -1,11 +1,11 @@
-"""One run: what is new in the logs becomes bronze, and every table is brought up to date.
+"""One run: it copies what is new in the logs to bronze and brings every table up to date.
 
     with start_session() as spark:
         report = run(spark, ["/var/lib/kafka"], "/data/forensics")
 
-Everything a run writes counts at once, when its manifest does; a run that is killed has done
-nothing, and the next one does it again. Positions are log offsets, so a log may be compacted
-between two runs: what was read before stays in bronze. A run that finds nothing new writes nothing.
+A run commits everything that it writes in one step, with the manifest. A killed run has no effect,
+and the next one repeats its work [pipeline/manifest]. A log can be compacted between two runs: what
+was read before remains in bronze. A run that finds nothing new writes nothing.
 """
 
 import os
@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 
 from coterie.pipeline.jobs import scans
-from coterie.pipeline.jobs.ingest import QUARANTINE, copies, copying, decoding, decodings
+from coterie.pipeline.jobs.ingest import (
+    QUARANTINE,
+    copy_tasks,
+    copying,
+    decoding,
+    decoding_tasks,
+)
 from coterie.pipeline.jobs.inputs import Plan, plan
 from coterie.pipeline.jobs.part_files import PartFiles, write_parts
 from coterie.pipeline.kafka_input import TABLE_OF, is_kafka
@@ -38,22 +44,23 @@ if TYPE_CHECKING:
 INGEST, BUILD = "ingest", "build"
 
 _SETTINGS = {
-    # Times that every reader of Parquet understands, and statistics over them.
+    # Every reader of Parquet understands these times, and they have statistics.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # The decoder works on arrays; Spark's 10,000 rows keep numpy waiting for its calls.
+    # The decoder works on arrays. With Spark's default of 10,000 rows the fixed cost of numpy's
+    # calls would be a large part of its time.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "40000",
 }
 _LOG_END_SCHEMA = "topic string, partition int, at_ts timestamp, log_end_offset bigint"
 
 
 class Step(NamedTuple):
-    """A table that is written, or was.
+    """The writing of one table.
 
     Attributes:
         stage: ingest or build.
         table: its name.
-        number, total: which of how many steps of the run it is.
-        rows, size_bytes, seconds: what was written; None while it is under way.
+        number, total: the number of the step, and the number of steps of the run.
+        rows, size_bytes, seconds: the result; None while the table is being written.
     """
 
     stage: str
@@ -69,14 +76,14 @@ Progress = Callable[[Step], None]
 
 
 class RunReport(NamedTuple):
-    """What a run did.
+    """The result of a run.
 
     Attributes:
-        number: of the run; None if there was nothing to do.
+        number: the run's number; None if there was nothing to do.
         steps: the tables that were written, in order.
-        warnings: about the inputs, for people.
-        seconds: from beginning to end.
-        input_bytes: log that was read, about.
+        warnings: messages about the inputs.
+        seconds: the duration of the whole run.
+        input_bytes: about how much log was read.
     """
 
     number: int | None
@@ -86,11 +93,11 @@ class RunReport(NamedTuple):
     input_bytes: int = 0
 
     def rows(self, stage: str) -> int:
-        """Rows written in a stage."""
+        """Return the number of rows written in a stage."""
         return sum(step.rows or 0 for step in self.steps if step.stage == stage)
 
     def stage_seconds(self, stage: str) -> float:
-        """Time spent on a stage."""
+        """Return the time spent on a stage."""
         return sum(step.seconds or 0.0 for step in self.steps if step.stage == stage)
 
 
@@ -114,25 +121,26 @@ def run(
         inputs: data directories, ours or a Kafka's, and clusters: kafka://HOST:PORT.
         output: the directory of the tables.
         log_ends: log-end offsets over time (`topic, partition, at_ts, log_end_offset`), as a frame
-            or as the path of Parquet or of CSV with a header; None for those that clusters were
-            asked for. Without them lag is not known.
-        retention_ms: how long the brokers keep offsets of a group without members.
-        rebuild: decode everything that was ever read again.
+            or as the path of Parquet or of CSV with a header; None for those that were requested
+            from clusters. Without them every lag is unknown.
+        retention_ms: how long the brokers keep the offsets of a group without members.
+        rebuild: decode everything again that was ever read.
         crc: whether to check checksums.
-        connector: read clusters through Spark's Kafka connector; None for our own client.
-        progress: is told when a step begins and ends.
-        copying: is told how far a cluster has been copied.
+        connector: read clusters with Spark's Kafka connector; None for our own client.
+        progress: is called when a step begins and when it ends.
+        copying: is called with the progress of copying clusters.
 
     Raises:
-        ClientError: a cluster can't be reached, refuses, or its log is shorter than it was.
-        NoSuchLog: an input is none.
-        StoreError: the output can't be used.
+        ClientError: a cluster cannot be reached, refuses a request, or has a shorter log than
+            before.
+        NoSuchLog: an input is not a data directory.
+        StoreError: the output directory cannot be used.
     """
     began = time.monotonic()
     inputs = list(inputs)
     sources = [each for each in inputs if is_kafka(each)]
     copied: list[Copied] = []
-    # Clusters need clients, which files do not.
+    # Imported here, because only clusters need these modules.
     if sources and connector is not None:
         from coterie.pipeline.jobs.connector import copy_by_connector
 
@@ -159,7 +167,7 @@ def run(
 
 
 def _copy_steps(copied: "list[Copied]") -> list[Step]:
-    """The tables that were copied from clusters; a copy writes all of its tables at once."""
+    """Return the steps of copies; a copy writes all of its tables at the same time."""
     written = [(table, part, each) for each in copied for table, part in each.tables.items()]
     return [
         Step(INGEST, table, number, len(written), part["rows"], part["bytes"], each.seconds)
@@ -172,9 +180,9 @@ class Job:
 
     Attributes:
         spark, store: as given.
-        steps: what was written so far.
-        options: to be remembered with the run.
-        labels: by input what stands behind its groups' ids (jobs/inputs.py).
+        steps: the tables that were written so far.
+        options: values that the manifest stores with the run.
+        labels: by input the label of its groups [pipeline/group-labels].
     """
 
     def __init__(
@@ -184,20 +192,20 @@ class Job:
         progress: Progress | None = None,
         about: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
-        """Set what the session needs for the tables.
+        """Prepare the session for writing tables.
 
         Args:
             spark: the session.
-            store: open for writing.
-            progress: is told when a step begins and ends.
-            about: what is known of inputs from now on; see `jobs.inputs.Plan`.
+            store: the output directory, open for writing.
+            progress: is called when a step begins and when it ends.
+            about: what the manifest will store about inputs; see `jobs.inputs.Plan`.
         """
         self.spark = spark
         self.store = store
         self._about = dict(about or {})
         known = {source: store.about(source) for source in store.inputs} | self._about
         self.labels: dict[str, str] = {
-            source: told.get("label", "") for source, told in known.items()
+            source: stored.get("label", "") for source, stored in known.items()
         }
         self.steps: list[Step] = []
         self.options: dict[str, Any] = {}
@@ -207,20 +215,20 @@ class Job:
             spark.conf.set(name, value)
 
     def expect(self, tables: int) -> None:
-        """So many more tables will be written."""
+        """Announce that this many more tables will be written."""
         self._planned += tables
 
     def write(self, stage: str, table: str, frame: DataFrame, *, replace: bool = False) -> None:
         """Write a part of a table."""
         number = len(self.steps) + 1
         step = Step(stage, table, number, max(self._planned, number))
-        self._tell(step)
+        self._report(step)
         began = time.monotonic()
         part = self.store.write(table, frame, replace=replace)
         seconds = time.monotonic() - began
         step = step._replace(rows=part["rows"], size_bytes=part["bytes"], seconds=seconds)
         self.steps.append(step)
-        self._tell(step)
+        self._report(step)
 
     def write_files(
         self,
@@ -231,10 +239,10 @@ class Job:
         *,
         replace: bool = False,
     ) -> None:
-        """Write a part of each of some tables, all at once, by the workers (`write_parts`)."""
+        """Let workers write a part of each of some tables at the same time (`write_parts`)."""
         first = len(self.steps) + 1
         total = max(self._planned, first)
-        self._tell(Step(stage, tables[0], first, total))
+        self._report(Step(stage, tables[0], first, total))
         began = time.monotonic()
 
         def write(directories: Mapping[str, str]) -> None:
@@ -245,12 +253,12 @@ class Job:
         for number, (table, part) in enumerate(written.items(), first):
             step = Step(stage, table, number, total, part["rows"], part["bytes"], seconds)
             self.steps.append(step)
-            self._tell(step)
-            # The others were written within the same time.
+            self._report(step)
+            # The other tables were written in the same time.
             seconds = 0.0
 
     def read(self, table: str) -> DataFrame:
-        """A table as it is, with what this run has written."""
+        """Return a table, including what this run has written."""
         return self.store.read(self.spark, table)
 
     def finish(
@@ -261,13 +269,13 @@ class Job:
         seconds: float | None = None,
         input_bytes: int = 0,
     ) -> RunReport:
-        """Let it count; if nothing was written, nothing is changed."""
+        """Commit what was written; if nothing was written, nothing changes."""
         seconds = sum(step.seconds or 0.0 for step in self.steps) if seconds is None else seconds
         report = RunReport(None, self.steps, warnings or [], seconds, input_bytes)
         if not self.store.has_written:
             return report
         number = self.store.next_run
-        told = {
+        entry = {
             "run": number,
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(seconds, 3),
@@ -282,19 +290,19 @@ class Job:
                 for step in self.steps
             },
         }
-        self.store.commit(positions or {}, told, self._about)
+        self.store.commit(positions or {}, entry, self._about)
         return report._replace(number=number)
 
-    def _tell(self, step: Step) -> None:
+    def _report(self, step: Step) -> None:
         if self._progress is not None:
             self._progress(step)
 
 
 def ingest(job: Job, planned: Plan, *, crc: bool = True) -> None:
-    """Copy new records into bronze, as they are; and what is damaged."""
+    """Copy new records, as bytes, and damage to bronze."""
     if not planned.new:
         return
-    tasks = copies(planned.new)
+    tasks = copy_tasks(planned.new)
     tables = [*dict.fromkeys(TABLE_OF[task.topic] for task in tasks), QUARANTINE]
     job.expect(len(tables))
     job.write_files(INGEST, tables, len(tasks), copying(tasks, crc=crc))
@@ -307,33 +315,33 @@ def build(
     retention_ms: int = OFFSETS_RETENTION_MS,
     rebuild: bool = False,
 ) -> None:
-    """Decode what is new in bronze, and work out the other tables anew if anything is.
+    """Decode what is new in bronze, and build the other tables again if anything is new.
 
     Args:
-        job: with or without bronze parts of its own.
+        job: the job, which may have written bronze parts.
         log_ends, retention_ms: see `run`.
-        rebuild: as if everything were new.
+        rebuild: whether to treat all of bronze as new.
     """
     if log_ends is None and job.store.parts("log_ends"):
-        # Polled by the runs that copied from clusters.
+        # Requested by the runs that copied from clusters.
         log_ends = job.read("log_ends")
         is_new_lag = bool(job.store.parts("log_ends", newer_than="lag_1m"))
     else:
         is_new_lag = _is_new(job, log_ends)
-    # A run that only copied and decoded has left gold behind.
+    # An earlier run may have decoded parts without building gold from them.
     behind = job.store.parts("offset_commits", newer_than="rebalances") + job.store.parts(
         "group_events", newer_than="rebalances"
     )
     if decode(job, rebuild=rebuild) or is_new_lag or behind:
-        work_out(job, log_ends=log_ends, retention_ms=retention_ms)
+        build_gold(job, log_ends=log_ends, retention_ms=retention_ms)
 
 
 def decode(job: Job, *, rebuild: bool = False) -> bool:
-    """Decode what is new in bronze into silver; tells whether anything was.
+    """Decode what is new in bronze to silver, and return whether anything was new.
 
     Args:
-        job: with or without bronze parts of its own.
-        rebuild: as if everything were new.
+        job: the job, which may have written bronze parts.
+        rebuild: whether to treat all of bronze as new.
     """
     store = job.store
     logs = store.parts("log_records", newer_than=None if rebuild else "offset_commits")
@@ -351,15 +359,16 @@ _REBUILT = ("ownership", *(name for name, table in TABLES.items() if table.level
 
 
 def _decode_log(job: Job, parts: list[str], *, rebuild: bool) -> None:
-    """Silver of new parts of `log_records`."""
+    """Decode new parts of `log_records`."""
     store, spark = job.store, job.spark
     labels = job.labels
     new = store.read(spark, "log_records", parts)
     if new.where(silver.is_marker()).isEmpty():
-        tasks = decodings(store.files("log_records", parts))
+        tasks = decoding_tasks(store.files("log_records", parts))
         work = decoding(tasks, labels)
         job.write_files(BUILD, ["offset_commits"], len(tasks), work, replace=rebuild)
     else:
+        # A marker can end a transaction whose commits an earlier run has read.
         others = [part for part in store.parts("log_records") if part not in parts]
         older = store.read(spark, "log_records", others)
         commits = silver.offset_commits(new, labels, older)
@@ -370,16 +379,16 @@ def _decode_log(job: Job, parts: list[str], *, rebuild: bool) -> None:
     job.write(BUILD, "group_generations", silver.group_generations(new, labels, known))
 
 
-def work_out(
+def build_gold(
     job: Job,
     *,
     log_ends: "str | DataFrame | None" = None,
     retention_ms: int = OFFSETS_RETENTION_MS,
 ) -> None:
-    """Work out ownership and gold from silver.
+    """Build ownership and gold from silver.
 
     Args:
-        job: with or without silver of its own.
+        job: the job, which may have written silver parts.
         log_ends, retention_ms: see `run`.
     """
     job.expect(len(_REBUILT))
@@ -388,23 +397,24 @@ def work_out(
         _kept(_histories(job)) as histories,
         _kept(commit_progress.commit_minutes(runs)) as summed,
     ):
-        told = group_histories.told(histories)
-        rebalances = commit_progress.of_others(told.rebalances)
+        tables = group_histories.split_histories(histories)
+        rebalances = commit_progress.without_spark_groups(tables.rebalances)
         job.write(BUILD, "rebalances", rebalances)
-        job.write(BUILD, "ownership", told.ownership)
-        job.write(BUILD, "member_sessions", commit_progress.of_others(told.member_sessions))
+        job.write(BUILD, "ownership", tables.ownership)
+        sessions = commit_progress.without_spark_groups(tables.member_sessions)
+        job.write(BUILD, "member_sessions", sessions)
         minutes = commit_progress.with_overlaps(summed, job.read("offset_commits"))
         job.write(BUILD, "commit_velocity_1m", minutes)
-        moves = told.partition_moves
+        moves = tables.partition_moves
         moments = commit_progress.moments(moves).toArrow()
-        handed = scans.handed_over_rows(job.spark, job.store, moments)
-        moves = commit_progress.with_handover(moves, moments, minutes, handed)
+        newest = scans.handover_rows(job.spark, job.store, moments)
+        moves = commit_progress.with_handover(moves, moments, minutes, newest)
         job.write(BUILD, "partition_moves", moves)
         ends = _read_log_ends(job.spark, log_ends)
         job.write(BUILD, "lag_1m", commit_progress.lag_1m(minutes, ends))
         with _kept(scans.segment_sum_rows(job.spark, job.store)) as sums:
             job.write(BUILD, "log_health", log_health(sums, job.read("quarantine")))
-        tables = Tables(
+        inputs = Tables(
             job.read("rebalances"),
             job.read("ownership"),
             job.read("member_sessions"),
@@ -413,7 +423,7 @@ def work_out(
             job.read("lag_1m"),
             retention_ms,
         )
-        job.write(BUILD, "anomalies", anomalies(tables))
+        job.write(BUILD, "anomalies", anomalies(inputs))
 
 
 def _histories(job: Job) -> DataFrame:
@@ -423,24 +433,13 @@ def _histories(job: Job) -> DataFrame:
         job.read("group_generations"),
         epochs,
         job.labels,
-        _topic_names(job, epochs),
+        group_histories.topic_names(epochs, job.read("offset_commits")),
     )
-
-
-def _topic_names(job: Job, epochs: DataFrame) -> dict[str, str]:
-    """Topic names by id, as commits tell them; only KIP-848 groups need them."""
-    if epochs.isEmpty():
-        return {}
-    commits = job.read("offset_commits").where("topic_id is not null")
-    return {
-        row["topic_id"]: row["topic"]
-        for row in commits.select("topic_id", "topic").distinct().collect()
-    }
 
 
 @contextmanager
 def _kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """A frame that is computed once, until the end of the block."""
+    """Keep the rows of a frame until the end of the block, so that they are computed once."""
     kept = frame.persist()
     try:
         yield kept
@@ -457,14 +456,14 @@ def _read_log_ends(spark: SparkSession, log_ends: "str | DataFrame | None") -> D
 
 
 def _is_new(job: Job, log_ends: "str | DataFrame | None") -> bool:
-    """Whether the last run had other log ends; a frame can't be compared, and is new."""
+    """Return whether the last run had other log ends. A frame counts as new."""
     seen = job.options["log_ends"] = _fingerprint(log_ends)
     known = job.store.runs[-1].get("options", {}) if job.store.runs else {}
     return log_ends is not None and (seen is None or seen != known.get("log_ends"))
 
 
 def _fingerprint(log_ends: "str | DataFrame | None") -> list[Any] | None:
-    """Of a table of log ends, to see whether it is another one; None where that can't be seen."""
+    """Return path, size and time of a file of log ends; None for what cannot be compared."""
     if not isinstance(log_ends, str) or not os.path.isfile(log_ends):
         return None
     status = os.stat(log_ends)

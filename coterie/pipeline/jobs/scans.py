@@ -1,4 +1,4 @@
-"""What workers sum up of a store's large tables, file by file, for the gold tables."""
+"""The sums over a store's large tables that workers compute file by file for the gold tables."""
 
 import functools
 
@@ -9,13 +9,13 @@ from coterie.pipeline.jobs.file_scan import scan_files
 from coterie.pipeline.schemas import spark_schema
 from coterie.pipeline.store import Store
 from coterie.pipeline.transforms import commit_runs, segment_sums
-from coterie.pipeline.transforms.handovers import HANDED, as_wanted, handed_over
+from coterie.pipeline.transforms.handovers import FOUND, newest_commits, with_dictionaries
 
 _COMMITS = "offset_commits"
 
 
 def commit_run_rows(spark: SparkSession, store: Store) -> DataFrame:
-    """All commits, summed up where they lie: `commit_runs.RUNS`."""
+    """Sum all commits file by file, to rows of `commit_runs.RUNS`."""
     return scan_files(
         spark,
         store.files(_COMMITS),
@@ -27,7 +27,7 @@ def commit_run_rows(spark: SparkSession, store: Store) -> DataFrame:
 
 
 def segment_sum_rows(spark: SparkSession, store: Store) -> DataFrame:
-    """All records of the group log, summed up where they lie: `segment_sums.SUMS`."""
+    """Sum all records of the group log file by file, to rows of `segment_sums.SUMS`."""
     return scan_files(
         spark,
         store.files("log_records"),
@@ -38,17 +38,17 @@ def segment_sum_rows(spark: SparkSession, store: Store) -> DataFrame:
     )
 
 
-def handed_over_rows(spark: SparkSession, store: Store, moments: pa.Table) -> DataFrame:
-    """What the commits say of some moments: `handovers.HANDED`.
+def handover_rows(spark: SparkSession, store: Store, moments: pa.Table) -> DataFrame:
+    """Find the newest commits at some moments file by file, as rows of `handovers.FOUND`.
 
     Args:
         spark: the session.
-        store: with the commits.
-        moments: when partitions changed hands (`handovers.WANTED`).
+        store: the store with the commits.
+        moments: when partitions changed their owner (`handovers.MOMENTS`).
     """
     if not moments.num_rows:
-        return spark.createDataFrame([], spark_schema(HANDED))
-    work = functools.partial(handed_over, wanted=as_wanted(moments))
+        return spark.createDataFrame([], spark_schema(FOUND))
+    work = functools.partial(newest_commits, moments=with_dictionaries(moments))
     return scan_files(
-        spark, store.files(_COMMITS), commit_runs.COLUMNS, work, HANDED, names=commit_runs.NAMES
+        spark, store.files(_COMMITS), commit_runs.COLUMNS, work, FOUND, names=commit_runs.NAMES
     )

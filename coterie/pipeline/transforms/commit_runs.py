@@ -1,9 +1,9 @@
-"""Commits summed up where they lie: a row for each run of a partition's commits within a minute.
+"""Sum commits in workers: a row for each run of commits of a partition within a minute.
 
-A log has millions of commits and far fewer minutes, so a worker sums up each stretch of rows that
-it is given, with numpy, before anything is sorted or sent anywhere. Stretches know nothing of each
-other: what the first commit of a partition did to the offset before it is left to whoever joins
-them (`joined`), and so is noticing that two stretches lie within each other.
+A log has millions of commits and far fewer minutes, so a worker sums each stretch of rows that it
+reads, with numpy, before anything is sorted or shuffled. A worker does not know the other
+stretches. `join_runs` therefore computes the step of a stretch's first commit of each partition,
+and finds stretches that overlap.
 """
 
 import re
@@ -20,18 +20,18 @@ from coterie.pipeline.tables import TABLES
 
 MINUTE_US = 60_000_000
 
-# Where Spark itself reads from Kafka, its drivers and executors are members of such groups.
-OWN_GROUPS = r"^spark-(kafka|executor)-"
+# The groups of Spark's own consumers [pipeline/spark-groups].
+SPARK_GROUPS = r"^spark-(kafka|executor)-"
 
 COLUMNS = (
     "group_id", "topic", "partition", "log_offset", "committed_offset", "record_ts", "is_tombstone",
 )  # fmt: skip
 
-# Those of few different values.
+# Columns with few different values.
 NAMES = ("group_id", "topic")
 
-# `after_log_offset` is where the partition's commit before the run stands in the stretch; in the
-# partition's first run it is null, and what `first_offset` was a step from is not known.
+# `after_log_offset` is the log offset of the partition's last commit before the run in the same
+# stretch. It is null in the partition's first run, whose first step is therefore unknown.
 RUNS = pa.schema(
     [
         ("group_id", pa.string()),
@@ -69,27 +69,28 @@ _MOST = np.iinfo(np.int64).max
 
 
 class Stretch:
-    """Rows of `offset_commits` as arrays, in the order of the log; those of Spark's own groups and
-    those without a time are left out.
+    """Rows of `offset_commits` as arrays, in the order of the log.
+
+    Rows of Spark's own groups and rows without a time are left out.
 
     Attributes:
-        groups, topics: the names, without the rows' order.
-        group, topic, partition, log_offset, offset, at_us: of each row; `offset` of a deletion
-            means nothing.
+        groups, topics: the different names.
+        group, topic, partition, log_offset, offset, at_us: the fields of each row; `group` and
+            `topic` are indexes into the names, and `offset` of a deletion is meaningless.
         deleted: whether the row is a deletion.
     """
 
     def __init__(self, rows: pa.RecordBatch) -> None:
-        """Take the rows apart.
+        """Convert rows to arrays.
 
         Args:
-            rows: with `COLUMNS`; the names may be dictionaries already.
+            rows: rows with `COLUMNS`; the names may be dictionaries already.
         """
         groups, group = _encoded(rows.column("group_id"))
         topics, topic = _encoded(rows.column("topic"))
         at_us = rows.column("record_ts").cast(pa.int64())
-        own = np.array([re.match(OWN_GROUPS, name) is not None for name in groups.to_pylist()])
-        kept = at_us.is_valid().to_numpy(zero_copy_only=False) & ~_picked(own, group)
+        own = np.array([re.match(SPARK_GROUPS, name) is not None for name in groups.to_pylist()])
+        kept = at_us.is_valid().to_numpy(zero_copy_only=False) & ~_of_spark(own, group)
         log_offset = rows.column("log_offset").to_numpy()
         index: Any = slice(None) if kept.all() else np.flatnonzero(kept)
         if (np.diff(log_offset[index]) <= 0).any():
@@ -107,10 +108,10 @@ class Stretch:
         return len(self.log_offset)
 
     def keys(self) -> Int64s:
-        """A number for each row that tells its group, topic and partition."""
+        """Return a number for each row that identifies its group, topic and partition."""
         pair = self.group * max(len(self.topics), 1) + self.topic
-        # Partitions are numbered from 0, so this fits; where a log has had strange ones, the pairs
-        # that there are get numbers of their own.
+        # Partition numbers are usually small, so the product fits into 64 bits. If a log has very
+        # large ones, the pairs that occur are renumbered.
         most = int(self.partition.max(initial=0)) + 1
         if most * max(len(self.groups) * len(self.topics), 1) > _MOST:
             pair = np.unique(pair, return_inverse=True)[1]
@@ -118,7 +119,7 @@ class Stretch:
         return keys
 
     def names(self, index: Int64s) -> list[pa.Array]:
-        """The columns group_id, topic and partition of some rows."""
+        """Return the columns group_id, topic and partition of some rows."""
         return [
             self.groups.take(pa.array(self.group[index])),
             self.topics.take(pa.array(self.topic[index])),
@@ -132,24 +133,24 @@ def _encoded(column: pa.Array) -> tuple[pa.Array, Int64s]:
     return column.dictionary, column.indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
-def _picked(own: npt.NDArray[Any], group: Int64s) -> Bools:
+def _of_spark(own: npt.NDArray[Any], group: Int64s) -> Bools:
     if not own.any():
         return np.zeros(len(group), np.bool_)
-    picked: Bools = own[group]
-    return picked
+    of_spark: Bools = own[group]
+    return of_spark
 
 
 def commit_runs(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The runs of a stretch of commits; see `RUNS`.
+    """Return the runs of a stretch of commits as rows of `RUNS`.
 
     Args:
-        rows: with `COLUMNS`, in any order.
+        rows: rows with `COLUMNS`, in any order.
     """
     stretch = Stretch(rows)
     if not len(stretch):
         return pa.RecordBatch.from_pylist([], RUNS)
     keys = stretch.keys()
-    # The order of the log stays within each key.
+    # A stable sort keeps the order of the log within each key.
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     minute = stretch.at_us[order] // MINUTE_US
@@ -160,7 +161,7 @@ def commit_runs(rows: pa.RecordBatch) -> pa.RecordBatch:
     begins[1:] |= minute[1:] != minute[:-1]
     starts = np.flatnonzero(begins)
     lasts = np.append(starts[1:], len(keys)) - 1
-    # After a deletion the offset before is not known, so nothing is a step from it.
+    # The first commit after a deletion is no step, because there was no offset before it.
     known = ~opens & ~deleted
     known[1:] &= ~deleted[:-1]
     step = np.zeros(len(keys), np.int64)
@@ -168,7 +169,7 @@ def commit_runs(rows: pa.RecordBatch) -> pa.RecordBatch:
     step[~known] = 0
     most_back = np.minimum.reduceat(step, starts)
     log_offset, at_us = stretch.log_offset[order], stretch.at_us[order]
-    # Of the farthest steps back of a run the first is told.
+    # If several commits of a run are equally far back, the first of them is reported.
     run = np.cumsum(begins) - 1
     farthest = np.where((step < 0) & (step == most_back[run]), log_offset, _MOST)
     none_committed = np.logical_and.reduceat(deleted, starts)
@@ -198,11 +199,11 @@ def _times(at_us: Int64s, null: Bools) -> pa.Array:
     return pa.array(np.where(null, 0, at_us), mask=null).view(TIMESTAMP)
 
 
-def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For mapInArrow: runs in, minutes out; see `MINUTES`.
+def join_runs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join runs to rows of `MINUTES`; a function for mapInArrow.
 
-    `overlaps` tells that there are commits of another run between those of one, so that what is
-    told of the partition may be wrong.
+    `overlaps` says that commits of another run lie between those of one run, so the sums of the
+    partition may be wrong.
 
     Args:
         batches: all runs of some groups, in any order.
@@ -215,7 +216,7 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     order = np.lexsort((int64s(runs, "first_log_offset"), keys))
     runs, keys = runs.take(pa.array(order)), keys[order]
     step, overlaps = _steps(runs, keys)
-    # A key's minutes are not in the order of the log where a clock was set back.
+    # If a clock was set back, the minutes of a key are not in the order of the log.
     minute, last_log_offset = int64s(runs, "window_start_ts"), int64s(runs, "last_log_offset")
     order = np.lexsort((last_log_offset, minute, keys))
     runs = runs.take(pa.array(order))
@@ -249,11 +250,11 @@ def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _steps(runs: pa.Table, keys: Int64s) -> tuple[Int64s, Bools]:
-    """What the first commit of each run was to the run before, and which runs overlap another.
+    """Return the step from the run before to each run's first commit, and which runs overlap.
 
     Args:
-        runs: ordered by key and first log offset.
-        keys: theirs.
+        runs: runs ordered by key and first log offset.
+        keys: their keys.
     """
     count = len(keys)
     follows = np.zeros(count, np.bool_)
@@ -261,23 +262,23 @@ def _steps(runs: pa.Table, keys: Int64s) -> tuple[Int64s, Bools]:
     opens = runs.column("after_log_offset").is_null().to_numpy()
     after = int64s(runs, "after_log_offset")
     first_log_offset = int64s(runs, "first_log_offset")
-    ended = _before(int64s(runs, "last_log_offset"))
+    ended = _shifted(int64s(runs, "last_log_offset"))
     overlaps = follows & np.where(opens, ended > first_log_offset, ended != after)
     last_known = runs.column("last_offset").is_valid().to_numpy()
     known = opens & follows & runs.column("first_offset").is_valid().to_numpy()
-    known &= _before(last_known)
-    step = int64s(runs, "first_offset", 0) - _before(int64s(runs, "last_offset", 0))
-    # A run that does not open knows what was before it.
+    known &= _shifted(last_known)
+    step = int64s(runs, "first_offset", 0) - _shifted(int64s(runs, "last_offset", 0))
+    # A run that is not the first of its stretch has counted its first step already.
     return np.where(known, step, 0), overlaps
 
 
-def _before(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The value of the row before each."""
+def _shifted(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return for each row the value of the row before it."""
     return np.append(values[:1], values[:-1])
 
 
 def row_keys(rows: pa.Table) -> Int64s:
-    """A number for each row that tells its group, topic and partition."""
+    """Return a number for each row that identifies its group, topic and partition."""
     topic = name_codes(rows, "topic")
     pair = name_codes(rows, "group_id") * (int(topic.max(initial=0)) + 1) + topic
     few = np.unique(pair, return_inverse=True)[1]
@@ -286,13 +287,13 @@ def row_keys(rows: pa.Table) -> Int64s:
 
 
 def name_codes(rows: pa.Table, name: str) -> Int64s:
-    """A number for each row that tells what stands in a column of names."""
+    """Return a number for each row that identifies its value in a column of names."""
     column = rows.column(name).combine_chunks().dictionary_encode()
     index: Int64s = column.indices.to_numpy().astype(np.int64)
     return index
 
 
 def int64s(rows: pa.Table, name: str, null: int = -1) -> Int64s:
-    """A column as integers, with a number for null."""
+    """Return a column as integers, with a number in place of null."""
     values: Int64s = rows.column(name).cast(pa.int64()).fill_null(null).to_numpy()
     return values

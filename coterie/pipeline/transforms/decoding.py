@@ -1,8 +1,9 @@
-"""From raw records to the rows of a view, with the codec that reads the files.
+"""Decode rows of bronze to the rows of a view, with the codec that reads the files.
 
-A raw row has a record's key and value as they are. The codec decodes arrays of positions into a
-buffer; so the keys and the values of an Arrow batch become that buffer, each row a batch of one
-record. What can't be decoded is left out here: the run that read it has put it into `quarantine`.
+A row of bronze has the key and value of a record as bytes. The codec decodes a buffer at arrays of
+positions, so the keys and values of an Arrow batch become that buffer, and each row a batch of one
+record. Records that cannot be decoded are left out: the run that read them has put them into
+`quarantine`.
 """
 
 import json
@@ -27,11 +28,11 @@ from coterie.protocol.messages.journal_records import UnknownFact, decode_fact
 
 ArrowRows = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-# Between a group's id and the label of its input (jobs/inputs.py).
+# Separates a group's id from the label of its input [pipeline/group-labels].
 LABEL_MARK = "@"
 
 _GROUP_EVENTS = TABLES["group_events"].schema
-# What a fact has under another name in `group_events`, or that stands in a column of its own.
+# The fields of a fact that have a column of their own in `group_events`; `detail` has the others.
 _OWN_COLUMNS = frozenset(
     (
         "at_ts", "group_id", "event", "generation_id", "member_id", "group_instance_id",
@@ -41,15 +42,15 @@ _OWN_COLUMNS = frozenset(
 
 
 def view_of(view: str, labels: Mapping[str, str]) -> ArrowRows:
-    """For mapInArrow: raw rows in, rows of a view out.
+    """Return a function for mapInArrow that decodes rows of bronze to rows of a view.
 
     Args:
         view: commits, groups or consumer_epochs.
-        labels: by input what stands behind its groups' ids; nothing where it is empty.
+        labels: by input the label of its groups; empty for none.
     """
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows in _alike(batches):
+        for rows in _by_partition(batches):
             piece = _piece(rows)
             decoded = DECODERS[view](piece).rows
             label = labels.get(rows.column("input")[0].as_py(), "")
@@ -60,7 +61,7 @@ def view_of(view: str, labels: Mapping[str, str]) -> ArrowRows:
 
 
 def events_of(labels: Mapping[str, str]) -> ArrowRows:
-    """For mapInArrow: raw rows of a journal in, rows of `group_events` out."""
+    """Return a function for mapInArrow that decodes rows of a journal to rows of `group_events`."""
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in batches:
@@ -73,7 +74,7 @@ def events_of(labels: Mapping[str, str]) -> ArrowRows:
 
 
 def _event(row: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any] | None:
-    """One fact as a row; None for what is none, or one that this release does not know."""
+    """Return a fact as a row; None if it is unknown or cannot be decoded."""
     try:
         group_id, fact = decode_fact(row["key"], row["value"])
     except MalformedFrame:
@@ -83,7 +84,7 @@ def _event(row: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any] 
     fields = fact_fields(group_id, fact)
     label = labels.get(row["input"], "")
     detail = {
-        _plain_name(name): _plain(name, value)
+        _json_name(name): _json_value(name, value)
         for name, value in fields.items()
         if name not in _OWN_COLUMNS and value is not None
     }
@@ -104,17 +105,17 @@ def _event(row: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Any] 
     }
 
 
-def _plain_name(name: str) -> str:
+def _json_name(name: str) -> str:
     return f"{name.removesuffix('_ts')}_ms" if name.endswith("_ts") else name
 
 
-def _plain(name: str, value: Any) -> Any:
-    """A value as JSON has it: times as epoch milliseconds."""
+def _json_value(name: str, value: Any) -> Any:
+    """Return a value for JSON, with times as epoch milliseconds."""
     return value // 1000 if name.endswith("_ts") else value
 
 
 def labelled_name(group_id: str, label: str) -> str:
-    """A group's id over all inputs of an output directory."""
+    """Return a group's id with the label of its input, if it has one."""
     return f"{group_id}{LABEL_MARK}{label}" if label else group_id
 
 
@@ -127,8 +128,8 @@ def _labelled(rows: pa.RecordBatch, label: str, schema: pa.Schema) -> pa.RecordB
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _alike(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, cut where another log begins: a piece is of one partition of one input."""
+def _by_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Cut batches where rows of another partition or input begin: a piece is of one partition."""
     for rows in batches:
         if not rows.num_rows:
             continue
@@ -141,13 +142,13 @@ def _alike(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _piece(rows: pa.RecordBatch) -> Piece:
-    """Raw rows of one log as a piece of it: the keys, and behind them the values."""
+    """Return rows of one partition as a piece of its log: the keys, followed by the values."""
     count = rows.num_rows
     key_data, key_start, key_size = _spans(rows.column("key"))
     value_data, value_start, value_size = _spans(rows.column("value"))
     value_start = value_start + len(key_data)
     none = np.zeros(count, np.int64)
-    # Spark's connector tells neither attributes nor batches.
+    # Rows that came through Spark's connector have neither attributes nor batches.
     attributes = rows.column("attributes").fill_null(0).to_numpy().astype(np.int64)
     times = rows.column("record_ts").cast(pa.int64())
     timestamp_ms = times.fill_null(-1000).to_numpy(zero_copy_only=False) // 1000
@@ -186,13 +187,13 @@ def _piece(rows: pa.RecordBatch) -> Piece:
 
 
 def _numbers(column: pa.Array) -> Int64s:
-    """Integers with -1 for null, as a header has them."""
+    """Return integers with -1 for null, as in a header."""
     numbers: Int64s = column.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers
 
 
 def _spans(column: pa.Array) -> tuple[bytes, Int64s, Int64s]:
-    """The bytes of a binary column, and where each value begins and how long it is; -1: null."""
+    """Return the bytes of a binary column, and position and size of each value; -1 is null."""
     _, offsets, data = column.buffers()
     count = len(column)
     ends = np.frombuffer(offsets, np.int32, count + 1, column.offset * 4).astype(np.int64)

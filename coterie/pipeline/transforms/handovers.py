@@ -1,8 +1,9 @@
-"""What was committed of a partition when it changed hands: asked by moves, answered by commits.
+"""Find the offset that was committed when a partition changed its owner [pipeline/handover].
 
-A move is answered by the newest commit of its minute up to its moment, which a stretch of commits
-says (`handed_over`), else by what the newest minute before ended with. Questions and answers of a
-group come together in one worker, where each question finds its answer (`answered`).
+It is the newest commit in the same minute up to the time of the move, which workers find in each
+stretch of commits (`newest_commits`), otherwise the last commit of the newest minute before. Moves,
+commits and minutes of a group are brought together in one worker, which joins them
+(`with_committed_offsets`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,8 +22,8 @@ from coterie.pipeline.transforms.commit_runs import (
     row_keys,
 )
 
-# Who asks for the newest offset at a moment, and what a stretch answers.
-WANTED = pa.schema(
+# The times at which partitions moved, and the newest commits that a stretch has for them.
+MOMENTS = pa.schema(
     [
         ("group_id", pa.string()),
         ("topic", pa.string()),
@@ -30,14 +31,14 @@ WANTED = pa.schema(
         ("at_ts", TIMESTAMP),
     ]
 )
-HANDED = pa.schema([*WANTED, ("log_offset", pa.int64()), ("committed_offset", pa.int64())])
+FOUND = pa.schema([*MOMENTS, ("log_offset", pa.int64()), ("committed_offset", pa.int64())])
 
 
-def as_wanted(moments: pa.Table) -> pa.Table:
-    """Moments for `handed_over`: their names as dictionaries, of which a stretch knows few.
+def with_dictionaries(moments: pa.Table) -> pa.Table:
+    """Encode the names of moments as dictionaries, of which a stretch contains few entries.
 
     Args:
-        moments: with the columns of `WANTED`.
+        moments: rows with the columns of `MOMENTS`.
     """
     for name in NAMES:
         index = moments.schema.get_field_index(name)
@@ -45,53 +46,56 @@ def as_wanted(moments: pa.Table) -> pa.Table:
     return moments
 
 
-def handed_over(rows: pa.RecordBatch, wanted: pa.Table) -> pa.RecordBatch:
-    """For moments, the newest commit of the partition in the same minute up to then; see `HANDED`.
+def newest_commits(rows: pa.RecordBatch, moments: pa.Table) -> pa.RecordBatch:
+    """Find for each moment the newest commit of the partition in the same minute up to then.
 
     Args:
-        rows: with `COLUMNS`, in any order.
-        wanted: of `as_wanted`.
+        rows: commits with `COLUMNS`, in any order.
+        moments: the result of `with_dictionaries`.
+
+    Returns:
+        Rows of `FOUND` for the moments with such a commit.
     """
     stretch = Stretch(rows)
-    asked = _Asked(stretch, wanted)
-    chosen = asked.rows(stretch)
-    if not len(chosen[0]):
-        return pa.RecordBatch.from_pylist([], HANDED)
-    index, place = chosen
+    known = _Moments(stretch, moments)
+    index, place = known.rows(stretch)
+    if not len(index):
+        return pa.RecordBatch.from_pylist([], FOUND)
     within = stretch.at_us[index] % MINUTE_US
     by_time = np.lexsort((within, place))
-    # A row's number in the log's order, place by place: the greatest so far is the newest one, and
-    # never one of another place, for those have smaller numbers.
+    # Rows are numbered in the order of the log within each place, and places follow each other. The
+    # greatest number so far is therefore the newest row of the same place: rows of earlier places
+    # have smaller numbers.
     by_offset = np.argsort(place, kind="stable")
     number = np.empty(len(index), np.int64)
     number[by_offset] = np.arange(len(index))
     newest = by_offset[np.maximum.accumulate(number[by_time])]
-    moments = (place * MINUTE_US + within)[by_time]
-    found = np.searchsorted(moments, asked.moment, side="right") - 1
-    hit = (found >= 0) & (place[newest[found]] == asked.place)
+    commit_moments = (place * MINUTE_US + within)[by_time]
+    found = np.searchsorted(commit_moments, known.moment, side="right") - 1
+    hit = (found >= 0) & (place[newest[found]] == known.place)
     row = index[newest[found[hit]]]
     return pa.RecordBatch.from_arrays(
         [
             *stretch.names(row),
-            pa.array(asked.at_us[hit]).view(TIMESTAMP),
+            pa.array(known.at_us[hit]).view(TIMESTAMP),
             pa.array(stretch.log_offset[row]),
             pa.array(stretch.offset[row], mask=stretch.deleted[row]),
         ],
-        schema=HANDED,
+        schema=FOUND,
     )
 
 
-class _Asked:
-    """The wanted moments that a stretch may know something about.
+class _Moments:
+    """The moments for which a stretch can contain a commit.
 
-    A place is a partition of a group in a minute, by a number.
+    A place is the number of a partition of a group in one minute.
     """
 
-    def __init__(self, stretch: Stretch, wanted: pa.Table) -> None:
-        group = _looked_up(wanted.column("group_id"), stretch.groups)
-        topic = _looked_up(wanted.column("topic"), stretch.topics)
-        partition = wanted.column("partition").to_numpy().astype(np.int64)
-        at_us = int64s(wanted, "at_ts")
+    def __init__(self, stretch: Stretch, moments: pa.Table) -> None:
+        group = _dictionary_index(moments.column("group_id"), stretch.groups)
+        topic = _dictionary_index(moments.column("topic"), stretch.topics)
+        partition = moments.column("partition").to_numpy().astype(np.int64)
+        at_us = int64s(moments, "at_ts")
         self._most = int(stretch.partition.max(initial=0)) + 1
         self._topics = max(len(stretch.topics), 1)
         known = (group >= 0) & (topic >= 0) & (partition < self._most)
@@ -111,7 +115,7 @@ class _Asked:
         self.moment = self.place * MINUTE_US + self.at_us % MINUTE_US
 
     def rows(self, stretch: Stretch) -> tuple[Int64s, Int64s]:
-        """Which rows are at such a place, and at which."""
+        """Return the indexes of the rows at one of the places, and these places."""
         if not len(self.place):
             return (np.zeros(0, np.int64),) * 2
         minute = stretch.at_us // MINUTE_US
@@ -125,7 +129,7 @@ class _Asked:
         return index[known], place[known]
 
     def _keys(self, pair: Int64s, partition: Int64s) -> Int64s:
-        """A number for a partition of a group; `pair` is one that is asked for."""
+        """Return a number for each partition of a group; `pair` must be one of `_pairs`."""
         return np.searchsorted(self._pairs, pair) * self._most + partition
 
     def _places(self, keys: Int64s, minute: Int64s) -> Int64s:
@@ -133,8 +137,8 @@ class _Asked:
         return key * len(self._minutes) + np.searchsorted(self._minutes, minute)
 
 
-def _looked_up(names: pa.ChunkedArray, known: pa.Array) -> Int64s:
-    """The place of each name among the known ones; -1 for others."""
+def _dictionary_index(names: pa.ChunkedArray, known: pa.Array) -> Int64s:
+    """Return the index of each name in `known`; -1 for other names."""
     column = names.combine_chunks()
     places = pc.index_in(column.dictionary, known).fill_null(-1).to_numpy()
     index: Int64s = places.astype(np.int64)[column.indices.to_numpy()]
@@ -142,43 +146,44 @@ def _looked_up(names: pa.ChunkedArray, known: pa.Array) -> Int64s:
 
 
 def _within(values: Int64s, known: Int64s) -> Bools:
-    """Which values are among the sorted known ones."""
+    """Return which values are among the sorted known ones."""
     place = np.minimum(np.searchsorted(known, values), len(known) - 1)
     among: Bools = known[place] == values
     return among
 
 
-# What a row that `answered` is given is; of one moment the later kinds count for more.
-ENDED, SAID, ASKED = 0, 1, 2
+# The kinds of rows that `with_committed_offsets` joins. At the same time a later kind comes last,
+# so a commit takes precedence over the end of a minute.
+MINUTE_END, COMMIT, MOVE = 0, 1, 2
 
 
-def answered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For mapInArrow: moves with `committed_at_handover`.
+def with_committed_offsets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Add `committed_at_handover` to moves; a function for mapInArrow.
 
     Args:
-        batches: all rows of some groups, each with a `kind`: moves (`ASKED`); what commits say to
-            them (`SAID`), of which the greatest `log_offset` counts; and what minutes ended with
-            (`ENDED`), from their `at_ts` on.
+        batches: all rows of some groups, each with a `kind`: moves (`MOVE`); the commits found for
+            them (`COMMIT`), of which the one with the largest `log_offset` counts; and the last
+            offsets of minutes (`MINUTE_END`), which are valid from their `at_ts` on.
     """
     given = [batch for batch in batches if batch.num_rows]
     if not given:
         return
     rows = pa.Table.from_batches(given).combine_chunks()
     kind = rows.column("kind").to_numpy()
-    asked = np.flatnonzero(kind == ASKED)
-    if not len(asked):
+    moved = np.flatnonzero(kind == MOVE)
+    if not len(moved):
         return
-    # What has no time is before everything.
+    # Rows without a time are sorted before all others.
     key, at_us, log_offset = row_keys(rows), int64s(rows, "at_ts"), int64s(rows, "log_offset")
     order = np.lexsort((log_offset, kind, at_us, key))
-    # The place of the newest answer at or before each row, in this order.
-    places = np.arange(len(order))
-    is_answer = (kind != ASKED)[order]
-    newest = np.maximum.accumulate(np.where(is_answer, places, -1))
-    place = np.empty(len(order), np.int64)
-    place[order] = newest
-    answer = order[np.maximum(place[asked], 0)]
-    is_found = (place[asked] >= 0) & (key[answer] == key[asked])
-    moves = rows.drop_columns(["kind", "log_offset", "committed_offset"]).take(pa.array(asked))
-    offsets = rows.column("committed_offset").take(pa.array(answer, mask=~is_found))
+    # The position, in this order, of the newest row with an offset at or before each row.
+    positions = np.arange(len(order))
+    has_offset = (kind != MOVE)[order]
+    newest = np.maximum.accumulate(np.where(has_offset, positions, -1))
+    position = np.empty(len(order), np.int64)
+    position[order] = newest
+    source = order[np.maximum(position[moved], 0)]
+    is_found = (position[moved] >= 0) & (key[source] == key[moved])
+    moves = rows.drop_columns(["kind", "log_offset", "committed_offset"]).take(pa.array(moved))
+    offsets = rows.column("committed_offset").take(pa.array(source, mask=~is_found))
     yield from moves.append_column("committed_at_handover", offsets).combine_chunks().to_batches()

@@ -1,4 +1,4 @@
-"""The log itself, a segment at a time: how much of it is outdated, deleted or damaged."""
+"""The state of the log by segment: how much of it is outdated, deleted or damaged."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -11,13 +11,12 @@ _COUNTED = ("batches", "horizon_batches")
 
 
 def log_health(sums: DataFrame, quarantine: DataFrame) -> DataFrame:
-    """Every segment of the group log, as it was when its records were read.
+    """Return a row for each segment of the group log [pipeline/log-health].
 
-    `keys` are different ones within the segment; `bytes` are those of keys and values; the batches
-    of what was read through a connector are not known.
+    `bytes` are those of keys and values.
 
     Args:
-        sums: those of all of `log_records`, see `segment_sums`.
+        sums: the sums of `log_records`, see `segment_sums`.
         quarantine: the table of that name.
     """
     of_keys = sums.where(f.col("kind") == OF_KEY)
@@ -37,7 +36,7 @@ def log_health(sums: DataFrame, quarantine: DataFrame) -> DataFrame:
         f.sum("bytes").alias("bytes"),
         f.sum(f.when(f.col("key").isNotNull(), f.col("records"))).alias("keyed"),
     )
-    # A segment may hold nothing but damage.
+    # A segment may contain nothing but damage, hence the full join.
     return (
         segments.join(_batches(sums), list(_SEGMENT), "left")
         .join(_quarantined(quarantine), list(_SEGMENT), "full")
@@ -58,13 +57,13 @@ def log_health(sums: DataFrame, quarantine: DataFrame) -> DataFrame:
 
 
 def _of_records(name: str) -> Column:
-    """A number that is not known where it is missing, but 0 where there are no records."""
+    """Return a number that is null if it is unknown, and 0 for a segment without records."""
     return f.when(f.col("records").isNull(), f.lit(0)).otherwise(f.col(name)).alias(name)
 
 
 def _batches(sums: DataFrame) -> DataFrame:
-    """How many batches there are, and how many with a delete horizon."""
-    # A batch at a border of two stretches is named by both.
+    """Count the batches, and those with a delete horizon."""
+    # Two neighbouring stretches both report a batch that lies in both, with its base offset.
     borders = sums.where(f.col("kind") == OF_BORDER).dropDuplicates([*_SEGMENT, "first_offset"])
     counted = sums.where(f.col("kind") == OF_BATCHES).unionByName(borders)
     return counted.groupBy(*_SEGMENT).agg(*(f.sum(name).alias(name) for name in _COUNTED))

@@ -1,8 +1,8 @@
-"""Histories of groups, worked out by `timeline` in Spark's workers, a group at a time.
+"""Histories of groups, worked out by `timeline` in Spark's workers, one group at a time.
 
-Everything about a group is brought together, sorted, and told to its end in one pass; rebalances,
-moves, ownership and sessions come out as one frame of tagged rows, which is kept and taken apart.
-A group must fit into a worker's memory with its facts, not with its commits.
+All records of a group but its commits are brought together in one worker, sorted and applied in one
+pass; they must fit into its memory. Rebalances, moves, ownership and sessions leave the worker as
+one frame of tagged rows, so that the histories are computed once for four tables.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,16 +14,14 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from coterie.assignors import TopicPartition
 from coterie.pipeline.schemas import CONSUMER_EPOCHS, GROUPS, spark_schema
 from coterie.pipeline.tables import TABLES
 from coterie.pipeline.timeline.columns import rebalance_columns
 from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.from_epochs import epochs_history
+from coterie.pipeline.timeline.from_rows import generations_of
 from coterie.pipeline.timeline.model import (
-    Generation,
     GroupHistory,
-    Member,
     MemberSession,
     Ownership,
     PartitionMove,
@@ -39,9 +37,9 @@ _FACT, _LOGGED, _EPOCH = "fact", "logged", "epoch"
 # Rows in one Arrow batch on the way out.
 _BATCH_ROWS = 5_000
 
-# By table the columns that a history tells. What the group's commits add comes later.
+# The tables that come from histories. The offsets at handover are added later, from the commits.
 _MOVE_COLUMNS = [name for name in TABLES["partition_moves"].schema.names if name[:9] != "committed"]
-_TOLD = {
+_HISTORY_TABLES = {
     "rebalances": TABLES["rebalances"].schema,
     "partition_moves": pa.schema(
         [TABLES["partition_moves"].schema.field(name) for name in _MOVE_COLUMNS]
@@ -49,11 +47,11 @@ _TOLD = {
     "ownership": TABLES["ownership"].schema,
     "member_sessions": TABLES["member_sessions"].schema,
 }
-_TAGGED = pa.schema([(name, pa.struct(list(schema))) for name, schema in _TOLD.items()])
+_TAGGED = pa.schema([(name, pa.struct(list(schema))) for name, schema in _HISTORY_TABLES.items()])
 
 
-class Told(NamedTuple):
-    """The parts of all histories."""
+class HistoryTables(NamedTuple):
+    """The tables that come from histories."""
 
     rebalances: DataFrame
     partition_moves: DataFrame
@@ -61,9 +59,11 @@ class Told(NamedTuple):
     member_sessions: DataFrame
 
 
-def told(histories: DataFrame) -> Told:
-    """Take the rows of `histories` apart."""
-    return Told(*(histories.where(f.col(name).isNotNull()).select(f"{name}.*") for name in _TOLD))
+def split_histories(histories: DataFrame) -> HistoryTables:
+    """Separate the tagged rows of `histories` by table."""
+    return HistoryTables(
+        *(histories.where(f.col(name).isNotNull()).select(f"{name}.*") for name in _HISTORY_TABLES)
+    )
 
 
 def histories(
@@ -73,26 +73,39 @@ def histories(
     labels: Mapping[str, str],
     topic_names: Mapping[str, str],
 ) -> DataFrame:
-    """The histories of all groups as tagged rows; see `told`.
+    """Work out the histories of all groups, as tagged rows for `split_histories`.
 
     Args:
         journal, generations, epochs, labels: see `by_group`.
-        topic_names: by topic id.
+        topic_names: names by topic id.
     """
     ordered = by_group(journal, generations, epochs, labels)
-    return ordered.mapInArrow(_teller(dict(topic_names)), spark_schema(_TAGGED))
+    return ordered.mapInArrow(_tagged_histories(dict(topic_names)), spark_schema(_TAGGED))
+
+
+def topic_names(epochs: DataFrame, commits: DataFrame) -> dict[str, str]:
+    """Return topic names by id, as far as commits have both [pipeline/topic-ids].
+
+    Args:
+        epochs: `consumer_epochs`; only these records need names.
+        commits: `offset_commits`.
+    """
+    if epochs.isEmpty():
+        return {}
+    named = commits.where("topic_id is not null").select("topic_id", "topic").distinct()
+    return {row["topic_id"]: row["topic"] for row in named.collect()}
 
 
 def by_group(
     journal: DataFrame, generations: DataFrame, epochs: DataFrame, labels: Mapping[str, str]
 ) -> DataFrame:
-    """Everything that tells the groups' histories, each group's together and in order.
+    """Return the records of all histories, those of a group together and in order.
 
     Args:
         journal: `journal_records`.
         generations: `group_generations`.
         epochs: `consumer_epochs`.
-        labels: by input what stands behind its groups' ids.
+        labels: by input the label of its groups [pipeline/group-labels].
     """
     group = f.substring("key", 5, 1 << 15).cast("string")
     facts = journal.where(f.is_valid_utf8(group) & (group != "")).select(
@@ -130,31 +143,31 @@ def _labelled(group: Column, labels: Mapping[str, str]) -> Column:
     return name
 
 
-def _teller(topic_names: Mapping[str, str]) -> ArrowRows:
-    def tell(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows: dict[str, list[Any]] = {name: [] for name in _TOLD}
-        # Sorted by group, so a group's rows follow each other over the borders of batches.
+def _tagged_histories(topic_names: Mapping[str, str]) -> ArrowRows:
+    def work_out(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows: dict[str, list[Any]] = {name: [] for name in _HISTORY_TABLES}
+        # The rows are sorted by group. Those of one group may be in several batches.
         ordered = (row for batch in batches for row in batch.to_pylist())
         for group_id, of_group in groupby(ordered, key=itemgetter("group_id")):
             for history in histories_of(group_id, list(of_group), topic_names):
                 _add(rows, history)
             if sum(map(len, rows.values())) >= _BATCH_ROWS:
                 yield _tagged(rows)
-                rows = {name: [] for name in _TOLD}
+                rows = {name: [] for name in _HISTORY_TABLES}
         yield _tagged(rows)
 
-    return tell
+    return work_out
 
 
 def histories_of(
     group_id: str, rows: Iterable[Row], topic_names: Mapping[str, str]
 ) -> list[GroupHistory]:
-    """The histories of a group: as a classic one, as a KIP-848 one, or both one after the other.
+    """Work out the histories of a group: as a classic group, as a KIP-848 group, or both.
 
     Args:
-        group_id: whose.
-        rows: everything about it, by kind and log offset.
-        topic_names: by topic id.
+        group_id: the group.
+        rows: its rows of `by_group`, ordered by kind and log offset [pipeline/replay-order].
+        topic_names: names by topic id.
     """
     facts, logged, epochs = [], [], []
     for row in rows:
@@ -175,50 +188,12 @@ def histories_of(
 
 
 def _fact(row: Row) -> Any:
-    """The fact in a record of the journal; None where it can't be read (it is in `quarantine`)."""
+    """Decode the fact in a record of the journal; None if it is unknown or cannot be decoded."""
     try:
         fact = decode_fact(row["key"], row["value"]).fact
     except MalformedFrame:
         return None
     return None if isinstance(fact, UnknownFact) else fact
-
-
-def generations_of(rows: Iterable[Row]) -> Iterator[Generation | None]:
-    """Rows of `group_generations` as the timeline wants them; None for a tombstone.
-
-    A generation's time is that of its record: the state's own is that of the phase before.
-    """
-    for row in rows:
-        if row["is_tombstone"]:
-            yield None
-            continue
-        at = row["record_ts"] or row["state_ts"]
-        if at is None:
-            continue
-        yield Generation(
-            row["generation"],
-            round(at.timestamp() * 1000),
-            row["protocol_type"] or "",
-            row["protocol"],
-            row["leader"],
-            tuple(_member(member) for member in row["members"]),
-        )
-
-
-def _member(row: Row) -> Member:
-    return Member(
-        row["member_id"],
-        row["instance_id"],
-        row["client_id"],
-        row["client_host"],
-        None if row["topics"] is None else tuple(row["topics"]),
-        _partitions(row["owned"]),
-        _partitions(row["assigned"]),
-    )
-
-
-def _partitions(listed: Iterable[Row] | None) -> tuple[TopicPartition, ...]:
-    return tuple(TopicPartition(each["topic"], each["partition"]) for each in listed or ())
 
 
 def _add(rows: dict[str, list[Any]], history: GroupHistory) -> None:
@@ -229,7 +204,7 @@ def _add(rows: dict[str, list[Any]], history: GroupHistory) -> None:
 
 
 def _tagged(rows: Mapping[str, list[Any]]) -> pa.RecordBatch:
-    """Rows of every table in one batch: each in its column, the others null."""
+    """Return the rows of all tables as one batch: each in the column of its table, others null."""
     before = 0
     count = sum(map(len, rows.values()))
     columns = []
@@ -246,22 +221,33 @@ def _us(epoch_ms: int | None) -> int | None:
     return None if epoch_ms is None else epoch_ms * 1000
 
 
-def _rebalance(told: Rebalance) -> dict[str, Any]:
-    row = rebalance_columns(told)
-    moments = {name: _us(row[name]) for name in ("started_ts", "completed_ts")}
-    return row | moments
+# The rows of rebalances are dictionaries, those of the other tables tuples in the order of the
+# table's columns: pyarrow converts tuples faster, and there are many of these rows.
 
 
-def _move(told: PartitionMove) -> tuple[Any, ...]:
-    return (*told[:7], _us(told.at_ms), told.gap_ms)
+def _rebalance(rebalance: Rebalance) -> dict[str, Any]:
+    row = rebalance_columns(rebalance)
+    times = {name: _us(row[name]) for name in ("started_ts", "completed_ts")}
+    return row | times
 
 
-def _interval(told: Ownership) -> tuple[Any, ...]:
-    return (*told[:5], _us(told.from_ms), _us(told.to_ms))
-
-
-def _session(told: MemberSession) -> tuple[Any, ...]:
+def _move(move: PartitionMove) -> tuple[Any, ...]:
     return (
-        *told[:5], _us(told.first_seen_ms), _us(told.last_seen_ms), told.exit_kind,
-        told.rebalances_caused,
+        move.group_id, move.topic, move.partition, move.from_generation, move.to_generation,
+        move.from_member_key, move.to_member_key, _us(move.at_ms), move.gap_ms,
+    )  # fmt: skip
+
+
+def _interval(owned: Ownership) -> tuple[Any, ...]:
+    return (
+        owned.group_id, owned.topic, owned.partition, owned.member_key, owned.generation,
+        _us(owned.from_ms), _us(owned.to_ms),
+    )  # fmt: skip
+
+
+def _session(session: MemberSession) -> tuple[Any, ...]:
+    return (
+        session.group_id, session.member_key, session.member_id, session.client_id,
+        session.client_host, _us(session.first_seen_ms), _us(session.last_seen_ms),
+        session.exit_kind, session.rebalances_caused,
     )  # fmt: skip

@@ -1,8 +1,8 @@
-"""Records of the group log summed up where they lie: by segment and key, and by batch.
+"""Sum the records of the group log in workers: by segment and key, and by batch.
 
-As with commits (`commit_runs`), a worker sums up each stretch of rows that it is given, and
-`health` adds up the sums. The first and the last batch of a stretch may go on in its neighbours, so
-these are named by their base offsets and the others counted.
+As with commits (`commit_runs`), a worker sums each stretch of rows that it reads, and `health` adds
+the sums. The first and the last batch of a stretch may continue in its neighbours, so these two are
+reported with their base offsets, and the others are counted.
 """
 
 from collections.abc import Iterator
@@ -18,11 +18,12 @@ COLUMNS = (
     "input", "log_partition", "segment_base", "batch_base_offset", "log_offset", "attributes",
     "key", "value",
 )  # fmt: skip
-# Those that pyarrow gives as dictionaries: of few different values, or much repeated ones.
+# Columns that pyarrow reads as dictionaries, because they have few different or often repeated
+# values.
 NAMES = ("input", "key", "value")
 
-# What a row is about: a key of a segment; a segment's batches within a stretch; one at its border,
-# which has its base offset as `first_offset`.
+# The kinds of rows: a key of a segment; the inner batches of a segment within a stretch; a batch at
+# the border of a stretch, whose base offset is `first_offset`.
 OF_KEY, OF_BATCHES, OF_BORDER = 0, 1, 2
 
 # `bytes` are those of keys and values.
@@ -45,10 +46,10 @@ SUMS = pa.schema(
 
 
 def segment_sums(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The sums of some rows of `log_records`; see `SUMS`.
+    """Return the sums of some rows of `log_records` as rows of `SUMS`.
 
     Args:
-        rows: with `COLUMNS`, in any order.
+        rows: rows with `COLUMNS`, in any order.
     """
     if not rows.num_rows:
         return pa.RecordBatch.from_pylist([], SUMS)
@@ -59,7 +60,7 @@ def segment_sums(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _segments(rows: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
-    """The number of each row's segment, and by these numbers what the segments are."""
+    """Return the number of each row's segment, and the columns of each segment by number."""
     inputs = _dictionary(rows.column("input"))
     fields = np.stack(
         [
@@ -68,7 +69,8 @@ def _segments(rows: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
             rows.column("segment_base").to_numpy(),
         ]
     )
-    # Neighbours are nearly always of one segment, and sorting all rows would cost the most here.
+    # Neighbouring rows are nearly always of the same segment. Sorting only the rows at which the
+    # segment changes avoids the most expensive step.
     changes = np.ones(rows.num_rows, np.bool_)
     changes[1:] = (fields[:, 1:] != fields[:, :-1]).any(axis=0)
     few, number = np.unique(fields[:, changes], axis=1, return_inverse=True)
@@ -83,7 +85,7 @@ def _segments(rows: pa.RecordBatch) -> tuple[Int64s, list[pa.Array]]:
 
 def _by_key(rows: pa.RecordBatch, segment: Int64s, of_segment: list[pa.Array]) -> pa.Table:
     keys, values = (_dictionary(rows.column(name)) for name in ("key", "value"))
-    # The number behind the last key is that of records without one.
+    # Records without a key get the number behind the last key.
     none = len(keys.dictionary)
     key = keys.indices.fill_null(none).to_numpy().astype(np.int64)
     no_value = values.indices.is_null().to_numpy(zero_copy_only=False)
@@ -111,7 +113,7 @@ def _by_key(rows: pa.RecordBatch, segment: Int64s, of_segment: list[pa.Array]) -
 def _by_batch(
     rows: pa.RecordBatch, segment: Int64s, of_segment: list[pa.Array]
 ) -> Iterator[pa.Table]:
-    # Of what was read through a connector nobody knows the batches.
+    # The batches of rows from a connector are unknown.
     known = rows.column("batch_base_offset").is_valid().to_numpy(zero_copy_only=False)
     base = rows.column("batch_base_offset").fill_null(0).to_numpy()[known]
     attributes = rows.column("attributes").fill_null(0).to_numpy().astype(np.int64)[known]
@@ -141,7 +143,7 @@ def _by_batch(
 
 
 def _table(of_segment: list[pa.Array], kind: int, **columns: pa.Array) -> pa.Table:
-    """Rows of `SUMS` of one kind; columns that are not given are null."""
+    """Return rows of `SUMS` of one kind; columns that are not given are null."""
     count = len(of_segment[0])
     rest = [
         columns[field.name] if field.name in columns else pa.nulls(count, field.type)
@@ -156,7 +158,7 @@ def _dictionary(column: pa.Array) -> pa.DictionaryArray:
 
 
 def _sizes(column: pa.DictionaryArray) -> Int64s:
-    """The bytes of each value; of null none."""
+    """Return the size of each value; 0 for null."""
     sizes = pc.binary_length(column.dictionary).take(column.indices).fill_null(0)
     found: Int64s = sizes.to_numpy().astype(np.int64)
     return found

@@ -1,7 +1,7 @@
-"""Silver: records of the log and the journal, decoded and typed.
+"""Silver: records of the group log and the journal, decoded and typed.
 
-Every record is decoded once, in the run after it was read; only `group_generations` looks back at
-the generation before, to tell a rewrite.
+Every record is decoded once, in the run that read it. Only `group_generations` is computed from old
+and new rows, because a rewrite is recognized by the generation before it.
 """
 
 from collections.abc import Mapping
@@ -25,16 +25,13 @@ _COMMIT_MARKER = b"\x00\x01"
 def offset_commits(
     new: DataFrame, labels: Labels, older_transactional: DataFrame | None = None
 ) -> DataFrame:
-    """The commits that count since the last run.
-
-    One of a transaction counts when the marker that ends it says so, in the run that reads the
-    marker; until then nobody knows (KIP-447).
+    """Return the commits that count since the last run [pipeline/transactional-commits].
 
     Args:
         new: new rows of `log_records`.
-        labels: by input what stands behind its groups' ids.
-        older_transactional: rows read earlier that `is_transactional` or `is_marker`; needed where
-            a new row is a marker.
+        labels: by input the label of its groups.
+        older_transactional: older rows for which `is_transactional` holds; needed if a new row is a
+            marker.
     """
     plain = new.where(f.col("key_type").isin(*COMMIT_KEY_TYPES) & ~_has(TRANSACTIONAL))
     counting = plain
@@ -49,22 +46,22 @@ def offset_commits(
 
 
 def is_transactional() -> Column:
-    """Whether a raw row is in a transaction, or the marker at the end of one."""
+    """Return whether a row of bronze belongs to a transaction or is the marker that ends one."""
     return _has(TRANSACTIONAL) | is_marker()
 
 
 def is_marker() -> Column:
-    """Whether a raw row is the end of a transaction."""
+    """Return whether a row of bronze is the marker that ends a transaction."""
     return _has(CONTROL)
 
 
 def _has(attribute: int) -> Column:
-    # A connector does not tell them, and passes on only what counts.
+    # Rows of the connector have no attributes, and only committed ones are returned by it.
     return f.coalesce(f.col("attributes").bitwiseAND(attribute) != 0, f.lit(False))
 
 
 def _committed(rows: DataFrame) -> DataFrame:
-    """The commits among rows of transactions whose marker is new and says commit."""
+    """Return the commits of transactions whose marker is new and says commit."""
     following = (
         Window.partitionBy("input", "log_partition", "producer_id")
         .orderBy("log_offset")
@@ -84,11 +81,11 @@ def _committed(rows: DataFrame) -> DataFrame:
 
 
 def group_generations(new: DataFrame, labels: Labels, known: DataFrame | None = None) -> DataFrame:
-    """Every generation that was logged, old and new.
+    """Return every logged generation, old and new.
 
     Args:
         new: new rows of `log_records`.
-        labels: by input what stands behind its groups' ids.
+        labels: by input the label of its groups.
         known: the table so far.
     """
     raw = new.where(f.col("key_type") == GROUP_KEY_TYPE)
@@ -99,7 +96,7 @@ def group_generations(new: DataFrame, labels: Labels, known: DataFrame | None = 
 
 
 def with_rewrites(rows: DataFrame) -> DataFrame:
-    """Rows of the view `groups`, each with whether it is its predecessor's generation again."""
+    """Add to rows of the view `groups` whether they are rewrites [pipeline/static-rewrite]."""
     order = Window.partitionBy("group_id").orderBy("log_offset")
     before = f.lag("generation").over(order)
     again = f.coalesce(
@@ -110,11 +107,11 @@ def with_rewrites(rows: DataFrame) -> DataFrame:
 
 
 def consumer_epochs(new: DataFrame, labels: Labels) -> DataFrame:
-    """The records of KIP-848 groups among new rows of `log_records`."""
+    """Return the records of KIP-848 groups among new rows of `log_records`."""
     raw = new.where(f.col("key_type").isin(*KINDS))
     return raw.mapInArrow(view_of("consumer_epochs", labels), spark_schema(CONSUMER_EPOCHS))
 
 
 def group_events(new: DataFrame, labels: Labels) -> DataFrame:
-    """The facts among new rows of `journal_records`."""
+    """Return the facts among new rows of `journal_records`."""
     return new.mapInArrow(events_of(labels), spark_schema(TABLES["group_events"].schema))

@@ -1,7 +1,8 @@
-"""Commits of a partition at a time when nobody had it and the group had members.
+"""Find commits of a partition that no member owned while the group had members.
 
-Commits and the times for which members had partitions come together by their group, in one worker;
-a time is of a partition, and of its group.
+The commits of a group and the times for which its members owned partitions are brought together in
+one worker. Each time of ownership is compared twice: as a time of its partition, and as a time in
+which the group had members.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,42 +27,45 @@ UNOWNED = pa.schema(
 
 
 def unowned(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For mapInArrow: the commits among the rows that were made while nobody had the partition.
+    """Return the commits that were made while no member owned the partition.
 
-    Only partitions of topics that the group had once count.
+    A function for mapInArrow. Only topics of which the group once owned a partition count.
 
     Args:
         batches: all rows of some groups: commits with the columns of `UNOWNED`, several together or
-            each on its own, from `from_ms` to `to_ms`; and times for which a member had a
-            partition, whose `commits` is null.
+            each on its own, from `from_ms` to `to_ms`; and times of ownership, whose `commits` is
+            null.
     """
     given = [batch for batch in batches if batch.num_rows]
     if not given:
         return
     rows = pa.Table.from_batches(given).combine_chunks()
-    asks = rows.column("commits").is_valid().to_numpy()
+    is_commit = rows.column("commits").is_valid().to_numpy()
     group, topic = name_codes(rows, "group_id"), name_codes(rows, "topic")
     from_ms, to_ms = int64s(rows, "from_ms"), int64s(rows, "to_ms")
     pair = group * (int(topic.max(initial=0)) + 1) + topic
-    wanted = asks & np.isin(pair, pair[~asks])
-    wanted &= ~_touched(row_keys(rows), asks, from_ms, to_ms)
-    wanted &= _touched(group, asks, from_ms, to_ms)
-    found = rows.select(UNOWNED.names).filter(pa.array(wanted))
+    unowned_rows = is_commit & np.isin(pair, pair[~is_commit])
+    unowned_rows &= ~_overlapped(row_keys(rows), is_commit, from_ms, to_ms)
+    unowned_rows &= _overlapped(group, is_commit, from_ms, to_ms)
+    found = rows.select(UNOWNED.names).filter(pa.array(unowned_rows))
     yield from found.combine_chunks().to_batches()
 
 
-def _touched(code: Int64s, asks: Bools, from_ms: Int64s, to_ms: Int64s) -> Bools:
-    """Which rows' time is touched by a time of the same code that does not ask itself.
+def _overlapped(code: Int64s, is_commit: Bools, from_ms: Int64s, to_ms: Int64s) -> Bools:
+    """Return which commits overlap a time of ownership with the same code.
 
-    One does if, of those that begin before the row ends, the latest end is not before its first.
+    A commit does if the latest end of all ownership that begins before the commit's end is not
+    before the commit's beginning. The latest end so far is a running maximum over rows sorted by
+    code and time.
     """
-    at_ms = np.where(asks, to_ms, from_ms)
-    order = np.lexsort((asks, at_ms, code))
-    ends, place = np.unique(np.where(asks, 0, to_ms), return_inverse=True)
-    # The code in front keeps the greatest so far within it; 0 is before any end.
+    at_ms = np.where(is_commit, to_ms, from_ms)
+    order = np.lexsort((is_commit, at_ms, code))
+    ends, place = np.unique(np.where(is_commit, 0, to_ms), return_inverse=True)
+    # Ends are replaced by their ranks, and the code is added as the leading part of the number. So
+    # the running maximum starts again with each code. Rank 0 stands for no end at all.
     number = np.unique(code, return_inverse=True)[1]
-    until = number * (len(ends) + 1) + np.where(asks, 0, place + 1)
+    until = number * (len(ends) + 1) + np.where(is_commit, 0, place + 1)
     reached = np.empty(len(code), np.int64)
     reached[order] = np.maximum.accumulate(until[order]) % (len(ends) + 1)
-    touched: Bools = (reached > 0) & (ends[np.maximum(reached - 1, 0)] >= from_ms)
-    return touched
+    overlapped: Bools = (reached > 0) & (ends[np.maximum(reached - 1, 0)] >= from_ms)
+    return overlapped

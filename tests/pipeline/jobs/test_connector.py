@@ -111,7 +111,7 @@ class OfLoader:
 def test_a_jar_that_is_missing_among_others_is_named() -> None:
     *some, name = JAR_CLASSES.values()
     assert require_connector(OfLoader(Loader(*some, name))) is not None  # type: ignore[arg-type]
-    with pytest.raises(ClientError, match=r"of its jars commons-pool2 is missing") as refusal:
+    with pytest.raises(ClientError, match=r"Missing jars: commons-pool2\.") as refusal:
         require_connector(OfLoader(Loader(*some)))  # type: ignore[arg-type]
     assert connector_coordinates("4.2.1") in refusal.value.remedy
 

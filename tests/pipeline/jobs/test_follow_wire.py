@@ -60,7 +60,7 @@ class Followed:
     def wait(self, is_so: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not is_so():
-            self.wire.look()
+            self.wire.check()
             assert time.monotonic() < deadline, "not in time"
             time.sleep(0.02)
 
@@ -145,7 +145,7 @@ def test_a_server_that_is_killed_is_waited_for_and_each_record_counts_once(
     expected = (rounds + 5) * len(GROUPS) * PARTITIONS
     followed.wait(lambda: followed.store.rows("log_records") >= expected)
     followed.wire.stop()
-    followed.wire.look()
+    followed.wire.check()
     assert followed.places("log_records") == followed.places_in_files(OFFSETS_TOPIC)
     assert len(followed.places("log_records")) == expected
 
@@ -171,7 +171,7 @@ def test_a_server_that_is_not_there_yet_is_waited_for(
         followed = Followed(server, cast("LiveStore", store))
         followed.wire.start()
         time.sleep(0.2)
-        followed.wire.look()
+        followed.wire.check()
         server.start()
         followed.commit(1)
         followed.wire.stop()
@@ -264,10 +264,10 @@ def test_what_is_waited_for(
         while wire.is_alive() and len(calls) < 3 and time.monotonic() < deadline:
             time.sleep(0.01)
         if is_waited_for:
-            wire.look()
+            wire.check()
             assert len(calls) >= 3
         wire.stop()
         if not is_waited_for:
             assert len(calls) == 1
             with pytest.raises(type(error), match=str(error)):
-                wire.look()
+                wire.check()

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
 from coterie.pipeline.jobs import ingest
-from coterie.pipeline.jobs.ingest import decodings
+from coterie.pipeline.jobs.ingest import decoding_tasks
 
 
 def test_small_files_share_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,7 +15,7 @@ def test_small_files_share_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     sizes = {"a": 40, "b": 50, "c": 20, "d": 500, "e": 1}
     for name, size_bytes in sizes.items():
         (tmp_path / name).write_bytes(bytes(size_bytes))
-    tasks = decodings(str(tmp_path / name) for name in sizes)
+    tasks = decoding_tasks(str(tmp_path / name) for name in sizes)
     assert [[Path(each).name for each in task] for task in tasks] == [
         ["a", "b"],
         ["c"],
@@ -25,4 +25,4 @@ def test_small_files_share_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_no_files_are_no_tasks() -> None:
-    assert decodings([]) == []
+    assert decoding_tasks([]) == []

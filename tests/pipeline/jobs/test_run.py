@@ -199,4 +199,4 @@ def test_clusters_are_told_apart_and_directories_of_one_cluster_are_one_input(
     (tmp_path / "east-2").rename(tmp_path / "gone")
     planned = inputs.plan(store, [paths[1]])
     assert planned.new == []
-    assert "ends at offset 1, and was read to 2" in planned.warnings[0]
+    assert "ends at offset 1, but was read to 2" in planned.warnings[0]

@@ -119,7 +119,9 @@ def test_a_group_that_nobody_knows_is_told_with_those_that_are_known(data_direct
 def test_a_directory_that_is_neither_is_told(tmp_path: Path) -> None:
     result = show(str(tmp_path), "g")
     assert result.exit_code == 1
-    assert "neither a manifest.json" in result.stderr
+    assert "neither the output of `coterie pipeline run`, which has a manifest.json" in " ".join(
+        result.stderr.split()
+    )
 
 
 def test_a_real_kafka_s_consumer_group_of_kip_848_is_told_from_its_log(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.pipeline.transforms.commit_runs import MINUTE_US, commit_runs, joined
-from coterie.pipeline.transforms.handovers import WANTED, as_wanted, handed_over
+from coterie.pipeline.transforms.commit_runs import MINUTE_US, commit_runs, join_runs
+from coterie.pipeline.transforms.handovers import MOMENTS, newest_commits, with_dictionaries
 
 Commit = dict[str, Any]
 
@@ -97,7 +97,7 @@ _NOTHING: Commit = {
 def _joined(stretches: list[list[Commit]]) -> dict[tuple[Any, ...], Commit]:
     """The same, and `overlaps`, from the runs of stretches."""
     minutes = {}
-    for batch in joined([commit_runs(_rows(each)) for each in stretches]):
+    for batch in join_runs([commit_runs(_rows(each)) for each in stretches]):
         for row in batch.to_pylist():
             for name in ("window_start_ts", "first_ts", "last_ts"):
                 if row[name] is not None:
@@ -186,13 +186,13 @@ def test_the_newest_commit_of_the_minute_up_to_a_moment(
     commits: list[Commit], moments: list[dict[str, Any]]
 ) -> None:
     commits = _numbered(commits)
-    wanted = as_wanted(pa.Table.from_pylist(moments, WANTED))
+    wanted = with_dictionaries(pa.Table.from_pylist(moments, MOMENTS))
     found = {
         (*(row[name] for name in _KEY), round(row["at_ts"].timestamp()) * 1_000_000): (
             row["log_offset"],
             row["committed_offset"],
         )
-        for row in handed_over(_rows(commits), wanted).to_pylist()
+        for row in newest_commits(_rows(commits), wanted).to_pylist()
     }
     expected = {}
     for moment in moments:

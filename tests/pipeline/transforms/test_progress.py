@@ -88,7 +88,7 @@ def test_what_was_committed_when_a_partition_changed_hands(spark: "SparkSession"
 
     from coterie.pipeline.schemas import spark_schema
     from coterie.pipeline.transforms.commit_runs import COLUMNS
-    from coterie.pipeline.transforms.handovers import HANDED, as_wanted, handed_over
+    from coterie.pipeline.transforms.handovers import FOUND, newest_commits, with_dictionaries
     from coterie.pipeline.transforms.progress import moments, with_handover
 
     given = commits(
@@ -108,13 +108,13 @@ def test_what_was_committed_when_a_partition_changed_hands(spark: "SparkSession"
     ]
     moved = spark.createDataFrame(moves, MOVES)
     asked = moments(moved).toArrow()
-    wanted = as_wanted(asked)
+    wanted = with_dictionaries(asked)
 
     def said(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in batches:
-            yield handed_over(rows, wanted)
+            yield newest_commits(rows, wanted)
 
-    handed = given.select(*COLUMNS).mapInArrow(said, spark_schema(HANDED))
+    handed = given.select(*COLUMNS).mapInArrow(said, spark_schema(FOUND))
     found = with_handover(moved, asked, minutes_of(given), handed)
     expected = [
         (*move, offset) for move, offset in zip(moves, (20, 25, None, None, None), strict=True)

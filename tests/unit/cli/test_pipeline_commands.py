@@ -93,7 +93,7 @@ def test_without_the_extra_a_command_says_how_to_get_it(arguments: list[str], ta
 def test_without_the_extra_the_doctor_names_what_is_missing() -> None:
     done = without_extra("pipeline", "doctor")
     assert done.returncode == 1
-    assert "can't be imported" in done.stdout
+    assert "cannot be imported" in done.stdout
     assert "Missing: " in done.stderr
     assert "pip install" in done.stderr
     assert "Traceback" not in done.stderr

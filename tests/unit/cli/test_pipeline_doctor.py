@@ -55,7 +55,7 @@ def test_a_package_that_is_missing_or_too_new_or_broken(monkeypatch: pytest.Monk
     )
     assert doctor.package_check(PANDAS).found == "3.1, but >=2.2,<3 is needed"
     broken = doctor.package_check(Requirement("no_module_of_that_name", ()))
-    assert "can't be imported" in broken.found
+    assert "cannot be imported" in broken.found
     assert broken.remedy.startswith("pip install --force-reinstall")
     assert doctor.package_check(Requirement("json", ())).is_good
 

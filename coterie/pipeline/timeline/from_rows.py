@@ -1,0 +1,50 @@
+"""Rows of the view `groups` as generations of the timeline."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from coterie.assignors import TopicPartition
+from coterie.pipeline.timeline.model import Generation, Member
+
+Row = Mapping[str, Any]
+
+
+def generations_of(rows: Iterable[Row]) -> Iterator[Generation | None]:
+    """Yield a generation for each row; None for a tombstone.
+
+    The time of a generation is the timestamp of its record [pipeline/replay-order].
+
+    Args:
+        rows: rows of the view `groups`, in the order of the log.
+    """
+    for row in rows:
+        if row["is_tombstone"]:
+            yield None
+            continue
+        at = row["record_ts"] or row["state_ts"]
+        if at is None:
+            continue
+        yield Generation(
+            row["generation"],
+            round(at.timestamp() * 1000),
+            row["protocol_type"] or "",
+            row["protocol"],
+            row["leader"],
+            tuple(_member(member) for member in row["members"]),
+        )
+
+
+def _member(row: Row) -> Member:
+    return Member(
+        row["member_id"],
+        row["instance_id"],
+        row["client_id"],
+        row["client_host"],
+        None if row["topics"] is None else tuple(row["topics"]),
+        _partitions(row["owned"]),
+        _partitions(row["assigned"]),
+    )
+
+
+def _partitions(listed: Iterable[Row] | None) -> tuple[TopicPartition, ...]:
+    return tuple(TopicPartition(each["topic"], each["partition"]) for each in listed or ())

@@ -1,4 +1,4 @@
-"""`coterie pipeline run`, `check` and `show` as a user calls them, one after the other."""
+"""`coterie pipeline run`, `check` and `show` as a user runs them, one after the other."""
 
 import json
 import os
@@ -43,8 +43,8 @@ def coterie(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_run_its_check_and_its_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    data, output = data_with(tmp_path, SEED, monkeypatch), str(tmp_path / "tables")
+def test_run_check_and_show(tmp_path: Path) -> None:
+    data, output = data_with(tmp_path, SEED), str(tmp_path / "tables")
     done = coterie("run", "--input", data, "--output", output, *SPARK)
     assert done.returncode == 0, done.stderr
     *table, manifest = done.stdout.splitlines()
@@ -58,10 +58,8 @@ def test_a_run_its_check_and_its_story(tmp_path: Path, monkeypatch: pytest.Monke
     assert checked.returncode == any(each["severity"] == "error" for each in findings)
 
 
-def test_following_ends_with_everything_in_the_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data, output = data_with(tmp_path, SEED, monkeypatch), str(tmp_path / "tables")
+def test_following_ends_with_everything_in_the_tables(tmp_path: Path) -> None:
+    data, output = data_with(tmp_path, SEED), str(tmp_path / "tables")
     line = command("run", "--input", data, "--output", output, "--follow", "--json", *SPARK)
     with subprocess.Popen(
         line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -72,7 +70,7 @@ def test_following_ends_with_everything_in_the_tables(
             assert time.monotonic() < deadline
             time.sleep(0.2)
         following.send_signal(signal.SIGTERM)
-        told, errors = following.communicate(timeout=LIMIT_S)
+        printed, errors = following.communicate(timeout=LIMIT_S)
     assert following.returncode == 0, errors
-    assert json.loads(told)["manifest"] == os.path.join(output, "manifest.json")
+    assert json.loads(printed)["manifest"] == os.path.join(output, "manifest.json")
     assert coterie("show", output, "kmo", "--limit", "2").stdout == TOLD

@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: help setup serve demo lint format test test-debug coverage fuzz sim crash bench bench-pipeline clean
+.PHONY: help setup serve demo lint format test test-debug coverage fuzz sim crash soak bench bench-pipeline clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -53,6 +53,9 @@ sim: setup  ## the coordinator under simulated clients, faults and time; planted
 
 crash: setup  ## crashes, damage and failing calls by the hundred thousand, 200 real kills, planted bugs
 	@$(BIN)/python -m tests.crash --seconds $${SECONDS_TO_RUN:-600}
+
+soak: setup  ## ten minutes of mixed load by real clients; memory, files and threads must stay level
+	@$(BIN)/python -m tests.soak --seconds $${SECONDS_TO_RUN:-600}
 
 bench: setup  ## the figures, as a table; PEER="name=host:port ..." adds peers, ARGS=--quick is short
 	@$(BIN)/python -m benchmarks $(foreach peer,$(PEER),--peer $(peer)) $(ARGS)

@@ -90,6 +90,12 @@ class BrokerProcess(Broker):
         self.output = data_dir.with_name(f"{data_dir.name}.output")
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        assert self._process is not None, "not started"
+        return self._process.pid
+
     def command(self) -> list[str]:
         """The command line, as a user would type it."""
         beside_python = str(Path(sys.executable).with_name("coterie"))

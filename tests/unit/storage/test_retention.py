@@ -62,6 +62,15 @@ def test_time_comes_before_size(place: Place) -> None:
     assert [each.reason for each in removed] == ["time", "size"]
 
 
+def test_a_segment_without_timestamps_never_expires(place: Place) -> None:
+    log = opened(place)
+    pair(log, b"key", b"timeless", -1)
+    log.roll()
+    pair(log, b"key", b"active", NOW_MS)
+    assert log.remove_expired(NOW_MS + 100, 1000, -1) == []
+    assert offsets(log) == [0, 1]
+
+
 def test_no_limits_remove_nothing(place: Place) -> None:
     log = filled(place)
     assert log.remove_expired(NOW_MS * 2, -1, -1) == []

@@ -1,0 +1,62 @@
+"""docs/protocol.md agrees with the table of served APIs, and everything that it names exists."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from coterie.protocol.api_keys import SERVED_VERSIONS
+from coterie.protocol.apis import request_class
+
+ROOT = Path(__file__).parents[2]
+TRANSCRIPTS = ROOT / "coterie" / "conformance"
+TEXT = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+SERVED = re.compile(r"^\| (\d+) \| (\w+) \| (\d+)-(\d+) \| (\d+|-) \|", re.MULTILINE)
+# The last cell of a row of differences.
+EVIDENCE = re.compile(r"^\| .* \| (`[^|]*`) \|$", re.MULTILINE)
+SENTENCE = re.compile(r"Shown by (`[^`]+`)\.$", re.MULTILINE)
+
+
+def evidence() -> list[str]:
+    cells = [*EVIDENCE.findall(TEXT), *SENTENCE.findall(TEXT)]
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def test_the_table_lists_what_is_served() -> None:
+    assert [
+        (int(key), name, (int(first), int(last)), None if flexible == "-" else int(flexible))
+        for key, name, first, last, flexible in SERVED.findall(TEXT)
+    ] == [
+        (api.value, api.kafka_name, versions, request_class(api).flexible)
+        for api, versions in SERVED_VERSIONS.items()
+    ]
+
+
+def test_every_row_of_differences_names_evidence() -> None:
+    differences = TEXT[TEXT.index("## Not there") :]
+    rows = [line for line in differences.splitlines() if line.startswith("| ")]
+    headings = [line for line in rows if line.endswith("| shown by |")]
+    assert len(rows) - len(headings) == len(EVIDENCE.findall(differences)) > 30
+
+
+@pytest.mark.parametrize("name", sorted(set(evidence())))
+def test_evidence_exists(name: str) -> None:
+    path = ROOT / name if name.startswith("tests/") else TRANSCRIPTS / f"{name}.txt"
+    assert path.is_file()
+
+
+def test_every_transcript_of_a_difference_is_listed() -> None:
+    """A transcript that `needs: ours` pins a choice that Kafka makes otherwise or leaves open."""
+    ours = {
+        path.relative_to(TRANSCRIPTS).with_suffix("").as_posix()
+        for path in TRANSCRIPTS.rglob("*.txt")
+        if re.search(r"^needs:.*\bours\b", path.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    assert ours
+    assert ours <= set(evidence())
+
+
+def test_no_response_asks_a_client_to_wait() -> None:
+    """There are no quotas, so nothing sets `throttle_time_ms`, which is 0 by default."""
+    sources = [*(ROOT / "coordinator").rglob("*.py"), *(ROOT / "coterie" / "server").rglob("*.py")]
+    assert not [path for path in sources if "throttle_time_ms" in path.read_text(encoding="utf-8")]

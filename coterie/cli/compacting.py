@@ -17,7 +17,7 @@ from coterie.cli.broker import CommandFailed
 from coterie.cli.output import Row, printable
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config, ConfigError, TopicConfig
-from coterie.server.logs.topics import SETTINGS_FILE
+from coterie.server.logs.stored_settings import SETTINGS_FILE
 from coterie.storage.checkpoints import read_file
 from coterie.storage.cleaner import Cleanable, CleanerConfig, Cleaning, CleaningResult, cleanable
 from coterie.storage.directory import META_FILE, DataDirectory

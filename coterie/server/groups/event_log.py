@@ -1,8 +1,8 @@
-"""What the coordinator says happened, as log lines, and never more than a log can take.
+"""The coordinator's events as log lines, limited to what a log can take.
 
-Invariants: nothing is logged per heartbeat, commit or fetch; lines of one second are bounded, and
-    what is left out is counted in one line of its own, so a storm of rebalances neither fills a
-    disk nor costs more than the rebalances themselves. At level debug everything is told.
+Heartbeats, commits and fetches make no events. The lines of one second are limited, and omitted
+ones are counted in one line, so a storm of rebalances neither fills a disk nor costs more than the
+rebalances themselves. At level debug nothing is omitted [journal/bounded-log-lines].
 """
 
 from typing import TYPE_CHECKING
@@ -13,11 +13,11 @@ from coterie.protocol.messages.journal_records import UNKNOWN_MS
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-# Lines about groups a second. A line costs about 30 us, a rebalance of a small group about as much:
-# fifty a second are a 500th of the loop, and more than anybody reads.
+# A line costs about 30 us, as much as a rebalance of a small group. Fifty a second are a 500th of
+# the event loop's time.
 EVENT_LINES_PER_SECOND = 50
 
-# Events that come once per member and generation, or tell the middle of what another line tells.
+# Events that happen for each member and generation, or that another event of the rebalance implies.
 _DEBUG_EVENTS = frozenset(
     {
         "join_completed",
@@ -29,24 +29,24 @@ _DEBUG_EVENTS = frozenset(
     }
 )
 
-# What a fact holds where there is nothing to tell: nobody, or a time that is not known.
-_NOTHING = (None, UNKNOWN_MS)
+# Values of absent fields: no member, or an unknown time.
+_ABSENT = (None, UNKNOWN_MS)
 
 
 class EventLog:
-    """Tells the events of one coordinator to a logger."""
+    """Logs the events of one coordinator."""
 
     def __init__(self, log: "FilteringBoundLogger", *, unlimited: bool = False) -> None:
-        """Tell `log`; `unlimited` leaves nothing out (level debug)."""
+        """Log to `log`; with `unlimited` nothing is omitted."""
         self._log = log
         self._unlimited = unlimited
         self._second = 0
         self._lines = 0
 
     def add(self, event: Event) -> None:
-        """Log one event, or count it."""
+        """Log one event, or count it as omitted."""
         if self._unlimited:
-            self._line(event)
+            self._write_line(event)
         elif event.name not in _DEBUG_EVENTS:
             second = event.at_ms // 1000
             if second != self._second:
@@ -54,21 +54,21 @@ class EventLog:
                 self._second = second
             self._lines += 1
             if self._lines <= EVENT_LINES_PER_SECOND:
-                self._line(event)
+                self._write_line(event)
 
     def log_omitted(self) -> None:
-        """Say how many events of the last second were left out, if any."""
+        """Log how many events of the last second were omitted, if any were."""
         omitted = self._lines - EVENT_LINES_PER_SECOND
         self._lines = 0
         if omitted > 0:
             self._log.info("group_events_not_shown", count=omitted)
 
-    def _line(self, event: Event) -> None:
+    def _write_line(self, event: Event) -> None:
         values = {
-            # Of lists (the members of a generation) a line tells how long they are.
+            # A list, such as the members of a generation, is shown by its length.
             name: len(value) if isinstance(value, list) else value
             for name, value in event.fields.items()
-            if value not in _NOTHING and name != "at_ms"
+            if value not in _ABSENT and name != "at_ms"
         }
         if event.group_id:
             values["group_id"] = event.group_id

@@ -1,12 +1,12 @@
-"""The journal: what the coordinator says happened, kept by time in the topic `coterie.journal`.
+"""The journal: the coordinator's events, kept by time in the topic `coterie.journal`.
 
-It is for looking back, and nobody waits for it: facts are gathered for some milliseconds and then
-appended in one batch a partition, never synced for their own sake. What a kill or a loss of power
-takes from its end is missing, and nothing else is wrong.
+The journal is for looking back at rebalances. No request waits for it: events are collected for
+some milliseconds, appended in one batch a partition and never synced for their own sake. A crash
+may lose the last ones [journal/best-effort].
 
-Invariants: facts of a group stand in one partition, in the order in which they happened, beside
-those about the load of its partition; a journal that can't be written harms nobody: one warning,
-and nothing more is written to that partition until the next start.
+Invariants: the facts of a group are in one partition in the order in which they happened, together
+with those about the load of its partition [journal/partitions]. A partition of the journal that
+cannot be written is given up with one warning until the next start; groups are not affected.
 """
 
 from asyncio import AbstractEventLoop, TimerHandle
@@ -35,41 +35,42 @@ if TYPE_CHECKING:
 
 Pair = tuple[bytes, bytes]
 
-# How long facts are gathered. An append costs ten times what a fact costs, so a storm of rebalances
-# pays for twenty a second and partition; who follows the journal does not see the difference.
+# How long facts are collected. An append costs ten times as much as a fact, and readers that follow
+# the journal do not notice this delay.
 LINGER_S = 0.05
 
-# Partitions of a new journal, at most: enough for readers to share the work and for a group's
-# history to be a tenth of everything, and few enough to be created between two requests.
+# The largest number of partitions of a new journal. Ten let readers work in parallel and make the
+# history of one group a tenth of the whole; they are created within one request.
 MOST_PARTITIONS = 10
 
-# A batch is closed when it has so many bytes: Kafka's default max.message.bytes, less room for the
-# last record and what surrounds the records.
+# A batch ends when it has so many bytes: Kafka's default of max.message.bytes, less room for the
+# last record and the batch header.
 _BATCH_BYTES = 1_000_000
 
-# With a day to a segment, what is older than the retention is gone a day later at most.
+# With segments of a day, facts are removed at most a day after their retention.
 _SEGMENT_MS = 86_400_000
 _SEGMENT_BYTES = 64 * 1024 * 1024
 
 _MS_PER_HOUR = 3_600_000
-# Which setting of the broker gives the topic which, and times what.
+# A setting of the broker, the setting of the topic that it determines, and the factor between them.
 _RETENTION = (
     ("journal.retention.hours", "retention.ms", _MS_PER_HOUR),
     ("journal.retention.bytes", "retention.bytes", 1),
 )
 
 
-def partitions_beside(offsets_partitions: int) -> int:
-    """How many partitions a journal gets beside so many of `__consumer_offsets`.
+def journal_partitions(offsets_partitions: int) -> int:
+    """Return how many partitions a new journal gets.
 
-    A divisor of that number: then the groups of one of its partitions share one of the journal's.
+    The number divides `offsets_partitions`, that of `__consumer_offsets`, so that the groups of one
+    of its partitions are in one partition of the journal.
     """
     most = min(MOST_PARTITIONS, offsets_partitions)
     return next(count for count in range(most, 0, -1) if not offsets_partitions % count)
 
 
 class Journal:
-    """Writes events to the journal, if there shall be one."""
+    """Writes events to the journal, if it is enabled."""
 
     def __init__(
         self,
@@ -80,14 +81,14 @@ class Journal:
         log: "FilteringBoundLogger",
         offsets_partitions: int,
     ) -> None:
-        """Nothing is created before the first event.
+        """Prepare to write; the topic is created with the first event.
 
         Args:
-            topics: where the journal is, or will be.
+            topics: the broker's topics.
             config: the broker's settings.
             loop: the event loop.
             now_ms: the clock.
-            log: is told, once, of a journal that can't be written.
+            log: for a warning if the journal cannot be written.
             offsets_partitions: how many partitions `__consumer_offsets` has.
         """
         self.enabled = config.get_bool("journal.enable")
@@ -97,49 +98,35 @@ class Journal:
         self._now_ms = now_ms
         self._log = log
         self._offsets_partitions = offsets_partitions
-        # Encoded when they are written: many in a row cost half of what each costs by itself.
+        # Encoded when they are written: encoding many in a row takes half the time for each.
         self._events: list[Event] = []
         self._timer: TimerHandle | None = None
+        # Partitions of the journal that could not be written.
         self._failed: set[int] = set()
-        self._seen: Topic | None = None
+        # The topic that was prepared; another one means that the journal was deleted since.
+        self._prepared: Topic | None = None
 
     def add(self, events: Sequence[Event]) -> None:
-        """Keep these events; they are written a little later."""
-        if not self.enabled or (len(events) == 1 and _is_no_news(events[0])):
+        """Keep these events; they are written after `LINGER_S`."""
+        if not self.enabled or (len(events) == 1 and _is_empty_load(events[0])):
             return
         self._events += events
         if self._timer is None:
             self._timer = self._loop.call_later(LINGER_S, self.write)
 
     def write(self) -> None:
-        """Write what was told so far."""
+        """Write all events that were added."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         events, self._events = self._events, []
-        # By group, or by number for what is about a partition of `__consumer_offsets`.
-        told: dict[str | int, list[Pair]] = {}
-        for group_id, fact in events:
-            whose: str | int = group_id
-            if type(fact) is PartitionLoaded or type(fact) is PartitionUnloaded:
-                whose = fact.partition
-            pair = encode_fact(group_id, fact)
-            if whose in told:
-                told[whose].append(pair)
-            else:
-                told[whose] = [pair]
-        topic = self._topic() if told else None
+        topic = self._topic() if events else None
         if topic is None:
             return
-        count = len(topic.partitions)
-        by_partition: dict[int, list[Pair]] = {}
-        for whose, pairs in told.items():
-            index = whose % count if isinstance(whose, int) else partition_for(whose, count)
-            by_partition.setdefault(index, []).extend(pairs)
         now_ms = self._now_ms()
-        for index, some in by_partition.items():
+        for index, pairs in _by_partition(events, len(topic.partitions)).items():
             if index not in self._failed:
-                self._write(topic.partitions[index], some, now_ms)
+                self._write(topic.partitions[index], pairs, now_ms)
 
     def _write(self, partition: "Partition", pairs: list[Pair], now_ms: int) -> None:
         try:
@@ -152,7 +139,7 @@ class Journal:
         except (StorageError, OSError) as error:
             self._give_up(partition, error)
         except Exception as error:
-            # Our mistake, whatever it is: it costs the journal, and not the groups.
+            # A mistake of ours costs the journal, but not the groups.
             log = self._log
             log.error("journal append failed", partition=str(partition), exc_info=error)  # noqa: TRY400
             self._give_up(partition, error)
@@ -162,13 +149,13 @@ class Journal:
         self._log.warning("journal stopped", partition=str(partition), error=str(error))
 
     def _topic(self) -> Topic | None:
-        """The journal's topic, created if it is not there; None if it can't be."""
+        """Return the journal's topic, created if it does not exist; None if that fails."""
         topic = self._topics.by_name.get(JOURNAL_TOPIC)
-        if topic is not None and topic is self._seen:
+        if topic is not None and topic is self._prepared:
             return topic
         try:
             if topic is None:
-                count = partitions_beside(self._offsets_partitions)
+                count = journal_partitions(self._offsets_partitions)
                 topic = self._topics.create(JOURNAL_TOPIC, count, self._settings())
             else:
                 self._apply_retention(topic)
@@ -177,14 +164,14 @@ class Journal:
             reason = error.text if isinstance(error, TopicRefused) else str(error)
             self._log.warning("journal stopped", error=reason)
             return None
-        self._seen = topic
-        # A journal that was deleted, and so begins again, may have better luck.
+        self._prepared = topic
+        # A journal that was deleted and created again has new logs, which may be written.
         self._failed.clear()
         return topic
 
     def _settings(self) -> dict[str, str]:
         retention = {
-            name: str(_retained(self._config.get_int(key), factor))
+            name: str(_retention(self._config.get_int(key), factor))
             for key, name, factor in _RETENTION
         }
         return {
@@ -195,23 +182,47 @@ class Journal:
         }
 
     def _apply_retention(self, topic: Topic) -> None:
-        """What the broker was started with counts, not what it was when the journal was created."""
+        """Apply the retention of this start to an existing journal [journal/retention]."""
         overrides = dict(topic.config.overrides)
         for key, name, factor in _RETENTION:
             given = [source for _, source in self._config.sources(key)]
             if ConfigSource.STATIC_BROKER in given:
-                overrides[name] = str(_retained(self._config.get_int(key), factor))
+                overrides[name] = str(_retention(self._config.get_int(key), factor))
         if overrides != topic.config.overrides:
             self._topics.set_overrides(topic, overrides)
 
 
-def _retained(value: int, factor: int) -> int:
-    """A retention in the topic's unit; -1 stays what it is, no limit."""
+def _retention(value: int, factor: int) -> int:
+    """Return a retention in the topic's unit; -1 means no limit in both units."""
     return value if value < 0 else value * factor
 
 
-def _is_no_news(event: Event) -> bool:
-    """Whether it is the load of a partition without groups: nobody will ever look for it."""
+def _by_partition(events: Sequence[Event], partition_count: int) -> dict[int, list[Pair]]:
+    """Encode events and group them by the journal's partition."""
+    # By group id first, so that the partition of a group is computed once; facts about a partition
+    # of `__consumer_offsets` go by its number.
+    by_subject: dict[str | int, list[Pair]] = {}
+    for group_id, fact in events:
+        subject: str | int = group_id
+        if type(fact) is PartitionLoaded or type(fact) is PartitionUnloaded:
+            subject = fact.partition
+        pair = encode_fact(group_id, fact)
+        if subject in by_subject:
+            by_subject[subject].append(pair)
+        else:
+            by_subject[subject] = [pair]
+    by_partition: dict[int, list[Pair]] = {}
+    for subject, pairs in by_subject.items():
+        if isinstance(subject, int):
+            index = subject % partition_count
+        else:
+            index = partition_for(subject, partition_count)
+        by_partition.setdefault(index, []).extend(pairs)
+    return by_partition
+
+
+def _is_empty_load(event: Event) -> bool:
+    """Return whether the event is the load or unload of a partition without groups."""
     fact = event.fact
     if type(fact) is PartitionLoaded or type(fact) is PartitionUnloaded:
         return not fact.group_count

@@ -3,7 +3,7 @@
 A log is read completely and reduced to the newest record of each key before anything is decoded
 (coordinator/loading.py). The smallest logs are loaded first, so most groups are served soon. A log
 that cannot be read fails alone and delays no other. With `--flush commit` a partition is served
-only when everything that was read is on the disk too [coordinator/synced-before-serving].
+only when everything that was read is on the disk too [coordinator/synced-load].
 
 Invariant: a partition is loading here exactly while its shard is LOADING.
 """

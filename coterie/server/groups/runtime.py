@@ -160,7 +160,7 @@ class CoordinatorRuntime:
         return self._loading.is_loading(index)
 
     def load_partition(self, index: int, epoch: int) -> None:
-        """Take a partition over and load it in later turns of the loop [coordinator/take-over].
+        """Take a partition over and load it in later turns of the loop [coordinator/epochs].
 
         Args:
             index: the partition.
@@ -176,7 +176,7 @@ class CoordinatorRuntime:
             log.leader_epoch = max(log.leader_epoch, self.epoch(index))
 
     def unload_partition(self, index: int, epoch: int | None = None) -> None:
-        """Give a partition up [coordinator/give-up].
+        """Give a partition up [coordinator/unload].
 
         A load of it ends. Delayed requests get NOT_COORDINATOR, and what is not durable yet is
         never acknowledged.

@@ -1,8 +1,4 @@
-"""ApiVersions: what is served, often the first request of a connection (spec section 1, KIP-35).
-
-A client newer than us asks in a version we don't know; it gets version 0 of the answer, error 35
-and the range of ApiVersions itself, and asks again (KIP-511).
-"""
+"""ApiVersions: the served APIs and versions; often the first request of a connection (KIP-35)."""
 
 import re
 from typing import TYPE_CHECKING
@@ -33,14 +29,16 @@ _SERVED = [
 def handle(
     _broker: "Broker", request: ApiVersionsRequest, connection: "Connection"
 ) -> ApiVersionsResponse:
-    """Tell the served ranges, unless the client's name or version is no name."""
+    """Return the served versions, unless the client's software is invalid.
+
+    [framing/client-software]
+    """
     if connection.version >= _SOFTWARE_SINCE and not (
         _SOFTWARE.fullmatch(request.client_software_name)
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
-    # No features are told: they describe KRaft's metadata and transactions, which do not exist
-    # here.
+    # Without features: they describe KRaft's metadata and transactions, which do not exist here.
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE, api_keys=_SERVED, finalized_features_epoch=0
     )
@@ -49,6 +47,9 @@ def handle(
 def handle_unsupported(
     _broker: "Broker", _request: object, _connection: "Connection"
 ) -> ApiVersionsResponse:
-    """The answer to a version of ApiVersions that is not known here."""
+    """Answer a version of ApiVersions that is newer than this broker.
+
+    [framing/api-versions-fallback]
+    """
     own = [each for each in _SERVED if each.api_key == ApiKey.API_VERSIONS]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)

@@ -1,5 +1,6 @@
-"""CreatePartitions: a topic gets more partitions (KIP-195)."""
+"""CreatePartitions: raise the number of partitions of topics (KIP-195) [topics/more-partitions]."""
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
@@ -14,6 +15,7 @@ from coterie.server.logs.topic_rules import (
     TopicRefused,
     check_replicas,
 )
+from coterie.server.logs.topics import Topic
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -23,15 +25,15 @@ if TYPE_CHECKING:
 def handle(
     broker: "Broker", request: CreatePartitionsRequest, _connection: "Connection"
 ) -> CreatePartitionsResponse:
-    """Add partitions, or only check whether they could be added."""
-    times: dict[str, int] = {}
-    for each in request.topics:
-        times[each.name] = times.get(each.name, 0) + 1
+    """Add partitions, or only check whether they could be added; answer for each name."""
+    times = Counter(each.name for each in request.topics)
     results: dict[str, CreatePartitionsResponseResult] = {}
     for each in request.topics:
         error, text = ErrorCode.NONE, None
         try:
-            _add(broker, each, once=times[each.name] == 1, only_check=request.validate_only)
+            topic = _check(broker, each, is_repeated=times[each.name] > 1)
+            if not request.validate_only:
+                broker.topics.add_partitions(topic, each.count)
         except TopicRefused as refused:
             error, text = refused.error, refused.text
         results[each.name] = CreatePartitionsResponseResult(
@@ -40,39 +42,41 @@ def handle(
     return CreatePartitionsResponse(results=list(results.values()))
 
 
-def _add(
-    broker: "Broker", asked: CreatePartitionsRequestTopic, *, once: bool, only_check: bool
-) -> None:
-    if not once:
+def _check(broker: "Broker", asked: CreatePartitionsRequestTopic, *, is_repeated: bool) -> Topic:
+    """Return the topic to extend.
+
+    Raises:
+        TopicRefused: it cannot be extended as asked.
+    """
+    if is_repeated:
         raise TopicRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     topic = broker.topics.by_name.get(asked.name)
     if topic is None:
         raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-    there = len(topic.partitions)
-    more = asked.count - there
+    existing = len(topic.partitions)
+    added = asked.count - existing
     text = None
-    if more == 0:
-        text = f"Topic already has {there} partition(s)."
-    elif more < 0:
+    if added == 0:
+        text = f"Topic already has {existing} partition(s)."
+    elif added < 0:
         text = (
-            f"The topic {topic.name} currently has {there} partition(s);"
+            f"The topic {topic.name} currently has {existing} partition(s);"
             f" {asked.count} would not be an increase."
         )
-    elif more > MAX_PARTITIONS_PER_REQUEST:
-        text = f"At most {MAX_PARTITIONS_PER_REQUEST} partitions are added by one request."
+    elif added > MAX_PARTITIONS_PER_REQUEST:
+        text = f"One request can add at most {MAX_PARTITIONS_PER_REQUEST} partitions."
     elif topic.is_own:
-        # Kafka would do it, and then look for every group in another partition than before.
+        # Kafka extends __consumer_offsets, and then looks for every group in another partition.
         text = f"The number of partitions of {topic.name} is fixed once it exists."
     if text is not None:
         raise TopicRefused(ErrorCode.INVALID_PARTITIONS, text)
     if asked.assignments is not None:
-        if len(asked.assignments) != more:
+        if len(asked.assignments) != added:
             raise TopicRefused(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"Attempted to add {more} additional partition(s), but only"
+                f"Attempted to add {added} additional partition(s), but only"
                 f" {len(asked.assignments)} assignment(s) were specified.",
             )
         for assignment in asked.assignments:
             check_replicas(assignment.broker_ids, broker.node_id)
-    if not only_check:
-        broker.topics.add_partitions(topic, asked.count)
+    return topic

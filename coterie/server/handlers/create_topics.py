@@ -1,5 +1,9 @@
-"""CreateTopics: create topics, or only check whether they could be (KIP-4)."""
+"""CreateTopics: create topics, or only check whether they could be created (KIP-4).
 
+[topics/creation-checks]
+"""
+
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
@@ -27,26 +31,21 @@ if TYPE_CHECKING:
 def handle(
     broker: "Broker", request: CreateTopicsRequest, _connection: "Connection"
 ) -> CreateTopicsResponse:
-    """Create what can be created, and answer for each name."""
+    """Create the topics that can be created, and answer for each name."""
     counts = [
         len(each.assignments) if each.assignments else each.num_partitions
         for each in request.topics
     ]
-    times: dict[str, int] = {}
-    for each in request.topics:
-        times[each.name] = times.get(each.name, 0) + 1
-    refusal = None
-    if sum(max(count, 0) for count in counts) > MAX_PARTITIONS_PER_REQUEST:
-        text = "Excessively large number of partitions per request."
-        refusal = TopicRefused(ErrorCode.POLICY_VIOLATION, text)
+    times = Counter(each.name for each in request.topics)
+    too_many = sum(max(count, 0) for count in counts) > MAX_PARTITIONS_PER_REQUEST
     answers: dict[str, CreateTopicsResponseTopic] = {}
     for each in request.topics:
-        twice = TopicRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
         try:
             answers[each.name] = _create(
                 broker,
                 each,
-                twice if times[each.name] > 1 else refusal,
+                is_repeated=times[each.name] > 1,
+                too_many=too_many,
                 only_check=request.validate_only,
             )
         except TopicRefused as refused:
@@ -59,12 +58,28 @@ def handle(
 def _create(
     broker: "Broker",
     asked: CreateTopicsRequestTopic,
-    refusal: TopicRefused | None,
     *,
+    is_repeated: bool,
+    too_many: bool,
     only_check: bool,
 ) -> CreateTopicsResponseTopic:
-    if refusal is not None:
-        raise refusal
+    """Create one topic, or only check whether it could be created.
+
+    Args:
+        broker: the broker.
+        asked: the topic.
+        is_repeated: whether the request names the topic more than once.
+        too_many: whether the request asks for too many partitions in all.
+        only_check: do not create it.
+
+    Raises:
+        TopicRefused: it cannot be created.
+    """
+    if is_repeated:
+        raise TopicRefused(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    if too_many:
+        text = "Excessively large number of partitions per request."
+        raise TopicRefused(ErrorCode.POLICY_VIOLATION, text)
     broker.topics.check_name(asked.name)
     partitions = check_new_topic(asked, broker.node_id)
     settings = {config.name: config.value or "" for config in asked.configs}

@@ -1,4 +1,4 @@
-"""DeleteRecords: forget everything before an offset (KIP-107)."""
+"""DeleteRecords: delete the records before an offset (KIP-107) [data-plane/delete-records]."""
 
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from coterie.server.broker import Broker
     from coterie.server.network.connection import Connection
 
+# An offset that stands for the high watermark.
 _HIGH_WATERMARK = -1
 
 
 def handle(
     broker: "Broker", request: DeleteRecordsRequest, _connection: "Connection"
 ) -> DeleteRecordsResponse:
-    """Delete, and tell where each log starts now."""
+    """Delete, and answer with the new log start offset of each partition."""
     topics = []
     for asked in request.topics:
         topic = broker.topics.by_name.get(asked.name)

@@ -1,5 +1,9 @@
-"""DeleteTopics: topics go, with their records and every group's offsets for them (KIP-4)."""
+"""DeleteTopics: delete topics, their records, and all committed offsets for them (KIP-4).
 
+[topics/deletion]
+"""
+
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
@@ -21,16 +25,14 @@ if TYPE_CHECKING:
 def handle(
     broker: "Broker", request: DeleteTopicsRequest, _connection: "Connection"
 ) -> DeleteTopicsResponse:
-    """Delete what is there, and answer for each name or id."""
+    """Delete the topics that can be deleted, and answer for each name or id."""
     asked = request.topics or [DeleteTopicsRequestTopic(name=name) for name in request.topic_names]
-    times: dict[tuple[str | None, bytes], int] = {}
-    for each in asked:
-        key = (each.name, each.topic_id)
-        times[key] = times.get(key, 0) + 1
+    times = Counter((each.name, each.topic_id) for each in asked)
     answers, deleted = [], set()
     for (name, topic_id), count in times.items():
         try:
             topic = _find(broker, name, topic_id, once=count == 1)
+            # A request may name a topic by its name and by its id.
             if topic not in deleted:
                 broker.delete_topic(topic)
                 deleted.add(topic)
@@ -41,6 +43,11 @@ def handle(
 
 
 def _find(broker: "Broker", name: str | None, topic_id: bytes, *, once: bool) -> Topic:
+    """Return the topic to delete.
+
+    Raises:
+        TopicRefused: it does not exist or cannot be deleted.
+    """
     if not once:
         text = "Duplicate topic name." if name is not None else "Duplicate topic id."
         raise TopicRefused(ErrorCode.INVALID_REQUEST, text)
@@ -51,22 +58,15 @@ def _find(broker: "Broker", name: str | None, topic_id: bytes, *, once: bool) ->
         text = "You may not specify both topic name and topic id."
         raise TopicRefused(ErrorCode.INVALID_REQUEST, text)
     if name is None:
-        topic = broker.topics.by_id.get(topic_id)
-        if topic is None:
-            raise TopicRefused(
-                ErrorCode.UNKNOWN_TOPIC_ID, DEFAULT_MESSAGES[ErrorCode.UNKNOWN_TOPIC_ID]
-            )
+        topic, error = broker.topics.by_id.get(topic_id), ErrorCode.UNKNOWN_TOPIC_ID
     else:
-        topic = broker.topics.by_name.get(name)
-        if topic is None:
-            raise TopicRefused(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                DEFAULT_MESSAGES[ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
-            )
+        topic, error = broker.topics.by_name.get(name), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if topic is None:
+        raise TopicRefused(error, DEFAULT_MESSAGES[error])
     if not broker.config.get_bool("delete.topic.enable"):
         raise TopicRefused(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
     if topic.is_internal:
-        # Kafka would delete it, and every group's state with it.
+        # Kafka would delete it, and the state of every group with it.
         text = f"{topic.name} holds the groups of this broker and can't be deleted."
         raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
     return topic

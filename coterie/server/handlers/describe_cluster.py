@@ -1,4 +1,4 @@
-"""DescribeCluster: the one broker there is (KIP-700)."""
+"""DescribeCluster: this broker is the whole cluster (KIP-700) [topics/one-broker]."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from coterie.server.broker import Broker
     from coterie.server.network.connection import Connection
 
-_WANTED_CONTROLLER = (
+_NOT_A_CONTROLLER = (
     "The request was sent to an endpoint of type BROKER,"
     " but we wanted an endpoint of type CONTROLLER"
 )
@@ -28,13 +28,15 @@ _WANTED_CONTROLLER = (
 def handle(
     broker: "Broker", request: DescribeClusterRequest, _connection: "Connection"
 ) -> DescribeClusterResponse:
-    """Describe the cluster, or say that this is no controller's endpoint."""
+    """Describe the cluster; requests for a controller's endpoint are refused."""
     if request.endpoint_type == CONTROLLERS:
-        return _refused(ErrorCode.MISMATCHED_ENDPOINT_TYPE, _WANTED_CONTROLLER)
+        return _refused(ErrorCode.MISMATCHED_ENDPOINT_TYPE, _NOT_A_CONTROLLER)
     if request.endpoint_type != BROKERS:
         text = f"Unsupported endpoint type {request.endpoint_type}"
         return _refused(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, text)
-    wanted = request.include_cluster_authorized_operations
+    operations = AUTHORIZED_OPERATIONS_OMITTED
+    if request.include_cluster_authorized_operations:
+        operations = CLUSTER_OPERATIONS
     return DescribeClusterResponse(
         error_code=ErrorCode.NONE,
         cluster_id=broker.cluster_id,
@@ -44,9 +46,7 @@ def handle(
                 broker_id=broker.node_id, host=broker.host, port=broker.port
             )
         ],
-        cluster_authorized_operations=CLUSTER_OPERATIONS
-        if wanted
-        else AUTHORIZED_OPERATIONS_OMITTED,
+        cluster_authorized_operations=operations,
     )
 
 

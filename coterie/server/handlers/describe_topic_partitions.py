@@ -1,4 +1,7 @@
-"""DescribeTopicPartitions: topics page by page, in the order of their names (KIP-966)."""
+"""DescribeTopicPartitions: topics page by page, in the order of their names (KIP-966).
+
+[topics/description-pages]
+"""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +28,7 @@ _LARGEST_PAGE = 2_000
 def handle(
     broker: "Broker", request: DescribeTopicPartitionsRequest, _connection: "Connection"
 ) -> DescribeTopicPartitionsResponse:
-    """Answer one page."""
+    """Return one page, which begins at the cursor of the request."""
     asked = {each.name for each in request.topics}
     names = sorted(asked or broker.topics.by_name)
     cursor = request.cursor

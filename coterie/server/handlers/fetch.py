@@ -1,11 +1,11 @@
-"""Fetch: read record batches, waiting for `min_bytes` up to `max_wait_ms` (spec section 1).
+"""Fetch: read record batches; wait up to `max_wait_ms` for `min_bytes` [data-plane/long-poll].
 
-Fetch sessions (KIP-227) save a cluster with many partitions traffic; here every fetch is a full
-one. That is a legal answer: a client that offers to open a session is given session id 0, and one
-that goes on with a session it had elsewhere is told that there is none.
+Fetch sessions (KIP-227) save traffic in clusters with many partitions. Here every fetch is a full
+one, which is a legal answer: a client that wants to open a session gets session id 0, and one that
+continues a session is told that it does not exist [data-plane/no-fetch-sessions].
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.fetch import (
@@ -19,7 +19,6 @@ from coterie.server.logs.fetching import (
     READ_COMMITTED,
     DelayedFetch,
     FetchPartition,
-    PartitionData,
     read_partition,
     refused_partition,
 )
@@ -31,39 +30,59 @@ if TYPE_CHECKING:
     from coterie.server.network.connection import Connection
 
 _TOPIC_IDS_SINCE = 13
-# Session epochs: -1 ends a session (or asks without one), 0 would open one, others go on with one.
-_NO_SESSION_EPOCHS = (-1, 0)
+# -1 fetches without a session or closes one, 0 opens one; all others continue one.
+_EPOCHS_WITHOUT_SESSION = (-1, 0)
 
 _ISOLATION_LEVELS = (0, READ_COMMITTED)
 
+# A topic of the request, and its partitions.
 WantedTopic = tuple[FetchRequestTopic, list[FetchPartition]]
+
+
+class _Result(NamedTuple):
+    """The result of one read of all partitions.
+
+    Attributes:
+        response: the response.
+        size_bytes: the size of its records.
+        answer_now: it must not wait for more records.
+    """
+
+    response: FetchResponse
+    size_bytes: int
+    answer_now: bool
 
 
 def handle(
     broker: "Broker", request: FetchRequest, connection: "Connection"
 ) -> FetchResponse | None:
-    """Answer with what there is, or wait for more."""
-    if request.session_epoch not in _NO_SESSION_EPOCHS:
+    """Answer with the records there are, or wait for more."""
+    if request.session_epoch not in _EPOCHS_WITHOUT_SESSION:
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
     if request.isolation_level not in _ISOLATION_LEVELS:
         return _unknown_isolation(request)
-    wanted = _wanted(broker, request, by_id=connection.version >= _TOPIC_IDS_SINCE)
-    response, size_bytes, urgent = _read(broker, request, wanted)
-    if urgent or size_bytes >= request.min_bytes or request.max_wait_ms <= 0 or not wanted:
-        return response
-    reply = DelayedResponse(connection)
+    wanted = _look_up(broker, request, by_id=connection.version >= _TOPIC_IDS_SINCE)
+    result = _read(broker, request, wanted)
+    if (
+        result.answer_now
+        or result.size_bytes >= request.min_bytes
+        or request.max_wait_ms <= 0
+        or not wanted
+    ):
+        return result.response
+    delayed = DelayedResponse(connection)
     partitions = [
         each.partition for _, topic in wanted for each in topic if each.partition is not None
     ]
     DelayedFetch(
         broker.loop,
-        reply,
+        delayed,
         partitions,
-        request.min_bytes - size_bytes,
+        request.min_bytes - result.size_bytes,
         request.max_wait_ms,
-        lambda: _read(broker, request, wanted)[0],
+        lambda: _read(broker, request, wanted).response,
     )
-    connection.delay_and_mute(reply)
+    connection.delay_and_mute(delayed)
     return None
 
 
@@ -80,16 +99,16 @@ def _unknown_isolation(request: FetchRequest) -> FetchResponse:
     return FetchResponse(error_code=error, responses=responses)
 
 
-def _wanted(broker: "Broker", request: FetchRequest, *, by_id: bool) -> list[WantedTopic]:
-    """What is asked for, looked up; a partition that is named twice counts as it is named last."""
-    found: list[WantedTopic] = []
+def _look_up(broker: "Broker", request: FetchRequest, *, by_id: bool) -> list[WantedTopic]:
+    """Look up the partitions. Of a partition that is named twice the last entry counts."""
+    wanted: list[WantedTopic] = []
     for asked in request.topics:
         topics = broker.topics
         topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.topic)
         unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         partitions = {each.partition: _partition(topic, each, unknown) for each in asked.partitions}
-        found.append((asked, list(partitions.values())))
-    return found
+        wanted.append((asked, list(partitions.values())))
+    return wanted
 
 
 def _partition(
@@ -110,24 +129,20 @@ def _partition(
     )
 
 
-def _read(
-    broker: "Broker", request: FetchRequest, wanted: list[WantedTopic]
-) -> tuple[FetchResponse, int, bool]:
-    """The answer, how many bytes of records it has, and whether it must not wait."""
+def _read(broker: "Broker", request: FetchRequest, wanted: list[WantedTopic]) -> _Result:
+    """Read all partitions in the order of the request, up to the size limit of the response."""
     left_bytes = min(request.max_bytes, broker.fetch_max_bytes)
-    size_bytes, urgent = 0, False
+    size_bytes, answer_now = 0, False
     responses = []
     for asked, partitions in wanted:
         answers = []
         for each in partitions:
-            found: PartitionData = read_partition(
-                each, left_bytes, request.isolation_level, first=size_bytes == 0
-            )
+            found = read_partition(each, left_bytes, request.isolation_level, first=size_bytes == 0)
             size_bytes += found.size_bytes
             left_bytes -= found.size_bytes
-            urgent = urgent or found.urgent
+            answer_now = answer_now or found.answer_now
             answers.append(found.response)
         responses.append(
             FetchResponseTopic(topic=asked.topic, topic_id=asked.topic_id, partitions=answers)
         )
-    return FetchResponse(responses=responses), size_bytes, urgent
+    return _Result(FetchResponse(responses=responses), size_bytes, answer_now)

@@ -1,9 +1,8 @@
-"""FindCoordinator: where the coordinator of a group is; with a single broker, here (spec section
-2).
+"""FindCoordinator: this broker coordinates every group [coordinator/find-coordinator].
 
-Transactions and share groups have no coordinator here. Clients ask for the transaction coordinator
-before anything else of a transaction, so this is the place to fail them: the error must not be
-one they retry (COORDINATOR_NOT_AVAILABLE would let them wait for a minute).
+There are no coordinators for transactions and share groups. A client looks for the transaction
+coordinator before any other step of a transaction, so it is refused here. The error must not be one
+that clients retry: with COORDINATOR_NOT_AVAILABLE they would wait for a minute.
 """
 
 from typing import TYPE_CHECKING
@@ -29,7 +28,7 @@ _NO_SHARE_GROUPS = "This broker has no share groups."
 def handle(
     broker: "Broker", request: FindCoordinatorRequest, connection: "Connection"
 ) -> FindCoordinatorResponse:
-    """Answer for the one key of old versions or for each of many."""
+    """Answer for the one key of old versions, or for each key of newer ones."""
     error, text = _refusal(request.key_type, connection.version)
     if error is ErrorCode.NONE:
         node_id, host, port = broker.node_id, broker.host, broker.port
@@ -54,6 +53,7 @@ def handle(
 
 
 def _refusal(key_type: int, version: int) -> tuple[ErrorCode, str]:
+    """Return the error of a key type and its message; NONE for groups."""
     if key_type == _GROUP:
         return ErrorCode.NONE, ""
     if key_type == _TRANSACTION:

@@ -68,7 +68,7 @@ def list_groups(
 def describe_groups(
     broker: "Broker", request: DescribeGroupsRequest, connection: "Connection"
 ) -> Message | None:
-    """Describe groups, each once [administration/describe-repeated-group]."""
+    """Describe groups, each once [administration/describe-named-twice]."""
     # Kafka describes a group as often as the request names it. A small request that names a group
     # of a thousand members a thousand times would need a response of a gigabyte.
     request.groups = list(dict.fromkeys(request.groups))

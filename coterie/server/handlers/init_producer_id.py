@@ -1,4 +1,4 @@
-"""InitProducerId: an id for an idempotent producer (KIP-98). There are no transactions here."""
+"""InitProducerId: an id for an idempotent producer (KIP-98) [data-plane/producer-ids]."""
 
 from typing import TYPE_CHECKING
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 def handle(
     broker: "Broker", request: InitProducerIdRequest, _connection: "Connection"
 ) -> InitProducerIdResponse:
-    """Give out a fresh id; a producer that goes on after a fenced epoch (KIP-360) gets one too."""
+    """Return a new id with epoch 0, also to a producer that names its old one (KIP-360)."""
     if request.transactional_id == "" or (request.producer_id < 0) != (request.producer_epoch < 0):
-        return _refused(ErrorCode.INVALID_REQUEST)
+        return _error(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
-        # Not retriable, as in FindCoordinator, which refuses these producers before they come here.
-        return _refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        # Not retriable. FindCoordinator has refused this producer before, in the same way.
+        return _error(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     return InitProducerIdResponse(
         error_code=ErrorCode.NONE, producer_id=broker.topics.new_producer_id(), producer_epoch=0
     )
 
 
-def _refused(error: ErrorCode) -> InitProducerIdResponse:
+def _error(error: ErrorCode) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=error, producer_epoch=-1)

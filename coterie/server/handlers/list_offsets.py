@@ -1,4 +1,4 @@
-"""ListOffsets: the offset of a time, or one of the special times (KIP-79, KIP-734, KIP-405)."""
+"""ListOffsets: the offset of a timestamp, or of a special time [data-plane/list-offsets]."""
 
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from coterie.server.broker import Broker
     from coterie.server.network.connection import Connection
 
-# The special times and the version since which they may be asked for.
+# The first version in which each special time may be asked for.
 _SINCE = {
     LATEST_TIMESTAMP: 1,
     EARLIEST_TIMESTAMP: 1,
@@ -46,9 +46,9 @@ def handle(
             index = each.partition_index
             partition = None if topic is None else topic.partition(index)
             if index in answers:
-                answers[index] = _error(index, ErrorCode.INVALID_REQUEST)
+                answers[index] = _without_offset(index, ErrorCode.INVALID_REQUEST)
             elif partition is None:
-                answers[index] = _error(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                answers[index] = _without_offset(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
                 answers[index] = _find(partition, each, connection.version)
         topics.append(ListOffsetsResponseTopic(name=asked.name, partitions=list(answers.values())))
@@ -60,10 +60,10 @@ def _find(
 ) -> ListOffsetsResponsePartition:
     time = asked.timestamp
     if time < 0 and version < _SINCE.get(time, version + 1):
-        return _error(partition.index, ErrorCode.UNSUPPORTED_VERSION)
+        return _without_offset(partition.index, ErrorCode.UNSUPPORTED_VERSION)
     error = partition.epoch_error(asked.current_leader_epoch)
     if error:
-        return _error(partition.index, error)
+        return _without_offset(partition.index, error)
     log = partition.log
     try:
         if time == LATEST_TIMESTAMP:
@@ -71,15 +71,15 @@ def _find(
         if time in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
             return _found(partition, -1, log.log_start_offset)
         if time == MAX_TIMESTAMP:
-            found = log.max_timestamp()
+            timestamp, offset = log.max_timestamp()
         else:
-            # Nothing is tiered and nothing waits to be; other times are looked up.
-            found = (log.offset_for_timestamp(time) if time >= 0 else None) or (-1, -1)
+            # There is no tiered storage, so the special times that are left have no offset.
+            timestamp, offset = (log.offset_for_timestamp(time) if time >= 0 else None) or (-1, -1)
     except (StorageError, OSError):
-        return _error(partition.index, ErrorCode.KAFKA_STORAGE_ERROR)
-    if found[1] < 0:
-        return _error(partition.index, ErrorCode.NONE)
-    return _found(partition, *found)
+        return _without_offset(partition.index, ErrorCode.KAFKA_STORAGE_ERROR)
+    if offset < 0:
+        return _without_offset(partition.index, ErrorCode.NONE)
+    return _found(partition, timestamp, offset)
 
 
 def _found(partition: Partition, timestamp: int, offset: int) -> ListOffsetsResponsePartition:
@@ -92,6 +92,6 @@ def _found(partition: Partition, timestamp: int, offset: int) -> ListOffsetsResp
     )
 
 
-def _error(index: int, error: ErrorCode) -> ListOffsetsResponsePartition:
-    """An error, or with NONE that there is no such offset."""
+def _without_offset(index: int, error: ErrorCode) -> ListOffsetsResponsePartition:
+    """Return the response for an error; NONE means that no record has the timestamp."""
     return ListOffsetsResponsePartition(partition_index=index, error_code=error)

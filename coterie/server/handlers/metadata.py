@@ -1,7 +1,7 @@
-"""Metadata: the broker, and topics by name or id; a topic that is missing may be created by asking.
+"""Metadata: the broker, and topics by name or id; a missing topic may be created by the request.
 
-As in Kafka the first answer about a topic created this way is UNKNOWN_TOPIC_OR_PARTITION (spec
-section 26): clients ask again.
+As in Kafka, the first response about such a topic has UNKNOWN_TOPIC_OR_PARTITION, and the client
+asks again [topics/auto-creation].
 """
 
 from typing import TYPE_CHECKING
@@ -28,25 +28,26 @@ if TYPE_CHECKING:
     from coterie.server.broker import Broker
     from coterie.server.network.connection import Connection
 
-# Topics one request may create by asking; the others are created when the client asks again. A
-# topic is a directory, and 20,000 names fit into a small frame.
+# The most topics that one request creates; the client asks again for the others. A topic is a
+# directory, and 20,000 names fit into a small request.
 MOST_CREATED = 100
 
-_IDS_SINCE = 10  # the request has room for them
+# Requests have topic ids since version 10, but Kafka answers them since version 12 only.
+_IDS_SINCE = 10
 _IDS_ANSWERED_SINCE = 12
 
 
 def handle(
     broker: "Broker", request: MetadataRequest, connection: "Connection"
 ) -> MetadataResponse:
-    """Describe the broker and the topics asked for."""
+    """Describe the broker and the topics of the request, or all topics."""
     asked = request.topics
     if asked is None or (connection.version == 0 and not asked):
         topics = [
             _topic(broker, topic, request)
             for topic in broker.topics.by_name.values()
-            # The journal, which a Kafka does not have, would be met by everybody who subscribes to
-            # a pattern or compares the list of topics. Who knows its name may ask for it.
+            # The journal is described only by its name [journal/hidden-topic]. Kafka has no such
+            # topic, and clients subscribe to patterns or compare lists of topics.
             if topic.is_internal or not topic.is_own
         ]
     else:
@@ -54,7 +55,9 @@ def handle(
         if refusal:
             return _refused(asked, refusal)
         topics = _asked_topics(broker, asked, request)
-    wanted = request.include_cluster_authorized_operations
+    operations = AUTHORIZED_OPERATIONS_OMITTED
+    if request.include_cluster_authorized_operations:
+        operations = CLUSTER_OPERATIONS
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=broker.node_id, host=broker.host, port=broker.port)
@@ -62,14 +65,12 @@ def handle(
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
         topics=topics,
-        cluster_authorized_operations=CLUSTER_OPERATIONS
-        if wanted
-        else AUTHORIZED_OPERATIONS_OMITTED,
+        cluster_authorized_operations=operations,
     )
 
 
 def _refusal(asked: list[MetadataRequestTopic], version: int) -> ErrorCode:
-    """Versions 10 and 11 have room for ids and take none (KAFKA-9774)."""
+    """Return the error of the whole request [topics/metadata-by-id]."""
     if _IDS_SINCE <= version < _IDS_ANSWERED_SINCE:
         if any(each.name is None or each.topic_id != ZERO_UUID for each in asked):
             return ErrorCode.INVALID_REQUEST
@@ -91,6 +92,7 @@ def _refused(asked: list[MetadataRequestTopic], error: ErrorCode) -> MetadataRes
 def _asked_topics(
     broker: "Broker", asked: list[MetadataRequestTopic], request: MetadataRequest
 ) -> list[MetadataResponseTopic]:
+    # By name, or by id if that is unknown: a topic that is named twice is described once.
     topics = {}
     created = 0
     for each in asked:
@@ -117,7 +119,7 @@ def _asked_topics(
 
 
 def _missing(broker: "Broker", name: str, *, may_create: bool) -> MetadataResponseTopic:
-    """A topic that is not there (yet)."""
+    """Answer for a topic that does not exist, and create it if that is allowed."""
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if invalid_name(name) is not None:
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -133,7 +135,9 @@ def _missing(broker: "Broker", name: str, *, may_create: bool) -> MetadataRespon
 
 def _topic(broker: "Broker", topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
     node = [broker.node_id]
-    wanted = request.include_topic_authorized_operations
+    operations = AUTHORIZED_OPERATIONS_OMITTED
+    if request.include_topic_authorized_operations:
+        operations = TOPIC_OPERATIONS
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=topic.name,
@@ -159,5 +163,5 @@ def _topic(broker: "Broker", topic: Topic, request: MetadataRequest) -> Metadata
             )
             for partition in topic.partitions
         ],
-        topic_authorized_operations=TOPIC_OPERATIONS if wanted else AUTHORIZED_OPERATIONS_OMITTED,
+        topic_authorized_operations=operations,
     )

@@ -2,7 +2,7 @@
 
 The coordinator does not know which topics exist. The handlers take the missing partitions out of a
 request and merge their errors into the coordinator's response, where they come first in their
-topic, as in Kafka [offsets/unknown-partitions].
+topic, as in Kafka [offsets/commit-of-unknown-partition].
 """
 
 from collections.abc import Callable, Iterable

@@ -1,7 +1,7 @@
 """OffsetCommit: the server checks which partitions exist, the coordinator does the rest.
 
 As in Kafka, a request of which no partition exists does not reach its group
-[offsets/unknown-partitions].
+[offsets/commit-of-unknown-partition].
 """
 
 from typing import TYPE_CHECKING

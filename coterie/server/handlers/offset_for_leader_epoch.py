@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where a leader epoch of a log ended (KIP-320)."""
+"""OffsetForLeaderEpoch: where a leader epoch ended in a log [data-plane/epoch-end-offset]."""
 
 from typing import TYPE_CHECKING
 
@@ -40,11 +40,11 @@ def _find(
     else:
         error = partition.epoch_error(asked.current_leader_epoch)
         if not error:
-            return _end(partition, asked.leader_epoch)
+            return _end_of_epoch(partition, asked.leader_epoch)
     return OffsetForLeaderEpochResponsePartition(error_code=error, partition=asked.partition)
 
 
-def _end(partition: Partition, epoch: int) -> OffsetForLeaderEpochResponsePartition:
+def _end_of_epoch(partition: Partition, epoch: int) -> OffsetForLeaderEpochResponsePartition:
     end = partition.log.log_end_offset
     if epoch != partition.leader_epoch:
         epoch, end = partition.log.epochs.end_offset(epoch, end)

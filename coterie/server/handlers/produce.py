@@ -1,8 +1,8 @@
-"""Produce: append one batch to each of some partitions (KIP-98).
+"""Produce: append one batch to each of some partitions.
 
-With `--flush commit` the answer waits until what was appended is durable, whatever the acks, for an
-acknowledgement promises that. acks=0 has no answer; a client that sent something wrong then
-notices by losing its connection, as with Kafka.
+With `--flush commit` the response waits until the appended batches are durable, whatever `acks`
+asks for, because every acknowledgement promises that [data-plane/durable-produce]. With acks=0
+there is no response; as in Kafka, an error then closes the connection [data-plane/acks-0].
 """
 
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from coterie.protocol.messages.produce import (
     ProduceResponsePartition,
     ProduceResponseTopic,
 )
-from coterie.server.logs.log_validator import Refused, check_batch
+from coterie.server.logs.log_validator import RefusedBatch, validate_batch
 from coterie.server.logs.partition import Partition
 from coterie.server.logs.topics import Topic
 from coterie.server.network.delayed_response import DelayedResponse
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 _TOPIC_IDS_SINCE = 13
 _NO_ACKS = 0
-_ACKS = (-1, 0, 1)
+_VALID_ACKS = (-1, 0, 1)
 
 
 def handle(
     broker: "Broker", request: ProduceRequest, connection: "Connection"
 ) -> ProduceResponse | None:
-    """Append everything that can be appended, and answer for each partition."""
+    """Append the batches that can be appended, and answer for each partition."""
     by_id = connection.version >= _TOPIC_IDS_SINCE
     appended: list[Log] = []
     responses = []
@@ -43,7 +43,7 @@ def handle(
         topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.name)
         partitions = []
         for each in asked.partition_data:
-            if request.acks not in _ACKS:
+            if request.acks not in _VALID_ACKS:
                 partitions.append(_error(each.index, ErrorCode.INVALID_REQUIRED_ACKS))
             elif topic is None and by_id:
                 partitions.append(_error(each.index, ErrorCode.UNKNOWN_TOPIC_ID))
@@ -77,6 +77,7 @@ def _append(
     connection: "Connection",
     appended: list[Log],
 ) -> ProduceResponsePartition:
+    """Append to one partition; a log that was appended to is added to `appended`."""
     partition = None if topic is None else topic.partition(asked.index)
     if partition is None:
         return _error(asked.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -85,8 +86,8 @@ def _append(
     if not partition.online:
         return _error(asked.index, ErrorCode.KAFKA_STORAGE_ERROR)
     try:
-        return _append_checked(partition, asked, connection, appended)
-    except Refused as refused:
+        return _append_validated(partition, asked, connection, appended)
+    except RefusedBatch as refused:
         return ProduceResponsePartition(
             index=asked.index,
             error_code=refused.error,
@@ -100,25 +101,25 @@ def _append(
         return _error(asked.index, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-def _append_checked(
+def _append_validated(
     partition: Partition,
     asked: ProduceRequestPartition,
     connection: "Connection",
     appended: list[Log],
 ) -> ProduceResponsePartition:
     now_ms = connection.now_ms
-    batch, header = check_batch(asked.records, connection.version, partition, now_ms)
+    batch, header = validate_batch(asked.records, connection.version, partition, now_ms)
     append_time_ms = now_ms if partition.topic.config.log_append_time else -1
     base_offset = None
     if header.producer_id >= 0:
-        error, repeated = partition.producers.check(header, now_ms)
+        error, stored = partition.producers.check(header, now_ms)
         if error:
-            raise Refused(error)
-        if repeated is not None:
-            base_offset, append_time_ms = repeated.base_offset, repeated.timestamp_ms
+            raise RefusedBatch(error)
+        if stored is not None:
+            base_offset, append_time_ms = stored.base_offset, stored.timestamp_ms
     if base_offset is None:
         base_offset = partition.append(batch, header, now_ms)
-    # A repeated batch waits for the disk too: its first copy may not be there yet.
+    # The response to a retry waits for a sync too: the stored batch may not be durable yet.
     appended.append(partition.log)
     return ProduceResponsePartition(
         index=asked.index,
@@ -146,25 +147,26 @@ def _close_on_error(response: ProduceResponse, connection: "Connection") -> None
 def _answer_when_durable(
     broker: "Broker", response: ProduceResponse, connection: "Connection", appended: list[Log]
 ) -> None:
-    """Send the answer when every log has been synced; one that can't be is an error."""
-    reply = DelayedResponse(connection)
-    connection.delay(reply)
+    """Send the response when all logs have been synced."""
+    delayed = DelayedResponse(connection)
+    connection.delay(delayed)
     left = len(appended)
 
     def synced(error: Exception | None) -> None:
         nonlocal left
         left -= 1
+        assert left >= 0, "each log is synced once"
         if error is not None:
             _fail_appended(response)
         if not left:
-            reply.send(response)
+            delayed.send(response)
 
     for log in appended:
         broker.flusher.appended(log, synced)
 
 
 def _fail_appended(response: ProduceResponse) -> None:
-    """The disk failed: which of the partitions are lost is not known, so none is acknowledged."""
+    """Set an error for all partitions: a failed sync does not tell which batches are lost."""
     for topic in response.responses:
         for each in topic.partition_responses:
             if not each.error_code:

@@ -1,8 +1,9 @@
-"""Reading for Fetch, and the fetches that wait for more (long polls).
+"""Reading for Fetch requests, and fetches that wait for more records (long polls).
 
-A fetch that found less than it asked for is parked on its partitions. Every append tells it how
-much came; when that is enough it reads once more, at the end of the turn, so that it takes
-everything the turn brought. Its time limit, or the loss of its connection, ends it otherwise.
+A fetch that finds fewer bytes than it asks for is delayed, as Kafka's `DelayedFetch`. Every append
+to one of its partitions is reported to it. When enough bytes have arrived it reads again at the end
+of the turn of the event loop, so that it takes everything that the turn appended. Otherwise its
+time limit ends it, or the loss of its connection.
 """
 
 from collections.abc import Callable
@@ -26,17 +27,17 @@ READ_COMMITTED = 1
 
 
 class FetchPartition(NamedTuple):
-    """One partition of a fetch: where it stands, or why it can't be read.
+    """A partition of a fetch, looked up.
 
     Attributes:
-        index: the partition's number.
-        partition: None where there is none, with `error` saying why.
-        offset, max_bytes: from where, and how much.
-        current_leader_epoch, last_fetched_epoch: what the client believes, -1 where it does not
-            say.
+        partition_index: the number of the partition.
+        partition: the partition; None if it does not exist.
+        error: why it does not exist, or NONE.
+        offset, max_bytes: where to read, and how much.
+        current_leader_epoch, last_fetched_epoch: the epochs that the client knows, or -1.
     """
 
-    number: int
+    partition_index: int
     partition: Partition | None
     error: ErrorCode
     offset: int
@@ -46,12 +47,18 @@ class FetchPartition(NamedTuple):
 
 
 class PartitionData(NamedTuple):
-    """The answer for one partition."""
+    """What a fetch found in one partition.
+
+    Attributes:
+        response: the partition's part of the response.
+        size_bytes: the size of its records.
+        answer_now: the response must not wait for more records, because it has an error or a
+            diverging epoch.
+    """
 
     response: FetchResponsePartition
     size_bytes: int
-    # The answer must not wait: an error, or something else than records to tell.
-    urgent: bool
+    answer_now: bool
 
 
 def read_partition(
@@ -60,40 +67,55 @@ def read_partition(
     """Read one partition.
 
     Args:
-        wanted: what and from where.
-        limit_bytes: what the whole answer has left.
-        isolation: the request's isolation level.
-        first: nothing has been found yet, so one batch is read whatever its size (KIP-74).
+        wanted: the partition and the position.
+        limit_bytes: how many bytes the whole response has left.
+        isolation: the isolation level of the request.
+        first: no records were found before, so the first batch is read whatever its size is
+            [data-plane/first-batch].
     """
     partition = wanted.partition
     if partition is None:
-        return _error(wanted.number, wanted.error)
+        return _error(wanted.partition_index, wanted.error)
     error = partition.epoch_error(wanted.current_leader_epoch)
     if error:
-        return _error(wanted.number, error)
+        return _error(wanted.partition_index, error)
     if wanted.max_bytes < 0:
-        return _error(wanted.number, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return _error(wanted.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
     log = partition.log
     end = log.log_end_offset
     if wanted.last_fetched_epoch > partition.leader_epoch:
-        return _error(wanted.number, ErrorCode.OFFSET_OUT_OF_RANGE)
+        return _error(wanted.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
     if wanted.last_fetched_epoch >= 0 and wanted.offset > end:
         diverging = FetchResponseDivergingEpoch(epoch=partition.leader_epoch, end_offset=end)
-        return PartitionData(_response(partition, b"", isolation, diverging), 0, urgent=True)
+        return PartitionData(_response(partition, b"", isolation, diverging), 0, answer_now=True)
     allowed = min(wanted.max_bytes, limit_bytes)
     try:
         if not log.log_start_offset <= wanted.offset <= end:
-            return _error(wanted.number, ErrorCode.OFFSET_OUT_OF_RANGE)
+            return _error(wanted.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
         data = b""
         if wanted.offset < end and (first or allowed > 0):
             data = log.read(wanted.offset, max(allowed, 0))
             if len(data) > allowed and not first:
+                # `read` returns at least one batch, and this one does not fit.
                 data = b""
     except OffsetOutOfRange:
-        return _error(wanted.number, ErrorCode.OFFSET_OUT_OF_RANGE)
+        return _error(wanted.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
     except (StorageError, OSError):
-        return _error(wanted.number, ErrorCode.KAFKA_STORAGE_ERROR)
-    return PartitionData(_response(partition, data, isolation, None), len(data), urgent=False)
+        return _error(wanted.partition_index, ErrorCode.KAFKA_STORAGE_ERROR)
+    return PartitionData(_response(partition, data, isolation, None), len(data), answer_now=False)
+
+
+def refused_partition(index: int, error: ErrorCode) -> FetchResponsePartition:
+    """Return the response for a partition that is not read."""
+    unknown = error in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+    return FetchResponsePartition(
+        partition_index=index,
+        error_code=error,
+        high_watermark=-1,
+        # Kafka sends an empty list for unknown partitions and null with other errors.
+        aborted_transactions=[] if unknown else None,
+        records=b"",
+    )
 
 
 def _response(
@@ -103,7 +125,7 @@ def _response(
     diverging: FetchResponseDivergingEpoch | None,
 ) -> FetchResponsePartition:
     end = partition.log.log_end_offset
-    # There are no transactions here, so none is aborted; who reads committed ones gets a list.
+    # There are no transactions, so none is aborted. With READ_COMMITTED the list must not be null.
     aborted: list[FetchResponseAbortedTransaction] | None = (
         [] if isolation == READ_COMMITTED else None
     )
@@ -119,73 +141,69 @@ def _response(
     )
 
 
-def refused_partition(index: int, error: ErrorCode) -> FetchResponsePartition:
-    """The answer for a partition that is not read."""
-    unknown = error in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-    return FetchResponsePartition(
-        partition_index=index,
-        error_code=error,
-        high_watermark=-1,
-        aborted_transactions=[] if unknown else None,
-        records=b"",
-    )
-
-
 def _error(index: int, error: ErrorCode) -> PartitionData:
-    return PartitionData(refused_partition(index, error), 0, urgent=True)
+    return PartitionData(refused_partition(index, error), 0, answer_now=True)
 
 
 class DelayedFetch:
-    """A parked fetch."""
+    """A fetch that waits for more records."""
 
-    __slots__ = ("_answer", "_done", "_loop", "_missing_bytes", "_partitions", "_reply", "_timer")
+    __slots__ = (
+        "_done",
+        "_loop",
+        "_missing_bytes",
+        "_partitions",
+        "_read",
+        "_response",
+        "_timer",
+    )
 
     def __init__(
         self,
         loop: "asyncio.AbstractEventLoop",
-        reply: "DelayedResponse",
+        response: "DelayedResponse",
         partitions: list[Partition],
         missing_bytes: int,
         max_wait_ms: int,
-        answer: Callable[[], object],
+        read: Callable[[], object],
     ) -> None:
         """Wait for appends.
 
         Args:
-            loop: whose turns and timers are used.
-            reply: where the answer goes; its connection is parked.
-            partitions: appends to these count.
-            missing_bytes: how much must come.
-            max_wait_ms: after which time the answer leaves with what there is.
-            answer: reads anew and makes the answer.
+            loop: the event loop.
+            response: the delayed response.
+            partitions: the partitions whose appends count.
+            missing_bytes: how many bytes must be appended.
+            max_wait_ms: after this time the response has what there is.
+            read: reads again and returns the response.
         """
         self._loop = loop
-        self._reply = reply
+        self._response = response
         self._partitions = partitions
         self._missing_bytes = missing_bytes
-        self._answer = answer
+        self._read = read
         self._done = False
         for partition in partitions:
-            partition.waiters[self] = None
-        reply.on_disconnect = self._forget
+            partition.delayed_fetches[self] = None
+        response.on_disconnect = self._end
         self._timer = loop.call_later(max_wait_ms / 1000, self.finish)
 
-    def appended(self, size_bytes: int) -> None:
-        """One of the partitions grew."""
+    def records_appended(self, size_bytes: int) -> None:
+        """Count an append to one of the partitions."""
         was_missing = self._missing_bytes > 0
         self._missing_bytes -= size_bytes
         if was_missing and self._missing_bytes <= 0:
             self._loop.call_soon(self.finish)
 
     def finish(self) -> None:
-        """Answer with what there is now."""
+        """Answer with the records there are now, unless the fetch has ended."""
         if self._done:
             return
-        self._forget()
-        self._reply.send(self._answer())
+        self._end()
+        self._response.send(self._read())
 
-    def _forget(self) -> None:
+    def _end(self) -> None:
         self._done = True
         self._timer.cancel()
         for partition in self._partitions:
-            partition.waiters.pop(self, None)
+            partition.delayed_fetches.pop(self, None)

@@ -1,13 +1,16 @@
-"""When an append is as durable as was promised: `--flush never | commit | interval:MS`.
+"""When an append counts as durable: `--flush never | commit | interval:MS`.
 
-`never` leaves the disk to the operating system, as Kafka does by default: what is written survives
-the death of the process, not a loss of power. `commit` syncs before anything is acknowledged; one
-thread does it for everything that was appended meanwhile (group commit). `interval:MS` acknowledges
-at once and syncs every MS milliseconds.
+`never` leaves syncing to the operating system, which is Kafka's default: what is written survives
+the death of the process, but not a loss of power. `commit` syncs before anything is acknowledged;
+one thread syncs everything that was appended since the last sync (group commit). `interval:MS`
+acknowledges at once and syncs every MS milliseconds.
 
-Invariants: a waiter is told exactly once, and success only after a sync that began after its
-append; the thread touches nothing but `PendingSync.run`, the clock and its queue; after `fail`
-nobody is told success any more.
+Invariants:
+* A callback is called exactly once, and reports success only after a sync that began after its
+  append.
+* The thread uses only `PendingSync.run`, the clock and its queue. Everything else belongs to the
+  event loop, so nothing here needs a lock.
+* After `fail` no callback reports success.
 """
 
 import threading
@@ -20,15 +23,15 @@ from typing import NamedTuple
 from coterie.storage.errors import StorageError
 from coterie.storage.log import Log, PendingSync
 
-# How long stopping waits for a sync that is under way; a slower disk is not going to answer.
+# How long stopping waits for a sync in progress. A disk that takes longer will not answer.
 STOP_TIMEOUT_S = 10.0
 
-# Told the error of the sync, or None.
-Waiter = Callable[[Exception | None], None]
+# Called with the error of the sync, or with None after a success.
+Callback = Callable[[Exception | None], None]
 
 
 class FlushMode(NamedTuple):
-    """What `--flush` asks for. With `interval_ms` None and `commit` False nothing is synced."""
+    """The value of `--flush`. With `commit` False and `interval_ms` None nothing is synced."""
 
     commit: bool
     interval_ms: int | None
@@ -39,20 +42,11 @@ class FlushMode(NamedTuple):
         return "commit" if self.commit else "never"
 
 
-class _Result(NamedTuple):
-    """What became of one sync."""
-
-    log: Log
-    pending: PendingSync
-    error: OSError | None
-    seconds: float
-
-
 def parse_flush_mode(text: str) -> FlushMode:
-    """Read the value of `--flush`.
+    """Parse the value of `--flush`.
 
     Raises:
-        ValueError: it is none of the three; the text says what they are.
+        ValueError: it is not valid; the text lists the valid ones.
     """
     if text in ("never", "commit"):
         return FlushMode(text == "commit", None)
@@ -62,61 +56,75 @@ def parse_flush_mode(text: str) -> FlushMode:
     raise ValueError(f"{text!r} is not one of: never, commit, interval:MS (MS at least 1)")
 
 
+class _Result(NamedTuple):
+    """The result of one sync."""
+
+    log: Log
+    pending: PendingSync
+    error: OSError | None
+    seconds: float
+
+
 class Flusher:
-    """Syncs logs in a thread of its own and tells who waited."""
+    """Syncs logs in a thread and calls back on the event loop.
+
+    Attributes:
+        mode: when to sync.
+        commit: `mode.commit`, for the hot path.
+        syncs, sync_seconds, slowest_sync_seconds: for the metrics.
+    """
 
     def __init__(
         self, loop: AbstractEventLoop, mode: FlushMode, failed: Callable[[Log, Exception], None]
     ) -> None:
-        """Nothing runs before the first append.
+        """Start without a thread; the first sync starts it.
 
         Args:
-            loop: where waiters are told.
+            loop: the event loop, on which callbacks are called.
             mode: when to sync.
-            failed: called for a log whose sync failed, after its waiters.
+            failed: called with a log whose sync failed, after its callbacks.
         """
         self.mode = mode
         self.commit = mode.commit
         self._loop = loop
         self._failed = failed
-        # Logs with appends that no sync has begun for, and those a sync is under way for.
-        self._dirty: dict[Log, list[Waiter]] = {}
-        self._syncing: dict[Log, list[Waiter]] = {}
+        # Logs with appends for which no sync has begun, and those that are being synced.
+        self._dirty: dict[Log, list[Callback]] = {}
+        self._syncing: dict[Log, list[Callback]] = {}
         self._work: SimpleQueue[list[tuple[Log, PendingSync]] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._scheduled = False
         self._failure: Exception | None = None
-        # For whoever counts: syncs that were done, their time altogether, and the slowest.
         self.syncs = 0
         self.sync_seconds = 0.0
         self.slowest_sync_seconds = 0.0
 
     @property
     def idle(self) -> bool:
-        """Whether nobody waits and nothing is left to sync."""
+        """Whether nothing is left to sync and no callback is left to call."""
         return not self._dirty and not self._syncing
 
-    def appended(self, log: Log, waiter: Waiter | None = None) -> None:
-        """`log` was appended to; `waiter` is told when that is durable (in mode `commit` only)."""
+    def appended(self, log: Log, callback: Callback | None = None) -> None:
+        """Sync an append to `log`; `callback` is called when it is durable (mode `commit` only)."""
         if not self.commit and self.mode.interval_ms is None:
-            assert waiter is None, "nobody waits for a sync that never comes"
+            assert callback is None, "in this mode no sync ever comes"
             return
-        waiters = self._dirty.setdefault(log, [])
-        if waiter is not None:
-            waiters.append(waiter)
+        callbacks = self._dirty.setdefault(log, [])
+        if callback is not None:
+            callbacks.append(callback)
         if not self._scheduled and not self._syncing:
             self._schedule()
 
     def _schedule(self) -> None:
         self._scheduled = True
         if self.mode.interval_ms is None:
-            # At the end of the turn, so that one sync covers all its appends.
+            # At the end of the turn of the event loop, so that one sync covers all its appends.
             self._loop.call_soon(self.begin)
         else:
             self._loop.call_later(self.mode.interval_ms / 1000, self.begin)
 
     def begin(self) -> None:
-        """Hand everything that is dirty to the thread, unless it is busy: then it comes after."""
+        """Start to sync all dirty logs, unless a sync is in progress: `_done` starts the next."""
         self._scheduled = False
         if self._failure is not None:
             self.fail(self._failure)
@@ -132,17 +140,18 @@ class Flusher:
             except StorageError as error:
                 errors[log] = error
             else:
+                # None: an earlier sync covers the append.
                 if pending is not None:
                     work.append((log, pending))
         for log, failure in errors.items():
-            self._tell(log, self._syncing.pop(log), failure)
+            self._call_back(log, self._syncing.pop(log), failure)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="coterie-flusher", daemon=True)
             self._thread.start()
         self._work.put(work)
 
     def _run(self) -> None:
-        """The thread: sync what is asked for, report, wait."""
+        """Sync what is queued until None is queued; this is the thread."""
         while (work := self._work.get()) is not None:
             results: list[_Result] = []
             for log, pending in work:
@@ -156,47 +165,48 @@ class Flusher:
             try:
                 self._loop.call_soon_threadsafe(self._done, results)
             except RuntimeError:
-                return  # The loop is closed: nobody is left to tell.
+                return  # The loop is closed: the broker has stopped without waiting for this sync.
 
     def _done(self, results: "list[_Result]") -> None:
         synced, self._syncing = self._syncing, {}
         errors: dict[Log, Exception] = {}
         for log, pending, error, seconds in results:
+            assert log in synced, "the thread syncs what was handed to it"
             log.synced(pending, error)
             if error is not None:
                 errors[log] = error
             self.syncs += 1
             self.sync_seconds += seconds
             self.slowest_sync_seconds = max(self.slowest_sync_seconds, seconds)
-        for log, waiters in synced.items():
-            self._tell(log, waiters, errors.get(log))
+        for log, callbacks in synced.items():
+            self._call_back(log, callbacks, errors.get(log))
         if self._dirty and not self._scheduled:
             self._schedule()
 
-    def _tell(self, log: Log, waiters: list[Waiter], error: Exception | None) -> None:
-        for waiter in waiters:
-            waiter(error)
+    def _call_back(self, log: Log, callbacks: list[Callback], error: Exception | None) -> None:
+        for callback in callbacks:
+            callback(error)
         if error is not None:
             self._failed(log, error)
 
     def forget(self, log: Log) -> None:
-        """`log` is about to be deleted: nobody needs to wait for its records any more."""
-        for waiter in self._dirty.pop(log, ()):
-            waiter(None)
+        """Drop a log that is about to be deleted; its records need not become durable any more."""
+        for callback in self._dirty.pop(log, ()):
+            callback(None)
 
     def fail(self, error: Exception) -> None:
-        """The disk is lost to us: tell everybody who waits, and who comes, of `error`."""
+        """Report `error` to all callbacks, present and future: the data directory is lost."""
         self._failure = error
         waiting = [*self._dirty.values(), *self._syncing.values()]
         self._dirty.clear()
-        # A sync that is under way may still report; nobody is left to be told of it.
+        # The sync in progress still reports its result, which must not reach a callback again.
         self._syncing = {log: [] for log in self._syncing}
-        for waiters in waiting:
-            for waiter in waiters:
-                waiter(error)
+        for callbacks in waiting:
+            for callback in callbacks:
+                callback(error)
 
     def stop(self) -> None:
-        """Let the thread finish what it has and end."""
+        """Let the thread finish its work and end."""
         if self._thread is not None:
             self._work.put(None)
             self._thread.join(STOP_TIMEOUT_S)

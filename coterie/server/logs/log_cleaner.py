@@ -1,69 +1,49 @@
-"""Compaction beside live traffic: which log is cleaned next, in slices of half a millisecond.
+"""Compaction beside live traffic, in slices of half a millisecond.
 
-The cleaner itself (storage/cleaner.py) is an iterator of small steps. Here they are run on the
-event loop, a slice at a time; after each slice the loop belongs to others for three times as long,
-and for as long as `log.cleaner.io.max.bytes.per.second` asks for. What waits for the disk runs in a
-thread. As in Kafka the log with the greatest share of uncleaned bytes comes first.
+The cleaning itself (storage/cleaner.py) is an iterator of small steps. They run on the event loop,
+a slice at a time. After a slice the loop serves clients for three times as long, and for as long as
+`log.cleaner.io.max.bytes.per.second` requires (ADR 6). Steps that wait for the disk run in a
+thread. As in Kafka, the log with the largest share of uncleaned bytes comes first
+[compaction/dirty-ratio].
 
-Invariants: one log at a time; nothing is done to one that loads, has failed or is being deleted;
-the cleaner's checkpoint is written after the swap, so that losing it costs work and nothing else. A
-cleaning that fails is told, leaves the log as it was, and is tried again later; appends and reads
-go on.
+Invariants: one log is cleaned at a time; cleanable_logs.py says which. The checkpoint of the
+cleaner is written after the swap, so losing it costs work and nothing else. Appends and reads
+continue during a cleaning.
 """
 
 import threading
 from collections.abc import Callable, Iterator
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
-from coterie.protocol.topic_names import OFFSETS_TOPIC
+from coterie.server.logs.cleanable_logs import CleanableLogs
 from coterie.server.logs.partition import Partition
-from coterie.storage.cleaner import Cleanable, CleanerConfig, Cleaning, Step, cleanable
+from coterie.storage.cleaner import Cleanable, Cleaning, Step
 from coterie.storage.directory import DataDirectory
-from coterie.storage.errors import CorruptLog, LogFailed, StorageError, describe_error, remedy_for
-from coterie.storage.log import Log
+from coterie.storage.errors import LogFailed, StorageError
 
 if TYPE_CHECKING:
     import asyncio
 
     from coterie.server.broker import Broker
-    from coterie.server.config.config import TopicConfig
 
-# How long the loop is kept at a time; one step may take as long again. To a client that is as if
-# fifty heartbeats came before its own.
+# How long a slice holds the event loop; one more step may take as long again. To a client this is
+# like fifty heartbeats before its own.
 SLICE_S = 0.0005
-# After a slice the loop is left alone for so many times what it took: cleaning gets a quarter of
-# the time at most.
+# After a slice the loop is left alone for this many times its duration, so cleaning takes at most a
+# quarter of the time.
 REST_FACTOR = 3
-# A cleaning that failed is tried again after a minute, then after twice that, up to an hour: a full
-# disk may have room again, and need not be filled once a second.
-FIRST_RETRY_MS = 60_000
-LAST_RETRY_MS = 3_600_000
-# The shortest pause between two looks, whatever log.cleaner.backoff.ms says: a look costs some 50
-# us for each compacted log.
+# The shortest pause between two searches, whatever log.cleaner.backoff.ms is: a search takes about
+# 50 us for each compacted log.
 MIN_PAUSE_S = 0.01
-# How long a cleaning rests when its partition began to load meanwhile.
+# How long a cleaning pauses when the group coordinator begins to load the partition.
 LOADING_PAUSE_S = 0.05
-# How long stopping and the deletion of a topic wait for a sync that is under way.
+# How long stopping, and the deletion of a topic, wait for the thread.
 JOIN_TIMEOUT_S = 10.0
 
 
-class Uncleanable(NamedTuple):
-    """A partition whose cleaning failed.
-
-    Attributes:
-        error: why.
-        attempts: cleanings that failed one after the other.
-        retry_ms: when it is tried again; None for damage, which no waiting heals.
-    """
-
-    error: Exception
-    attempts: int
-    retry_ms: int | None
-
-
 class _Work:
-    """The cleaning under way; `ended` when only its checkpoint is left to be written."""
+    """The cleaning in progress; `ended` when only its checkpoint is left to write."""
 
     def __init__(self, partition: Partition, found: Cleanable, cleaning: Cleaning) -> None:
         self.partition = partition
@@ -78,14 +58,14 @@ class LogCleaner:
     """Compacts the logs of one broker.
 
     Attributes:
-        cleanings, bytes_read, bytes_written, records_kept: since the start.
-        last_cleaning_s, longest_cleaning_s: from the first slice to the last.
-        max_dirty_ratio: of all logs, at the last look.
+        cleanings, bytes_read, bytes_written, records_kept: totals since the start.
+        last_cleaning_s, longest_cleaning_s: from the first slice of a cleaning to the last.
+        max_dirty_ratio: of all logs, at the last search.
         uncleanable: partitions whose last cleaning failed.
     """
 
     def __init__(self, broker: "Broker", data: DataDirectory) -> None:
-        """Nothing runs before `start`."""
+        """Prepare; nothing runs before `start`."""
         self.cleanings = 0
         self.bytes_read = 0
         self.bytes_written = 0
@@ -93,11 +73,12 @@ class LogCleaner:
         self.last_cleaning_s = 0.0
         self.longest_cleaning_s = 0.0
         self.max_dirty_ratio = 0.0
-        self.uncleanable: dict[Partition, Uncleanable] = {}
         self._broker = broker
         self._data = data
+        self._logs = CleanableLogs(broker, data)
+        self.uncleanable = self._logs.uncleanable
         self._timer: asyncio.TimerHandle | None = None
-        self._looking: Iterator[tuple[Partition, Cleanable]] = iter(())
+        self._found: Iterator[tuple[Partition, Cleanable]] = iter(())
         self._filthiest: tuple[Partition, Cleanable] | None = None
         self._greatest_ratio = 0.0
         self._work: _Work | None = None
@@ -109,129 +90,74 @@ class LogCleaner:
         """Whether a log is being cleaned."""
         return self._work is not None
 
-    @property
-    def waits_for_disk(self) -> bool:
-        """Whether the thread is at work for it."""
-        return self._thread is not None
-
     def start(self) -> None:
-        """Begin to look for work."""
-        self._look()
+        """Search for a log to clean, now and after each pause."""
+        self._search()
 
     def stop(self) -> None:
-        """Give up what is under way."""
+        """Stop; a cleaning in progress is abandoned."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._give_up()
+        self._abandon()
 
     def release(self, partition: Partition) -> None:
-        """The partition is about to be deleted: leave it alone, its files too, from now on."""
-        self.uncleanable.pop(partition, None)
+        """Leave a partition and its files alone, because it is about to be deleted."""
+        self._logs.cleaned(partition)
         work = self._work
         if work is None:
             return
         if work.ended and self._thread is not None:
-            # It writes the checkpoint, out of which a deleted topic is about to be taken.
+            # The thread writes the checkpoint, from which the deletion removes the topic.
             self._thread.join(JOIN_TIMEOUT_S)
         if work.partition is partition:
-            self._give_up()
-            self._later(self._look, 0)
+            self._abandon()
+            self._later(self._search, 0)
 
-    # --- what to clean ----------------------------------------------------------------------------
+    # --- the search for the filthiest log ---------------------------------------------------------
 
-    def _look(self) -> None:
-        """Look at all logs, a slice at a time, and clean the one that needs it most."""
-        self._looking = self._candidates()
+    def _search(self) -> None:
+        """Inspect all logs, a slice at a time, and clean the one that needs it most."""
+        self._found = self._logs.search()
         self._filthiest, self._greatest_ratio = None, 0.0
-        self._look_on()
+        self._continue_search()
 
-    def _look_on(self) -> None:
+    def _continue_search(self) -> None:
         began_s = monotonic()
-        for partition, found in self._looking:
+        for partition, found in self._found:
             ratio = found.dirty_ratio
             self._greatest_ratio = max(self._greatest_ratio, ratio)
             if found.due and (self._filthiest is None or ratio > self._filthiest[1].dirty_ratio):
                 self._filthiest = partition, found
             took_s = monotonic() - began_s
             if took_s >= SLICE_S:
-                self._later(self._look_on, took_s * REST_FACTOR)
+                self._later(self._continue_search, took_s * REST_FACTOR)
                 return
         self.max_dirty_ratio = self._greatest_ratio
-        if self._filthiest is None or not self._is_fit(self._filthiest[0]):
-            self._look_after_backoff()
+        # The search may have taken several slices, in which the partition may have been deleted.
+        if self._filthiest is None or not self._logs.may_be_cleaned(self._filthiest[0]):
+            self._search_after_backoff()
         else:
             self._begin(*self._filthiest)
 
-    def _candidates(self) -> Iterator[tuple[Partition, Cleanable]]:
-        broker = self._broker
-        for topic in list(broker.topics.by_name.values()):
-            if not topic.config.compact:
-                continue
-            config = self._config(topic.config)
-            for partition in list(topic.partitions):
-                log = broker.topics.log_for_upkeep(partition) if self._is_fit(partition) else None
-                if log is None:
-                    continue
-                try:
-                    self._roll_if_due(log, config)
-                    first_dirty = self._data.cleaner_offset(topic.name, partition.index)
-                    found = cleanable(log, first_dirty, broker.now_ms(), config)
-                except Exception as error:  # noqa: BLE001 - a mistake of ours stops this log's cleaning only
-                    self._failed(partition, error)
-                else:
-                    yield partition, found
+    def _search_after_backoff(self) -> None:
+        backoff_ms = self._broker.config.get_int("log.cleaner.backoff.ms")
+        self._later(self._search, max(backoff_ms / 1000, MIN_PAUSE_S))
 
-    def _config(self, topic: "TopicConfig") -> CleanerConfig:
-        config = self._broker.config
-        return CleanerConfig(
-            delete_retention_ms=topic.delete_retention_ms,
-            min_compaction_lag_ms=topic.min_compaction_lag_ms,
-            max_compaction_lag_ms=topic.max_compaction_lag_ms,
-            min_cleanable_ratio=topic.min_cleanable_ratio,
-            segment_bytes=topic.segment_bytes,
-            producer_expiration_ms=config.get_int("producer.id.expiration.ms"),
-            max_map_bytes=config.get_int("log.cleaner.dedupe.buffer.size"),
-        )
-
-    def _is_fit(self, partition: Partition) -> bool:
-        """Whether a cleaning of the partition may begin now."""
-        topic, broker = partition.topic, self._broker
-        if broker.topics.by_name.get(topic.name) is not topic or not topic.config.compact:
-            return False
-        if self._is_loading(partition):
-            return False
-        failed = self.uncleanable.get(partition)
-        if failed is not None and (failed.retry_ms is None or broker.now_ms() < failed.retry_ms):
-            return False
-        log = partition.opened_log
-        return log is None or not log.failed
-
-    def _is_loading(self, partition: Partition) -> bool:
-        return partition.topic.name == OFFSETS_TOPIC and self._broker.groups.is_loading(
-            partition.index
-        )
-
-    def _roll_if_due(self, log: Log, config: CleanerConfig) -> None:
-        """The active segment is never cleaned: past max.compaction.lag.ms it must end (KIP-354)."""
-        active = log.segments[-1]
-        age_ms = self._broker.now_ms() - active.first_timestamp_ms
-        if active.size and age_ms > config.max_compaction_lag_ms:
-            log.roll()
-
-    # --- cleaning ---------------------------------------------------------------------------------
+    # --- one cleaning -----------------------------------------------------------------------------
 
     def _begin(self, partition: Partition, found: Cleanable) -> None:
-        config = self._config(partition.topic.config)
+        assert self._work is None, "one log is cleaned at a time"
+        config = self._logs.cleaner_config(partition.topic.config)
         cleaning = Cleaning(partition.log, found, self._broker.now_ms(), config)
         self._work = _Work(partition, found, cleaning)
         self._slice()
 
     def _slice(self) -> None:
-        """Go on with the cleaning under way for as long as a slice lasts."""
+        """Continue the cleaning for the duration of a slice."""
         work = self._work
         assert work is not None, "a slice belongs to a cleaning"
-        if self._is_loading(work.partition):
+        if self._logs.is_loading(work.partition):
             self._later(self._slice, LOADING_PAUSE_S)
             return
         began_s, done_bytes, pending = monotonic(), 0, None
@@ -241,42 +167,42 @@ class LogCleaner:
                 done_bytes += step.bytes_done
                 pending = step.pending
         except StopIteration:
-            self._finished(work)
+            self._finish(work)
             return
-        except Exception as error:  # noqa: BLE001 - a mistake of ours stops this log's cleaning only
-            self._give_up()
-            self._failed(work.partition, error)
-            self._later(self._look, MIN_PAUSE_S)
+        except Exception as error:  # noqa: BLE001 - our mistake must stop only this cleaning
+            self._fail(work, error)
             return
         rate = self._broker.config.get_float("log.cleaner.io.max.bytes.per.second")
         self._rest_s = max((monotonic() - began_s) * REST_FACTOR, done_bytes / rate)
         if pending is None:
             self._later(self._slice, self._rest_s)
             return
-        self._apart(work, pending.run)
+        self._run_in_thread(work, pending.run)
 
-    def _apart(self, work: _Work, run: Callable[[], None]) -> None:
-        """Do what waits for the disk in a thread."""
+    def _run_in_thread(self, work: _Work, run: Callable[[], None]) -> None:
+        """Run what waits for the disk in a thread; `_disk_done` continues on the event loop."""
+        assert self._thread is None, "the cleaner has one thread at a time"
         self._thread = threading.Thread(
             target=self._run, args=(work, run), name="coterie-cleaner", daemon=True
         )
         self._thread.start()
 
     def _run(self, work: _Work, run: Callable[[], None]) -> None:
-        """The thread: run, and report."""
+        """Run and report; this is the thread."""
         error: Exception | None = None
         try:
             run()
-        except Exception as failure:  # noqa: BLE001 - the loop tells it
+        except Exception as failure:  # noqa: BLE001 - reported on the event loop
             error = failure
         try:
             self._broker.loop.call_soon_threadsafe(self._disk_done, work, error)
         except RuntimeError:
-            return  # The loop is closed: nobody is left to tell.
+            return  # The loop is closed: the broker has stopped without waiting for this thread.
 
     def _disk_done(self, work: _Work, error: Exception | None) -> None:
-        """The thread has done what the last step asked for."""
+        """Continue after the thread."""
         if work is not self._work:
+            # The cleaning was abandoned.
             return
         self._thread = None
         if error is None:
@@ -290,24 +216,22 @@ class LogCleaner:
                 work.cleaning.fail(error)
         except LogFailed as failure:
             error = failure
-        self._give_up()
-        self._failed(work.partition, error)
-        self._later(self._look, MIN_PAUSE_S)
+        self._fail(work, error)
 
-    def _finished(self, work: _Work) -> None:
-        """The last step was done: write down how far the log is clean."""
+    def _finish(self, work: _Work) -> None:
+        """Write the checkpoint after the last step."""
         partition, result = work.partition, work.cleaning.result
         self.bytes_read += result.bytes_read
         self.bytes_written += result.bytes_written
         self.records_kept += result.records_kept
         if result.abandoned or result.first_dirty_offset <= work.found.first_dirty_offset:
-            # Retention or DeleteRecords took a segment away, or there was nothing to be done.
+            # Retention or DeleteRecords has removed a segment, or there was nothing to do.
             self._work = None
-            self._look_after_backoff()
+            self._search_after_backoff()
             return
         work.ended = True
-        # It syncs a file, which may take longer than the loop can be kept.
-        self._apart(
+        # In the thread, because the file is synced.
+        self._run_in_thread(
             work,
             lambda: self._data.set_cleaner_offset(
                 partition.topic.name, partition.index, result.first_dirty_offset
@@ -315,11 +239,11 @@ class LogCleaner:
         )
 
     def _cleaned(self, work: _Work) -> None:
-        """The cleaning has come to its end; the next one may follow at once."""
+        """Log a cleaning and search again at once."""
         self._work = None
         partition, result = work.partition, work.cleaning.result
         took_s = monotonic() - work.began_s
-        self.uncleanable.pop(partition, None)
+        self._logs.cleaned(partition)
         self.cleanings += 1
         self.last_cleaning_s = took_s
         self.longest_cleaning_s = max(self.longest_cleaning_s, took_s)
@@ -335,45 +259,22 @@ class LogCleaner:
             to_offset=result.first_dirty_offset,
             took_s=round(took_s, 3),
         )
-        self._later(self._look, self._rest_s)
+        self._later(self._search, self._rest_s)
 
-    # --- failures and the end ---------------------------------------------------------------------
+    def _fail(self, work: _Work, error: Exception) -> None:
+        """End a cleaning that failed, and search for another log."""
+        self._abandon()
+        self._logs.failed(work.partition, error)
+        self._later(self._search, MIN_PAUSE_S)
 
-    def _failed(self, partition: Partition, error: Exception) -> None:
-        """Tell why a log was not cleaned, and when it is tried again."""
-        broker = self._broker
-        before = self.uncleanable.get(partition)
-        attempts = 1 if before is None else before.attempts + 1
-        pause_ms = min(FIRST_RETRY_MS << min(attempts - 1, 10), LAST_RETRY_MS)
-        lasting = not isinstance(error, OSError)
-        retry_ms = None if lasting else broker.now_ms() + pause_ms
-        self.uncleanable[partition] = Uncleanable(error, attempts, retry_ms)
-        log = partition.opened_log
-        if isinstance(error, LogFailed) and log is not None:
-            broker.storage_failed(log, error)
-        where: dict[str, Any] = {} if log is None else {"directory": log.directory}
-        if isinstance(error, CorruptLog):
-            where = {"file": error.path, "position": error.position}
-        elif not isinstance(error, StorageError | OSError):
-            where["exc_info"] = error
-        broker.log.error(
-            "log not cleaned",
-            topic=partition.topic.name,
-            partition=partition.index,
-            cause=describe_error(error),
-            remedy=remedy_for(error),
-            retry_in_s=None if retry_ms is None else pause_ms // 1000,
-            **where,
-        )
-
-    def _give_up(self) -> None:
-        """End the cleaning under way, if any; its half-written files go."""
+    def _abandon(self) -> None:
+        """End the cleaning in progress, if there is one, and remove its incomplete files."""
         work, self._work = self._work, None
         if work is None:
             return
         thread, self._thread = self._thread, None
         if thread is not None:
-            # It works on files of this log, which nobody else may touch meanwhile.
+            # It uses files of this log, which must not be touched while it runs.
             thread.join(JOIN_TIMEOUT_S)
         try:
             work.cleaning.abandon()
@@ -381,10 +282,6 @@ class LogCleaner:
             self._broker.log.warning(
                 "files of a cleaning left", partition=str(work.partition), error=str(error)
             )
-
-    def _look_after_backoff(self) -> None:
-        backoff_ms = self._broker.config.get_int("log.cleaner.backoff.ms")
-        self._later(self._look, max(backoff_ms / 1000, MIN_PAUSE_S))
 
     def _later(self, call: Callable[[], None], delay_s: float) -> None:
         if self._timer is not None:

@@ -1,7 +1,8 @@
-"""What a broker checks of a produced batch before it stores it: Kafka's checks, in Kafka's order.
+"""Validation of produced batches before they are stored: Kafka's checks, in Kafka's order.
 
-A produce request carries exactly one batch of magic 2 per partition. Compressed batches are stored
-as they came; they are opened once here, so that garbage is refused rather than handed to consumers.
+A produce request has exactly one batch of magic 2 for each partition [data-plane/one-batch].
+Compressed batches are stored as they arrive. They are opened once here, so that undecodable records
+are refused instead of stored. (Kafka: `LogValidator`, `UnifiedLog.analyzeAndValidateRecords`.)
 """
 
 from typing import NamedTuple
@@ -24,7 +25,8 @@ from coterie.server.logs.partition import Partition
 
 _ZSTD_SINCE = 7
 _MAGIC_AT = 16
-# Offset, length, leader epoch and magic: what tells whether there is a batch at all.
+_NEWEST_MAGIC = 2
+# Base offset and length, which the length does not count.
 _PREFIX_BYTES = 12
 _CODECS = {
     "gzip": Compression.GZIP,
@@ -35,15 +37,15 @@ _CODECS = {
 }
 
 
-class Refused(Exception):  # noqa: N818 - it says what became of the batch
-    """A batch that is not stored.
+class RefusedBatch(Exception):  # noqa: N818 - a refusal is an answer, not a failure of the server
+    """A batch is not stored.
 
     Attributes:
-        error: the partition's error.
-        text: for the client's log, or None.
-        record_errors: the records because of which it is refused.
-        in_log: whether the log had a look at it, in which case Kafka answers the log's start
-            offset.
+        error: the error of the partition.
+        text: the error message of the partition; None where Kafka sends none.
+        record_errors: the records for which the batch is refused.
+        in_log: whether Kafka's log refuses it, and not the layer above: the response then has the
+            log start offset.
     """
 
     def __init__(
@@ -61,63 +63,70 @@ class Refused(Exception):  # noqa: N818 - it says what became of the batch
         self.in_log = in_log
 
 
-class Accepted(NamedTuple):
+class ValidBatch(NamedTuple):
     """A batch to append, and its header."""
 
     batch: bytes
     header: BatchHeader
 
 
-def check_batch(records: bytes | None, version: int, partition: Partition, now_ms: int) -> Accepted:
-    """Check the records of one partition of a produce request.
+def validate_batch(
+    records: bytes | None, version: int, partition: Partition, now_ms: int
+) -> ValidBatch:
+    """Validate the records that a produce request has for one partition.
+
+    Returns:
+        The batch to store. It differs from the received one if the topic asks for the append time
+        or for another compression.
 
     Raises:
-        Refused: they are not stored.
+        RefusedBatch: the batch is not stored.
     """
     config = partition.topic.config
     batch, header = _one_batch(records or b"", version)
     if header.is_transactional:
-        raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, in_log=False)
+        raise RefusedBatch(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, in_log=False)
     if header.base_offset != 0:
-        raise Refused(ErrorCode.INVALID_RECORD)
+        raise RefusedBatch(ErrorCode.INVALID_RECORD)
     if len(batch) > config.max_message_bytes:
-        raise Refused(ErrorCode.MESSAGE_TOO_LARGE, in_log=False)
+        raise RefusedBatch(ErrorCode.MESSAGE_TOO_LARGE, in_log=False)
     if not check_crc(batch, header):
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, in_log=False)
+        raise RefusedBatch(ErrorCode.CORRUPT_MESSAGE, in_log=False)
     if header.record_count < 1 or header.record_count != header.last_offset_delta + 1:
-        raise Refused(ErrorCode.INVALID_RECORD)
+        raise RefusedBatch(ErrorCode.INVALID_RECORD)
     if header.is_control or (
         header.producer_id >= 0 and header.base_sequence < 0 <= header.producer_epoch
     ):
-        raise Refused(ErrorCode.INVALID_RECORD)
+        raise RefusedBatch(ErrorCode.INVALID_RECORD)
     _check_contents(batch, header, partition, now_ms)
     if config.log_append_time:
         batch = stamp_append_time(batch, now_ms)
     elif config.compression != "producer":
         batch = _recompressed(batch, header, config)
-    return Accepted(batch, read_header(batch))
+    return ValidBatch(batch, read_header(batch))
 
 
-def _one_batch(records: bytes, version: int) -> Accepted:
-    """The only batch there is. What stands behind it and is no batch is ignored, as in Kafka."""
+def _one_batch(records: bytes, version: int) -> ValidBatch:
+    """Return the only batch. As in Kafka, up to 16 bytes behind it are ignored."""
     length = int.from_bytes(records[8:_PREFIX_BYTES], signed=True) + _PREFIX_BYTES
-    if len(records) > _MAGIC_AT and records[_MAGIC_AT] > 2:
+    if len(records) > _MAGIC_AT and records[_MAGIC_AT] > _NEWEST_MAGIC:
         text = f"Invalid magic found in record: {records[_MAGIC_AT]}"
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, text, in_log=False)
-    if len(records) <= _MAGIC_AT or length > len(records) or records[_MAGIC_AT] < 2:
-        raise Refused(ErrorCode.INVALID_RECORD, in_log=False)
+        raise RefusedBatch(ErrorCode.CORRUPT_MESSAGE, text, in_log=False)
+    if len(records) <= _MAGIC_AT or length > len(records) or records[_MAGIC_AT] < _NEWEST_MAGIC:
+        raise RefusedBatch(ErrorCode.INVALID_RECORD, in_log=False)
     try:
         header = read_header(records)
     except MalformedFrame:
-        raise Refused(ErrorCode.CORRUPT_MESSAGE, in_log=False) from None
+        raise RefusedBatch(ErrorCode.CORRUPT_MESSAGE, in_log=False) from None
     if header.compression == Compression.ZSTD and version < _ZSTD_SINCE:
-        raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, in_log=False)
+        raise RefusedBatch(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, in_log=False)
     behind = len(records) - length
     if behind > _MAGIC_AT:
         following = int.from_bytes(records[length + 8 : length + _PREFIX_BYTES], signed=True)
         if following + _PREFIX_BYTES <= behind:
-            raise Refused(ErrorCode.INVALID_RECORD, in_log=False)
-    return Accepted(records if not behind else records[:length], header)
+            # A second batch.
+            raise RefusedBatch(ErrorCode.INVALID_RECORD, in_log=False)
+    return ValidBatch(records if not behind else records[:length], header)
 
 
 def _check_contents(batch: bytes, header: BatchHeader, partition: Partition, now_ms: int) -> None:
@@ -127,13 +136,14 @@ def _check_contents(batch: bytes, header: BatchHeader, partition: Partition, now
         if config.compact:
             _check_keys(batch, header, partition)
         elif header.compression != Compression.NONE:
-            # The first record is enough: it can't be read before the whole block is open.
+            # Reading the first record decompresses the whole block.
             next(iter(record_timestamps(batch, header)))
         if not config.log_append_time and (header.max_timestamp_ms > latest or earliest > 0):
             _check_timestamps(batch, header, earliest, latest)
     except MalformedFrame:
-        # Not CORRUPT_MESSAGE, which clients retry: the CRC is right, so the producer wrote it so.
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+        # Not CORRUPT_MESSAGE, which clients retry: the CRC is right, so the producer has made the
+        # batch this way. Kafka answers the same.
+        raise RefusedBatch(ErrorCode.UNKNOWN_SERVER_ERROR) from None
 
 
 def _check_keys(batch: bytes, header: BatchHeader, partition: Partition) -> None:
@@ -149,7 +159,7 @@ def _check_keys(batch: bytes, header: BatchHeader, partition: Partition) -> None
             f" message='{each.batch_index_error_message}')"
             for each in errors[:3]
         )
-        raise Refused(
+        raise RefusedBatch(
             ErrorCode.INVALID_RECORD,
             f"One or more records have been rejected due to {len(errors)} record errors in total,"
             f" and only showing the first three errors at most: [{shown}]",
@@ -164,7 +174,7 @@ def _check_timestamps(batch: bytes, header: BatchHeader, earliest: int, latest: 
                 f"Timestamp {timestamp} of message with offset {index} is out of range."
                 f" The timestamp should be within [{earliest}, {latest}]"
             )
-            raise Refused(
+            raise RefusedBatch(
                 ErrorCode.INVALID_TIMESTAMP,
                 "One or more records have been rejected due to invalid timestamp",
                 [ProduceResponseRecordError(batch_index=index, batch_index_error_message=text)],
@@ -172,7 +182,7 @@ def _check_timestamps(batch: bytes, header: BatchHeader, earliest: int, latest: 
 
 
 def _recompressed(batch: bytes, header: BatchHeader, config: TopicConfig) -> bytes:
-    """The batch in the topic's own compression."""
+    """Return the batch in the compression that the topic asks for."""
     codec = _CODECS[config.compression]
     if header.compression == codec:
         return batch
@@ -185,4 +195,4 @@ def _recompressed(batch: bytes, header: BatchHeader, config: TopicConfig) -> byt
             base_sequence=header.base_sequence,
         )
     except MalformedFrame:
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+        raise RefusedBatch(ErrorCode.UNKNOWN_SERVER_ERROR) from None

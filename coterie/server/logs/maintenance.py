@@ -1,11 +1,10 @@
-"""What is done to the logs in the background: compaction, retention, checkpoints, and the look
-whether the data directory is still there.
+"""Background work on the logs: compaction, retention, checkpoints, and the check of the directory.
 
-Everything runs on the event loop in slices (see log_cleaning.py for compaction), with timers and no
-task: what is not due costs nothing. Intervals are Kafka's settings.
+Everything runs on the event loop in slices with timers, and without tasks. The intervals are
+Kafka's settings. Compaction is in log_cleaner.py.
 
-Invariants: a chore that fails is told and done again at its next time; only the loss of the data
-directory ends the broker.
+Invariant: work that fails is logged and done again at its next time. Only the loss of the data
+directory stops the broker.
 """
 
 import asyncio
@@ -22,8 +21,8 @@ from coterie.storage.log import Log
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
 
-# How often the data directory is looked at: two stats, some 5 us. With --flush commit a vanished
-# directory is noticed by the first sync; this is for the other modes.
+# How often the server checks that the data directory is still there: two stats, about 5 us. With
+# --flush commit the first sync would notice; this check is for the other modes.
 DIRECTORY_CHECK_S = 1.0
 
 
@@ -36,7 +35,7 @@ class Maintenance:
     """
 
     def __init__(self, broker: "Broker", data: DataDirectory) -> None:
-        """Nothing runs before `start`."""
+        """Prepare; nothing runs before `start`."""
         self.cleaner = LogCleaner(broker, data)
         self.segments_removed = 0
         self.bytes_removed = 0
@@ -46,24 +45,24 @@ class Maintenance:
         self._expiring: Iterator[None] = iter(())
 
     def start(self) -> None:
-        """Begin with everything that is switched on."""
+        """Start all work that is enabled."""
         config = self._broker.config
         self._later("directory", self._check_directory, DIRECTORY_CHECK_S)
         self._later("checkpoint", self._write_recovery_points, self._checkpoint_interval_s())
         delay_ms = config.get_int("log.initial.task.delay.ms")
-        self._later("retention", self._expire, delay_ms / 1000)
+        self._later("retention", self._apply_retention, delay_ms / 1000)
         if config.get_bool("log.cleaner.enable"):
             self.cleaner.start()
 
     def stop(self) -> None:
-        """End everything; what is under way is given up."""
+        """Stop all work; a cleaning in progress is abandoned."""
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
         self.cleaner.stop()
 
     def release(self, partition: Partition) -> None:
-        """The partition is about to be deleted: its files are left alone from now on."""
+        """Leave a partition and its files alone, because it is about to be deleted."""
         self.cleaner.release(partition)
 
     # --- the data directory -----------------------------------------------------------------------
@@ -83,39 +82,42 @@ class Maintenance:
         try:
             self._data.write_recovery_points()
         except OSError as error:
-            # Without it the next start scans more; nothing is lost.
+            # Nothing is lost: without this checkpoint the next start scans more.
             self._broker.log.warning(
-                "recovery points not written", cause=describe_error(error), remedy=remedy_for(error)
+                "recovery points not written",
+                cause=describe_error(error),
+                remedy=remedy_for(error),
             )
         self._later("checkpoint", self._write_recovery_points, self._checkpoint_interval_s())
 
     # --- retention --------------------------------------------------------------------------------
 
-    def _expire(self) -> None:
-        """Remove what is past its retention, a slice at a time."""
-        self._expiring = self._expired_logs()
-        self._expire_on()
+    def _apply_retention(self) -> None:
+        """Remove segments that are past their retention, a slice at a time [log/retention]."""
+        self._expiring = self._expire_logs()
+        self._continue_retention()
 
-    def _expire_on(self) -> None:
+    def _continue_retention(self) -> None:
         began_s = monotonic()
         for _ in self._expiring:
             took_s = monotonic() - began_s
             if took_s >= SLICE_S:
-                self._later("retention", self._expire_on, took_s * REST_FACTOR)
+                self._later("retention", self._continue_retention, took_s * REST_FACTOR)
                 return
         interval_ms = self._broker.config.get_int("log.retention.check.interval.ms")
-        self._later("retention", self._expire, interval_ms / 1000)
+        self._later("retention", self._apply_retention, interval_ms / 1000)
 
-    def _expired_logs(self) -> Iterator[None]:
-        """Look after one log at each step."""
+    def _expire_logs(self) -> Iterator[None]:
+        """Apply the retention to one log at each step."""
         topics = self._broker.topics
         for topic in list(topics.by_name.values()):
             if not topic.config.delete:
                 continue
             for partition in list(topic.partitions):
                 if topics.by_name.get(topic.name) is not topic:
+                    # Deleted since the last step.
                     break
-                log = topics.log_for_upkeep(partition)
+                log = topics.log_for_maintenance(partition)
                 if log is not None and not log.failed:
                     self._expire_log(partition, log)
                 yield
@@ -134,7 +136,7 @@ class Maintenance:
             broker.storage_failed(log, error)
             return
         except (StorageError, OSError) as error:
-            broker.log.error(  # noqa: TRY400 - what the disk did is not told by our stack
+            broker.log.error(  # noqa: TRY400 - the text describes the disk error, not our stack
                 "retention failed", **where, cause=describe_error(error), remedy=remedy_for(error)
             )
             return
@@ -151,5 +153,5 @@ class Maintenance:
                 log_start_offset=log.log_start_offset,
             )
 
-    def _later(self, chore: str, call: Callable[[], None], delay_s: float) -> None:
-        self._timers[chore] = self._broker.loop.call_later(delay_s, call)
+    def _later(self, work: str, call: Callable[[], None], delay_s: float) -> None:
+        self._timers[work] = self._broker.loop.call_later(delay_s, call)

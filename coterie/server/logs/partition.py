@@ -1,7 +1,7 @@
-"""One partition at work: its log, what it remembers of producers, and the fetches that wait for it.
+"""A partition: its log, its idempotent producers, and the fetches that wait for its records.
 
-Invariants: with one broker the high watermark is the log's end; a waiting fetch is told of every
-append.
+Invariants: the high watermark is the end of the log, because there is one broker. Every append is
+reported to the delayed fetches of the partition.
 """
 
 from collections.abc import Callable
@@ -19,17 +19,23 @@ if TYPE_CHECKING:
 
 
 class Partition:
-    """A partition of a topic."""
+    """A partition of a topic.
+
+    Attributes:
+        topic, index: the topic, and the partition's number in it.
+        opened_log: the log; None until it is first used, because a directory may hold thousands.
+        delayed_fetches: in the order of their arrival.
+    """
 
     __slots__ = (
         "_expiration_ms",
         "_failure",
         "_open",
         "_producers",
+        "delayed_fetches",
         "index",
         "opened_log",
         "topic",
-        "waiters",
     )
 
     def __init__(
@@ -39,20 +45,18 @@ class Partition:
         open_log: Callable[["Topic", int], Log],
         expiration_ms: int,
     ) -> None:
-        """Nothing is opened yet.
+        """Start with a closed log.
 
         Args:
-            topic: whose partition.
-            index: its number.
-            open_log: opens its log.
-            expiration_ms: after so long a silent producer is forgotten.
+            topic: the topic.
+            index: the partition's number.
+            open_log: opens the log.
+            expiration_ms: producer.id.expiration.ms.
         """
         self.topic = topic
         self.index = index
-        # None until somebody needs it: a directory may hold thousands.
         self.opened_log: Log | None = None
-        # In the order of their arrival.
-        self.waiters: dict[DelayedFetch, None] = {}
+        self.delayed_fetches: dict[DelayedFetch, None] = {}
         self._open = open_log
         self._failure: Exception | None = None
         self._expiration_ms = expiration_ms
@@ -63,11 +67,10 @@ class Partition:
 
     @property
     def log(self) -> Log:
-        """The log, opened at the first use.
+        """The log, opened at its first use.
 
         Raises:
-            StorageError, OSError: it can't be opened. It stays closed until the next start: what is
-                damaged is not tried again.
+            StorageError, OSError: it cannot be opened. It then stays closed until the next start.
         """
         if self.opened_log is None:
             if self._failure is not None:
@@ -81,7 +84,7 @@ class Partition:
 
     @property
     def online(self) -> bool:
-        """Whether its log can be read and written, as far as is known."""
+        """Whether the log can be read, as far as is known; this opens it."""
         if self._failure is not None:
             return False
         try:
@@ -91,55 +94,61 @@ class Partition:
 
     @property
     def failed(self) -> bool:
-        """Whether its log could not be opened, or was stopped."""
+        """Whether the log could not be opened, or was stopped."""
         return self._failure is not None
 
     def stop(self, error: OSError) -> None:
-        """The directory is lost to us: nothing is appended any more, and nothing opened."""
+        """Stop the partition because the data directory is lost."""
         self._failure = error
         log = self.opened_log
         if log is not None:
             log.fail(error)
 
     def close(self) -> None:
-        """The topic is gone: answer the fetches that wait here."""
-        for waiter in list(self.waiters):
-            waiter.finish()
+        """Answer the delayed fetches, because the topic was deleted."""
+        for fetch in list(self.delayed_fetches):
+            fetch.finish()
+        assert not self.delayed_fetches, "a fetch that is answered is not delayed any more"
 
     @property
     def producers(self) -> ProducerState:
-        """The idempotent producers; looked up in the log at the first use, which most never see."""
+        """The idempotent producers, read from the log at the first use."""
         if self._producers is None:
-            self._producers = self._find_producers()
+            self._producers = self._read_producers()
         return self._producers
 
     @property
     def leader_epoch(self) -> int:
-        """The epoch of this broker's leadership, which records and answers carry."""
+        """The current leader epoch, which batches and responses carry."""
         return self.log.leader_epoch
 
     def append(self, batch: bytes, header: BatchHeader, now_ms: int) -> int:
-        """Append a producer's batch, already checked; returns its base offset.
+        """Append a validated batch of a producer; return its base offset.
 
         Raises:
             LogFailed, OSError: it could not be written.
         """
-        # Looked up before the batch is in the log, so that it is not found there.
+        # Before the append: producers that are read from the log must not include this batch.
         producers = self.producers if header.producer_id >= 0 else None
         base_offset = self.log.append(batch)
+        assert self.log.log_end_offset == base_offset + header.record_count, "offsets are dense"
         if producers is not None:
             producers.record(header, base_offset, now_ms)
-        self._wake(len(batch))
+        self._notify_fetches(len(batch))
         return base_offset
 
     def append_own(self, batch: bytes) -> None:
-        """Append a batch of the group coordinator. Raises as `append`."""
+        """Append a batch of the broker itself.
+
+        Raises:
+            LogFailed, OSError: it could not be written.
+        """
         self.log.append(batch)
-        if self.waiters:
-            self._wake(len(batch))
+        if self.delayed_fetches:
+            self._notify_fetches(len(batch))
 
     def epoch_error(self, current_leader_epoch: int) -> ErrorCode:
-        """Whether the log can be read, under the leader epoch a client believes in (KIP-320)."""
+        """Check the leader epoch that a client expects [data-plane/current-leader-epoch]."""
         if not self.online:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if current_leader_epoch in (-1, self.leader_epoch):
@@ -148,11 +157,11 @@ class Partition:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
-    def _wake(self, size_bytes: int) -> None:
-        for waiter in list(self.waiters):
-            waiter.appended(size_bytes)
+    def _notify_fetches(self, size_bytes: int) -> None:
+        for fetch in list(self.delayed_fetches):
+            fetch.records_appended(size_bytes)
 
-    def _find_producers(self) -> ProducerState:
+    def _read_producers(self) -> ProducerState:
         producers = ProducerState(self._expiration_ms)
         for data in self.log.chunks():
             for _, header in iterate_batches(data):

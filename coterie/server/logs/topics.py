@@ -1,22 +1,21 @@
-"""Topics: their ids, partitions and settings; creation, growth and deletion.
+"""The topics of the broker: creation, growth, deletion, and their settings.
 
-Partitions stand in the data directory in Kafka's layout. What Kafka keeps in its metadata log (the
-settings of topics, what clients altered of the broker, the next producer id) is one small file of
-our own beside them, replaced as a whole.
+Partitions are stored in Kafka's directory layout; what Kafka keeps in its metadata log is in a
+small file beside them (stored_settings.py).
 
-Invariants: `by_name` and `by_id` hold the same topics; a topic's partitions are numbered without
-gaps; a log is opened when it is first used.
+Invariants: `by_name` and `by_id` contain the same topics. The partitions of a topic are numbered
+without gaps. A log is opened when it is first used.
 """
 
-import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config, TopicConfig
 from coterie.server.environment import new_topic_id
 from coterie.server.logs.partition import Partition
+from coterie.server.logs.stored_settings import StoredSettings, read_settings, write_settings
 from coterie.server.logs.topic_rules import (
     INTERNAL_TOPICS,
     OWN_TOPICS,
@@ -24,20 +23,18 @@ from coterie.server.logs.topic_rules import (
     collision_key,
     invalid_name,
 )
-from coterie.storage.checkpoints import read_file, replace_file
 from coterie.storage.directory import DataDirectory
-from coterie.storage.errors import CorruptLog, StorageError, remedy_for
+from coterie.storage.errors import StorageError, remedy_for
 from coterie.storage.log import Log, LogConfig
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-# Partitions altogether: each is a directory and about 1 KiB of memory, whoever asked for it.
+# The most partitions of a broker. Each is a directory and about 1 KiB of memory, and any client may
+# create them.
 MAX_PARTITIONS = 20_000
 
-SETTINGS_FILE = "coterie-settings.json"
-_SETTINGS_VERSION = 1
-# Producer ids are reserved in blocks, so that giving one out does not write a file; Kafka's size.
+# Producer ids are reserved in blocks of Kafka's size, so that not every new id writes a file.
 _PRODUCER_ID_BLOCK = 1_000
 
 
@@ -45,17 +42,17 @@ class Topic:
     """A topic.
 
     Attributes:
-        name, topic_id: who it is; the id is 16 bytes.
-        partitions: by number.
+        name, topic_id: its name, and its id of 16 bytes.
+        partitions: by their number.
         config: its settings.
-        is_internal: whether it is Kafka's own.
-        is_own: whether the broker alone writes it, and its number of partitions is fixed.
+        is_internal: whether it is one of Kafka's internal topics.
+        is_own: whether only the broker writes it; its number of partitions is fixed then.
     """
 
     __slots__ = ("config", "is_internal", "is_own", "name", "partitions", "topic_id")
 
     def __init__(self, name: str, topic_id: bytes, config: TopicConfig) -> None:
-        """Without partitions yet."""
+        """Make a topic without partitions."""
         self.name = name
         self.topic_id = topic_id
         self.config = config
@@ -67,12 +64,16 @@ class Topic:
         return f"Topic({self.name!r}, {len(self.partitions)} partitions)"
 
     def partition(self, index: int) -> Partition | None:
-        """The partition of a number, if there is one."""
+        """Return a partition by its number, or None if it does not exist."""
         return self.partitions[index] if 0 <= index < len(self.partitions) else None
 
 
 class Topics:
-    """All topics of the broker."""
+    """All topics of the broker.
+
+    Attributes:
+        by_name, by_id: the topics.
+    """
 
     def __init__(
         self,
@@ -82,16 +83,16 @@ class Topics:
         *,
         durable: bool,
     ) -> None:
-        """The topics a data directory holds.
+        """Take the topics of a data directory.
 
         Args:
-            data: the directory, held by us.
-            config: the broker's settings; altered ones are applied to it.
-            log: told of what recovery found.
-            durable: whether what is created and changed shall survive a loss of power.
+            data: the locked directory.
+            config: the broker's settings; those that clients altered are applied to it.
+            log: the broker's log.
+            durable: whether creations and changes must survive a loss of power.
 
         Raises:
-            CorruptLog: our own file of settings can't be read.
+            CorruptLog: the file of settings is damaged.
         """
         self.by_name: dict[str, Topic] = {}
         self.by_id: dict[bytes, Topic] = {}
@@ -100,38 +101,41 @@ class Topics:
         self._log = log
         self._durable = durable
         self._by_collision: dict[str, str] = {}
-        self._settings_path = f"{data.path}/{SETTINGS_FILE}"
-        stored = self._read_settings()
-        self._next_producer_id = self._reserved_producer_id = int(stored.get("next_producer_id", 0))
-        config.alter(stored.get("broker", {}))
-        overrides = stored.get("topics", {}) if stored else self._of_foreign_topics()
+        stored = read_settings(data.files.filesystem, data.path)
+        # Ids that an earlier start reserved are not used again, whether it gave them out or not.
+        self._reserved_producer_id = 0 if stored is None else stored.next_producer_id
+        self._next_producer_id = self._reserved_producer_id
+        config.alter({} if stored is None else stored.broker)
+        overrides = self._foreign_overrides() if stored is None else stored.topics
         for name, found in sorted(data.topics.items()):
             topic_id = found.topic_id if any(found.topic_id) else new_topic_id()
-            own = overrides.get(name, {})
+            own: Mapping[str, str] = overrides.get(name, {})
             if name == OFFSETS_TOPIC:
                 own = {**self._offsets_overrides(), **own}
             topic = Topic(name, topic_id, TopicConfig(config, own))
             count = max(found.partitions) + 1
-            # A crash may have interrupted the creation between two partitions.
+            # A crash during the creation of the topic may have left gaps.
             missing = sorted(set(range(count)) - found.partitions)
             data.create_partitions(name, missing, found.topic_id)
             self._add(topic, count)
-        if overrides and not stored:
+        if overrides and stored is None:
             self._write_settings()
 
     def new_producer_id(self) -> int:
-        """A producer id that was never given out, also not before a restart."""
+        """Return a producer id that was never returned before, in this start or an earlier one."""
         if self._next_producer_id == self._reserved_producer_id:
             self._reserved_producer_id += _PRODUCER_ID_BLOCK
+            # Before the first id of the block is given out: a crash skips ids, it repeats none.
             self._write_settings()
+        assert self._next_producer_id < self._reserved_producer_id, "only reserved ids are given"
         self._next_producer_id += 1
         return self._next_producer_id - 1
 
     def check_name(self, name: str) -> None:
-        """Refuse a name that no new topic can have.
+        """Check whether a topic of this name can be created.
 
         Raises:
-            TopicRefused: it is not legal, exists, or collides with one that exists.
+            TopicRefused: the name is not legal, exists, or collides with an existing one.
         """
         invalid = invalid_name(name)
         if invalid is not None:
@@ -147,19 +151,20 @@ class Topics:
         """Create a topic.
 
         Args:
-            name: checked here.
-            partitions: how many; -1 for the broker's default.
-            overrides: settings of its own, already checked.
+            name: its name, which is checked here.
+            partitions: their number, or -1 for the broker's default.
+            overrides: settings of its own, which the caller has checked.
 
         Raises:
-            TopicRefused: the name is not possible, or the disk fails.
+            TopicRefused: the name is not possible, there are too many partitions, or the disk
+                fails.
         """
         self.check_name(name)
         if name == OFFSETS_TOPIC:
             overrides = {**self._offsets_overrides(), **overrides}
         count = self._config.get_int("num.partitions") if partitions == -1 else partitions
         topic = Topic(name, new_topic_id(), TopicConfig(self._config, overrides))
-        self._make_partitions(topic, range(count))
+        self._create_partitions(topic, range(count))
         self._add(topic, count)
         if overrides:
             self._write_settings()
@@ -167,21 +172,27 @@ class Topics:
         return topic
 
     def add_partitions(self, topic: Topic, count: int) -> None:
-        """Let a topic have `count` partitions, more than it has. Raises TopicRefused."""
+        """Raise the number of partitions of a topic to `count`.
+
+        Raises:
+            TopicRefused: there are too many partitions, or the disk fails.
+        """
         first = len(topic.partitions)
-        self._make_partitions(topic, range(first, count))
+        assert count > first, "a topic never loses partitions"
+        self._create_partitions(topic, range(first, count))
         topic.partitions += [self._partition(topic, index) for index in range(first, count)]
         self._log.info("partitions created", topic=topic.name, partitions=count)
 
     def delete(self, topic: Topic) -> None:
-        """Delete a topic and its records; fetches that wait for it are answered."""
+        """Delete a topic and its records, and answer the fetches that wait for it."""
+        assert self.by_name.get(topic.name) is topic, "a topic is deleted once"
         del self.by_name[topic.name]
         del self.by_id[topic.topic_id]
         del self._by_collision[collision_key(topic.name)]
         try:
             self._data.delete_topic(topic.name)
         except OSError as error:
-            # It is gone for clients; what is left of the files goes at the next start.
+            # Clients no longer see the topic, and the next start removes the files.
             self._log.warning("topic files left", topic=topic.name, error=str(error))
         if topic.config.overrides:
             self._write_settings()
@@ -190,24 +201,24 @@ class Topics:
         self._log.info("topic deleted", topic=topic.name)
 
     def set_overrides(self, topic: Topic, overrides: Mapping[str, str]) -> None:
-        """Replace a topic's own settings, already checked."""
+        """Replace a topic's own settings; the caller has checked them."""
         topic.config = TopicConfig(self._config, overrides)
         self._write_settings()
-        self._apply(topic)
+        self._apply_config(topic)
 
     def set_broker_settings(self, values: Mapping[str, str]) -> None:
-        """Replace what clients altered of the broker; topics without own settings follow."""
+        """Replace the settings of the broker that clients altered, and update all topics."""
         self._config.alter(values)
         self._write_settings()
         for topic in self.by_name.values():
             topic.config = TopicConfig(self._config, topic.config.overrides)
-            self._apply(topic)
+            self._apply_config(topic)
 
     def open_log(self, topic: Topic, index: int) -> Log:
-        """Open the log of a partition; called by the partition at its first use.
+        """Open the log of a partition; the partition calls this at its first use.
 
         Raises:
-            StorageError, OSError: it is damaged or can't be read.
+            StorageError, OSError: it is damaged or cannot be read.
         """
         try:
             log = self._data.open_log(topic.name, index, self._log_config(topic, index))
@@ -221,24 +232,26 @@ class Topics:
             )
             raise
         if log.tail_cut is not None:
-            # Readers may have seen what is gone; a new epoch lets them find out (KIP-320).
+            # Consumers may have read the records that were cut off. The new leader epoch lets them
+            # detect that (KIP-320).
             log.leader_epoch += 1
             self._log.warning(
                 "log tail cut", topic=topic.name, partition=index, reason=str(log.tail_cut)
             )
         return log
 
-    def log_for_upkeep(self, partition: Partition) -> Log | None:
-        """The log of a partition, for compaction and retention.
+    def log_for_maintenance(self, partition: Partition) -> Log | None:
+        """Return the log of a partition for compaction and retention.
 
-        None where it can't be read; and where nobody has opened it and it has no records: there may
-        be thousands of such, and they stay closed.
+        Returns:
+            None if it cannot be read, and if it is closed and empty: a directory may have thousands
+            of empty partitions, which need not be opened.
         """
-        if partition.opened_log is None and not self._holds_records(partition):
+        if partition.opened_log is None and not self._has_records(partition):
             return None
         return partition.log if partition.online else None
 
-    def _holds_records(self, partition: Partition) -> bool:
+    def _has_records(self, partition: Partition) -> bool:
         filesystem = self._data.files.filesystem
         path = f"{self._data.path}/{partition.topic.name}-{partition.index}"
         try:
@@ -248,24 +261,30 @@ class Topics:
             return False
 
     def delete_records(self, partition: Partition, before_offset: int) -> int:
-        """Let a log begin at an offset; returns where it begins. Raises StorageError."""
+        """Delete the records before an offset; return the new log start offset.
+
+        Raises:
+            StorageError, OSError: the log cannot be changed.
+        """
         return self._data.delete_records(partition.topic.name, partition.index, before_offset)
 
-    # --- inside -----------------------------------------------------------------------------------
+    # --- settings ---------------------------------------------------------------------------------
 
-    def _of_foreign_topics(self) -> dict[str, dict[str, str]]:
-        """Settings of topics that a Kafka made, whose own stand in its metadata log.
+    def _foreign_overrides(self) -> dict[str, dict[str, str]]:
+        """Return settings for the topics of a directory that another broker has written.
 
-        They are not known here, so nothing of such a topic is deleted by its age until somebody
-        says what its retention is to be.
+        Their own settings are in Kafka's metadata log and unknown here. Without limits nothing is
+        deleted before somebody sets a retention [topics/foreign-directories].
         """
         names = [name for name in self._data.topics if name not in INTERNAL_TOPICS]
         if names:
-            self._log.info("topics of another broker found, kept without limit", topics=len(names))
+            self._log.info(
+                "topics of another broker found, kept without a retention limit", topics=len(names)
+            )
         return {name: {"retention.ms": "-1"} for name in names}
 
     def _offsets_overrides(self) -> dict[str, str]:
-        """The settings of `__consumer_offsets` (spec section 2)."""
+        """Return the settings of `__consumer_offsets` [topics/offsets-topic]."""
         segment_bytes = self._config.text("offsets.topic.segment.bytes")
         return {
             "cleanup.policy": "compact",
@@ -273,10 +292,46 @@ class Topics:
             "segment.bytes": str(segment_bytes),
         }
 
-    def _make_partitions(self, topic: Topic, indexes: range) -> None:
-        there = sum(len(each.partitions) for each in self.by_name.values())
-        if there + len(indexes) > MAX_PARTITIONS:
-            text = f"{there} partitions exist; this broker holds at most {MAX_PARTITIONS}."
+    def _log_config(self, topic: Topic, index: int) -> LogConfig:
+        config = topic.config
+        segment_ms = config.segment_ms
+        if config.compact:
+            # The active segment is not compacted, so it must end in time (Kafka:
+            # LogConfig.maxSegmentMs).
+            segment_ms = min(segment_ms, config.max_compaction_lag_ms)
+        return LogConfig(
+            segment_bytes=config.segment_bytes,
+            segment_ms=segment_ms,
+            index_interval_bytes=config.index_interval_bytes,
+            # A log that was compacted once has gaps, whatever its policy is now.
+            compacted=config.compact or self._data.cleaner_offset(topic.name, index) > 0,
+            flush=self._durable,
+        )
+
+    def _apply_config(self, topic: Topic) -> None:
+        """Apply a topic's settings to its open logs; closed ones get them when they are opened."""
+        for partition in topic.partitions:
+            log = partition.opened_log
+            if log is not None:
+                log.config = self._log_config(topic, partition.index)
+
+    def _write_settings(self) -> None:
+        topics = {
+            name: topic.config.overrides
+            for name, topic in sorted(self.by_name.items())
+            if topic.config.overrides
+        }
+        settings = StoredSettings(self._reserved_producer_id, self._config.altered, topics)
+        write_settings(
+            self._data.files.filesystem, self._data.path, settings, durable=self._durable
+        )
+
+    # --- partitions -------------------------------------------------------------------------------
+
+    def _create_partitions(self, topic: Topic, indexes: range) -> None:
+        existing = sum(len(each.partitions) for each in self.by_name.values())
+        if existing + len(indexes) > MAX_PARTITIONS:
+            text = f"{existing} partitions exist; this broker holds at most {MAX_PARTITIONS}."
             raise TopicRefused(ErrorCode.POLICY_VIOLATION, text)
         try:
             self._data.create_partitions(topic.name, indexes, topic.topic_id)
@@ -290,6 +345,7 @@ class Topics:
             raise TopicRefused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
     def _add(self, topic: Topic, partitions: int) -> None:
+        assert topic.name not in self.by_name, "names are unique"
         topic.partitions = [self._partition(topic, index) for index in range(partitions)]
         self.by_name[topic.name] = topic
         self.by_id[topic.topic_id] = topic
@@ -298,56 +354,3 @@ class Topics:
     def _partition(self, topic: Topic, index: int) -> Partition:
         expiration_ms = self._config.get_int("producer.id.expiration.ms")
         return Partition(topic, index, self.open_log, expiration_ms)
-
-    def _log_config(self, topic: Topic, index: int) -> LogConfig:
-        config = topic.config
-        segment_ms = config.segment_ms
-        if config.compact:
-            # As Kafka's LogConfig.maxSegmentMs: what is in the active segment is not compacted.
-            segment_ms = min(segment_ms, config.max_compaction_lag_ms)
-        return LogConfig(
-            segment_bytes=config.segment_bytes,
-            segment_ms=segment_ms,
-            index_interval_bytes=config.index_interval_bytes,
-            # What was compacted once has gaps, whatever the policy is now.
-            compacted=config.compact or self._data.cleaner_offset(topic.name, index) > 0,
-            flush=self._durable,
-        )
-
-    def _apply(self, topic: Topic) -> None:
-        """Let open logs follow the topic's settings; the others do when they are opened."""
-        for partition in topic.partitions:
-            log = partition.opened_log
-            if log is not None:
-                log.config = self._log_config(topic, partition.index)
-
-    def _read_settings(self) -> dict[str, Any]:
-        text = read_file(self._data.files.filesystem, self._settings_path)
-        if text is None:
-            return {}
-        try:
-            stored: dict[str, Any] = json.loads(text)
-        except ValueError as error:
-            raise CorruptLog(self._settings_path, 0, f"this is not JSON: {error}") from None
-        if stored.get("version") != _SETTINGS_VERSION:
-            raise CorruptLog(self._settings_path, 0, f"its version is not {_SETTINGS_VERSION}")
-        return stored
-
-    def _write_settings(self) -> None:
-        topics = {
-            name: topic.config.overrides
-            for name, topic in sorted(self.by_name.items())
-            if topic.config.overrides
-        }
-        stored = {
-            "version": _SETTINGS_VERSION,
-            "next_producer_id": self._reserved_producer_id,
-            "broker": self._config.altered,
-            "topics": topics,
-        }
-        replace_file(
-            self._data.files.filesystem,
-            self._settings_path,
-            json.dumps(stored, indent=1) + "\n",
-            durable=self._durable,
-        )

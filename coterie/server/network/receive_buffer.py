@@ -15,7 +15,7 @@ _read_length = Struct(">i").unpack_from
 
 
 def bad_length(length: int, largest: int) -> MalformedFrame:
-    """Return the error for a frame whose length no request can have [connections/request-size]."""
+    """Return the error for a frame whose length no request can have [framing/frame-length]."""
     return MalformedFrame(
         f"a frame of {length} bytes; a request has {limits.SMALLEST_REQUEST_BYTES} to {largest}"
         " (socket.request.max.bytes)"

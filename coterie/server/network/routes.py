@@ -62,7 +62,7 @@ class Routes(dict[int, Route]):
 
         Raises:
             MalformedFrame: the API or version is not served. As in Kafka the connection is closed
-                then [connections/unsupported-request].
+                then [framing/unknown-version].
         """
         api_key, version = route_key >> 16, route_key & 0xFFFF
         try:

@@ -154,7 +154,7 @@ class TestLongPoll:
         produce(client, batch(b"new"))
         ((_, answer),) = reader.answers()
         assert values_of(only(answer).records) == [b"new"]
-        assert not client.broker.topics.by_name["t"].partitions[0].waiters
+        assert not client.broker.topics.by_name["t"].partitions[0].delayed_fetches
 
     def test_it_takes_everything_that_the_turn_brought(self, client: Client) -> None:
         reader = Client(client.broker)
@@ -206,7 +206,7 @@ class TestLongPoll:
         reader = Client(client.broker)
         reader.send(fetch_request((0, 5), max_wait_ms=1_000_000), 12)
         reader.connection.connection_lost(None)
-        assert not client.broker.topics.by_name["t"].partitions[0].waiters
+        assert not client.broker.topics.by_name["t"].partitions[0].delayed_fetches
         assert client.loop.timers == before
 
     def test_deleting_the_topic_ends_it(self, client: Client) -> None:

@@ -24,7 +24,7 @@ from coterie.protocol.records import decode_pairs, iterate_batches
 from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.server.broker import Broker
 from coterie.server.groups import journal as journal_module
-from coterie.server.groups.journal import LINGER_S, partitions_beside
+from coterie.server.groups.journal import LINGER_S, journal_partitions
 from coterie.server.logs.topics import Topic
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
@@ -113,7 +113,7 @@ def test_nothing_is_created_before_something_happens() -> None:
 def test_a_journal_has_a_divisor_of_the_group_logs_partitions(
     offsets_partitions: int, beside: int
 ) -> None:
-    assert partitions_beside(offsets_partitions) == beside
+    assert journal_partitions(offsets_partitions) == beside
     for group_id in ("orders", "g", "größer", "a" * 99):
         index = partition_for(group_id, offsets_partitions)
         assert partition_for(group_id, beside) == index % beside

@@ -261,9 +261,9 @@ class TestDeletion:
             run_pending(pending)
 
         monkeypatch.setattr(PendingDisk, "run", slowly)
-        while not cleaner.busy or (waits and not cleaner.waits_for_disk):
+        while not cleaner.busy or (waits and cleaner._thread is None):
             loop.advance(1)
-        assert cleaner.waits_for_disk == waits
+        assert (cleaner._thread is not None) == waits
         threading.Timer(0.05, go_on.set).start()
         broker.delete_topic(broker.topics.by_name["doomed"])
         assert not broker._data.files.filesystem.exists("memory/doomed-0")

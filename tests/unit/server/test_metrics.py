@@ -111,7 +111,7 @@ def test_cleaner_and_disk_are_measured() -> None:
     cleaner.cleanings, cleaner.bytes_read, cleaner.bytes_written = 3, 1000, 250
     cleaner.longest_cleaning_s, cleaner.max_dirty_ratio = 1.5, 0.75
     partition = broker.topics.by_name["t"].partitions[0]
-    cleaner._failed(partition, CorruptLog("t-0/0.log", 7, "a test"))
+    cleaner._logs.failed(partition, CorruptLog("t-0/0.log", 7, "a test"))
     samples = scrape(broker)
     assert value(samples, "coterie_log_cleaner_cleanings_total") == 3
     assert value(samples, "kafka_log_cleaner_recopy_percent") == 25

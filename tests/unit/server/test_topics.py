@@ -4,7 +4,8 @@ import pytest
 
 from coterie.protocol.errors import ErrorCode
 from coterie.server.broker import IN_MEMORY, Broker
-from coterie.server.logs.topics import SETTINGS_FILE, TopicRefused
+from coterie.server.logs.stored_settings import SETTINGS_FILE
+from coterie.server.logs.topic_rules import TopicRefused
 from coterie.storage.errors import CorruptLog
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.unit.server.manual import Client, RecordingLog, make_broker

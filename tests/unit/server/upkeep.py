@@ -62,7 +62,7 @@ def advance(broker: Broker, milliseconds: int) -> None:
     end = loop.now_ms + milliseconds
     while loop.now_ms < end:
         loop.advance(1 if cleaner.busy else min(500, max(1, int(end - loop.now_ms))))
-        while cleaner.waits_for_disk:
+        while cleaner._thread is not None:
             assert time.monotonic() < deadline, "the cleaner's thread did not come back"
             time.sleep(0.0005)
             loop.turn()
@@ -70,10 +70,11 @@ def advance(broker: Broker, milliseconds: int) -> None:
 
 def until(broker: Broker, condition: Callable[[], object], limit_ms: int = 120_000) -> None:
     """Let time pass until something holds."""
-    for _ in range(limit_ms // 100):
+    # In steps of a millisecond: a cleaning may begin and end within a few of them.
+    for _ in range(limit_ms):
         if condition():
             return
-        advance(broker, 100)
+        advance(broker, 1)
     raise AssertionError("it never came to hold")
 
 

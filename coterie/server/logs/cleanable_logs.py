@@ -1,0 +1,151 @@
+"""Which logs may be cleaned now, and when a failed cleaning is tried again.
+
+A log is left alone while it is loaded, after it has failed, and once its topic is deleted. A failed
+cleaning is logged and leaves the log untouched. It is retried after a minute, then after twice that
+time, up to an hour; after damage it is not retried before the next start [compaction/failure].
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from coterie.protocol.topic_names import OFFSETS_TOPIC
+from coterie.server.logs.partition import Partition
+from coterie.storage.cleaner import Cleanable, CleanerConfig, cleanable
+from coterie.storage.directory import DataDirectory
+from coterie.storage.errors import (
+    CorruptLog,
+    LogFailed,
+    StorageError,
+    describe_error,
+    remedy_for,
+)
+from coterie.storage.log import Log
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+    from coterie.server.config.config import TopicConfig
+
+# A full disk may have room again after some time, and should not be filled once a second.
+FIRST_RETRY_MS = 60_000
+LAST_RETRY_MS = 3_600_000
+
+
+class Uncleanable(NamedTuple):
+    """A partition whose cleaning failed.
+
+    Attributes:
+        error: the error.
+        attempts: how many cleanings have failed in a row.
+        retry_ms: when the next one may begin; None if not before the next start.
+    """
+
+    error: Exception
+    attempts: int
+    retry_ms: int | None
+
+
+class CleanableLogs:
+    """The compacted logs of one broker.
+
+    Attributes:
+        uncleanable: partitions whose last cleaning failed.
+    """
+
+    def __init__(self, broker: "Broker", data: DataDirectory) -> None:
+        self.uncleanable: dict[Partition, Uncleanable] = {}
+        self._broker = broker
+        self._data = data
+
+    def search(self) -> Iterator[tuple[Partition, Cleanable]]:
+        """Iterate over the logs that may be cleaned, with what there is to clean."""
+        broker = self._broker
+        for topic in list(broker.topics.by_name.values()):
+            if not topic.config.compact:
+                continue
+            config = self.cleaner_config(topic.config)
+            for partition in list(topic.partitions):
+                log = (
+                    broker.topics.log_for_maintenance(partition)
+                    if self.may_be_cleaned(partition)
+                    else None
+                )
+                if log is None:
+                    continue
+                try:
+                    self._roll_if_due(log, config)
+                    first_dirty = self._data.cleaner_offset(topic.name, partition.index)
+                    found = cleanable(log, first_dirty, broker.now_ms(), config)
+                except Exception as error:  # noqa: BLE001 - our mistake must stop only this cleaning
+                    self.failed(partition, error)
+                else:
+                    yield partition, found
+
+    def cleaner_config(self, topic: "TopicConfig") -> CleanerConfig:
+        """Return the settings of a cleaning."""
+        config = self._broker.config
+        return CleanerConfig(
+            delete_retention_ms=topic.delete_retention_ms,
+            min_compaction_lag_ms=topic.min_compaction_lag_ms,
+            max_compaction_lag_ms=topic.max_compaction_lag_ms,
+            min_cleanable_ratio=topic.min_cleanable_ratio,
+            segment_bytes=topic.segment_bytes,
+            producer_expiration_ms=config.get_int("producer.id.expiration.ms"),
+            max_map_bytes=config.get_int("log.cleaner.dedupe.buffer.size"),
+        )
+
+    def may_be_cleaned(self, partition: Partition) -> bool:
+        """Return whether a cleaning of the partition may begin now."""
+        topic, broker = partition.topic, self._broker
+        if broker.topics.by_name.get(topic.name) is not topic or not topic.config.compact:
+            return False
+        if self.is_loading(partition):
+            return False
+        failed = self.uncleanable.get(partition)
+        if failed is not None and (failed.retry_ms is None or broker.now_ms() < failed.retry_ms):
+            return False
+        log = partition.opened_log
+        return log is None or not log.failed
+
+    def is_loading(self, partition: Partition) -> bool:
+        """Return whether the group coordinator is reading the partition's log."""
+        return partition.topic.name == OFFSETS_TOPIC and self._broker.groups.is_loading(
+            partition.index
+        )
+
+    def _roll_if_due(self, log: Log, config: CleanerConfig) -> None:
+        # The active segment is never cleaned, so after max.compaction.lag.ms it must end (KIP-354).
+        active = log.segments[-1]
+        age_ms = self._broker.now_ms() - active.first_timestamp_ms
+        if active.size and age_ms > config.max_compaction_lag_ms:
+            log.roll()
+
+    def cleaned(self, partition: Partition) -> None:
+        """Forget earlier failures of a partition that was cleaned or is about to be deleted."""
+        self.uncleanable.pop(partition, None)
+
+    def failed(self, partition: Partition, error: Exception) -> None:
+        """Log that a cleaning failed, and set the time of the next one."""
+        broker = self._broker
+        before = self.uncleanable.get(partition)
+        attempts = 1 if before is None else before.attempts + 1
+        pause_ms = min(FIRST_RETRY_MS << min(attempts - 1, 10), LAST_RETRY_MS)
+        # Waiting may cure an error of the operating system, but neither damage nor our mistakes.
+        retry_ms = broker.now_ms() + pause_ms if isinstance(error, OSError) else None
+        self.uncleanable[partition] = Uncleanable(error, attempts, retry_ms)
+        log = partition.opened_log
+        if isinstance(error, LogFailed) and log is not None:
+            broker.storage_failed(log, error)
+        details: dict[str, Any] = {} if log is None else {"directory": log.directory}
+        if isinstance(error, CorruptLog):
+            details = {"file": error.path, "position": error.position}
+        elif not isinstance(error, StorageError | OSError):
+            details["exc_info"] = error
+        broker.log.error(
+            "log not cleaned",
+            topic=partition.topic.name,
+            partition=partition.index,
+            cause=describe_error(error),
+            remedy=remedy_for(error),
+            retry_in_s=None if retry_ms is None else pause_ms // 1000,
+            **details,
+        )

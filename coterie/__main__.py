@@ -1,4 +1,4 @@
-"""`python -m coterie`: the command line where the script is not on the path."""
+"""`python -m coterie`: the command line, for where the script `coterie` is not on the path."""
 
 from coterie.cli.main import main
 

@@ -1,1 +1,1 @@
-"""The server: sockets, threads, clocks and logs, and nothing that decides about groups."""
+"""The broker as a process: sockets, threads, clocks and logs. Groups are in coterie.coordinator."""

@@ -1,8 +1,9 @@
-"""The broker: what belongs together for one data directory and one port; its start and its end.
+"""The broker: everything that belongs to one data directory and one port, its start and its stop.
 
-Start: take the data directory, open topics, listen, load the groups (requests about them are told
-to wait until then). End: stop listening, let the disk catch up, answer who is parked that the
-coordinator is gone, close connections politely, close the logs.
+Start: lock the data directory, open the topics, listen, import the handlers, load the groups.
+Requests about groups get COORDINATOR_LOAD_IN_PROGRESS until their partition is loaded.
+Stop: stop listening, wait for the disk, give up the groups (delayed requests get NOT_COORDINATOR),
+close the connections, close the logs [connections/stop].
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from coterie.server.network import limits
 from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.delayed_response import PendingWrites
-from coterie.server.network.routes import Routes
+from coterie.server.network.routes import Routes, import_late
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import LogFailed, StorageError, describe_error, remedy_for, root_cause
 from coterie.storage.filesystem import FileSystem, OsFileSystem
@@ -34,27 +35,29 @@ if TYPE_CHECKING:
 
     from coterie.server.network.http_server import HttpServer
 
-# The data directory that is none: everything is in memory and gone with the process.
+# The value of --data-dir that keeps everything in memory, until the process ends.
 IN_MEMORY = ":memory:"
 
-# How long the end waits for the disk. Containers are killed ten seconds after being told to stop.
+# How long stopping waits for the disk. Containers are killed ten seconds after SIGTERM.
 DRAIN_TIMEOUT_S = 5.0
 _DRAIN_POLL_S = 0.01
-# How long clients get to read their last answers.
-_GOODBYE_S = 1.0
+# How long clients have to read their last responses.
+_CLOSE_TIMEOUT_S = 1.0
 
 
 class Broker:
     """One broker.
 
     Attributes:
-        config, log, loop, now_ms: what it was given.
-        routes, listener, pending_writes, flusher: the parts connections use.
-        topics, groups, coordinator: what requests are about.
-        maintenance: what is done to the logs in the background.
-        node_id, cluster_id, host, port: how clients see it; the address is the advertised one.
+        config, log, loop, now_ms: the constructor's arguments.
+        routes, connection_quotas, pending_writes, flusher: used by connections and handlers.
+        topics: all topics.
+        groups, coordinator: the runtime of the group coordinator, and the coordinator.
+        maintenance: the background work on the logs.
+        node_id, cluster_id, host, port: what clients see; host and port are the advertised ones.
         fetch_max_bytes: fetch.max.bytes.
-        started_ms, load_seconds: when it was made, and how long loading the groups took.
+        started_ms, load_seconds: when the broker was made, and how long it loaded the groups.
+        fatal: set to the reason when the broker cannot continue.
     """
 
     def __init__(
@@ -69,20 +72,20 @@ class Broker:
         loop: asyncio.AbstractEventLoop | None = None,
         new_uuid: Callable[[], str] = new_uuid_text,
     ) -> None:
-        """Take the data directory and open its topics; nothing is listened to yet.
+        """Lock the data directory and open its topics; `start` listens.
 
         Args:
             config: the settings.
             data_dir: a path, or ":memory:".
             log: a structlog logger.
             flush: when appends are synced.
-            filesystem: where `data_dir` is, if not the operating system's files or memory.
-            now_ms: the clock, epoch milliseconds that never jump.
-            loop: the event loop; the running one by default.
-            new_uuid: where member ids get their unique part.
+            filesystem: where `data_dir` is; by default memory or the operating system's files.
+            now_ms: the clock, in epoch milliseconds; it must not jump.
+            loop: the event loop; by default the running one.
+            new_uuid: makes the random part of generated member ids.
 
         Raises:
-            StorageError, OSError: the directory can't be used.
+            StorageError, OSError: the directory cannot be used.
         """
         self.config = config
         self.log = log
@@ -120,7 +123,6 @@ class Broker:
         self._server: asyncio.Server | None = None
         self._metrics: HttpServer | None = None
         self._failed_partitions: set[int] = set()
-        # Set when the broker can't go on; the reason.
         self.fatal: asyncio.Future[str] = self.loop.create_future()
 
     def _make_group_runtime(self, new_uuid: Callable[[], str]) -> CoordinatorRuntime:
@@ -129,7 +131,8 @@ class Broker:
             count = self.config.get_int("offsets.topic.num.partitions")
             offsets = self.topics.create(OFFSETS_TOPIC, count, {})
         group_config = self.config.group_config()._replace(
-            # What the directory has counts: another number would look for groups in wrong places.
+            # The number of existing partitions counts, whatever the setting is now: another one
+            # would look for groups in other partitions [coordinator/partition].
             offsets_topic_num_partitions=len(offsets.partitions)
         )
         groups = CoordinatorRuntime(self, GroupCoordinator(group_config, new_uuid, self.now_ms()))
@@ -137,18 +140,18 @@ class Broker:
         return groups
 
     async def start(self, host: str, port: int, advertise: Address | None = None) -> Address:
-        """Listen, then load the groups.
+        """Listen and load the groups; requests are served meanwhile.
 
         Args:
-            host: address to listen on.
-            port: 0 for any free one.
-            advertise: the address told to clients, if they reach us by another one.
+            host: the address to listen on.
+            port: the port to listen on; 0 for any free one.
+            advertise: the address that clients are given, if it is another one.
 
         Returns:
-            The address that is listened on.
+            The address that the broker listens on.
 
         Raises:
-            OSError: the address can't be used.
+            OSError: the address cannot be used.
         """
         self._server = await self.loop.create_server(
             lambda: Connection(self), host, port, backlog=limits.LISTEN_BACKLOG, start_serving=False
@@ -158,18 +161,21 @@ class Broker:
         self.host, self.port = advertise or address
         await self._server.start_serving()
         self.maintenance.start()
+        # Before the groups, whose load may take seconds.
+        for _ in import_late():
+            await asyncio.sleep(0)
         began_s = self.loop.time()
         await self.groups.load()
         self.load_seconds = self.loop.time() - began_s
         return address
 
     async def serve_metrics(self, host: str, port: int) -> Address:
-        """Let Prometheus read our numbers at GET /metrics; the address, with the port for 0.
+        """Serve the metrics over HTTP; return the address, with the port that 0 has picked.
 
         Raises:
-            OSError: the address can't be used.
+            OSError: the address cannot be used.
         """
-        # Most brokers are not asked for them, and start sooner without.
+        # Imported here, because most brokers serve no metrics and start faster without.
         from coterie.server.metrics.endpoint import MetricsEndpoint
         from coterie.server.metrics.metrics import collect
         from coterie.server.network.http_server import HttpServer
@@ -182,17 +188,17 @@ class Broker:
         return Address(host, await self._metrics.start(host, port))
 
     def delete_topic(self, topic: Topic) -> None:
-        """Delete a topic: its records, what waits for them, and every group's offsets for it."""
+        """Delete a topic with its records and with all committed offsets for it."""
         for partition in topic.partitions:
             self.maintenance.release(partition)
             if partition.opened_log is not None:
                 self.flusher.forget(partition.opened_log)
         self.topics.delete(topic)
-        gone = [(topic.name, topic.topic_id)]
-        self.groups.apply(self.coordinator.topics_deleted(gone, self.now_ms()))
+        deleted = [(topic.name, topic.topic_id)]
+        self.groups.apply(self.coordinator.topics_deleted(deleted, self.now_ms()))
 
     async def stop(self) -> None:
-        """End in order: nothing acknowledged is lost, and nobody waits for an answer in vain."""
+        """Stop in order: nothing acknowledged is lost, and delayed requests are answered."""
         if self._server is not None:
             self._server.close()
         if self._metrics is not None:
@@ -202,7 +208,7 @@ class Broker:
         self.groups.stop()
         self.pending_writes.flush()
         self.connection_quotas.close_all()
-        await self._wait_for(lambda: not len(self.connection_quotas), _GOODBYE_S)
+        await self._wait_for(lambda: not len(self.connection_quotas), _CLOSE_TIMEOUT_S)
         self.connection_quotas.abort_all()
         self.flusher.stop()
         try:
@@ -212,11 +218,11 @@ class Broker:
         self.log.info("broker stopped")
 
     async def _drain(self) -> None:
-        """Let what is written become durable, and its answers leave."""
+        """Wait until what was written is durable and its responses are sent."""
         self.groups.write()
         self.flusher.begin()
         if not await self._wait_for(lambda: self.flusher.idle, DRAIN_TIMEOUT_S):
-            self.log.error("the disk did not answer while stopping")
+            self.log.error("stopping before the disk has confirmed all writes")
 
     async def _wait_for(self, condition: Callable[[], bool], timeout_s: float) -> bool:
         deadline = self.loop.time() + timeout_s
@@ -229,12 +235,12 @@ class Broker:
     # --- failures ---------------------------------------------------------------------------------
 
     def storage_failed(self, log: Log, error: Exception) -> None:
-        """A log could not be written or synced: nothing is appended to it any more."""
+        """Stop everything that appends to a log that could not be written or synced."""
         self.log_failed(log, error)
         self.groups.log_failed(log, error)
 
     def log_failed(self, log: Log, error: Exception) -> None:
-        """Tell that a log can't be written or synced any more. Told once."""
+        """Log, once, that a log cannot be written any more [log/fail-stop]."""
         if log not in self._failed_logs:
             self._failed_logs.add(log)
             self.log.error(
@@ -246,38 +252,34 @@ class Broker:
             )
 
     def directory_lost(self, error: OSError) -> None:
-        """The data directory is not ours any more: acknowledge nothing, and end.
+        """Stop acknowledging, and end the broker, because the data directory is gone.
 
-        What is written now would go into files that nobody finds again.
+        What would be written now would go into files that no later start finds.
         """
         if self.fatal.done():
             return
+        cause = describe_error(error)
         self.log.error(
-            "data directory lost",
-            directory=self._data.path,
-            error=describe_error(error),
-            remedy=remedy_for(error),
+            "data directory lost", directory=self._data.path, error=cause, remedy=remedy_for(error)
         )
-        self.fatal.set_result(
-            f"the data directory {self._data.path} is lost: {describe_error(error)}"
-        )
+        self.fatal.set_result(f"the data directory {self._data.path} is lost: {cause}")
         self.flusher.fail(error)
         for topic in self.topics.by_name.values():
             for partition in topic.partitions:
                 partition.stop(error)
 
     def partition_failed(self, index: int) -> None:
-        """A partition of the groups is out of service; without any there is nothing left to do."""
+        """Note that a group partition is not served any more; the last one ends the broker."""
         self._failed_partitions.add(index)
         partitions = self.topics.by_name[OFFSETS_TOPIC].partitions
         log = partitions[index].opened_log
-        why = "see the lines above"
+        reason = "see the lines above"
         if log is not None and log.failed:
             try:
                 log.unsynced()
             except LogFailed as error:
                 self.log_failed(log, error)
-                why = f"{describe_error(error)}; {remedy_for(error)}"
+                reason = f"{describe_error(error)}; {remedy_for(error)}"
         if len(self._failed_partitions) == len(partitions) and not self.fatal.done():
             text = "no partition of __consumer_offsets can be written any more"
-            self.fatal.set_result(f"{text}: {why}")
+            self.fatal.set_result(f"{text}: {reason}")

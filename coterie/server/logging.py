@@ -1,8 +1,8 @@
-"""The log of the server: structlog events with Kafka's names, on standard error.
+"""The log of the server: structured events with Kafka's names, on standard error.
 
-Console lines for people, JSON lines for machines. What happens once per rebalance is logged at
-info, what happens once per member at debug, and nothing per heartbeat, commit or fetch. Of the
-whole product only this package logs; the coordinator returns events and knows nothing of it.
+The console format is for people, JSON for machines. Events that happen once a rebalance are logged
+at info, those that happen once a member at debug. Heartbeats, commits and fetches are not logged.
+Only the server logs; the coordinator returns its events as data.
 """
 
 import sys
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, TextIO
 if "rich" in sys.modules:
     import structlog
 else:
-    # structlog.dev imports rich where it is installed, for tracebacks in colour: 40 ms and 5 MiB
-    # that a server spends on nothing. A module that is None makes the import fail, as if it were
-    # absent.
+    # structlog imports rich, if it is installed, for tracebacks in colour. That takes 40 ms and
+    # 5 MiB, and the server does not use it. A module that is None makes the import fail as if rich
+    # were not installed.
     sys.modules["rich"] = None  # type: ignore[assignment]
     try:
         import structlog
@@ -23,19 +23,16 @@ else:
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger, Processor
 
-LEVELS = ("debug", "info", "warning", "error")
-FORMATS = ("console", "json")
-
 
 def make_logger(
     level: str = "info", log_format: str = "console", stream: TextIO | None = None
 ) -> "FilteringBoundLogger":
-    """The logger of one server.
+    """Make the logger of one server.
 
     Args:
-        level: one of `LEVELS`; calls below it cost one empty method.
-        log_format: one of `FORMATS`.
-        stream: where lines go; standard error by default.
+        level: debug, info, warning or error; a call below it costs one empty method.
+        log_format: console or json.
+        stream: where lines are written; by default standard error.
     """
     out = sys.stderr if stream is None else stream
     renderer: Processor
@@ -45,7 +42,7 @@ def make_logger(
     ]
     if log_format == "json":
         processors.append(structlog.processors.dict_tracebacks)
-        renderer = structlog.processors.JSONRenderer(default=_plain)
+        renderer = structlog.processors.JSONRenderer(default=_json_default)
     else:
         renderer = structlog.dev.ConsoleRenderer(
             colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback, pad_event_to=28
@@ -56,10 +53,10 @@ def make_logger(
         wrapper_class=structlog.make_filtering_bound_logger(level),
         cache_logger_on_first_use=True,
     )
-    # Bound once, so that a call does not assemble the logger again.
+    # Bound once; otherwise each call would assemble the logger again.
     return logger.bind()
 
 
-def _plain(value: object) -> str:
-    """What JSON has no form for: bytes and enumerations."""
+def _json_default(value: object) -> str:
+    """Return the text of a value that JSON has no type for, such as bytes or an enumeration."""
     return value.hex() if isinstance(value, bytes) else str(value)

@@ -1,7 +1,8 @@
-"""Running one broker as a process: from options to an exit code.
+"""Runs one broker as a process: from options to an exit code.
 
-Everything that can be wrong about the place a broker is started in (the port, the data directory)
-is told in one line with a remedy. SIGTERM and SIGINT end it in order, a second one at once.
+Problems with the place where a broker starts (its ports, its data directory) are reported in one
+line with a remedy. SIGTERM and SIGINT stop the broker in order; a second signal ends the process at
+once.
 """
 
 import asyncio
@@ -36,15 +37,22 @@ if TYPE_CHECKING:
 EXIT_OK = 0
 EXIT_FAILED = 1
 
-# File descriptors asked for: a connection takes one, and thousands of clients are normal.
-_WANTED_FILES = 65_536
-# Objects made before the collector looks for cycles among them. Requests make none that live, so
-# Python's default of 700 only finds work to do.
+# The limit of open files to ask for: each connection takes one, and thousands of clients are
+# normal.
+_OPEN_FILES = 65_536
+# How many new objects start a search for reference cycles. Requests leave no cycles behind, so with
+# Python's default of 700 the searches would find nothing and cost time.
 _COLLECT_AFTER = 20_000
 
 
 class Options(NamedTuple):
-    """What `coterie serve` was told, checked as far as it can be without starting."""
+    """The options of `coterie serve`, as far as they can be checked without starting.
+
+    Attributes:
+        advertise: the address that clients are given; None for the one that is listened on.
+        started: when the command began, by the monotonic clock.
+        metrics_port: the port of GET /metrics; None to serve no metrics.
+    """
 
     host: str
     port: int
@@ -54,18 +62,16 @@ class Options(NamedTuple):
     flush: FlushMode
     log_level: str
     log_format: str
-    # When the command began, by the monotonic clock.
     started: float
-    # Where GET /metrics is served, if at all.
     metrics_port: int | None = None
 
 
-class CannotStart(Exception):  # noqa: N818 - it says what is the matter
-    """The broker can't start here; the text says why and what to do about it."""
+class CannotStart(Exception):  # noqa: N818 - it ends the command and is no failure of the program
+    """The broker cannot start here; the text says why and what to do about it."""
 
 
 def run(options: Options) -> int:
-    """Run a broker until it is told to stop; returns the exit code."""
+    """Run a broker until a signal or a fatal error stops it; return the exit code."""
     _raise_file_limit()
     try:
         return uvloop.run(_serve(options))
@@ -75,7 +81,7 @@ def run(options: Options) -> int:
 
 
 async def _serve(options: Options) -> int:
-    stopping = _stopped_by_signals()
+    stopping = _signalled()
     log = make_logger(options.log_level, options.log_format)
     broker = _open(options, log)
     broker.fatal.add_done_callback(lambda _: stopping.set())
@@ -99,7 +105,7 @@ async def _serve(options: Options) -> int:
     )
     if metrics is not None:
         print(f"metrics on http://{metrics}/metrics", flush=True)
-    # What exists now stays: the collector need not look at it again.
+    # The objects of the start live as long as the process: exclude them from later searches.
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER)
@@ -113,26 +119,28 @@ async def _serve(options: Options) -> int:
 
 
 def _age_s(started: float) -> float:
-    """How long this process has been running; where that can't be told, since the command began.
+    """Return how long this process has been running.
 
-    What people wait for includes the interpreter's own start and all imports.
+    The time includes the start of the interpreter and all imports, because users wait for these
+    too. Where the system does not provide it, this is the time since `started`.
     """
     try:
         with open("/proc/self/stat", encoding="ascii") as file:
-            # Behind the name, which may hold anything, the 20th field is the start in clock ticks.
+            # The name of the process is in parentheses and may contain spaces. Behind it the 20th
+            # field is the time of the start, in clock ticks since the machine's.
             ticks = int(file.read().rpartition(")")[2].split()[19])
         return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, AttributeError):
         return time.monotonic() - started
 
 
-def _stopped_by_signals() -> asyncio.Event:
-    """An event that SIGTERM and SIGINT set."""
+def _signalled() -> asyncio.Event:
+    """Return an event that SIGTERM and SIGINT set."""
     stopping = asyncio.Event()
 
     def stop() -> None:
         if stopping.is_set():
-            # The second signal: whoever sends it has waited long enough.
+            # A second signal: the user does not want to wait for the orderly stop.
             os._exit(EXIT_FAILED)
         stopping.set()
 
@@ -174,8 +182,8 @@ def _listening_failed(address: Address, option: str, error: OSError) -> str:
 
 
 def _raise_file_limit() -> None:
-    """Allow as many open files as the system lets us, up to what thousands of connections need."""
+    """Raise the limit of open files as far as the system allows and connections may need."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _WANTED_FILES if hard == resource.RLIM_INFINITY else min(hard, _WANTED_FILES)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

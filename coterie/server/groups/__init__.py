@@ -1,1 +1,1 @@
-"""The group coordinator on the event loop: appends, loading, timers, the journal."""
+"""The group coordinator on the event loop: appends, loading, timers, events."""

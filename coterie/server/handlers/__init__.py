@@ -1,1 +1,1 @@
-"""One file per API: from a decoded request to its answer."""
+"""The handlers of all APIs: from a decoded request to its response."""

@@ -1,1 +1,1 @@
-"""Topics and partitions on the event loop: creation, syncing, cleaning, retention, fetches."""
+"""Topics and their logs on the event loop: creation, reading, syncing, cleaning and retention."""

@@ -1,1 +1,1 @@
-"""What stands between a socket and a handler: connections, quotas, routes and delayed responses."""
+"""Between sockets and handlers: connections, quotas, routes and delayed responses."""

@@ -111,7 +111,7 @@ class Connection(Channel):
         self._transport.set_write_buffer_limits(limits.UNREAD_HIGH_BYTES)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Forget delayed responses; nobody can receive them any more."""
+        """Drop delayed responses, which can no longer be sent."""
         self.closed = True
         self._muted = True
         self._drop_buffered()

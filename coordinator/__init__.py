@@ -1,4 +1,5 @@
-"""The group coordinator: pure state machines over log records. No loop, clock, socket or chance.
+"""The group coordinator: pure state machines over log records.
 
-`service.GroupCoordinator` is the way in; `effects.Effects` is what comes out.
+There is no event loop, clock, socket or randomness in this package. Requests go to
+`service.GroupCoordinator`; what a call wants done comes back as `effects.Effects`.
 """

@@ -1,7 +1,6 @@
-"""What administrators ask: listing, describing and deleting groups (spec section 11)."""
+"""ListGroups, DescribeGroups and DeleteGroups: what administrators do with groups."""
 
 from coterie.coordinator.effects import Effects, RequestContext
-from coterie.coordinator.expiry import remove_group
 from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.partition_state import PartitionState
 from coterie.protocol.authorized_operations import (
@@ -18,35 +17,41 @@ from coterie.protocol.messages.journal_records import GroupDeleted
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponseGroup
 from coterie.protocol.messages.log_records import OffsetCommitKey
 
-CLASSIC = "classic"
+# The type of every group here.
+_CLASSIC = "classic"
 
-# From this version on an unknown group is an error; before, it is described as Dead without one
-# (quirk 14).
+# From this version on it is an error to describe an unknown group
+# [administration/describe-unknown-group].
 _NOT_FOUND_SINCE = 6
 
 
-def listed(partition: PartitionState, request: ListGroupsRequest) -> list[ListGroupsResponseGroup]:
-    """The groups of a partition that pass both filters; names are compared without case."""
+def list_groups(
+    partition: PartitionState, request: ListGroupsRequest
+) -> list[ListGroupsResponseGroup]:
+    """Return the groups of a partition that match both filters [administration/list-filters]."""
     states = {name.strip().lower() for name in request.states_filter}
     types = {name.lower() for name in request.types_filter}
-    if types and CLASSIC not in types:
+    if types and _CLASSIC not in types:
         return []
     return [
         ListGroupsResponseGroup(
             group_id=group.group_id,
             protocol_type=group.protocol_type or "",
             group_state=group.state.value,
-            group_type=CLASSIC,
+            group_type=_CLASSIC,
         )
         for group in partition.groups.values()
         if not states or group.state.value.lower() in states
     ]
 
 
-def described(
+def describe_group(
     partition: PartitionState, group_id: str, version: int, *, with_operations: bool
 ) -> DescribeGroupsResponseGroup:
-    """One group as it is; members' metadata only in Stable, their assignments always (quirk 7)."""
+    """Return one group; members' metadata in Stable only, their assignments always.
+
+    [administration/describe-by-state]
+    """
     group = partition.groups.get(group_id)
     operations = GROUP_OPERATIONS if with_operations else AUTHORIZED_OPERATIONS_OMITTED
     if group is None or group.state is GroupState.DEAD:
@@ -61,8 +66,9 @@ def described(
             members=[],
             authorized_operations=AUTHORIZED_OPERATIONS_OMITTED if missing else operations,
         )
-    stable = group.state is GroupState.STABLE
-    name = group.protocol_name if stable and group.protocol_name is not None else ""
+    name = ""
+    if group.state is GroupState.STABLE:
+        name = group.protocol_name or ""
     return DescribeGroupsResponseGroup(
         error_code=ErrorCode.NONE,
         group_id=group_id,
@@ -91,7 +97,10 @@ def _members(group: Group, protocol_name: str) -> list[DescribeGroupsResponseMem
 def delete_group(
     partition: PartitionState, group_id: str, now_ms: int, context: RequestContext
 ) -> Effects:
-    """Tombstones for every offset of an empty group, then for the group."""
+    """Append tombstones for every offset of a group without members, then for the group.
+
+    [administration/delete]
+    """
     group = partition.groups.get(group_id)
     effects = Effects()
     if group is None or group.state is GroupState.DEAD:
@@ -112,8 +121,8 @@ def delete_group(
             requester_client_id=context.client_id,
             requester_host=context.client_host,
         )
-        remove_group(partition, group, effects)
-        effects.note_when_stored(group_id, deleted)
+        partition.remove_group(group, effects)
+        effects.note_when_durable(group_id, deleted)
     effects.answer = DeleteGroupsResponseResult(
         group_id=group_id, error_code=error, error_message=message
     )

@@ -1,8 +1,11 @@
-"""How each request is told that it was refused as a whole: which field of its answer carries the
-error.
+"""Error answers of every group request, and answers that are composed of several groups.
 
-Used for whatever is decided before or after the group logic: a partition that is not here or still
-loading, an id that is no group id, an append that failed.
+`error_answer` puts an error into the field of the answer where clients of that version expect it.
+It serves everything that is decided outside of a verb: a partition that is not available, an
+invalid id, an append that failed.
+
+A request about several groups touches several partitions, and each may delay its part until earlier
+appends are durable. `MultiGroupAnswer` collects the parts [coordinator/several-groups].
 """
 
 from collections.abc import Hashable
@@ -33,7 +36,12 @@ from coterie.protocol.messages.offset_fetch import (
 )
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-_STORAGE_ERRORS = {
+# The first versions of OffsetFetch that carry an error per group, and one for the whole request.
+_FETCH_ERROR_PER_GROUP_SINCE = 8
+_FETCH_ERROR_SINCE = 2
+
+# What a client learns of a log append that failed [coordinator/error-translation].
+_APPEND_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -42,15 +50,22 @@ _STORAGE_ERRORS = {
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    # From verifying a transaction; older clients retry this one without looking for a coordinator.
+    # Kafka raises this one while it verifies a transaction. Older clients retry the translation
+    # without looking for another coordinator.
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
 }
 
 
-class DescribeOne:
-    """One group of a DescribeGroups or DeleteGroups, held until its partition's earlier appends are
-    durable.
-    """
+def translate_append_error(error: ErrorCode) -> ErrorCode:
+    """Return the error for clients when a log append fails [coordinator/error-translation]."""
+    return _APPEND_ERRORS.get(error, error)
+
+
+# -- error answers ---------------------------------------------------------------------------------
+
+
+class DescribedGroup:
+    """One group of a DescribeGroups request."""
 
     __slots__ = ("group_id",)
 
@@ -58,53 +73,28 @@ class DescribeOne:
         self.group_id = group_id
 
 
-class DeleteOne(DescribeOne):
-    """One group of a DeleteGroups."""
+class DeletedGroup(DescribedGroup):
+    """One group of a DeleteGroups request."""
 
     __slots__ = ()
 
 
-class Gather:
-    """An answer in the making: a list of parts inside a message that leaves when the last part is
-    there.
+def error_answer(request: Any, error: ErrorCode, version: int) -> Any:
+    """Return the answer that carries nothing but an error.
+
+    Args:
+        request: a group request, or the part of one that concerns one group.
+        error: already translated if it comes from the log.
+        version: the version of the request.
     """
-
-    __slots__ = ("items", "message", "missing", "to")
-
-    def __init__(self, to: Hashable, message: Any, items: list[Any]) -> None:
-        """`items` is the list inside `message` that the parts go into, one place each."""
-        self.to = to
-        self.message = message
-        self.items = items
-        self.missing = len(items)
-
-
-class Part:
-    """The place of one part: what an operation holds instead of a reply address."""
-
-    __slots__ = ("gather", "index")
-
-    def __init__(self, gather: Gather, index: int) -> None:
-        self.gather = gather
-        self.index = index
-
-    def fill(self, item: Any, effects: Effects) -> None:
-        """Put the part in its place; with the last one the whole answer leaves."""
-        gather = self.gather
-        gather.items[self.index] = item
-        gather.missing -= 1
-        assert gather.missing >= 0, "a part is filled once"
-        if not gather.missing:
-            effects.replies.append(Reply(gather.to, gather.message))
-
-
-def translate(error: ErrorCode) -> ErrorCode:
-    """What a client is told of a log append that failed (spec section 2.1)."""
-    return _STORAGE_ERRORS.get(error, error)
+    kind = type(request)
+    if kind is OffsetFetchRequest:
+        return _fetch_error_answer(request, error, version)
+    return _ERROR_ANSWERS.get(kind, ABSENT)(request, error)
 
 
 def join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:
-    """A refused JoinGroup: no generation, no leader, no protocol (spec section 1.2)."""
+    """Return a refused JoinGroup [joining/error-answers]."""
     return JoinGroupResponse(
         error_code=error,
         generation_id=-1,
@@ -116,12 +106,12 @@ def join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:
 
 
 def sync_error(error: ErrorCode) -> SyncGroupResponse:
-    """A refused SyncGroup: no protocol, no assignment."""
+    """Return a refused SyncGroup, without protocol and assignment."""
     return SyncGroupResponse(error_code=error, assignment=b"")
 
 
 def commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    """A group's error stands on every partition: this answer has no top-level one."""
+    """Return a refused OffsetCommit: every partition has the error [offsets/commit-errors]."""
     return OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -139,24 +129,35 @@ def commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommit
     )
 
 
-def _refuse_join(request: JoinGroupRequest, error: ErrorCode) -> JoinGroupResponse:
-    """Kafka repeats the member id where it looked at the request, not where it has no coordinator
-    to ask (asked 4.3.1: NOT_COORDINATOR comes with a blank one).
-    """
+def describe_error(group_id: str, error: ErrorCode) -> DescribeGroupsResponseGroup:
+    """Return a group that cannot be described."""
+    return DescribeGroupsResponseGroup(
+        error_code=error,
+        group_id=group_id,
+        group_state="",
+        protocol_type="",
+        protocol_data="",
+        members=[],
+    )
+
+
+def _join_error_answer(request: JoinGroupRequest, error: ErrorCode) -> JoinGroupResponse:
+    # Kafka echoes the member id if the request is at fault, and not if it has no coordinator for
+    # the group.
     echoed = error in (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)
     return join_error(error, request.member_id if echoed else "")
 
 
-def _refuse_offset_fetch(
+def _fetch_error_answer(
     request: OffsetFetchRequest, error: ErrorCode, version: int
 ) -> OffsetFetchResponse:
-    error = _fetch_error(error)
-    if version >= 8:
-        groups = [_refuse_fetch_group(group, error) for group in request.groups]
+    """Return a refused OffsetFetch [offsets/fetch-errors]."""
+    if version >= _FETCH_ERROR_PER_GROUP_SINCE:
+        groups = [_fetched_group_error(group, error) for group in request.groups]
         return OffsetFetchResponse(groups=groups)
-    if version >= 2:
+    error = _fetch_error(error)
+    if version >= _FETCH_ERROR_SINCE:
         return OffsetFetchResponse(topics=[], error_code=error)
-    # Version 1 has no error at the top: every partition carries it (spec section 1.2).
     topics = [
         OffsetFetchResponseTopic(
             name=topic.name,
@@ -172,7 +173,7 @@ def _refuse_offset_fetch(
     return OffsetFetchResponse(topics=topics)
 
 
-def _refuse_fetch_group(
+def _fetched_group_error(
     group: OffsetFetchRequestGroup, error: ErrorCode
 ) -> OffsetFetchResponseGroup:
     return OffsetFetchResponseGroup(
@@ -181,51 +182,64 @@ def _refuse_fetch_group(
 
 
 def _fetch_error(error: ErrorCode) -> ErrorCode:
-    """Clients before 4.0 take COORDINATOR_NOT_AVAILABLE in an OffsetFetch for fatal, so Kafka says
-    NOT_COORDINATOR there (spec section 2.1).
-    """
+    """Return the error as OffsetFetch reports it [offsets/fetch-not-available]."""
     if error is ErrorCode.COORDINATOR_NOT_AVAILABLE:
         return ErrorCode.NOT_COORDINATOR
     return error
 
 
-def refuse_describe(group_id: str, error: ErrorCode) -> DescribeGroupsResponseGroup:
-    """A group that can't be described."""
-    return DescribeGroupsResponseGroup(
-        error_code=error,
-        group_id=group_id,
-        group_state="",
-        protocol_type="",
-        protocol_data="",
-        members=[],
-    )
-
-
-def refuse(request: Any, error: ErrorCode, version: int) -> Any:
-    """The answer to a request, or to one group's part of it, that says nothing but an error.
-
-    Args:
-        request: a group request, or the part of one that concerns one group.
-        error: already translated where it comes from the log.
-        version: of the request.
-    """
-    kind = type(request)
-    if kind is OffsetFetchRequest:
-        return _refuse_offset_fetch(request, error, version)
-    return _REFUSALS.get(kind, ABSENT)(request, error)
-
-
-_REFUSALS: dict[type, Any] = {
-    JoinGroupRequest: _refuse_join,
+_ERROR_ANSWERS: dict[type, Any] = {
+    JoinGroupRequest: _join_error_answer,
     SyncGroupRequest: lambda _, error: sync_error(error),
     HeartbeatRequest: lambda _, error: HeartbeatResponse(error_code=error),
     LeaveGroupRequest: lambda _, error: LeaveGroupResponse(error_code=error),
     OffsetCommitRequest: commit_error,
     OffsetDeleteRequest: lambda _, error: OffsetDeleteResponse(error_code=error, topics=[]),
     ListGroupsRequest: lambda _, error: ListGroupsResponse(error_code=error, groups=[]),
-    OffsetFetchRequestGroup: _refuse_fetch_group,
-    DescribeOne: lambda part, error: refuse_describe(part.group_id, error),
-    DeleteOne: lambda part, error: DeleteGroupsResponseResult(
-        group_id=part.group_id, error_code=error
+    OffsetFetchRequestGroup: _fetched_group_error,
+    DescribedGroup: lambda group, error: describe_error(group.group_id, error),
+    DeletedGroup: lambda group, error: DeleteGroupsResponseResult(
+        group_id=group.group_id, error_code=error
     ),
 }
+
+
+# -- answers about several groups ------------------------------------------------------------------
+
+
+class MultiGroupAnswer:
+    """An answer that leaves when the part of every group is there.
+
+    Attributes:
+        to: the reply address.
+        message: the answer.
+        parts: the list inside `message`, with one place per group.
+        missing: the number of parts that are not there yet.
+    """
+
+    __slots__ = ("message", "missing", "parts", "to")
+
+    def __init__(self, to: Hashable, message: Any, parts: list[Any]) -> None:
+        self.to = to
+        self.message = message
+        self.parts = parts
+        self.missing = len(parts)
+
+
+class AnswerPart:
+    """The place of one group in a `MultiGroupAnswer`, used where a reply address is expected."""
+
+    __slots__ = ("answer", "index")
+
+    def __init__(self, answer: MultiGroupAnswer, index: int) -> None:
+        self.answer = answer
+        self.index = index
+
+    def deliver(self, part: Any, effects: Effects) -> None:
+        """Put the group's part in its place; with the last one, send the whole answer."""
+        answer = self.answer
+        answer.parts[self.index] = part
+        answer.missing -= 1
+        assert answer.missing >= 0, "a part is delivered once"
+        if not answer.missing:
+            effects.replies.append(Reply(answer.to, answer.message))

@@ -1,8 +1,8 @@
-"""How large an operation may be: all its records stand in one batch, and a batch has a limit (spec
-section 14.2).
+"""The size of operations: all records of one go into one batch, and a batch has a limit.
 
-An operation that fits no batch is refused before it changes anything, so that nothing behind it
-can have been built on it. Sweeps have no such need to be atomic and are cut into several.
+An operation that does not fit is refused before it changes anything, so no operation behind it can
+depend on it [coordinator/operation-size]. Sweeps need not be atomic and are split
+[coordinator/sweep-size].
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,50 +10,53 @@ from collections.abc import Iterator, Sequence
 from coterie.coordinator.effects import Effects, LogRecord
 from coterie.protocol.messages.log_records import encode_key, encode_value
 
-# The largest batch of the group log: Kafka's default max.message.bytes, so that a real broker can
-# take the log over.
+# The largest batch of the group log: Kafka's default max.message.bytes, so that a Kafka broker can
+# read the log.
 MAX_BATCH_BYTES = 1_048_588
-# What a batch takes beside its records, and a record beside its key and value, at most.
+# The most bytes that a batch needs beside its records, and a record beside its key and value.
 BATCH_OVERHEAD_BYTES = 61
 RECORD_OVERHEAD_BYTES = 24
-# Key and value of an offset without its texts: types, versions, numbers, lengths, topic id.
+# The most bytes of an offset's key and value without their strings: types, versions, numbers,
+# lengths, topic id.
 _OFFSET_BYTES = 100
-# The longest text of a key, whose length is an int16.
-_KEY_TEXT_BYTES = 32_767
-# UTF-8 takes three bytes at most for each of Java's characters.
-_BYTES_PER_UNIT = 3
+# The longest string of a key, whose length is an int16.
+_MAX_KEY_STRING_BYTES = 32_767
+# The most UTF-8 bytes of one UTF-16 code unit.
+_MAX_BYTES_PER_UNIT = 3
 
 
-def sure_offsets(offset_metadata_max_size: int) -> int:
-    """How many records of offsets fit into a batch whatever is in them.
+def always_fitting_offsets(offset_metadata_max_size: int) -> int:
+    """Return how many records of offsets fit into a batch whatever they contain.
 
-    Nearly every commit has fewer, and need not be counted.
+    Nearly every commit has fewer records, so their sizes need not be added up.
 
     Args:
-        offset_metadata_max_size: offset.metadata.max.bytes, in characters as Java counts them.
+        offset_metadata_max_size: offset.metadata.max.bytes, in UTF-16 code units.
     """
-    metadata_bytes = _BYTES_PER_UNIT * offset_metadata_max_size
-    most = 2 * _KEY_TEXT_BYTES + metadata_bytes + _OFFSET_BYTES + RECORD_OVERHEAD_BYTES
-    return (MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES) // most
+    metadata_bytes = _MAX_BYTES_PER_UNIT * offset_metadata_max_size
+    strings_bytes = 2 * _MAX_KEY_STRING_BYTES + metadata_bytes
+    largest_bytes = strings_bytes + _OFFSET_BYTES + RECORD_OVERHEAD_BYTES
+    return (MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES) // largest_bytes
 
 
 def fits_batch(records: Sequence[LogRecord]) -> bool:
-    """Whether the records of one operation fit into one batch."""
-    left = MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES
+    """Return whether the records of one operation fit into one batch."""
+    left_bytes = MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES
     for record in records:
-        left -= record_bytes(record)
-        if left < 0:
+        left_bytes -= max_record_bytes(record)
+        if left_bytes < 0:
             return False
     return True
 
 
-def in_parts(effects: Effects) -> Iterator[Effects]:
-    """A sweep as operations of a batch each; the last one has all that is not a record.
+def split_into_batches(effects: Effects) -> Iterator[Effects]:
+    """Yield a sweep as operations of one batch each.
 
     Args:
-        effects: of the sweep; changed in place.
+        effects: the sweep; changed in place. It is yielded last, with the last records and with
+            everything that is not a record.
     """
-    *first, effects.records = _in_batches(effects.records)
+    *first, effects.records = _batches(effects.records)
     for records in first:
         part = Effects()
         part.records = records
@@ -61,23 +64,23 @@ def in_parts(effects: Effects) -> Iterator[Effects]:
     yield effects
 
 
-def record_bytes(record: LogRecord) -> int:
-    """What a record takes in a batch, at most."""
+def max_record_bytes(record: LogRecord) -> int:
+    """Return the most bytes that a record takes in a batch."""
     key, value = record
     value_bytes = 0 if value is None else len(encode_value(value))
     return len(encode_key(key)) + value_bytes + RECORD_OVERHEAD_BYTES
 
 
-def _in_batches(records: Sequence[LogRecord]) -> Iterator[list[LogRecord]]:
-    """The records in as few parts as fit into a batch each, in order."""
+def _batches(records: Sequence[LogRecord]) -> Iterator[list[LogRecord]]:
+    """Yield the records, in order, in as few parts as fit into a batch each."""
     part: list[LogRecord] = []
-    left = MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES
+    left_bytes = MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES
     for record in records:
-        size = record_bytes(record)
-        if size > left and part:
+        size_bytes = max_record_bytes(record)
+        if size_bytes > left_bytes and part:
             yield part
             part = []
-            left = MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES
+            left_bytes = MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES
         part.append(record)
-        left -= size
+        left_bytes -= size_bytes
     yield part

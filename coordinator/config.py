@@ -1,4 +1,4 @@
-"""What the coordinator can be told: Kafka's configuration names, underscored (spec section 19)."""
+"""The settings of the group coordinator, by Kafka's names with underscores."""
 
 from typing import NamedTuple
 
@@ -7,16 +7,16 @@ class GroupConfig(NamedTuple):
     """Settings of the group coordinator, with Kafka's defaults.
 
     Attributes:
-        group_min_session_timeout_ms, group_max_session_timeout_ms: what a JoinGroup may ask for.
-        group_initial_rebalance_delay_ms: how long a first join waits for others.
-        group_max_size: members a group may have.
-        offset_metadata_max_size: UTF-16 units of metadata one committed offset may carry.
-        offsets_retention_ms: how long offsets outlive their last use.
-        offsets_retention_check_interval_ms: how often a partition is swept for them.
-        max_groups: groups all partitions together may hold. Kafka has no such limit; ids come from
-            peers, and a group
-            without members costs about 1 KiB.
-        offsets_topic_num_partitions: partitions of `__consumer_offsets`; fixed after its creation.
+        group_min_session_timeout_ms, group_max_session_timeout_ms: the session timeouts that a
+            JoinGroup may name.
+        group_initial_rebalance_delay_ms: how long the first join phase of a group lasts.
+        group_max_size: the most members of a group.
+        offset_metadata_max_size: the longest metadata of a committed offset, in UTF-16 code units.
+        offsets_retention_ms: how long offsets are kept after their last use.
+        offsets_retention_check_interval_ms: the time between two sweeps of a partition.
+        max_groups: the most groups of all partitions together. Kafka has no such limit. A group
+            without members takes about 1 KiB, and clients choose the ids.
+        offsets_topic_num_partitions: partitions of `__consumer_offsets`; fixed once it is created.
     """
 
     group_min_session_timeout_ms: int = 6_000
@@ -30,7 +30,7 @@ class GroupConfig(NamedTuple):
     offsets_topic_num_partitions: int = 50
 
 
-# How long a member that was added may take until it is told its generation. It cannot heartbeat
-# before that, so its own session timeout would be too short; the number is fixed in Kafka (spec
-# section 4.3).
+# The time limit of a new member until its JoinGroup is answered. Before that it cannot heartbeat,
+# so its own session timeout would be too short. Kafka has the same constant
+# [joining/new-member-timeout].
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000

@@ -1,12 +1,12 @@
-"""What a verb of the coordinator wants done, as data: nothing here acts.
+"""Effects: everything that a call of the coordinator wants done, as data.
 
-A verb is given the time and a decoded request and returns `Effects`. The server carries them out in
-this order: append the records, send the replies, tell the events. Timers have already been applied
-to the coordinator's own wheel when the server sees them; they are kept in the effects because a
-transcript shows them.
+A verb takes the time and a decoded request and returns `Effects`; nothing here acts. The server
+carries effects out in this order: append the records, send the replies, publish the events. The
+coordinator has already applied the timers to its own wheel; they are listed because transcripts
+show them.
 
-Invariant: an answer that depends on records is not in the effects that carry those records. The
-    shard holds it and gives it back from `appended` or `append_failed` (spec section 14.2).
+Invariant: the answer of a request that writes is not in the effects that carry its records. The
+shard keeps it and returns it from `appended` or `append_failed` [coordinator/durable-answers].
 """
 
 from collections.abc import Hashable, Sequence
@@ -25,33 +25,34 @@ LogKey = GroupMetadataKey | OffsetCommitKey
 LogValue = GroupMetadataValue | OffsetCommitValue
 LogRecord = tuple[LogKey, LogValue | None]
 
-# What a timer is for, whose group, which member ("" where the timer belongs to the group or the
-# partition).
+# The kind of a timer, its group, and its member, which is "" if the timer belongs to the group.
+# The sweep of a partition has the number of the partition in place of the group.
 TimerKey = tuple["TimerKind", str, str]
 
-# One entry of what an append changed in memory: the mapping, its key, and what stood there before.
+# One change of memory that an append depends on: the mapping, its key, and the value before, which
+# is ABSENT if the key was new.
 Undo = tuple[dict[Any, Any], Any, Any]
 ABSENT: Any = object()
 
 
 class TimerKind(StrEnum):
-    """The timers of spec section 13 that the coordinator arms; strings, for they stand in keys."""
+    """The kinds of timers [sessions/timers]. They are strings because timer keys contain them."""
 
-    PENDING = "pending"  # an id handed out with MEMBER_ID_REQUIRED that has not joined yet
-    SESSION = "session"  # a member that may have died; also the fixed five minutes of a new member
-    JOIN = "join"  # the join phase: initial delay or stragglers
-    SYNC = "sync"  # the sync phase
-    EXPIRY = "expiry"  # the sweep over a partition's offsets
+    PENDING = "pending"  # a pending member that has not joined yet
+    SESSION = "session"  # a member's session; five minutes for a new member
+    JOIN = "join"  # the join phase: initial delay or rebalance timeout
+    SYNC = "sync"  # the time in which the members of a generation have to sync
+    EXPIRY = "expiry"  # the next sweep of a partition's offsets
 
 
 class RequestContext(NamedTuple):
-    """Who sent a request.
+    """The sender of a request.
 
     Attributes:
-        client_id: from the request header.
+        client_id: the client id of the request header.
         client_host: the peer's address as Java prints it, with a leading slash.
-        version: the version of the request's API.
-        to: where a later answer goes; opaque here, compared by identity.
+        version: the version of the request.
+        to: the reply address of a later answer; opaque here.
     """
 
     client_id: str
@@ -61,35 +62,32 @@ class RequestContext(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """An answer to a request that was delayed."""
+    """The answer to a request that was delayed."""
 
     to: Hashable
     message: Any
 
 
 class Append(NamedTuple):
-    """The records of one operation. They go into one batch: an operation is atomic (spec section
-    14.2).
-    """
+    """The records of one operation; they go into one batch [coordinator/operation]."""
 
     partition: int
     records: list[LogRecord]
 
 
 class Timer(NamedTuple):
-    """A timer to arm, replacing the one of the same key, or with None to cancel."""
+    """A timer to arm, replacing the one of the same key; without a deadline, one to cancel."""
 
     key: TimerKey
     deadline_ms: int | None
 
 
 class Event(NamedTuple):
-    """Something that happened to a group, and why. Logs, metrics, history and the journal are made
-    of these.
+    """Something that happened to a group, and why. Logs, metrics and the journal consist of these.
 
     Attributes:
-        group_id: "" for what happened to a whole partition.
-        fact: what, as the journal keeps it (protocol/messages/journal_records.py).
+        group_id: "" for an event of a whole partition.
+        fact: the event as the journal stores it.
     """
 
     group_id: str
@@ -97,37 +95,39 @@ class Event(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What kind of fact, as `member_joined`."""
+        """The kind of the fact, such as `member_joined`."""
         return FACT_NAMES[type(self.fact)]
 
     @property
     def at_ms(self) -> int:
-        """When."""
+        """When it happened."""
         return self.fact.at_ms
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fact as a new dictionary, for whoever tells every kind of fact the same way."""
+        """The fields of the fact as a new dictionary."""
         fact = self.fact
         return {name: getattr(fact, name) for name in fact.fields_}
 
 
 class Effects:
-    """Everything one call of the coordinator wants done; and, until its records are durable, the
-    operation that the shard keeps of it.
+    """What one call of the coordinator wants done.
+
+    Until its records are durable the same object is the operation that the shard keeps in its
+    queue; the attributes from `records` on are for the shard.
 
     Attributes:
-        answer: the answer to the request itself; None when it comes later as a `Reply`.
-        replies: answers to other requests, or to this one if it was held.
-        appends: records to append, one entry an operation.
-        timers: timers that were armed or cancelled, for whoever wants to see them.
+        answer: the answer to the request itself; None if it comes later as a `Reply`.
+        replies: answers to delayed requests.
+        appends: records to append, one entry per operation.
+        timers: timers that were armed or cancelled.
         events: what happened, in order.
-        records: of this operation, as the verb made them.
-        completion: what the shard does when those records are durable, or have failed.
-        undo: what to restore if they fail, newest last.
-        stored_events: what will have happened once they are durable, and not before.
-        delayed_answer, to: the answer that waits for the records, and where it goes.
-        request, version: what was asked, for the answer should they fail.
+        records: the records of this operation.
+        undo: what to restore if the records cannot be appended, the newest change last.
+        completion: what the verb does once the records are durable or have failed; see `shard.py`.
+        durable_events: events that take place only if the records become durable.
+        delayed_answer, to: the answer that waits for the records, and its reply address.
+        request, version: the request, to build its error answer if the append fails.
     """
 
     __slots__ = (
@@ -135,11 +135,11 @@ class Effects:
         "appends",
         "completion",
         "delayed_answer",
+        "durable_events",
         "events",
         "records",
         "replies",
         "request",
-        "stored_events",
         "timers",
         "to",
         "undo",
@@ -152,6 +152,7 @@ class Effects:
     version: int
 
     def __init__(self, answer: Any = None) -> None:
+        """Start without effects but the answer."""
         self.answer = answer
         self.replies: list[Reply] = []
         self.appends: list[Append] = []
@@ -159,32 +160,32 @@ class Effects:
         self.events: list[Event] = []
         self.records: list[LogRecord] = []
         self.undo: list[Undo] = []
-        self.stored_events: Sequence[Event] = ()
+        self.durable_events: Sequence[Event] = ()
         self.completion: Any = None
 
     @property
     def quiet(self) -> bool:
-        """Whether there is nothing to do but to send the answer."""
+        """Whether there is nothing to carry out but the answer."""
         return not (self.replies or self.appends or self.events or self.timers)
 
     def arm(self, kind: TimerKind, group_id: str, member_id: str, deadline_ms: int) -> None:
-        """Arm the timer of a key; an earlier one of the same key is replaced (spec section 13)."""
+        """Arm a timer, replacing an earlier one of its key [sessions/one-timer-per-key]."""
         self.timers.append(Timer((kind, group_id, member_id), deadline_ms))
 
     def cancel(self, kind: TimerKind, group_id: str, member_id: str = "") -> None:
-        """Cancel the timer of a key, if one is armed."""
+        """Cancel a timer if it is armed."""
         self.timers.append(Timer((kind, group_id, member_id), None))
 
     def note(self, group_id: str, fact: Fact) -> None:
-        """Note that something happened."""
+        """Add the event that something has happened."""
         self.events.append(Event(group_id, fact))
 
-    def note_when_stored(self, group_id: str, fact: Fact) -> None:
-        """Note what will have happened if the records become durable, and else will not have."""
-        self.stored_events = [*self.stored_events, Event(group_id, fact)]
+    def note_when_durable(self, group_id: str, fact: Fact) -> None:
+        """Add an event that takes place once the records are durable, and not if they fail."""
+        self.durable_events = [*self.durable_events, Event(group_id, fact)]
 
     def absorb(self, other: "Effects") -> None:
-        """Take over what another operation wants done; what it keeps to itself stays with it."""
+        """Add the replies, appends, timers and events of another operation."""
         self.replies += other.replies
         self.appends += other.appends
         self.timers += other.timers

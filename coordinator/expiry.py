@@ -1,8 +1,6 @@
-"""What is forgotten: offsets past their retention, groups with nothing left, offsets of deleted
-topics (spec 14.5).
-"""
+"""Expiry: offsets past their retention, groups with nothing left, offsets of deleted topics."""
 
-from coterie.coordinator.effects import ABSENT, Effects, TimerKind
+from coterie.coordinator.effects import Effects
 from coterie.coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
 from coterie.coordinator.partition_state import PartitionState
 from coterie.protocol.messages.journal_records import (
@@ -13,7 +11,6 @@ from coterie.protocol.messages.journal_records import (
 )
 from coterie.protocol.messages.log_records import (
     NO_EXPIRY,
-    GroupMetadataKey,
     OffsetCommitKey,
     OffsetCommitValue,
 )
@@ -21,13 +18,14 @@ from coterie.protocol.wire import ZERO_UUID
 
 
 def expire_group(partition: PartitionState, group: Group, now_ms: int) -> Effects:
-    """Tombstones for the offsets of a group that have expired, and for the group if nothing is left
-    of it.
+    """Append tombstones for a group's expired offsets, and for the group if nothing is left.
+
+    [offsets/sweep] [offsets/group-expiry]
     """
     effects = Effects()
     group_id = group.group_id
     remaining = 0
-    topics = []
+    expired_topics = []
     for topic, partitions in partition.logged.offsets.get(group_id, {}).items():
         expired = []
         for index, value in partitions.items():
@@ -38,14 +36,14 @@ def expire_group(partition: PartitionState, group: Group, now_ms: int) -> Effect
             else:
                 remaining += 1
         if expired:
-            topics.append(ExpiredTopic(topic=topic, partitions=expired))
-    if topics:
+            expired_topics.append(ExpiredTopic(topic=topic, partitions=expired))
+    if expired_topics:
         count = len(effects.records)
-        fact = OffsetsExpired(at_ms=now_ms, offset_count=count, topics=topics)
-        effects.note_when_stored(group_id, fact)
+        fact = OffsetsExpired(at_ms=now_ms, offset_count=count, topics=expired_topics)
+        effects.note_when_durable(group_id, fact)
     if not remaining and group.state is GroupState.EMPTY:
-        remove_group(partition, group, effects)
-        effects.note_when_stored(
+        partition.remove_group(group, effects)
+        effects.note_when_durable(
             group_id, GroupExpired(at_ms=now_ms, generation_id=group.generation_id)
         )
     return effects
@@ -54,16 +52,13 @@ def expire_group(partition: PartitionState, group: Group, now_ms: int) -> Effect
 def _has_expired(
     group: Group, topic: str, value: OffsetCommitValue, now_ms: int, retention_ms: int
 ) -> bool:
-    """The base time by state and type (spec 14.5); in any other state nothing expires.
-
-    Offsets with an expiry of their own (retention_time_ms of old clients) obey that instead.
-    """
+    """Return whether an offset has expired [offsets/expiry] [offsets/expiry-by-own-retention]."""
     base_ms: int | None = None
     if group.protocol_type is None:
         base_ms = value.commit_timestamp
     elif group.state is GroupState.EMPTY:
-        stamp_ms = group.state_timestamp_ms
-        base_ms = value.commit_timestamp if stamp_ms is None else stamp_ms
+        emptied_ms = group.state_timestamp_ms
+        base_ms = value.commit_timestamp if emptied_ms is None else emptied_ms
     elif (
         group.state is GroupState.STABLE
         and group.protocol_type == CONSUMER_PROTOCOL_TYPE
@@ -77,25 +72,12 @@ def _has_expired(
     return now_ms - base_ms >= retention_ms
 
 
-def remove_group(partition: PartitionState, group: Group, effects: Effects) -> None:
-    """Take a group out and write its tombstone; taken back if the append fails.
+def delete_topic_offsets(
+    partition: PartitionState, group_id: str, topic: str, topic_id: bytes
+) -> Effects:
+    """Append tombstones for a group's offsets of a deleted topic [offsets/topic-deletion].
 
-    Ids handed out to joiners go with it, as in Kafka, and stay away where the group comes back:
-    their timers are gone, and an id without one would keep every join phase from its end.
-    """
-    for member_id in sorted(group.pending_joins):
-        effects.cancel(TimerKind.PENDING, group.group_id, member_id)
-    group.pending_joins.clear()
-    effects.undo.append(
-        (partition.groups, group.group_id, partition.groups.get(group.group_id, ABSENT))
-    )
-    del partition.groups[group.group_id]
-    effects.records.append((GroupMetadataKey(group=group.group_id), None))
-
-
-def forget_topic(partition: PartitionState, group_id: str, topic: str, topic_id: bytes) -> Effects:
-    """Tombstones for a group's offsets of a deleted topic, unless they are of another topic of that
-    name (S118).
+    Offsets of another topic of that name stay.
     """
     effects = Effects()
     for index, value in partition.logged.offsets.get(group_id, {}).get(topic, {}).items():

@@ -1,24 +1,43 @@
-"""A classic group and its members, as spec section 3 describes them, and the table of legal
-transitions.
+"""A classic group, its members, and the table of its states.
 
-What the states mean, and what leads out of them:
+The states and what leads out of them [joining/states]:
 
 Empty
-    No members; offsets may remain. A join starts the initial delay -> PreparingRebalance.
+    The group has no members; it may have offsets.
+    - A member is added: -> PreparingRebalance for the initial delay
+      (initial_delay/nobody_is_answered_before_the_delay).
+    - The sweep removes the group once it has no offsets (expiry/group_without_offsets), and
+      DeleteGroups removes it with its offsets (admin/delete_groups).
 PreparingRebalance
-    Members are called to rejoin; joins park. All back, or time up -> CompletingRebalance, or Empty
-    when nobody came.
+    The join phase: members are asked to rejoin, and their joins are delayed.
+    - Every member has rejoined and nobody is pending: -> CompletingRebalance
+      (join_phase/waits_for_every_member).
+    - The time is up: the same with those who rejoined and the static members
+      (join_phase/silent_members_are_dropped_at_the_deadline); with static members only, the phase
+      is extended (join_phase/only_static_members_and_none_came_back).
+    - No member is left: -> Empty (leave/last_one_out).
 CompletingRebalance
-    Everybody knows the generation; followers wait for the leader's assignment, syncs park. The
-    assignment is durable -> Stable. A change of membership -> PreparingRebalance.
+    The members know the generation; their syncs are delayed until the leader's assignment is
+    durable.
+    - The assignment is durable: -> Stable (sync/follower_before_leader).
+    - A member joins, leaves, expires or changes its subscription, or the assignment cannot be
+      logged: -> PreparingRebalance (rejoin/changed_metadata_while_completing,
+      sync/leader_leaves_before_it_syncs, sync/assignment_that_cannot_be_logged).
+    - The sync timer fires: members that have not synced are removed, -> PreparingRebalance
+      (sync/leader_never_syncs).
 Stable
-    Everybody has an assignment. A join, leave, expiry or new subscription -> PreparingRebalance.
+    Every member has an assignment.
+    - A member joins, leaves, expires or changes its subscription, or the leader rejoins:
+      -> PreparingRebalance (traces/t03_third_member_joins, rejoin/leader_rejoin_always_rebalances).
+    - The sync timer fires as above (sync/followers_never_sync).
+    - A static member is replaced under the same protocol: the state stays
+      (static/follower_restart).
 Dead
-    The partition was given up; whoever still asks is told to look elsewhere.
+    The partition was given up; every request is refused (log/unload_answers_parked_requests).
 
-Invariants: `supported_protocols` counts, per protocol name, the members that offer it;
-`awaiting_joins` counts the members with a parked join; the leader is a member or None;
-`static_members` maps instance ids to members of this group only.
+Invariants: `supported_protocols` counts for each protocol name the members that support it;
+`awaiting_joins` counts the members with a delayed join; the leader is a member or None;
+`static_members` maps instance ids to members of this group.
 """
 
 from enum import StrEnum
@@ -29,6 +48,7 @@ from coterie.protocol.messages.consumer_protocol import decode_subscribed_topics
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
+# The protocols of a member in its order of preference: (name, metadata).
 Protocols = tuple[tuple[str, bytes], ...]
 
 
@@ -59,15 +79,13 @@ class Member:
     """One member of a classic group.
 
     Attributes:
-        member_id, group_instance_id, client_id, client_host: who it is; the host as Java prints it,
-            "/127.0.0.1".
-        protocols: what it offers, in its order of preference: (name, metadata).
-        assignment: what the leader gave it; empty bytes before.
-        delayed_join, delayed_sync: reply address of a request that waits, or None.
-        is_new: it joined and has not been told its generation yet, so it cannot heartbeat.
-        joined_ms: when its latest JoinGroup was parked; 0 after a load.
-        deadline_ms: when its session ends. Moved by heartbeats without touching the timer wheel.
-        armed_ms: the deadline its wheel entry was armed with; 0 when it has none.
+        client_id, client_host: of the process that joined first under this place in the group.
+        assignment: the bytes that the leader assigned; empty before.
+        delayed_join, delayed_sync: the reply address of a delayed request, or None.
+        is_new: whether it has not yet had an answer to its JoinGroup, so that it cannot heartbeat.
+        joined_ms: when its latest JoinGroup was delayed; 0 after a load.
+        deadline_ms: when its session ends. Heartbeats move it and leave the timing wheel alone.
+        armed_ms: the deadline that its entry in the timing wheel has; 0 without an entry.
     """
 
     __slots__ = (
@@ -97,7 +115,7 @@ class Member:
         session_timeout_ms: int,
         protocols: Protocols,
     ) -> None:
-        """A member as it joins: new, with nothing assigned and nothing parked."""
+        """Create a member without assignment, delayed requests and session."""
         self.member_id = member_id
         self.group_instance_id = group_instance_id
         self.client_id = client_id
@@ -114,32 +132,53 @@ class Member:
         self.armed_ms = 0
 
     def last_heard_ms(self) -> int:
-        """When it last gave a sign of life, or its session was started for another reason: an
-        answer, a load.
-        """
+        """Return when its session was last started: by a request, an answer or a load."""
         if self.is_new:
             return self.joined_ms
         return max(self.deadline_ms - self.session_timeout_ms, self.joined_ms)
 
     def metadata(self, protocol_name: str) -> bytes:
-        """What the member said about a protocol it offers."""
+        """Return the member's metadata for a protocol that it supports."""
         for name, metadata in self.protocols:
             if name == protocol_name:
                 return metadata
-        raise AssertionError(f"member {self.member_id} does not offer {protocol_name}")
+        raise AssertionError(f"member {self.member_id} does not support {protocol_name}")
 
     def vote(self, candidates: set[str]) -> str:
-        """The first protocol of its list that everybody offers."""
+        """Return the first of the member's protocols that is among the candidates."""
         for name, _ in self.protocols:
             if name in candidates:
                 return name
-        raise AssertionError(f"member {self.member_id} offers none of {candidates}")
+        raise AssertionError(f"member {self.member_id} supports none of {candidates}")
+
+    def take_delayed_sync(self) -> Any:
+        """Return the reply address of the delayed sync, or None, and forget it."""
+        to, self.delayed_sync = self.delayed_sync, None
+        return to
 
 
 class Group:
-    """One classic group."""
+    """One classic group.
+
+    Attributes:
+        previous_state: the state before the present one; it decides whether the join phase is an
+            initial one.
+        state_timestamp_ms: when the group entered its state; None if that is not known.
+        pending_joins: member ids that were answered with MEMBER_ID_REQUIRED and have not joined.
+        pending_syncs: members that have not synced in this generation.
+        supported_protocols: protocol name to the number of members that support it.
+        awaiting_joins: the number of members with a delayed join.
+        new_member_added: whether a member was added during the initial delay.
+        initial_delay_ms: the part of the initial delay that is running; None outside of it.
+        initial_remaining_ms: what of the rebalance timeout is left after that part.
+        rebalance_began_ms: when the latest rebalance started.
+        assigned_generation: the generation whose leader has sent its assignment, durable or not.
+        subscriptions: the metadata of the last generation's members; None before the first one and
+            for groups that are not of type "consumer".
+    """
 
     __slots__ = (
+        "_subscribed_topics",
         "assigned_generation",
         "awaiting_joins",
         "generation_id",
@@ -158,15 +197,12 @@ class Group:
         "state",
         "state_timestamp_ms",
         "static_members",
-        "subscribed_topics_",
         "subscriptions",
         "supported_protocols",
     )
 
     def __init__(self, group_id: str, now_ms: int | None) -> None:
-        """An Empty group of generation 0. `now_ms` is None for one whose age is not known (loaded,
-        old record).
-        """
+        """Create an Empty group of generation 0; `now_ms` is None if its age is not known."""
         self.group_id = group_id
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.DEAD
@@ -182,17 +218,12 @@ class Group:
         self.supported_protocols: dict[str, int] = {}
         self.awaiting_joins = 0
         self.new_member_added = False
-        # The initial delay that runs now and what is left of the largest rebalance timeout behind
-        # it (spec 4.5).
         self.initial_delay_ms: int | None = None
         self.initial_remaining_ms = 0
         self.rebalance_began_ms = 0
-        # The generation whose leader has handed in its assignment, be it durable yet or not.
         self.assigned_generation = -1
-        # What the members of the last generation said they read; None before the first one, and
-        # for other types than consumers.
         self.subscriptions: list[bytes] | None = None
-        self.subscribed_topics_: frozenset[str] | None = None
+        self._subscribed_topics: frozenset[str] | None = None
 
     def __repr__(self) -> str:
         return (
@@ -203,10 +234,16 @@ class Group:
     # -- states ------------------------------------------------------------------------------------
 
     def transition(self, state: GroupState, now_ms: int) -> None:
-        """Go to a state; anything not in the table is our own mistake."""
+        """Enter a state; a transition that is not in the table is a mistake of ours."""
         assert state in TRANSITIONS[self.state], (
             f"{self.group_id}: {self.state.value} -> {state.value}"
         )
+        if state is GroupState.EMPTY:
+            assert not self.members, f"{self} has members"
+        elif state is GroupState.COMPLETING_REBALANCE:
+            assert self.leader in self.members, f"{self} has no leader"
+        elif state is GroupState.STABLE:
+            assert self.assigned_generation == self.generation_id, f"{self} has no assignment"
         self.previous_state = self.state
         self.state = state
         self.state_timestamp_ms = now_ms
@@ -214,46 +251,49 @@ class Group:
     # -- members -----------------------------------------------------------------------------------
 
     def add(self, member: Member, protocol_type: str) -> None:
-        """Take a member in (spec section 3, add)."""
+        """Add a member; the first one gives the group its protocol type and leads."""
+        member_id, instance = member.member_id, member.group_instance_id
+        assert member_id not in self.members, f"{member_id} is in {self}"
         if not self.members:
             self.protocol_type = protocol_type
-        assert member.member_id not in self.members
-        self.members[member.member_id] = member
-        if member.group_instance_id is not None:
-            self.static_members[member.group_instance_id] = member.member_id
+        self.members[member_id] = member
+        if instance is not None:
+            self.static_members[instance] = member_id
         if self.leader is None:
-            self.leader = member.member_id
-        self._count(member.protocols, 1)
+            self.leader = member_id
+        self._count_protocols(member.protocols, 1)
         if member.delayed_join is not None:
             self.awaiting_joins += 1
-        self.pending_joins.discard(member.member_id)
-
-    def remove(self, member_id: str) -> Member | None:
-        """Drop a member, or a pending id (spec section 3, remove). The first-joined member takes
-        over a lost lead.
-        """
-        member = self.members.pop(member_id, None)
         self.pending_joins.discard(member_id)
+
+    def remove(self, member_id: str) -> Member:
+        """Remove and return a member.
+
+        If it led, the member that joined first leads [joining/leader-succession].
+        """
+        assert member_id not in self.pending_joins, f"{member_id} is pending in {self}"
+        member = self.members.pop(member_id)
         self.pending_syncs.discard(member_id)
-        if member is None:
-            return None
-        self._count(member.protocols, -1)
+        self._count_protocols(member.protocols, -1)
         if member.delayed_join is not None:
             self.awaiting_joins -= 1
         if member.group_instance_id is not None:
             self.static_members.pop(member.group_instance_id, None)
         if self.leader == member_id:
             self.leader = next(iter(self.members), None)
+        assert 0 <= self.awaiting_joins <= len(self.members), f"{self} counts its joins wrong"
         return member
 
     def replace_static(self, group_instance_id: str, old_id: str, new_id: str) -> Member:
-        """Give the member of an instance a new id, in place (spec section 8); parked requests are
-        the caller's.
+        """Give the member of an instance a new id in its place [static-membership/replacement].
+
+        The caller has answered its delayed requests and cancelled its timer.
         """
+        assert self.static_members[group_instance_id] == old_id, f"{old_id} in {self}"
         member = self.members[old_id]
-        assert member.delayed_join is None, "the old process is answered first"
-        assert member.delayed_sync is None, "the old process is answered first"
-        # Rebuilt rather than popped and added: the order of members decides who succeeds a leader.
+        assert member.delayed_join is None, "the replaced process is answered first"
+        assert member.delayed_sync is None, "the replaced process is answered first"
+        # Rebuilt rather than removed and added: the order of members decides who leads next.
         self.members = {
             (new_id if member_id == old_id else member_id): each
             for member_id, each in self.members.items()
@@ -262,6 +302,9 @@ class Group:
         self.static_members[group_instance_id] = new_id
         if self.leader == old_id:
             self.leader = new_id
+        if old_id in self.pending_syncs:
+            self.pending_syncs.discard(old_id)
+            self.pending_syncs.add(new_id)
         return member
 
     def update(
@@ -271,40 +314,41 @@ class Group:
         rebalance_timeout_ms: int,
         session_timeout_ms: int,
     ) -> None:
-        """Take over what a member says of itself when it rejoins."""
+        """Take a member's protocols and timeouts from its latest JoinGroup."""
+        assert self.members.get(member.member_id) is member, f"{member.member_id} is not in {self}"
         if protocols != member.protocols:
-            self._count(member.protocols, -1)
-            self._count(protocols, 1)
+            self._count_protocols(member.protocols, -1)
+            self._count_protocols(protocols, 1)
             member.protocols = protocols
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
 
     def delay_join(self, member: Member, to: Any, now_ms: int) -> None:
-        """Let a JoinGroup wait. An earlier one of the same member is orphaned and never answered
-        (spec 4.2).
-        """
+        """Delay a JoinGroup; an earlier one is never answered [joining/repeated-join]."""
         if member.delayed_join is None:
             self.awaiting_joins += 1
+            assert self.awaiting_joins <= len(self.members), f"{self} counts its joins wrong"
         member.delayed_join = to
         member.joined_ms = now_ms
 
-    def take_join(self, member: Member) -> Any:
-        """The reply address of a parked JoinGroup, which thereby no longer waits."""
+    def take_delayed_join(self, member: Member) -> Any:
+        """Return the reply address of a member's delayed join, or None, and forget it."""
         to, member.delayed_join = member.delayed_join, None
         if to is not None:
             self.awaiting_joins -= 1
+            assert self.awaiting_joins >= 0, f"{self} counts its joins wrong"
         return to
 
     def all_joined(self) -> bool:
-        """Whether every member waits in a join and nobody holds an unused member id."""
+        """Return whether every member has a delayed join and no member id is pending."""
         return len(self.members) == self.awaiting_joins and not self.pending_joins
 
     def rebalance_timeout_ms(self) -> int:
-        """The largest rebalance timeout of the members; 0 without members."""
+        """Return the largest rebalance timeout of the members; 0 without members."""
         return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """See to it that the leader has a parked join; False if no member has one."""
+        """Keep or choose a leader that has a delayed join; return False if no member has one."""
         if self.leader is not None and self.members[self.leader].delayed_join is not None:
             return True
         for member in self.members.values():
@@ -315,37 +359,35 @@ class Group:
 
     # -- protocols ---------------------------------------------------------------------------------
 
-    def _count(self, protocols: Protocols, step: int) -> None:
+    def _count_protocols(self, protocols: Protocols, step: int) -> None:
         counts = self.supported_protocols
-        # By distinct name: a list that names a protocol twice must not make it look offered by two
-        # members.
+        # Distinct names only [joining/protocol-named-twice].
         for name in {name for name, _ in protocols}:
             count = counts.get(name, 0) + step
+            assert count >= 0, f"{self} counts {name} wrong"
             if count:
                 counts[name] = count
             else:
                 del counts[name]
 
     def accepts(self, protocol_type: str, names: list[str]) -> bool:
-        """Whether a joiner with this protocol type and these protocols fits the members (spec
-        section 3).
-        """
+        """Return whether a joiner's protocols fit the members' [joining/protocol-admission]."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(names)
-        everybody = len(self.members)
+        everyone = len(self.members)
         return self.protocol_type == protocol_type and any(
-            self.supported_protocols.get(name, 0) == everybody for name in names
+            self.supported_protocols.get(name, 0) == everyone for name in names
         )
 
     def select_protocol(self) -> str:
-        """The protocol most members prefer among those all offer; of equals the one that sorts
-        first.
+        """Return the protocol of the next generation [joining/protocol-choice].
+
+        Every member votes for the first of its protocols that all members support. Of equal votes
+        the name that sorts first wins [joining/equal-votes].
         """
-        assert self.members, "a group without members has no protocol to choose"
-        everybody = len(self.members)
-        candidates = {
-            name for name, count in self.supported_protocols.items() if count == everybody
-        }
+        assert self.members, "a group without members has no protocol"
+        everyone = len(self.members)
+        candidates = {name for name, count in self.supported_protocols.items() if count == everyone}
         if len(candidates) == 1:
             return next(iter(candidates))
         votes: dict[str, int] = {}
@@ -355,35 +397,33 @@ class Group:
         most = max(votes.values())
         return min(name for name, count in votes.items() if count == most)
 
-    def note_subscriptions(self, subscriptions: list[bytes]) -> None:
-        """Keep the metadata of a generation as it begins; who joins later does not count yet."""
+    # -- subscribed topics -------------------------------------------------------------------------
+
+    def set_subscriptions(self, subscriptions: list[bytes]) -> None:
+        """Keep the metadata of the members of a generation that begins."""
         consumers = self.protocol_type == CONSUMER_PROTOCOL_TYPE
         self.subscriptions = subscriptions if consumers else None
-        self.subscribed_topics_ = None
+        self._subscribed_topics = None
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """Topics the last generation of a consumer group subscribes to; None when that cannot be
-        told.
+        """Return the topics of the last generation [offsets/subscribed-topics]; None if unknown.
 
-        Read from the metadata of its protocol, as version 0, which is a prefix of all later ones
-        (spec section 3). Computed when asked for: only deletion and expiry of offsets need it.
+        They are computed on demand, because only deletion and expiry of offsets need them.
         """
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE or self.subscriptions is None:
             return None
-        if self.subscribed_topics_ is None:
+        if self._subscribed_topics is None:
             topics: set[str] = set()
             try:
                 for metadata in self.subscriptions:
                     topics.update(decode_subscribed_topics(metadata))
             except MalformedFrame:
                 return None
-            self.subscribed_topics_ = frozenset(topics)
-        return self.subscribed_topics_
+            self._subscribed_topics = frozenset(topics)
+        return self._subscribed_topics
 
     def is_subscribed(self, topic: str) -> bool:
-        """Whether offsets of a topic are in use: unreadable subscriptions of a consumer group count
-        as all topics.
-        """
+        """Return whether the group subscribes to a topic [offsets/unknown-subscriptions]."""
         topics = self.subscribed_topics()
         if topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE

@@ -1,5 +1,8 @@
-"""The log record that says what a group is: its generation, protocol, leader, members and
-assignments (spec 14.1).
+"""The log record of a classic group, in both directions [group-log/group-value].
+
+The record holds a generation: protocol, leader, members and their assignments. It is written when
+the group is created, when the leader's assignment arrives, when a static member is replaced and
+when the group becomes Empty [group-log/logged-changes].
 """
 
 from coterie.coordinator.effects import LogRecord
@@ -10,32 +13,36 @@ from coterie.protocol.messages.log_records import (
     GroupMetadataValue,
 )
 
+# The timestamp in a record of a group whose age is not known.
+_UNKNOWN_MS = -1
+
 
 def new_group_record(group: Group) -> LogRecord:
-    """The record of a group that was just made, whatever has become of its first joiner since: no
-    type, no leader, generation 0 (spec S6).
+    """Return the record of a group's creation [joining/created-group-is-logged].
+
+    It has no type, leader and members, whatever the first joiner has changed since.
     """
     value = GroupMetadataValue(
         protocol_type="",
         generation=0,
         protocol=None,
         leader=None,
-        current_state_timestamp=-1
-        if group.state_timestamp_ms is None
-        else group.state_timestamp_ms,
+        current_state_timestamp=_timestamp(group),
         members=[],
     )
     return GroupMetadataKey(group=group.group_id), value
 
 
 def group_record(group: Group, assignments: dict[str, bytes] | None = None) -> LogRecord:
-    """The record of a group as it is now.
+    """Return the record of a group's present generation.
 
     Args:
-        group: Empty (then the record has no members and no protocol), or in a generation.
-        assignments: what each member is given, by member id; by default what each holds.
+        group: Empty, then the record has no protocol and no members; or in a generation.
+        assignments: the new assignments by member id; by default those that the members have.
     """
     name = group.protocol_name
+    assert name is not None or not group.members, f"{group} has members and no protocol"
+    assert assignments is None or assignments.keys() == group.members.keys(), f"{group}"
     members = []
     if name is not None:
         members = [
@@ -49,7 +56,7 @@ def group_record(group: Group, assignments: dict[str, bytes] | None = None) -> L
                 subscription=member.metadata(name),
                 assignment=member.assignment
                 if assignments is None
-                else assignments.get(member.member_id, b""),
+                else assignments[member.member_id],
             )
             for member in group.members.values()
         ]
@@ -58,25 +65,28 @@ def group_record(group: Group, assignments: dict[str, bytes] | None = None) -> L
         generation=group.generation_id,
         protocol=name,
         leader=group.leader,
-        current_state_timestamp=-1
-        if group.state_timestamp_ms is None
-        else group.state_timestamp_ms,
+        current_state_timestamp=_timestamp(group),
         members=members,
     )
     return GroupMetadataKey(group=group.group_id), value
 
 
+def _timestamp(group: Group) -> int:
+    timestamp_ms = group.state_timestamp_ms
+    return _UNKNOWN_MS if timestamp_ms is None else timestamp_ms
+
+
 def restore(group_id: str, value: GroupMetadataValue | None) -> Group:
-    """The group that a logged generation describes (spec section 14.3).
+    """Return the group that a logged generation describes [coordinator/restored-groups].
 
     Args:
-        group_id: which group.
-        value: its last record; None for one that only committed offsets (a simple group).
+        group_id: the group's id.
+        value: its last record; None for a simple group, which has only committed offsets.
     """
     if value is None:
         return Group(group_id, None)
-    stamp_ms = value.current_state_timestamp
-    group = Group(group_id, None if stamp_ms == -1 else stamp_ms)
+    timestamp_ms = value.current_state_timestamp
+    group = Group(group_id, None if timestamp_ms == _UNKNOWN_MS else timestamp_ms)
     group.generation_id = value.generation
     for logged in value.members:
         timeout_ms = logged.rebalance_timeout
@@ -85,19 +95,23 @@ def restore(group_id: str, value: GroupMetadataValue | None) -> Group:
             logged.group_instance_id,
             logged.client_id,
             logged.client_host,
+            # Record version 0 has no rebalance timeout.
             logged.session_timeout if timeout_ms == -1 else timeout_ms,
             logged.session_timeout,
+            # Only the metadata for the chosen protocol is logged [group-log/restored-member].
             ((value.protocol or "", logged.subscription),),
         )
         member.assignment = logged.assignment
         group.add(member, value.protocol_type)
     group.protocol_type = value.protocol_type or None
     group.protocol_name = value.protocol
-    group.note_subscriptions([logged.subscription for logged in value.members])
+    group.set_subscriptions([logged.subscription for logged in value.members])
     if group.members:
         group.state = GroupState.STABLE
         if value.leader in group.members:
             group.leader = value.leader
     else:
         group.leader = None
+    assert not group.awaiting_joins, f"{group} was loaded with delayed joins"
+    assert (group.leader is None) == (not group.members), f"{group} has no leader"
     return group

@@ -1,7 +1,12 @@
-"""Heartbeat: the request there is most of (spec section 6).
+"""Heartbeat, and what happens to members that stay silent.
 
-It stores a deadline and answers; no timer, no record, no event. The answers are the same few values
-every time, made once.
+Heartbeats are the most frequent requests. One stores a deadline on the member and is answered with
+one of a few shared values; it touches no timer and makes no record and no event.
+
+A member's entry in the timing wheel therefore may fire before its session ends; it is then armed
+again [sessions/lazy-session-timers]. If it fires while a join or sync of the member is delayed it
+is not armed again, because the answer to that request starts the session
+[sessions/delayed-requests].
 """
 
 from coterie.coordinator.effects import Effects, TimerKind
@@ -13,7 +18,7 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from coterie.protocol.messages.journal_records import PendingMemberExpired
 
-# Shared by all callers: an answer is not changed by whoever sends it.
+# Shared by all requests: an answer is not changed when it is sent.
 ANSWERS: dict[ErrorCode, Effects] = {
     error: Effects(HeartbeatResponse(error_code=error)) for error in ErrorCode
 }
@@ -23,7 +28,10 @@ _REBALANCING = ANSWERS[ErrorCode.REBALANCE_IN_PROGRESS]
 
 
 def heartbeat(partition: PartitionState, now_ms: int, request: HeartbeatRequest) -> Effects:
-    """Keep a member's session alive and tell it whether its group is rebalancing."""
+    """Start a member's session anew and answer whether its group is rebalancing.
+
+    [sessions/heartbeat] [sessions/heartbeat-while-preparing]
+    """
     group = partition.groups.get(request.group_id)
     if group is None:
         return ANSWERS[ErrorCode.UNKNOWN_MEMBER_ID]
@@ -39,18 +47,18 @@ def heartbeat(partition: PartitionState, now_ms: int, request: HeartbeatRequest)
         assert member is not None
     if request.generation_id != group.generation_id:
         return ANSWERS[ErrorCode.ILLEGAL_GENERATION]
-    # The wheel entry is armed with an earlier deadline or waits for a parked request: only the
-    # deadline moves.
     member.deadline_ms = now_ms + member.session_timeout_ms
     return _REBALANCING if state is GroupState.PREPARING_REBALANCE else _ALIVE
 
 
+# -- timers ----------------------------------------------------------------------------------------
+
+
 def expire_pending(group: Group, member_id: str, now_ms: int, effects: Effects) -> None:
-    """A member id that was handed out has not been used within the session timeout: it is forgotten
-    (T10).
-    """
+    """Drop a pending member that has not joined in time [joining/pending-member-timeout]."""
     if member_id not in group.pending_joins:
         return
+    assert member_id not in group.members, f"{member_id} is pending and a member of {group}"
     group.pending_joins.discard(member_id)
     expired = PendingMemberExpired(
         at_ms=now_ms,
@@ -65,9 +73,11 @@ def expire_pending(group: Group, member_id: str, now_ms: int, effects: Effects) 
 def expire_session(
     partition: PartitionState, group: Group, member: Member, now_ms: int, effects: Effects
 ) -> None:
-    """The wheel entry of a member has fired: arm it again, leave it to a parked request, or remove
-    the member.
+    """Handle a member's timer: arm it again, leave it to a delayed request, or remove the member.
+
+    [sessions/session-timeout]
     """
+    assert member.armed_ms <= now_ms, f"the timer of {member.member_id} fired early"
     member.armed_ms = 0
     if member.deadline_ms > now_ms:
         member.armed_ms = member.deadline_ms
@@ -78,15 +88,13 @@ def expire_session(
     state = group.state
     remove_member(group, member, now_ms, effects, Removal.SESSION_EXPIRY)
     if state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-        prepare_rebalance(
-            partition, group, now_ms, effects, Cause.SESSION_EXPIRY, Instigator(member)
-        )
+        instigator = Instigator(member)
+        prepare_rebalance(partition, group, now_ms, effects, Cause.SESSION_EXPIRY, instigator)
     else:
         _complete_if_all_joined(group, now_ms, effects)
 
 
 def _complete_if_all_joined(group: Group, now_ms: int, effects: Effects) -> None:
-    # Kafka 4 does this during the initial delay too, where other events wait for the delay (spec
-    # section 6).
+    # Unlike other events this one also ends the initial delay [joining/initial-delay-expiry].
     if group.state is GroupState.PREPARING_REBALANCE and group.all_joined():
         complete_join(group, now_ms, effects)

@@ -1,8 +1,8 @@
-"""JoinGroup, in the order of checks of spec section 4: admission, then by member id and state.
+"""JoinGroup: admission, then by member id and state [joining/order-of-checks].
 
-A first join with a blank member id and version 4 or later only gets an id (KIP-394); whoever joins
-with an id parks until the join phase completes. Members that come back unchanged into a settled
-group are answered from memory.
+A dynamic joiner with a blank member id and version 4 or later only receives an id (KIP-394). The
+join of everyone else is delayed until the join phase completes, unless a member rejoins unchanged
+into a group that has completed it; such a member is answered from memory.
 """
 
 from typing import NamedTuple
@@ -18,9 +18,9 @@ from coterie.coordinator.members import (
     member_fenced,
     protocols_of,
     rebalance_timeout_of,
+    recorded_reason,
     remove_member,
     start_session,
-    told_reason,
 )
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import (
@@ -36,18 +36,16 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.journal_records import MemberJoined
 
-# Member ids handed out and not yet used, per group: each costs a name and a timer for up to a
-# session timeout.
+# The most pending members of a group: each takes an entry and a timer for up to a session timeout
+# [joining/pending-member-limit].
 MAX_PENDING_JOINS = 10_000
 
-# From this version on a first join only gets a member id (KIP-394).
+# From this version on a first join only receives a member id [joining/member-id-required].
 _MEMBER_ID_REQUIRED_SINCE = 4
 
 
 class GroupCreation(NamedTuple):
-    """A first JoinGroup made a group: if its record fails the group is undone and whoever is parked
-    is told.
-    """
+    """The write of a group's first record; if it fails, the group is removed."""
 
     group: Group
 
@@ -55,13 +53,13 @@ class GroupCreation(NamedTuple):
 def join(
     partition: PartitionState, now_ms: int, request: JoinGroupRequest, context: RequestContext
 ) -> Effects:
-    """Handle a JoinGroup that passed the service's checks (spec S2 to S6).
+    """Handle a JoinGroup that passed the checks of the service.
 
     Args:
         partition: the partition of the group.
         now_ms: the time.
-        request: with a group id that is not empty and a session timeout within bounds.
-        context: who asks; where a parked join is answered.
+        request: with a group id that is not empty and a session timeout within the bounds.
+        context: the client, and the reply address of a delayed join.
     """
     effects = Effects()
     group = partition.groups.get(request.group_id)
@@ -81,15 +79,19 @@ def join(
     else:
         _join_new(partition, group, now_ms, request, context, effects)
     if created and not effects.records:
-        # Kafka 4 persists the group whatever became of this join, refusals included (spec S6).
+        # Also if the request was refused [joining/created-group-is-logged].
         effects.records.append(new_group_record(group))
         effects.completion = GroupCreation(group)
     return effects
 
 
+# -- admission -------------------------------------------------------------------------------------
+
+
 def _has_room(group: Group, member_id: str, limit: int) -> bool:
-    """The size gate (S4). It sees the request's member id only, so it also stops a blank-id restart
-    (quirk 15).
+    """Return whether the size gate is open for a member id, which may be blank [joining/size-gate].
+
+    Instance ids do not count, as in Kafka [joining/size-gate-ignores-instances].
     """
     if group.state in (GroupState.EMPTY, GroupState.DEAD):
         return True
@@ -102,9 +104,7 @@ def _has_room(group: Group, member_id: str, limit: int) -> bool:
 
 
 def _refuse_for_size(group: Group, member_id: str, now_ms: int, effects: Effects) -> None:
-    """GROUP_MAX_SIZE_REACHED; a straggler of an oversize group is forgotten without a rebalance
-    (S20).
-    """
+    """Refuse a joiner and remove it from the group [joining/size-gate-removes-member]."""
     if member_id in group.pending_joins:
         group.pending_joins.discard(member_id)
         effects.cancel(TimerKind.PENDING, group.group_id, member_id)
@@ -112,6 +112,18 @@ def _refuse_for_size(group: Group, member_id: str, now_ms: int, effects: Effects
     if member is not None:
         remove_member(group, member, now_ms, effects, Removal.GROUP_FULL)
     effects.answer = join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+
+
+def _admission_error(group: Group, request: JoinGroupRequest) -> ErrorCode:
+    if group.state is GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    names = [protocol.name for protocol in request.protocols]
+    if not group.accepts(request.protocol_type, names):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return ErrorCode.NONE
+
+
+# -- by member id ----------------------------------------------------------------------------------
 
 
 def _join_new(
@@ -122,7 +134,7 @@ def _join_new(
     context: RequestContext,
     effects: Effects,
 ) -> None:
-    """A blank member id (spec 4.1)."""
+    """Handle a blank member id."""
     error = _admission_error(group, request)
     if error:
         effects.answer = join_error(error, "")
@@ -156,23 +168,21 @@ def _join_known(
     context: RequestContext,
     effects: Effects,
 ) -> None:
-    """A member id is given (spec 4.2)."""
-    member_id = request.member_id
+    """Handle a given member id: of a pending member, a member, or neither."""
+    member_id, instance = request.member_id, request.group_instance_id
     error = _admission_error(group, request)
     if not error and member_id in group.pending_joins:
-        if request.group_instance_id is not None:
-            # Static members are never handed a pending id; Kafka treats this as an internal error
-            # too, which names no member (S15).
+        if instance is not None:
+            # Static members never receive a pending id [joining/pending-member-with-instance].
             effects.answer = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
         else:
             effects.cancel(TimerKind.PENDING, group.group_id, member_id)
             _add(partition, group, now_ms, request, context, member_id, effects)
         return
     if not error:
-        error = identity_error(group, member_id, request.group_instance_id)
+        error = identity_error(group, member_id, instance)
     if error:
         if error is ErrorCode.FENCED_INSTANCE_ID:
-            instance = request.group_instance_id
             fenced = member_fenced(group, member_id, instance, "JoinGroup", now_ms)
             effects.note(group.group_id, fenced)
         effects.answer = join_error(error, member_id)
@@ -189,30 +199,29 @@ def _rejoin(
     context: RequestContext,
     effects: Effects,
 ) -> None:
-    """A member joins again: by state, from memory or into a rebalance (the table of spec 4.2)."""
+    """Handle the JoinGroup of a member by the state of its group [joining/rejoin]."""
     state = group.state
     protocols = protocols_of(request)
     changed = protocols != member.protocols
     is_leader = group.leader == member.member_id
-    if state is GroupState.EMPTY:
-        effects.answer = join_error(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id)
-        return
+    assert state is not GroupState.EMPTY, f"{group} has members"
     if state is GroupState.COMPLETING_REBALANCE and not changed:
-        # Its first answer may have been lost on the way (T5).
+        # Its first answer may have been lost [joining/lost-answer].
         effects.answer = join_answer(group, member, join_roster(group) if is_leader else [])
         return
     if state is GroupState.STABLE and not changed and not is_leader:
         effects.answer = join_answer(group, member, [])
         return
-    # What changed matters where it begins a rebalance; a rejoin that was asked for tells nothing.
     change = None
     if changed and state is not GroupState.PREPARING_REBALANCE:
+        # The fact that a rebalance began says what changed. Nobody needs it of a rejoin that the
+        # coordinator asked for.
         change = subscription_change(group.protocol_type, member.protocols, protocols)
     group.update(member, protocols, rebalance_timeout_of(request), request.session_timeout_ms)
     group.delay_join(member, context.to, now_ms)
     cause = Cause.SUBSCRIPTION if changed else Cause.LEADER_REJOIN
-    by = Instigator(member, request.reason, change)
-    prepare_or_complete(partition, group, now_ms, effects, cause, by)
+    instigator = Instigator(member, request.reason, change)
+    prepare_or_complete(partition, group, now_ms, effects, cause, instigator)
 
 
 def _add(
@@ -224,7 +233,7 @@ def _add(
     member_id: str,
     effects: Effects,
 ) -> None:
-    """Take a new member in and let its join wait (spec 4.3)."""
+    """Add a new member and delay its join [joining/new-member]."""
     member = Member(
         member_id,
         request.group_instance_id,
@@ -252,18 +261,9 @@ def _add(
         session_timeout_ms=member.session_timeout_ms,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         protocols=[name for name, _ in member.protocols],
-        reason=told_reason(request.reason),
+        reason=recorded_reason(request.reason),
     )
     effects.note(group.group_id, joined)
     start_session(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS, now_ms, effects)
-    by = Instigator(member, request.reason)
-    prepare_or_complete(partition, group, now_ms, effects, Cause.JOIN, by)
-
-
-def _admission_error(group: Group, request: JoinGroupRequest) -> ErrorCode:
-    if group.state is GroupState.DEAD:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    names = [protocol.name for protocol in request.protocols]
-    if not group.accepts(request.protocol_type, names):
-        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    return ErrorCode.NONE
+    instigator = Instigator(member, request.reason)
+    prepare_or_complete(partition, group, now_ms, effects, Cause.JOIN, instigator)

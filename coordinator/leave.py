@@ -1,5 +1,7 @@
-"""LeaveGroup: members, pending ids and, by an administrator, static instances leave, several at
-once (spec section 7).
+"""LeaveGroup: members, pending members and, for administrators, static members leave.
+
+One request may list several [sessions/leave]; together they cost at most one rebalance
+[sessions/leave-batch].
 """
 
 from coterie.coordinator.effects import Effects, RequestContext, TimerKind
@@ -15,14 +17,14 @@ from coterie.protocol.messages.leave_group import (
     LeaveGroupResponseMember,
 )
 
-# From this version on one request may name several members, and each gets its own error.
+# From this version on a request lists members, and each has its own error [sessions/leave-errors].
 _MANY_MEMBERS_SINCE = 3
 
 
 def leave(
     partition: PartitionState, now_ms: int, request: LeaveGroupRequest, context: RequestContext
 ) -> Effects:
-    """Handle a LeaveGroup that passed the service's checks."""
+    """Handle a LeaveGroup that passed the checks of the service."""
     version = context.version
     if version < _MANY_MEMBERS_SINCE:
         listed = [LeaveGroupRequestMember(member_id=request.member_id)]
@@ -35,18 +37,18 @@ def leave(
         return Effects(LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
     effects = Effects()
     errors: list[ErrorCode] = []
-    gone: Instigator | None = None
+    instigator: Instigator | None = None
     cause = Cause.LEAVE
     for each in listed:
         error, member = _leave_one(group, each, context, now_ms, effects)
         errors.append(error)
-        if member is not None and gone is None:
-            gone = Instigator(member, each.reason, requester=_requester(each, context))
+        if member is not None and instigator is None:
+            instigator = Instigator(member, each.reason, requester=_requester(each, context))
             cause = Cause.LEAVE if each.member_id else Cause.ADMIN_REMOVAL
     effects.answer = _answer(version, listed, errors)
     if ErrorCode.NONE in errors:
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-            prepare_rebalance(partition, group, now_ms, effects, cause, gone)
+            prepare_rebalance(partition, group, now_ms, effects, cause, instigator)
         else:
             maybe_complete_join(group, now_ms, effects)
     return effects
@@ -59,9 +61,10 @@ def _leave_one(
     now_ms: int,
     effects: Effects,
 ) -> tuple[ErrorCode, Member | None]:
+    """Return the error of one listed member, and the member if it was removed."""
     member_id = each.member_id
     if not member_id:
-        # An administrator knows the instance only.
+        # An administrator names the instance only.
         holder = group.static_members.get(each.group_instance_id or "")
         if each.group_instance_id is None or holder is None:
             return ErrorCode.UNKNOWN_MEMBER_ID, None
@@ -85,14 +88,13 @@ def _leave_one(
 
 
 def _requester(each: LeaveGroupRequestMember, context: RequestContext) -> RequestContext | None:
-    """Who asked, where it is not the member itself."""
+    """Return the sender of the request if it is not the member itself."""
     return None if each.member_id else context
 
 
 def _answer(
     version: int, listed: list[LeaveGroupRequestMember], errors: list[ErrorCode]
 ) -> LeaveGroupResponse:
-    """Before version 3 the one member's error stands at the top."""
     if version < _MANY_MEMBERS_SINCE:
         return LeaveGroupResponse(error_code=errors[0])
     return LeaveGroupResponse(

@@ -1,4 +1,4 @@
-"""What several verbs do with one member."""
+"""Steps of several verbs with one member: check who it is, start its session, remove it."""
 
 from enum import Enum
 
@@ -11,7 +11,7 @@ from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberF
 
 
 class Removal(Enum):
-    """Why a member was taken out."""
+    """Why a member was removed."""
 
     LEAVE = "leave"
     ADMIN_REMOVAL = "admin removal"
@@ -21,12 +21,33 @@ class Removal(Enum):
     GROUP_FULL = "group full"
 
 
-def identity_error(group: Group, member_id: str, group_instance_id: str | None) -> ErrorCode:
-    """NONE if the ids name one member of the group, else why not.
+# -- what a JoinGroup says -------------------------------------------------------------------------
 
-    An instance that another member id holds is fenced: of two processes with one instance id the
-    older one loses (KIP-345). That is looked at before the member id, so that a fenced one learns
-    it even after its id is gone.
+
+def protocols_of(request: JoinGroupRequest) -> Protocols:
+    """Return the joiner's protocols in its order of preference."""
+    return tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
+
+
+def rebalance_timeout_of(request: JoinGroupRequest) -> int:
+    """Return the joiner's rebalance timeout in ms [joining/rebalance-timeout]."""
+    timeout_ms = request.rebalance_timeout_ms
+    return request.session_timeout_ms if timeout_ms < 0 else timeout_ms
+
+
+def recorded_reason(reason: str | None) -> str | None:
+    """Return a client's reason as the journal stores it, or None [sessions/reasons]."""
+    return reason[:MAX_REASON_LENGTH] if reason else None
+
+
+# -- identity --------------------------------------------------------------------------------------
+
+
+def identity_error(group: Group, member_id: str, group_instance_id: str | None) -> ErrorCode:
+    """Return NONE if the ids name one member of the group [sessions/identity-check].
+
+    The instance is compared before the member id, so that a replaced process learns that it was
+    fenced although its member id no longer exists.
     """
     if group_instance_id is not None:
         holder = group.static_members.get(group_instance_id)
@@ -42,24 +63,29 @@ def identity_error(group: Group, member_id: str, group_instance_id: str | None) 
 def member_fenced(
     group: Group, member_id: str, group_instance_id: str | None, request: str, now_ms: int
 ) -> MemberFenced:
-    """That a process has been told FENCED_INSTANCE_ID.
+    """Return the fact that a process was answered FENCED_INSTANCE_ID.
 
     Args:
-        group: where its instance id is another member's.
-        member_id: by which the process goes.
-        group_instance_id: of both. Only who names one can be fenced.
-        request: what it asked.
+        group: the group in which another member has the instance id.
+        member_id: the member id of the process.
+        group_instance_id: its instance id; only a request that names one can be fenced.
+        request: the API of its request.
         now_ms: the time.
     """
-    assert group_instance_id is not None
+    assert group_instance_id is not None, "only an instance id can be fenced"
+    holder = group.static_members[group_instance_id]
+    assert holder != member_id, f"{member_id} is the member of {group_instance_id}"
     return MemberFenced(
         at_ms=now_ms,
         member_id=member_id,
         group_instance_id=group_instance_id,
-        holder=group.static_members[group_instance_id],
+        holder=holder,
         generation_id=group.generation_id,
         request=request,
     )
+
+
+# -- session and removal ---------------------------------------------------------------------------
 
 
 def start_session(
@@ -67,7 +93,8 @@ def start_session(
 ) -> None:
     """Let a member's session end `timeout_ms` from now.
 
-    The wheel is touched only where its entry would fire too late, or is missing.
+    The timing wheel is not touched if it has an entry that fires before then: the entry is armed
+    again when it fires [sessions/lazy-session-timers].
     """
     deadline_ms = now_ms + timeout_ms
     member.deadline_ms = deadline_ms
@@ -85,26 +112,26 @@ def remove_member(
     reason: str | None = None,
     requester: RequestContext | None = None,
 ) -> None:
-    """Take a member out: its timer is cancelled, its parked requests are told that it is unknown.
+    """Remove a member: cancel its timer and answer its delayed requests with UNKNOWN_MEMBER_ID.
 
-    The join is answered with a blank member id, so that a client which is still there starts anew
-    (spec section 6).
+    The answer to a join has a blank member id, so that a client that still runs joins anew
+    [sessions/removal] [sessions/removal-answers-sync].
 
     Args:
-        group: whose member.
-        member: who goes.
+        group: the member's group.
+        member: the member to remove.
         now_ms: the time.
-        effects: gathers replies, timers and the event.
-        cause: why.
-        reason: what a client gave as reason (KIP-800).
-        requester: who asked for it, if it was not the member itself.
+        effects: receives the replies, the cancelled timer and the event.
+        cause: why it is removed.
+        reason: the reason that a client gave (KIP-800).
+        requester: the client that asked for the removal, if it is not the member itself.
     """
-    to = group.take_join(member)
-    if to is not None:
-        effects.replies.append(Reply(to, join_error(ErrorCode.UNKNOWN_MEMBER_ID, "")))
-    if member.delayed_sync is not None:
-        effects.replies.append(Reply(member.delayed_sync, sync_error(ErrorCode.UNKNOWN_MEMBER_ID)))
-        member.delayed_sync = None
+    join_to = group.take_delayed_join(member)
+    if join_to is not None:
+        effects.replies.append(Reply(join_to, join_error(ErrorCode.UNKNOWN_MEMBER_ID, "")))
+    sync_to = member.take_delayed_sync()
+    if sync_to is not None:
+        effects.replies.append(Reply(sync_to, sync_error(ErrorCode.UNKNOWN_MEMBER_ID)))
     was_leader = group.leader == member.member_id
     group.remove(member.member_id)
     if member.armed_ms:
@@ -126,24 +153,8 @@ def remove_member(
             leader=group.leader,
             last_heard_ms=member.last_heard_ms(),
             session_timeout_ms=member.session_timeout_ms,
-            reason=told_reason(reason),
+            reason=recorded_reason(reason),
             requester_client_id=None if requester is None else requester.client_id,
             requester_host=None if requester is None else requester.client_host,
         ),
     )
-
-
-def told_reason(reason: str | None) -> str | None:
-    """What a client gave as reason, no longer than it may be, and None where it gave none."""
-    return reason[:MAX_REASON_LENGTH] if reason else None
-
-
-def protocols_of(request: JoinGroupRequest) -> Protocols:
-    """What the joiner offers, in its order."""
-    return tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
-
-
-def rebalance_timeout_of(request: JoinGroupRequest) -> int:
-    """The rebalance timeout; version 0 has none, there the session timeout counts (spec 1.2)."""
-    timeout_ms = request.rebalance_timeout_ms
-    return request.session_timeout_ms if timeout_ms < 0 else timeout_ms

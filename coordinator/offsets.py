@@ -1,11 +1,12 @@
-"""Committing, reading and deleting offsets (spec sections 9, 10 and 11).
+"""OffsetCommit, OffsetFetch and OffsetDelete.
 
-A commit is a record a partition; all records of one request share the fate of one append. What is
-read is the newest state; the shard lets the answer wait until that state is durable.
+A commit is one record per partition; all records of a request share one append
+[offsets/commit-record]. A fetch returns the newest state, and the shard delays the answer until
+that state is durable [offsets/fetch-is-durable].
 """
 
 from coterie.coordinator.answers import commit_error
-from coterie.coordinator.effects import Effects
+from coterie.coordinator.effects import Effects, RequestContext
 from coterie.coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
 from coterie.coordinator.members import identity_error
 from coterie.coordinator.partition_state import PartitionState
@@ -30,28 +31,38 @@ from coterie.protocol.messages.offset_fetch import (
 )
 from coterie.protocol.wire import ZERO_UUID
 
-# From this version on a generation of an unknown group is GROUP_ID_NOT_FOUND, before it is
-# ILLEGAL_GENERATION.
+# The first version in which a generation of an unknown group is GROUP_ID_NOT_FOUND, as for member
+# epochs, and not ILLEGAL_GENERATION [offsets/unknown-group-commit].
 _MEMBER_EPOCH_SINCE = 9
-_LAST_MS = 2**63 - 1
+_LARGEST_TIMESTAMP_MS = 2**63 - 1
+
+
+# -- OffsetCommit ----------------------------------------------------------------------------------
 
 
 def commit(
     partition: PartitionState, now_ms: int, request: OffsetCommitRequest, version: int
 ) -> Effects:
-    """Handle an OffsetCommit whose topics the handler found to exist and gave both name and id."""
+    """Handle an OffsetCommit.
+
+    The server has already refused partitions that do not exist, and has set both name and id of
+    every topic.
+    """
     group = partition.groups.get(request.group_id)
     effects = Effects()
     error = _commit_error(partition, group, now_ms, request, version, effects)
     if error:
         effects.answer = commit_error(request, error)
         return effects
-    largest = partition.config.offset_metadata_max_size
-    # A character has two UTF-16 units at the most, so shorter texts need no counting.
-    largest_sure = largest // 2
+    max_units = partition.config.offset_metadata_max_size
+    # A character has at most two UTF-16 code units, so the units of shorter strings need not be
+    # counted.
+    always_fitting = max_units // 2
     retention_ms = request.retention_time_ms
-    # A client may ask for more time than a timestamp can hold.
-    expire_ms = min(now_ms + retention_ms, _LAST_MS) if retention_ms != -1 else NO_EXPIRY
+    expire_ms = NO_EXPIRY
+    if retention_ms != -1:
+        # A client may ask for more time than a timestamp can hold [offsets/own-retention].
+        expire_ms = min(now_ms + retention_ms, _LARGEST_TIMESTAMP_MS)
     topics = []
     records = effects.records
     group_id = request.group_id
@@ -61,7 +72,7 @@ def commit(
         for each in topic.partitions:
             index = each.partition_index
             metadata = each.committed_metadata or ""
-            if len(metadata) > largest_sure and _utf16_units(metadata) > largest:
+            if len(metadata) > always_fitting and _utf16_units(metadata) > max_units:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 code = ErrorCode.NONE
@@ -75,7 +86,7 @@ def commit(
 
 
 def _utf16_units(text: str) -> int:
-    """The length of a text as Java counts it (quirk 6)."""
+    """Return the length of a string as Java counts it [offsets/metadata-size]."""
     return len(text.encode("utf-16-le")) // 2
 
 
@@ -87,8 +98,10 @@ def _commit_error(
     version: int,
     effects: Effects,
 ) -> ErrorCode:
-    """Validate the committer in Kafka's order; create a simple group; a valid member's session
-    starts again.
+    """Return the error of a commit, in Kafka's order of checks [offsets/commit-validation].
+
+    A commit without a generation creates an unknown group; an accepted commit of a member starts
+    its session anew.
     """
     generation_id = request.generation_id_or_member_epoch
     if group is None:
@@ -120,15 +133,18 @@ def _commit_error(
     return ErrorCode.NONE
 
 
+# -- OffsetFetch -----------------------------------------------------------------------------------
+
+
 def fetch(
     partition: PartitionState, group_id: str, topics: list[OffsetFetchRequestTopic] | None
 ) -> list[OffsetFetchResponseTopic]:
-    """The committed offsets of one group (spec section 10).
+    """Return the committed offsets of one group [offsets/fetch].
 
     Args:
         partition: the partition of the group.
-        group_id: which group; an unknown one has committed nothing.
-        topics: what is asked for; None for everything with an offset.
+        group_id: the group; an unknown one has no committed offsets.
+        topics: the requested topics; None for every partition with an offset.
     """
     group = partition.groups.get(group_id)
     known = group is not None and group.state is not GroupState.DEAD
@@ -138,7 +154,9 @@ def fetch(
             OffsetFetchResponseTopic(
                 name=name,
                 topic_id=next(iter(partitions.values())).topic_id,
-                partitions=[_fetched(index, value) for index, value in partitions.items()],
+                partitions=[
+                    _fetched_partition(index, value) for index, value in partitions.items()
+                ],
             )
             for name, partitions in committed.items()
         ]
@@ -147,33 +165,41 @@ def fetch(
         name, topic_id = topic.name, topic.topic_id
         stored = committed.get(name, {})
         partitions = [
-            _fetched(index, _current(stored.get(index), topic_id))
+            _fetched_partition(index, _of_this_topic(stored.get(index), topic_id))
             for index in topic.partition_indexes
         ]
         answer.append(OffsetFetchResponseTopic.of(name, topic_id, partitions))
     return answer
 
 
-def _current(value: OffsetCommitValue | None, topic_id: bytes) -> OffsetCommitValue | None:
-    """A stored offset, unless it was committed for an earlier topic of the same name (S118)."""
+def _of_this_topic(value: OffsetCommitValue | None, topic_id: bytes) -> OffsetCommitValue | None:
+    """Return an offset unless it is of another topic of that name [offsets/fetch-by-topic-id]."""
     if value is None or value.topic_id == topic_id or ZERO_UUID in (topic_id, value.topic_id):
         return value
     return None
 
 
-def _fetched(index: int, value: OffsetCommitValue | None) -> OffsetFetchResponsePartition:
-    made: OffsetFetchResponsePartition
+def _fetched_partition(index: int, value: OffsetCommitValue | None) -> OffsetFetchResponsePartition:
+    fetched: OffsetFetchResponsePartition
     if value is None:
-        made = OffsetFetchResponsePartition.of(index, -1, -1, "", ErrorCode.NONE)
+        fetched = OffsetFetchResponsePartition.of(index, -1, -1, "", ErrorCode.NONE)
     else:
-        made = OffsetFetchResponsePartition.of(
+        fetched = OffsetFetchResponsePartition.of(
             index, value.offset, value.leader_epoch, value.metadata, ErrorCode.NONE
         )
-    return made
+    return fetched
 
 
-def delete_offsets(partition: PartitionState, request: OffsetDeleteRequest) -> Effects:
-    """Handle an OffsetDelete (spec section 11): absent offsets count as deleted."""
+# -- OffsetDelete ----------------------------------------------------------------------------------
+
+
+def delete_offsets(
+    partition: PartitionState,
+    _now_ms: int,
+    request: OffsetDeleteRequest,
+    _context: RequestContext,
+) -> Effects:
+    """Handle an OffsetDelete of partitions that exist [offsets/delete]."""
     group = partition.groups.get(request.group_id)
     if group is None or group.state is GroupState.DEAD:
         return Effects(OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND, topics=[]))
@@ -183,12 +209,13 @@ def delete_offsets(partition: PartitionState, request: OffsetDeleteRequest) -> E
     committed = partition.logged.offsets.get(request.group_id, {})
     topics = []
     for topic in request.topics:
-        used = group.state is not GroupState.EMPTY and group.is_subscribed(topic.name)
-        code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if used else ErrorCode.NONE
+        # See [offsets/delete-subscribed].
+        in_use = group.state is not GroupState.EMPTY and group.is_subscribed(topic.name)
+        code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if in_use else ErrorCode.NONE
         partitions = []
         for each in topic.partitions:
             index = each.partition_index
-            if not used and index in committed.get(topic.name, {}):
+            if not in_use and index in committed.get(topic.name, {}):
                 key = OffsetCommitKey(group=request.group_id, topic=topic.name, partition=index)
                 effects.records.append((key, None))
             partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))

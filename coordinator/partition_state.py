@@ -1,23 +1,25 @@
 """The groups of one partition, as the verbs see them.
 
-This is the leaf below all verbs: a verb reads and changes groups through it and knows nothing of
-the shard around it, which loads the partition, keeps the order of its operations and fires timers.
+This module is the leaf below all verbs: a verb reads and changes groups through `PartitionState`
+and does not see the shard around it, which loads the partition, queues its operations and fires
+timers.
 """
 
 from collections.abc import Callable
 
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import ABSENT, Effects
-from coterie.coordinator.group import Group
+from coterie.coordinator.effects import ABSENT, Effects, TimerKind
+from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.replay import LoggedState
+from coterie.protocol.messages.log_records import GroupMetadataKey
 
 
 class PartitionState:
     """The groups of one `__consumer_offsets` partition.
 
     Attributes:
-        config: the coordinator's settings.
-        new_uuid: returns a fresh random UUID as text, for member ids.
+        config: the settings of the coordinator.
+        new_uuid: returns a new random UUID as text, for member ids.
         groups: the live groups by id.
         logged: what the records of the partition add up to.
 
@@ -37,8 +39,26 @@ class PartitionState:
         return len(self.groups) < self._max_groups
 
     def create_group(self, group_id: str, now_ms: int, effects: Effects | None = None) -> Group:
-        """Create an Empty group; with `effects` it is removed if the operation's append fails."""
+        """Create an Empty group; with `effects` it is removed if their append fails."""
+        assert group_id not in self.groups, f"{group_id} exists"
+        assert group_id not in self.logged.offsets, f"{group_id} has offsets and no group"
         group = self.groups[group_id] = Group(group_id, now_ms)
         if effects is not None:
             effects.undo.append((self.groups, group_id, ABSENT))
         return group
+
+    def remove_group(self, group: Group, effects: Effects) -> None:
+        """Remove an Empty group and append its tombstone; it returns if the append fails.
+
+        Its pending members are dropped, as in Kafka. They do not return with the group: their
+        timers are cancelled, and a pending member without a timer would hold up every later join
+        phase.
+        """
+        assert group.state is GroupState.EMPTY, f"{group} is not Empty"
+        assert self.groups.get(group.group_id) is group, f"{group} is not here"
+        for member_id in sorted(group.pending_joins):
+            effects.cancel(TimerKind.PENDING, group.group_id, member_id)
+        group.pending_joins.clear()
+        effects.undo.append((self.groups, group.group_id, group))
+        del self.groups[group.group_id]
+        effects.records.append((GroupMetadataKey(group=group.group_id), None))

@@ -1,8 +1,9 @@
-"""The join phase: how a rebalance starts, waits and completes (spec sections 4.5 and 4.6).
+"""The join phase: how a rebalance starts, waits and completes.
 
-From Empty the phase lasts the initial delay, stretched by one slice for arrivals, up to the largest
-rebalance timeout. From any other state it lasts until every member has rejoined and nobody holds an
-unused id, or the largest rebalance timeout.
+Out of Empty the phase lasts the initial delay, extended when members are added, up to the largest
+rebalance timeout [joining/initial-delay]. Out of any other state it lasts until every member has
+rejoined and no member id is pending, at most the largest rebalance timeout
+[joining/rebalance-start] [joining/join-completion].
 """
 
 from enum import Enum
@@ -12,7 +13,7 @@ from coterie.coordinator.answers import sync_error
 from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
 from coterie.coordinator.group import TRANSITIONS, Group, GroupState, Member
 from coterie.coordinator.group_record import group_record
-from coterie.coordinator.members import Removal, remove_member, start_session, told_reason
+from coterie.coordinator.members import Removal, recorded_reason, remove_member, start_session
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.subscription_change import SubscriptionChange
 from coterie.protocol.errors import ErrorCode
@@ -24,14 +25,14 @@ from coterie.protocol.messages.journal_records import (
     RebalanceBegan,
 )
 
-# The least that a join phase nobody rejoined is extended by. A client may ask for a rebalance
-# timeout of 0; without a floor the phase would end and be extended again without a pause until
-# sessions run out.
+# The shortest extension of a join phase that no member has rejoined. A client may ask for a
+# rebalance timeout of 0; without this floor such a phase would end and be extended again without a
+# pause until the sessions of its members end [joining/join-extension].
 MIN_EXTENSION_MS = 1_000
 
 
 class Cause(Enum):
-    """Why a rebalance began: what Kafka's log does not tell, and ours does."""
+    """Why a rebalance began [journal/rebalance-began]."""
 
     JOIN = "join"
     SUBSCRIPTION = "rejoin with changed subscription"
@@ -54,19 +55,22 @@ class JoinEnd(Enum):
 
 
 class Instigator(NamedTuple):
-    """Whose doing a rebalance is.
+    """The member that caused a rebalance.
 
     Attributes:
-        member: who joined, came back, left or was removed.
-        reason: what its client, or the administrator, gave as reason (KIP-800).
-        change: what it changed, where it came back changed.
-        requester: who asked for its removal, if it was not the member itself.
+        member: the member that joined, rejoined, left or was removed.
+        reason: the reason that its client, or the administrator, gave (KIP-800).
+        change: what it changed, if it rejoined with other metadata.
+        requester: the client that asked for its removal, if it is not the member itself.
     """
 
     member: Member
     reason: str | None = None
     change: SubscriptionChange | None = None
     requester: RequestContext | None = None
+
+
+# -- the start -------------------------------------------------------------------------------------
 
 
 def prepare_rebalance(
@@ -77,15 +81,15 @@ def prepare_rebalance(
     cause: Cause,
     instigator: Instigator | None = None,
 ) -> None:
-    """Start a rebalance (spec section 4.5).
+    """Start a rebalance [joining/rebalance-start].
 
     Args:
-        partition: whose settings hold.
+        partition: the group's partition.
         group: Empty, CompletingRebalance or Stable.
         now_ms: the time.
-        effects: gathers replies, timers and, where nobody is left, the record.
-        cause: why.
-        instigator: whose doing it is, if anybody's.
+        effects: receives replies, timers, events and, if no member is left, the record.
+        cause: why it starts.
+        instigator: the member that caused it, if any.
     """
     if group.state is GroupState.COMPLETING_REBALANCE:
         fail_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, now_ms, effects)
@@ -93,22 +97,22 @@ def prepare_rebalance(
         group.pending_syncs.clear()
         effects.cancel(TimerKind.SYNC, group.group_id)
     group.rebalance_began_ms = now_ms
-    began_from = group.state
+    previous_state = group.state
     group.transition(GroupState.PREPARING_REBALANCE, now_ms)
     delay_ms = partition.config.group_initial_rebalance_delay_ms
     began = RebalanceBegan(
         at_ms=now_ms,
         cause=cause.value,
-        previous_state=began_from.value,
+        previous_state=previous_state.value,
         generation_id=group.generation_id,
         member_count=len(group.members),
         timeout_ms=group.rebalance_timeout_ms(),
-        initial_delay_ms=delay_ms if began_from is GroupState.EMPTY else -1,
+        initial_delay_ms=delay_ms if previous_state is GroupState.EMPTY else -1,
     )
     if instigator is not None:
-        _name_instigator(began, instigator)
+        _add_instigator(began, instigator)
     effects.note(group.group_id, began)
-    if began_from is GroupState.EMPTY:
+    if previous_state is GroupState.EMPTY:
         group.initial_delay_ms = delay_ms
         group.initial_remaining_ms = max(group.rebalance_timeout_ms() - delay_ms, 0)
         effects.arm(TimerKind.JOIN, group.group_id, "", now_ms + delay_ms)
@@ -118,18 +122,34 @@ def prepare_rebalance(
         effects.arm(TimerKind.JOIN, group.group_id, "", now_ms + group.rebalance_timeout_ms())
 
 
-def _name_instigator(began: RebalanceBegan, instigator: Instigator) -> None:
+def _add_instigator(began: RebalanceBegan, instigator: Instigator) -> None:
     member, requester = instigator.member, instigator.requester
     began.member_id = member.member_id
     began.group_instance_id = member.group_instance_id
     began.client_id = member.client_id
     began.client_host = member.client_host
-    began.reason = told_reason(instigator.reason)
+    began.reason = recorded_reason(instigator.reason)
     if instigator.change is not None:
         began.subscription_change = instigator.change.value
     if requester is not None:
         began.requester_client_id = requester.client_id
         began.requester_host = requester.client_host
+
+
+def fail_syncs(group: Group, error: ErrorCode, now_ms: int, effects: Effects) -> None:
+    """Empty every assignment and answer the delayed syncs with an error.
+
+    The sessions of the answered members start anew [sessions/session-start].
+    """
+    for member in group.members.values():
+        member.assignment = b""
+        to = member.take_delayed_sync()
+        if to is not None:
+            effects.replies.append(Reply(to, sync_error(error)))
+            start_session(group, member, member.session_timeout_ms, now_ms, effects)
+
+
+# -- after a member joined, rejoined or left -------------------------------------------------------
 
 
 def prepare_or_complete(
@@ -140,9 +160,7 @@ def prepare_or_complete(
     cause: Cause,
     instigator: Instigator,
 ) -> None:
-    """After a member parked or left: start a rebalance where the state allows it, else see whether
-    it is complete.
-    """
+    """Start a rebalance if the state allows it, else check whether the join phase is complete."""
     if GroupState.PREPARING_REBALANCE in TRANSITIONS[group.state]:
         prepare_rebalance(partition, group, now_ms, effects, cause, instigator)
     else:
@@ -150,7 +168,10 @@ def prepare_or_complete(
 
 
 def maybe_complete_join(group: Group, now_ms: int, effects: Effects) -> None:
-    """Complete the join phase if everybody is back; the initial delay always runs to its end."""
+    """Complete the join phase if every member has rejoined.
+
+    The initial delay runs to its end all the same [joining/initial-delay].
+    """
     if (
         group.state is GroupState.PREPARING_REBALANCE
         and group.previous_state is not GroupState.EMPTY
@@ -159,11 +180,17 @@ def maybe_complete_join(group: Group, now_ms: int, effects: Effects) -> None:
         complete_join(group, now_ms, effects)
 
 
+# -- the end ---------------------------------------------------------------------------------------
+
+
 def join_timer_fired(
     partition: PartitionState, group: Group, now_ms: int, effects: Effects
 ) -> None:
-    """The join timer: one more slice of initial delay where somebody arrived in the last one, else
-    completion.
+    """Extend the initial delay if a member was added during it, else complete the join phase.
+
+    Each extension lasts the smaller of the delay and what is left of the rebalance timeout
+    [joining/initial-delay-extension]. If nothing is left the mark of an added member stays set, as
+    in Kafka [joining/initial-delay-leftover].
     """
     if group.state is not GroupState.PREPARING_REBALANCE:
         return
@@ -182,7 +209,10 @@ def join_timer_fired(
 def complete_join(
     group: Group, now_ms: int, effects: Effects, end: JoinEnd = JoinEnd.ALL_JOINED
 ) -> None:
-    """End the join phase: the next generation, or an Empty group (spec section 4.6)."""
+    """End the join phase: with a new generation, as an Empty group, or by extending it.
+
+    Dynamic members that have not rejoined are removed, static ones stay [joining/join-timeout].
+    """
     group_id = group.group_id
     effects.cancel(TimerKind.JOIN, group_id)
     group.initial_delay_ms = None
@@ -190,17 +220,7 @@ def complete_join(
         if member.delayed_join is None and member.group_instance_id is None:
             remove_member(group, member, now_ms, effects, Removal.REBALANCE_TIMEOUT)
     if group.members and not group.elect_joined_leader():
-        # Only static members are left and none of them came back: wait on, their sessions will
-        # drain the group.
-        wait_ms = max(group.rebalance_timeout_ms(), MIN_EXTENSION_MS)
-        extended = JoinPhaseExtended(
-            at_ms=now_ms,
-            generation_id=group.generation_id,
-            member_count=len(group.members),
-            wait_ms=wait_ms,
-        )
-        effects.note(group_id, extended)
-        effects.arm(TimerKind.JOIN, group_id, "", now_ms + wait_ms)
+        _extend_join(group, now_ms, effects)
         return
     group.generation_id += 1
     if not group.members:
@@ -211,15 +231,16 @@ def complete_join(
     group.transition(GroupState.COMPLETING_REBALANCE, now_ms)
     effects.arm(TimerKind.SYNC, group_id, "", now_ms + group.rebalance_timeout_ms())
     roster = join_roster(group)
-    group.note_subscriptions([each.metadata for each in roster])
+    group.set_subscriptions([each.metadata for each in roster])
     for member in group.members.values():
         group.pending_syncs.add(member.member_id)
-        to = group.take_join(member)
+        to = group.take_delayed_join(member)
         if to is not None:
             members = roster if member.member_id == group.leader else []
             effects.replies.append(Reply(to, join_answer(group, member, members)))
         member.is_new = False
         start_session(group, member, member.session_timeout_ms, now_ms, effects)
+    assert not group.awaiting_joins, f"{group} has delayed joins after its join phase"
     completed = JoinCompleted(
         at_ms=now_ms,
         generation_id=group.generation_id,
@@ -234,9 +255,23 @@ def complete_join(
     effects.note(group_id, completed)
 
 
+def _extend_join(group: Group, now_ms: int, effects: Effects) -> None:
+    """Wait on: only static members are left, and none has rejoined [joining/join-extension]."""
+    wait_ms = max(group.rebalance_timeout_ms(), MIN_EXTENSION_MS)
+    extended = JoinPhaseExtended(
+        at_ms=now_ms,
+        generation_id=group.generation_id,
+        member_count=len(group.members),
+        wait_ms=wait_ms,
+    )
+    effects.note(group.group_id, extended)
+    effects.arm(TimerKind.JOIN, group.group_id, "", now_ms + wait_ms)
+
+
 def _become_empty(group: Group, now_ms: int, effects: Effects) -> None:
+    """End the join phase without members [joining/empty-generation]."""
     group.protocol_name = None
-    group.note_subscriptions([])
+    group.set_subscriptions([])
     group.transition(GroupState.EMPTY, now_ms)
     effects.records.append(group_record(group))
     emptied = GroupEmptied(
@@ -248,8 +283,11 @@ def _become_empty(group: Group, now_ms: int, effects: Effects) -> None:
     effects.note(group.group_id, emptied)
 
 
+# -- answers ---------------------------------------------------------------------------------------
+
+
 def join_roster(group: Group) -> list[JoinGroupResponseMember]:
-    """What the leader is told of the members: ids and their metadata for the chosen protocol."""
+    """Return the list of members for the leader, with their metadata for the chosen protocol."""
     name = group.protocol_name
     assert name is not None, "a generation has a protocol"
     return [
@@ -265,7 +303,7 @@ def join_roster(group: Group) -> list[JoinGroupResponseMember]:
 def join_answer(
     group: Group, member: Member, members: list[JoinGroupResponseMember]
 ) -> JoinGroupResponse:
-    """A successful JoinGroup of the present generation."""
+    """Return a successful JoinGroup of the present generation [joining/join-answers]."""
     return JoinGroupResponse(
         error_code=ErrorCode.NONE,
         generation_id=group.generation_id,
@@ -275,15 +313,3 @@ def join_answer(
         member_id=member.member_id,
         members=members,
     )
-
-
-def fail_syncs(group: Group, error: ErrorCode, now_ms: int, effects: Effects) -> None:
-    """Take every assignment back and answer the parked syncs with an error; their sessions start
-    again.
-    """
-    for member in group.members.values():
-        member.assignment = b""
-        if member.delayed_sync is not None:
-            effects.replies.append(Reply(member.delayed_sync, sync_error(error)))
-            member.delayed_sync = None
-            start_session(group, member, member.session_timeout_ms, now_ms, effects)

@@ -1,11 +1,11 @@
-"""From a log record to durable state: the only code that changes it, live and on load alike.
+"""Durable state, and the only code that changes it: applying one log record.
 
-Durable state is what the log says: per group its last logged generation, and its committed offsets.
-What Kafka does not log either (who has rejoined, what is parked) belongs to `Group`, which
-`restore` makes from the logged generation after a load.
+Durable state is what the log of a partition says: the last logged generation of each group and its
+committed offsets. Which members have rejoined, and which requests are delayed, is not logged, by
+Kafka neither; it is part of `Group`, which `group_record.restore` builds from a logged generation.
 
-Invariant, proved by tests: replaying a partition's log from its start gives the state of the shard
-that wrote it.
+A record is applied by the same code when it is written and when it is loaded. So replaying the log
+of a partition from its start gives the state of the shard that wrote it [group-log/replay].
 """
 
 from coterie.coordinator.effects import ABSENT, LogRecord, Undo
@@ -24,41 +24,45 @@ class LoggedState:
 
     Attributes:
         groups: group id to its last logged generation.
-        offsets: group id to topic to partition to the committed offset; no mapping in it is empty.
+        offsets: group id to topic to partition to committed offset; no mapping in it is empty.
     """
 
     __slots__ = ("groups", "offsets")
 
     def __init__(self) -> None:
+        """Start with nothing logged."""
         self.groups: dict[str, GroupMetadataValue] = {}
         self.offsets: dict[str, dict[str, Partitions]] = {}
 
 
 def replay(state: LoggedState, record: LogRecord, undo: list[Undo] | None = None) -> None:
-    """Apply one record: the newest value of a key stands, a null value removes it.
+    """Apply one record: a value replaces the earlier one of its key, null removes it.
 
     Args:
-        state: what to change.
-        record: decoded key and value. A tombstone for what is not there is legal (compaction leaves
-            such).
-        undo: gathers what stood before, newest last, for `take_back`.
+        state: the state to change.
+        record: the decoded key and value. A tombstone for an absent key is legal, because
+            compaction leaves such records [group-log/tombstones].
+        undo: receives what `take_back` needs to restore the state, the newest change last.
     """
     key, value = record
     if type(key) is OffsetCommitKey:
         if value is None:
-            _forget_offset(state, key, undo)
+            _remove_offset(state, key, undo)
         else:
-            assert type(value) is OffsetCommitValue
+            assert type(value) is OffsetCommitValue, value
             _store_offset(state, key, value, undo)
         return
-    assert type(key) is GroupMetadataKey
-    if undo is not None:
-        undo.append((state.groups, key.group, state.groups.get(key.group, ABSENT)))
-    if value is None:
-        state.groups.pop(key.group, None)
-    else:
-        assert type(value) is GroupMetadataValue
+    assert type(key) is GroupMetadataKey, key
+    before = state.groups.get(key.group, ABSENT)
+    if value is not None:
+        assert type(value) is GroupMetadataValue, value
         state.groups[key.group] = value
+    elif before is ABSENT:
+        return
+    else:
+        del state.groups[key.group]
+    if undo is not None:
+        undo.append((state.groups, key.group, before))
 
 
 def _store_offset(
@@ -79,12 +83,13 @@ def _store_offset(
     partitions[key.partition] = value
 
 
-def _forget_offset(state: LoggedState, key: OffsetCommitKey, undo: list[Undo] | None) -> None:
+def _remove_offset(state: LoggedState, key: OffsetCommitKey, undo: list[Undo] | None) -> None:
     """Remove an offset, and with the last one of a topic or group the mapping that held it."""
     topics = state.offsets.get(key.group, {})
     partitions = topics.get(key.topic, {})
     before = partitions.pop(key.partition, None)
     if before is None:
+        assert not topics or partitions or key.topic not in topics, f"an empty mapping for {key}"
         return
     changes: list[Undo] = [(partitions, key.partition, before)]
     if not partitions:
@@ -98,9 +103,10 @@ def _forget_offset(state: LoggedState, key: OffsetCommitKey, undo: list[Undo] | 
 
 
 def take_back(undo: list[Undo]) -> None:
-    """Restore what stood before, newest change first."""
+    """Restore the values before the changes in `undo`, the newest change first."""
     for mapping, key, before in reversed(undo):
         if before is ABSENT:
-            mapping.pop(key, None)
+            assert key in mapping, f"{key} was removed twice"
+            del mapping[key]
         else:
             mapping[key] = before

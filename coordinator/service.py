@@ -1,19 +1,26 @@
-"""The group coordinator as a whole: one method a request, in front of the shards (spec sections 2,
-4 to 11 and 26).
+"""The group coordinator as a whole: one method per request, in front of the shards.
 
-It checks what needs no group (ids, bounds, where the partition stands), finds the shard by
-hash(groupId), lets the verb do its work and applies the timers that follow. It is pure: the time is
-an argument, ids come from a function it is given, and what is to be written or sent is returned.
+A method checks what needs no group (ids, bounds, whether the partition is available), finds the
+shard of the group [coordinator/partition], lets the verb do its work and applies the timers. The
+coordinator is pure: the time is an argument, UUIDs come from a function, and everything to write or
+send is returned.
 
-Each method takes `now_ms` (epoch milliseconds from a clock that never goes back), the decoded
-request, and the `RequestContext`. It returns `Effects`; their `answer` is None where the answer
-comes later as a `Reply`.
+A method takes `now_ms` (epoch milliseconds of a clock that never goes back), the decoded request
+and its `RequestContext`. It returns `Effects`; their `answer` is None if the answer comes later as
+a `Reply`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
-from coterie.coordinator.admin import delete_group, described, listed
-from coterie.coordinator.answers import DeleteOne, DescribeOne, Gather, Part, refuse
+from coterie.coordinator.admin import delete_group, describe_group, list_groups
+from coterie.coordinator.answers import (
+    AnswerPart,
+    DeletedGroup,
+    DescribedGroup,
+    MultiGroupAnswer,
+    error_answer,
+)
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, RequestContext, TimerKind
 from coterie.coordinator.group import Group
@@ -43,27 +50,35 @@ from coterie.protocol.messages.offset_fetch import (
 )
 from coterie.protocol.messages.sync_group import SyncGroupRequest
 
-# From this version on SyncGroup says the protocol, and a null there is refused before anything else
-# (spec section 5).
-_SYNC_SAYS_PROTOCOL_SINCE = 5
-# From this version on OffsetFetch names its groups in a list.
+# From this version on SyncGroup names the protocol [syncing/protocol-present].
+_SYNC_NAMES_PROTOCOL_SINCE = 5
+# From this version on OffsetFetch lists groups [offsets/fetch-many-groups].
 _FETCH_MANY_GROUPS_SINCE = 8
+
+_Verb = Callable[[Shard, int, Any, RequestContext], Effects]
 
 
 class GroupCoordinator:
-    """All partitions of `__consumer_offsets` this node coordinates."""
+    """All partitions of `__consumer_offsets` that this broker coordinates.
+
+    Attributes:
+        config: the settings.
+        purgatory: the timers of all partitions.
+        shards: the partitions by number.
+    """
 
     def __init__(self, config: GroupConfig, new_uuid: Callable[[], str], start_ms: int = 0) -> None:
-        """A coordinator that owns no partition yet.
+        """Start without a loaded partition.
 
         Args:
             config: the settings.
-            new_uuid: gives a fresh random uuid as text, for member ids.
-            start_ms: where its clock stands.
+            new_uuid: returns a new random UUID as text, for member ids.
+            start_ms: the time.
         """
         self.config = config
         self.purgatory = Purgatory(start_ms)
-        # Hashing spreads groups evenly, so twice the even share is room for any honest set of ids.
+        # Hashing spreads ids evenly, so ids that were not chosen on purpose stay well below twice
+        # the even share of a partition [coordinator/group-limit].
         partitions = config.offsets_topic_num_partitions
         max_groups = min(config.max_groups, 2 * config.max_groups // partitions + 1)
         self.shards = [
@@ -74,15 +89,15 @@ class GroupCoordinator:
     # -- groups ------------------------------------------------------------------------------------
 
     def partition_for(self, group_id: str) -> int:
-        """The `__consumer_offsets` partition of a group."""
+        """Return the `__consumer_offsets` partition of a group."""
         return partition_for(group_id, self._partitions)
 
     def group(self, group_id: str) -> Group | None:
-        """A live group, to look at."""
+        """Return a live group, for reading."""
         return self._shard(group_id).groups.get(group_id)
 
     def groups(self) -> Iterable[Group]:
-        """Every live group, to look at."""
+        """Yield every live group, for reading."""
         for shard in self.shards:
             yield from shard.groups.values()
 
@@ -94,44 +109,34 @@ class GroupCoordinator:
     def join_group(
         self, now_ms: int, request: JoinGroupRequest, context: RequestContext
     ) -> Effects:
-        """JoinGroup (spec section 4)."""
+        """Handle a JoinGroup [joining/order-of-checks]."""
         timeout_ms = request.session_timeout_ms
         config = self.config
+        error = ErrorCode.NONE
         if not request.group_id:
             error = ErrorCode.INVALID_GROUP_ID
         elif not (
             config.group_min_session_timeout_ms <= timeout_ms <= config.group_max_session_timeout_ms
         ):
             error = ErrorCode.INVALID_SESSION_TIMEOUT
-        else:
-            shard = self._shard(request.group_id)
-            error = _unavailable(shard)
-            if not error:
-                effects = join(shard, now_ms, request, context)
-                return self._settled(shard, effects, now_ms, request, context)
-        return Effects(refuse(request, error, context.version))
+        return self._run(join, error, now_ms, request, context)
 
     def sync_group(
         self, now_ms: int, request: SyncGroupRequest, context: RequestContext
     ) -> Effects:
-        """SyncGroup (spec section 5)."""
-        if context.version >= _SYNC_SAYS_PROTOCOL_SINCE and None in (
+        """Handle a SyncGroup [syncing/order-of-checks]."""
+        error = ErrorCode.NONE
+        if context.version >= _SYNC_NAMES_PROTOCOL_SINCE and None in (
             request.protocol_type,
             request.protocol_name,
         ):
             error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         elif not request.group_id:
             error = ErrorCode.INVALID_GROUP_ID
-        else:
-            shard = self._shard(request.group_id)
-            error = _unavailable(shard)
-            if not error:
-                effects = sync(shard, now_ms, request, context)
-                return self._settled(shard, effects, now_ms, request, context)
-        return Effects(refuse(request, error, context.version))
+        return self._run(sync, error, now_ms, request, context)
 
     def heartbeat(self, now_ms: int, request: HeartbeatRequest) -> Effects:
-        """Heartbeat (spec section 6): always answered at once, and without other effects."""
+        """Handle a Heartbeat; the answer is the only effect [sessions/heartbeat]."""
         group_id = request.group_id
         if not group_id:
             return HEARTBEAT_ANSWERS[ErrorCode.INVALID_GROUP_ID]
@@ -139,104 +144,83 @@ class GroupCoordinator:
         if shard.state is ShardState.ACTIVE:
             return heartbeat(shard, now_ms, request)
         if shard.state is ShardState.LOADING:
-            # Kafka lets members live while their partition loads: an error would make them rejoin
-            # (quirk 1).
+            # An error would make the members rejoin [sessions/heartbeat-while-loading].
             return HEARTBEAT_ANSWERS[ErrorCode.NONE]
         return HEARTBEAT_ANSWERS[ErrorCode.NOT_COORDINATOR]
 
     def leave_group(
         self, now_ms: int, request: LeaveGroupRequest, context: RequestContext
     ) -> Effects:
-        """LeaveGroup (spec section 7)."""
+        """Handle a LeaveGroup [sessions/leave]."""
+        error = ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
+        return self._run(leave, error, now_ms, request, context)
+
+    def _run(
+        self, verb: _Verb, error: ErrorCode, now_ms: int, request: Any, context: RequestContext
+    ) -> Effects:
+        """Let a verb handle a request unless `error` or its partition's state refuses it."""
         shard = self._shard(request.group_id)
-        error = _unavailable(shard) if request.group_id else ErrorCode.INVALID_GROUP_ID
+        error = error or _availability_error(shard)
         if error:
-            return Effects(refuse(request, error, context.version))
-        effects = leave(shard, now_ms, request, context)
-        return self._settled(shard, effects, now_ms, request, context)
+            return Effects(error_answer(request, error, context.version))
+        return self._settled(shard, verb(shard, now_ms, request, context), now_ms, request, context)
 
     # -- offsets -----------------------------------------------------------------------------------
 
     def offset_commit(
         self, now_ms: int, request: OffsetCommitRequest, context: RequestContext
     ) -> Effects:
-        """OffsetCommit (spec section 9); topics have been looked up by the handler."""
+        """Handle an OffsetCommit of partitions that exist; it has no timers."""
         shard = self.shards[partition_for(request.group_id, self._partitions)]
-        error = _unavailable(shard)
+        error = _availability_error(shard)
         if error:
-            return Effects(refuse(request, error, context.version))
+            return Effects(error_answer(request, error, context.version))
         effects = commit(shard, now_ms, request, context.version)
         return shard.settle(effects, now_ms, request, context.to, context.version)
 
     def offset_fetch(
         self, now_ms: int, request: OffsetFetchRequest, context: RequestContext
     ) -> Effects:
-        """OffsetFetch (spec section 10), of one group or of many."""
-        if context.version >= _FETCH_MANY_GROUPS_SINCE and len(request.groups) != 1:
-            parts: list[OffsetFetchResponseGroup] = [None] * len(request.groups)  # type: ignore[list-item]
-            gather = Gather(context.to, OffsetFetchResponse(groups=parts), parts)
-            return self._gathered(
-                gather,
-                [
-                    self._fetch_part(now_ms, group, Part(gather, i))
-                    for i, group in enumerate(request.groups)
-                ],
+        """Handle an OffsetFetch of one group or of several."""
+        many = context.version >= _FETCH_MANY_GROUPS_SINCE
+        if many and len(request.groups) != 1:
+            parts: list[Any] = [None] * len(request.groups)
+            return self._run_for_each(
+                lambda shard, group: Effects(_fetched_group(shard, group)),
+                MultiGroupAnswer(context.to, OffsetFetchResponse(groups=parts), parts),
+                request.groups,
+                now_ms,
+                context.version,
             )
-        if context.version >= _FETCH_MANY_GROUPS_SINCE:
-            wanted = request.groups[0]
-            group_id, topics = wanted.group_id, wanted.topics
-        else:
-            group_id, topics = request.group_id, request.topics
-        shard = self._shard(group_id)
-        error = _unavailable(shard)
+        shard = self._shard(request.groups[0].group_id if many else request.group_id)
+        error = _availability_error(shard)
         if error:
-            return Effects(refuse(request, error, context.version))
-        found = fetch(shard, group_id, topics)
-        if context.version >= _FETCH_MANY_GROUPS_SINCE:
-            group = OffsetFetchResponseGroup(
-                group_id=group_id, topics=found, error_code=ErrorCode.NONE
-            )
-            answer = OffsetFetchResponse(groups=[group])
+            return Effects(error_answer(request, error, context.version))
+        if many:
+            answer = OffsetFetchResponse(groups=[_fetched_group(shard, request.groups[0])])
         else:
-            answer = OffsetFetchResponse(topics=found)
+            answer = OffsetFetchResponse(topics=fetch(shard, request.group_id, request.topics))
         return shard.settle(Effects(answer), now_ms, request, context.to, context.version)
-
-    def _fetch_part(self, now_ms: int, wanted: OffsetFetchRequestGroup, part: Part) -> Effects:
-        shard = self._shard(wanted.group_id)
-        error = _unavailable(shard)
-        if error:
-            effects = Effects()
-            part.fill(refuse(wanted, error, 0), effects)
-            return effects
-        found = fetch(shard, wanted.group_id, wanted.topics)
-        group = OffsetFetchResponseGroup(
-            group_id=wanted.group_id, topics=found, error_code=ErrorCode.NONE
-        )
-        return self._settled_part(shard, Effects(group), now_ms, wanted, part)
 
     def offset_delete(
         self, now_ms: int, request: OffsetDeleteRequest, context: RequestContext
     ) -> Effects:
-        """OffsetDelete (spec section 11)."""
-        shard = self._shard(request.group_id)
-        error = _unavailable(shard) if request.group_id else ErrorCode.INVALID_GROUP_ID
-        if error:
-            return Effects(refuse(request, error, context.version))
-        effects = delete_offsets(shard, request)
-        return self._settled(shard, effects, now_ms, request, context)
+        """Handle an OffsetDelete of partitions that exist [offsets/delete]."""
+        error = ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
+        return self._run(delete_offsets, error, now_ms, request, context)
 
     def topics_deleted(self, topics: Iterable[tuple[str, bytes]], now_ms: int) -> Effects:
-        """Topics are gone: their committed offsets go too, in every group.
+        """Delete the committed offsets of deleted topics in every group [offsets/topic-deletion].
 
         Args:
-            topics: (name, topic id) of each.
+            topics: name and topic id of each.
             now_ms: the time.
         """
         effects = Effects()
         for topic, topic_id in topics:
             for shard in self.shards:
                 if shard.state is ShardState.ACTIVE:
-                    shard.forget_topic(topic, topic_id, now_ms, effects)
+                    shard.delete_topic_offsets(topic, topic_id, now_ms, effects)
         return self._applied(effects)
 
     # -- administration ----------------------------------------------------------------------------
@@ -244,101 +228,126 @@ class GroupCoordinator:
     def list_groups(
         self, _now_ms: int, request: ListGroupsRequest, context: RequestContext
     ) -> Effects:
-        """ListGroups: a partition that is not here is left out, one that still loads fails the
-        whole (spec 2).
-        """
+        """Handle a ListGroups [administration/list-partitions]."""
         groups = []
         for shard in self.shards:
-            error = _unavailable(shard)
+            error = _availability_error(shard)
             if error is ErrorCode.NOT_COORDINATOR:
                 continue
             if error:
-                return Effects(refuse(request, error, context.version))
-            groups += listed(shard, request)
+                return Effects(error_answer(request, error, context.version))
+            groups += list_groups(shard, request)
         return Effects(ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups))
 
     def describe_groups(
         self, now_ms: int, request: DescribeGroupsRequest, context: RequestContext
     ) -> Effects:
-        """DescribeGroups, in the order of the request."""
-        parts = [None] * len(request.groups)
-        gather = Gather(context.to, DescribeGroupsResponse(groups=parts), parts)  # type: ignore[arg-type]
-        made = []
-        for index, group_id in enumerate(request.groups):
-            asked, part = DescribeOne(group_id), Part(gather, index)
-            shard = self._shard(group_id)
-            error = _unavailable(shard)
-            if error:
-                effects = Effects()
-                part.fill(refuse(asked, error, context.version), effects)
-            else:
-                group = described(
+        """Handle a DescribeGroups; the groups stay in the order of the request."""
+        parts: list[Any] = [None] * len(request.groups)
+        return self._run_for_each(
+            lambda shard, group: Effects(
+                describe_group(
                     shard,
-                    group_id,
+                    group.group_id,
                     context.version,
                     with_operations=request.include_authorized_operations,
                 )
-                effects = self._settled_part(shard, Effects(group), now_ms, asked, part)
-            made.append(effects)
-        return self._gathered(gather, made)
+            ),
+            MultiGroupAnswer(context.to, DescribeGroupsResponse(groups=parts), parts),
+            [DescribedGroup(group_id) for group_id in request.groups],
+            now_ms,
+            context.version,
+        )
 
     def delete_groups(
         self, now_ms: int, request: DeleteGroupsRequest, context: RequestContext
     ) -> Effects:
-        """DeleteGroups: one operation a group; a name given twice counts once."""
+        """Handle a DeleteGroups: one operation per group [administration/delete-is-atomic].
+
+        A group that is listed twice counts once [administration/delete-named-twice].
+        """
         group_ids = list(dict.fromkeys(request.groups_names))
-        parts = [None] * len(group_ids)
-        gather = Gather(context.to, DeleteGroupsResponse(results=parts), parts)  # type: ignore[arg-type]
-        made = []
-        for index, group_id in enumerate(group_ids):
-            asked, part = DeleteOne(group_id), Part(gather, index)
-            shard = self._shard(group_id)
-            error = _unavailable(shard)
+        parts: list[Any] = [None] * len(group_ids)
+        return self._run_for_each(
+            lambda shard, group: delete_group(shard, group.group_id, now_ms, context),
+            MultiGroupAnswer(context.to, DeleteGroupsResponse(results=parts), parts),
+            [DeletedGroup(group_id) for group_id in group_ids],
+            now_ms,
+            context.version,
+        )
+
+    def _run_for_each(
+        self,
+        verb: Callable[[Shard, Any], Effects],
+        answer: MultiGroupAnswer,
+        groups: Sequence[Any],
+        now_ms: int,
+        version: int,
+    ) -> Effects:
+        """Let a verb handle every group of a request; the answer leaves with its last part.
+
+        Args:
+            verb: returns effects with the part of one group as their answer.
+            answer: receives the parts.
+            groups: the parts of the request, with a `group_id` each.
+            now_ms: the time.
+            version: the version of the request.
+        """
+        effects = Effects()
+        for index, group in enumerate(groups):
+            part = AnswerPart(answer, index)
+            shard = self._shard(group.group_id)
+            error = _availability_error(shard)
             if error:
-                effects = Effects()
-                part.fill(refuse(asked, error, context.version), effects)
+                done = Effects(error_answer(group, error, version))
             else:
-                done = delete_group(shard, group_id, now_ms, context)
-                effects = self._settled_part(shard, done, now_ms, asked, part)
-            made.append(effects)
-        return self._gathered(gather, made)
+                done = shard.settle(verb(shard, group), now_ms, group, part)
+            if done.answer is not None:
+                part.deliver(done.answer, done)
+            # Without its replies: if the last part was delivered here, the whole is the answer.
+            effects.appends += done.appends
+            effects.timers += done.timers
+            effects.events += done.events
+        if not answer.missing:
+            effects.answer = answer.message
+        return self._applied(effects)
 
     # -- the log -----------------------------------------------------------------------------------
 
     def begin_load(self, partition: int, epoch: int) -> bool:
-        """Take a partition over; False (and nothing to load) if the epoch is not newer than the one
-        held.
+        """Start to load a partition; return False if there is nothing to load.
+
+        That is so if the epoch is not newer than the present one, or if the partition is loading or
+        loaded already [coordinator/epochs].
         """
         return self.shards[partition].begin_load(epoch)
 
     def replay(self, partition: int, key: bytes | None, value: bytes | None) -> None:
-        """One record of a partition that is loading, in the order of the log."""
+        """Apply one record of a partition that is being loaded, in the order of the log."""
         self.shards[partition].replay(key, value)
 
     def finish_load(self, partition: int, now_ms: int, skipped_records: int = 0) -> Effects:
-        """The log has been read to its end: the partition is served from now on.
+        """Serve a partition whose log has been read to its end.
 
         Args:
-            partition: which one.
+            partition: its number.
             now_ms: the time.
-            skipped_records: records of unknown types that were not passed to `replay`.
+            skipped_records: the number of records that the reader of the log has left out.
         """
         effects = Effects()
-        shard = self.shards[partition]
-        shard.finish_load(now_ms, effects, skipped_records)
+        self.shards[partition].finish_load(now_ms, effects, skipped_records)
         return self._applied(effects)
 
     def reload(self, partition: int, now_ms: int) -> Effects:
-        """Memory and log of a partition have parted: it loads again under the epoch it has (spec
-        14.2).
-        """
+        """Load a partition again under its epoch [coordinator/log-position]."""
         effects = Effects()
         self.shards[partition].reload(now_ms, effects)
         return self._applied(effects)
 
     def unload(self, partition: int, epoch: int | None, now_ms: int) -> Effects:
-        """Give a partition up; ignored if an epoch is given that is not larger than the one held
-        (spec 14.3).
+        """Give a partition up [coordinator/unload].
+
+        Nothing happens if `epoch` is given and not newer than the present one [coordinator/epochs].
         """
         effects = Effects()
         shard = self.shards[partition]
@@ -350,21 +359,19 @@ class GroupCoordinator:
         return self._applied(effects)
 
     def fail(self, partition: int, now_ms: int) -> Effects:
-        """A partition's log can't be written or read any more: nothing is coordinated there until a
-        newer load.
-        """
+        """Give up a partition whose log cannot be used [coordinator/failed-partition]."""
         effects = Effects()
         self.shards[partition].unload(now_ms, effects, ShardState.FAILED)
         return self._applied(effects)
 
     def appended(self, partition: int, operations: int, now_ms: int) -> Effects:
-        """The oldest `operations` appends of a partition are as durable as was promised."""
+        """Acknowledge the oldest `operations` appends of a partition as durable."""
         effects = Effects()
         self.shards[partition].appended(operations, now_ms, effects)
         return self._applied(effects)
 
     def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> Effects:
-        """All appends of a partition that were not acknowledged have failed."""
+        """Take back all unacknowledged appends of a partition [coordinator/failed-append]."""
         effects = Effects()
         self.shards[partition].append_failed(error, now_ms, effects)
         return self._applied(effects)
@@ -372,11 +379,11 @@ class GroupCoordinator:
     # -- time --------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
-        """When to call `advance` next."""
+        """Return when to call `advance` next."""
         return self.purgatory.next_deadline_ms()
 
     def advance(self, now_ms: int) -> Effects:
-        """Do what is due by now, in order of deadline."""
+        """Handle all timers that are due, in the order of their deadlines."""
         effects = Effects()
         applied = 0
         for key in self.purgatory.due(now_ms):
@@ -385,7 +392,7 @@ class GroupCoordinator:
                 self.shards[int(group_id)].sweep(now_ms, effects)
             else:
                 effects.absorb(self._shard(group_id).timer_fired(key, now_ms))
-            # At once, so that what one timer arms or cancels holds for the next that is due.
+            # At once, so that a timer that this one cancelled or moved does not fire.
             for timer in effects.timers[applied:]:
                 self.purgatory.apply(timer)
             applied = len(effects.timers)
@@ -399,38 +406,23 @@ class GroupCoordinator:
         shard.settle(effects, now_ms, request, context.to, context.version)
         return self._applied(effects)
 
-    def _settled_part(
-        self, shard: Shard, effects: Effects, now_ms: int, asked: object, part: Part
-    ) -> Effects:
-        """Settle one group's part of a request; a part that is ready goes to its place."""
-        shard.settle(effects, now_ms, asked, part)
-        answer, effects.answer = effects.answer, None
-        if answer is not None:
-            part.fill(answer, effects)
-        return self._applied(effects)
-
-    def _gathered(self, gather: Gather, made: list[Effects]) -> Effects:
-        """Put the effects of the parts together; with all parts ready the message is the answer."""
-        effects = Effects()
-        for each in made:
-            # Not their replies: a part that was ready is in its place, and the whole is the answer.
-            effects.appends += each.appends
-            effects.timers += each.timers
-            effects.events += each.events
-        if not gather.missing:
-            effects.answer = gather.message
-        return effects
-
     def _applied(self, effects: Effects) -> Effects:
         for timer in effects.timers:
             self.purgatory.apply(timer)
         return effects
 
 
-def _unavailable(shard: Shard) -> ErrorCode:
-    """Why a partition can't answer, or NONE (spec section 2)."""
+def _availability_error(shard: Shard) -> ErrorCode:
+    """Return why a partition cannot serve its groups, or NONE [coordinator/availability]."""
     if shard.state is ShardState.ACTIVE:
         return ErrorCode.NONE
     if shard.state is ShardState.LOADING:
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return ErrorCode.NOT_COORDINATOR
+
+
+def _fetched_group(shard: Shard, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    topics = fetch(shard, group.group_id, group.topics)
+    return OffsetFetchResponseGroup(
+        group_id=group.group_id, topics=topics, error_code=ErrorCode.NONE
+    )

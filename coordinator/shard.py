@@ -1,14 +1,18 @@
-"""The groups of one `__consumer_offsets` partition: its life, its unacknowledged operations, its
-timers.
+"""The life of one `__consumer_offsets` partition: its operations, its timers, its load and unload.
 
-Every operation is settled here: its records change memory at once, in order, and go to the server
-to be appended; its answer is held until they are durable. An operation without records that reads
-state waits behind the appends before it, so nobody is shown what could still be taken back. If an
-append fails, memory goes back to before it and every holder is told (spec section 14.2). An
-operation that fits no batch fails before it has changed anything.
+What a verb returns is settled here: its records change memory at once, in order, and go to the
+server to be appended; its answer is kept until they are durable [coordinator/durable-answers]. An
+operation that only reads waits behind the appends before it, so that no client sees what could
+still be taken back [coordinator/reads-wait]. If an append fails, memory returns to the state before
+it and every request that waits is answered with the error [coordinator/failed-append]. An operation
+that does not fit a batch fails before it changes anything [coordinator/operation-size].
 
-Invariants: `unacknowledged` is in the order of the log; `groups` has a group for every id in
-    `logged`; a shard that is not ACTIVE has no groups.
+Joins, syncs and static replacements change a group before their record is durable, as in Kafka.
+They leave a completion beside their records, a value that says what follows: `GroupCreation`,
+`AssignmentWrite` or `ReplacementWrite`. It holds the group itself, because a group that was deleted
+and created again is another one, although id and generation may be the same.
+
+Invariants: `unacknowledged` is in the order of the log; a shard that is not ACTIVE has no groups.
 """
 
 from collections import deque
@@ -16,11 +20,17 @@ from collections.abc import Callable, Hashable
 from enum import Enum
 from typing import Any
 
-from coterie.coordinator.answers import Part, join_error, refuse, sync_error, translate
-from coterie.coordinator.batch_size import fits_batch, in_parts, sure_offsets
+from coterie.coordinator.answers import (
+    AnswerPart,
+    error_answer,
+    join_error,
+    sync_error,
+    translate_append_error,
+)
+from coterie.coordinator.batch_size import always_fitting_offsets, fits_batch, split_into_batches
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Append, Effects, Reply, TimerKey, TimerKind
-from coterie.coordinator.expiry import expire_group, forget_topic
+from coterie.coordinator.expiry import delete_topic_offsets, expire_group
 from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.group_record import restore
 from coterie.coordinator.heartbeat import expire_pending, expire_session
@@ -53,7 +63,7 @@ Completion = GroupCreation | AssignmentWrite | ReplacementWrite
 
 
 class ShardState(Enum):
-    """The life of a shard (spec section 14.3)."""
+    """The life of a shard [coordinator/load] [coordinator/unload]."""
 
     INITIAL = "initial"
     LOADING = "loading"
@@ -67,12 +77,10 @@ class Shard(PartitionState):
 
     Attributes:
         partition: its number.
-        epoch: the leader epoch it was loaded with; -1 before.
-        state: see ShardState.
-        groups: the live groups by id.
-        logged: what its log says.
-        unacknowledged: operations whose records, or whose predecessors', are not durable yet.
-        skipped_records: records of the last load whose type is not known here.
+        epoch: the leader epoch of its latest load or unload; -1 before the first.
+        state: where it is in its life.
+        unacknowledged: the operations whose records, or whose predecessors', are not durable yet.
+        skipped_records: records of unknown types in the latest load.
     """
 
     def __init__(
@@ -82,14 +90,14 @@ class Shard(PartitionState):
         new_uuid: Callable[[], str],
         max_groups: int,
     ) -> None:
-        """A partition that holds nothing yet."""
+        """Start without groups, not yet loaded."""
         super().__init__(config, new_uuid, max_groups)
         self.partition = partition
         self.epoch = -1
         self.state = ShardState.INITIAL
         self.unacknowledged: deque[Effects] = deque()
         self.skipped_records = 0
-        self._sure_offsets = sure_offsets(config.offset_metadata_max_size)
+        self._always_fitting_offsets = always_fitting_offsets(config.offset_metadata_max_size)
 
     # -- operations --------------------------------------------------------------------------------
 
@@ -101,23 +109,25 @@ class Shard(PartitionState):
         to: Hashable = None,
         version: int = 0,
     ) -> Effects:
-        """Turn what one verb produced into an operation of this shard.
+        """Turn what one verb returned into an operation of this shard.
 
-        Its records change memory and are handed out to be appended; its answer is held until they
-        are durable. Without records, and with nothing unacknowledged before it, the answer can
-        leave at once.
+        An answer leaves at once if the operation has no records and nothing before it is
+        unacknowledged; otherwise it is delayed.
 
         Args:
-            effects: of one verb; changed in place and returned.
+            effects: what the verb returned; changed in place and returned.
             now_ms: the time.
-            request: what was asked, for the answer should the append fail.
-            to: where a held answer goes.
-            version: of the request.
+            request: the request, to build its error answer if the append fails.
+            to: the reply address of a delayed answer.
+            version: the version of the request.
         """
+        assert self.state is ShardState.ACTIVE, f"partition {self.partition} is {self.state}"
         records = effects.records
         if records:
+            # Most operations are commits of few offsets, which fit whatever they contain.
             if (
-                len(records) > self._sure_offsets or type(records[0][0]) is not OffsetCommitKey
+                len(records) > self._always_fitting_offsets
+                or type(records[0][0]) is not OffsetCommitKey
             ) and not fits_batch(records):
                 return self._refuse_large(effects, now_ms, request, to, version)
             logged, undo = self.logged, effects.undo
@@ -136,58 +146,57 @@ class Shard(PartitionState):
     def _refuse_large(
         self, effects: Effects, now_ms: int, request: Any, to: Hashable, version: int
     ) -> Effects:
-        """An operation that fits no batch fails alone and at once, as if its append had failed."""
+        """Fail an operation that does not fit a batch, alone, as if its append had failed."""
         effects.records = []
         effects.delayed_answer, effects.answer = effects.answer, None
         effects.request = request
         effects.to = to
         effects.version = version
-        waiting, self.unacknowledged = self.unacknowledged, deque([effects])
+        before, self.unacknowledged = self.unacknowledged, deque([effects])
         self.append_failed(ErrorCode.MESSAGE_TOO_LARGE, now_ms, effects)
-        # What its failure has led to, if anything, comes after all that was there before.
-        self.unacknowledged.extendleft(reversed(waiting))
+        # An operation that follows from the failure comes after those that were there before.
+        self.unacknowledged.extendleft(reversed(before))
         return effects
 
     def appended(self, operations: int, now_ms: int, effects: Effects) -> None:
-        """That many appends are durable: release what waited for them, and reads behind them."""
-        waiting = self.unacknowledged
-        while waiting:
-            operation = waiting[0]
+        """Acknowledge the oldest appends: send their answers, and those of reads behind them."""
+        unacknowledged = self.unacknowledged
+        while unacknowledged:
+            operation = unacknowledged[0]
             if operation.records:
                 if not operations:
                     return
                 operations -= 1
-            waiting.popleft()
-            if operation.stored_events:
-                effects.events += operation.stored_events
+            unacknowledged.popleft()
+            if operation.durable_events:
+                effects.events += operation.durable_events
             if operation.delayed_answer is not None:
-                _release(operation.to, operation.delayed_answer, effects)
+                _send(operation.to, operation.delayed_answer, effects)
             if operation.completion is not None:
-                self._completed(operation.completion, now_ms, effects)
-        assert not operations, "the log acknowledges what was given to it, and no more"
+                self._complete(operation.completion, now_ms, effects)
+        assert not operations, "the server acknowledges the appends that it was given, and no more"
 
     def append_failed(self, error: ErrorCode, now_ms: int, effects: Effects) -> None:
-        """Every unacknowledged append failed: take the changes back, newest first, and tell whoever
-        waits.
-        """
-        code = translate(error)
+        """Take back all unacknowledged operations, the newest first, and answer with the error."""
+        code = translate_append_error(error)
         failed = list(self.unacknowledged)
         self.unacknowledged.clear()
-        existed = dict(self.groups)
+        groups_before = dict(self.groups)
         for operation in reversed(failed):
             take_back(operation.undo)
-        for group_id, group in existed.items():
+        for group_id, group in groups_before.items():
             if self.groups.get(group_id) is not group:
-                self._dissolve(group, code, effects)
+                self._close_group(group, code, effects)
         for operation in failed:
             if operation.delayed_answer is not None:
-                refused = refuse(operation.request, code, operation.version)
-                _release(operation.to, refused, effects)
+                answer = error_answer(operation.request, code, operation.version)
+                _send(operation.to, answer, effects)
         for operation in reversed(failed):
             if operation.completion is not None:
-                self._failed(operation.completion, code, now_ms, effects)
+                self._compensate(operation.completion, code, now_ms, effects)
 
-    def _completed(self, completion: Completion, now_ms: int, effects: Effects) -> None:
+    def _complete(self, completion: Completion, now_ms: int, effects: Effects) -> None:
+        """Do what follows from a durable append."""
         group = completion.group
         if self.groups.get(group.group_id) is not group:
             return
@@ -195,28 +204,31 @@ class Shard(PartitionState):
             assignment_stored(group, completion, now_ms, effects)
         elif type(completion) is ReplacementWrite:
             replacement_stored(group, completion, now_ms, effects)
+        else:
+            assert type(completion) is GroupCreation, completion
 
-    def _failed(
+    def _compensate(
         self, completion: Completion, error: ErrorCode, now_ms: int, effects: Effects
     ) -> None:
+        """Do what follows from a failed append."""
         group = completion.group
         if self.groups.get(group.group_id) is not group:
             return
-        sequel = Effects()
+        following = Effects()
         if type(completion) is AssignmentWrite:
-            assignment_failed(self, group, completion, error, now_ms, sequel)
+            assignment_failed(self, group, completion, error, now_ms, following)
         elif type(completion) is ReplacementWrite:
-            replacement_failed(group, completion, error, now_ms, sequel)
+            replacement_failed(group, completion, error, now_ms, following)
         else:
-            assert type(completion) is GroupCreation
-            self._dissolve(group, error, sequel)
+            assert type(completion) is GroupCreation, completion
+            self._close_group(group, error, following)
             del self.groups[group.group_id]
-        effects.absorb(self.settle(sequel, now_ms))
+        effects.absorb(self.settle(following, now_ms))
 
     # -- timers ------------------------------------------------------------------------------------
 
     def timer_fired(self, key: TimerKey, now_ms: int) -> Effects:
-        """A timer of one of our groups ended by time."""
+        """Handle the timer of one of the groups."""
         kind, group_id, member_id = key
         group = self.groups.get(group_id)
         effects = Effects()
@@ -236,52 +248,61 @@ class Shard(PartitionState):
         return self.settle(effects, now_ms)
 
     def sweep(self, now_ms: int, effects: Effects) -> None:
-        """Expire what has passed its retention, an operation a group or some where one batch is too
-        small, and come back after the interval.
+        """Remove expired offsets and groups, and arm the next sweep [offsets/sweep].
+
+        Each group is an operation of its own, or several if one batch is too small.
         """
         for group in list(self.groups.values()):
-            for part in in_parts(expire_group(self, group, now_ms)):
+            for part in split_into_batches(expire_group(self, group, now_ms)):
                 effects.absorb(self.settle(part, now_ms))
+        self._arm_sweep(now_ms, effects)
+
+    def _arm_sweep(self, now_ms: int, effects: Effects) -> None:
         interval_ms = self.config.offsets_retention_check_interval_ms
         effects.arm(TimerKind.EXPIRY, str(self.partition), "", now_ms + interval_ms)
 
-    def forget_topic(self, topic: str, topic_id: bytes, now_ms: int, effects: Effects) -> None:
-        """A topic was deleted: its offsets go, in every group."""
+    def delete_topic_offsets(
+        self, topic: str, topic_id: bytes, now_ms: int, effects: Effects
+    ) -> None:
+        """Delete the offsets of a deleted topic in every group [offsets/topic-deletion]."""
         for group_id in list(self.logged.offsets):
-            for part in in_parts(forget_topic(self, group_id, topic, topic_id)):
+            deletion = delete_topic_offsets(self, group_id, topic, topic_id)
+            for part in split_into_batches(deletion):
                 effects.absorb(self.settle(part, now_ms))
 
     # -- load and unload ---------------------------------------------------------------------------
 
     def begin_load(self, epoch: int) -> bool:
-        """Start loading; False if the epoch is not larger than the one held."""
+        """Start to load; return False if there is nothing to load [coordinator/epochs]."""
         if epoch <= self.epoch:
             return False
         self.epoch = epoch
         if self.state is ShardState.ACTIVE or self.state is ShardState.LOADING:
             return False
-        self._begin()
+        self._begin_load()
         return True
 
     def reload(self, now_ms: int, effects: Effects) -> None:
-        """Memory and log have parted: start over from the log, under the same epoch (spec 14.2)."""
+        """Start to load again from the log, under the same epoch [coordinator/log-position]."""
         self.unload(now_ms, effects, ShardState.FAILED)
-        self._begin()
+        self._begin_load()
 
-    def _begin(self) -> None:
+    def _begin_load(self) -> None:
+        assert not self.groups, f"partition {self.partition} is loaded twice"
+        assert not self.unacknowledged, f"partition {self.partition} has operations"
         self.state = ShardState.LOADING
         self.logged = LoggedState()
-        self.groups = {}
         self.skipped_records = 0
 
     def replay(self, key_bytes: bytes | None, value_bytes: bytes | None) -> None:
-        """One record of the log while loading.
+        """Apply one record of the log while loading.
 
-        Records of types that are not known here are skipped and counted (KIP-848 and newer ones).
+        Records of unknown types are skipped and counted [group-log/unknown-types].
 
         Raises:
-            MalformedFrame: a record that is not what its type says, or of an unknown value version.
+            MalformedFrame: the record is not what its type says, or has an unknown value version.
         """
+        assert self.state is ShardState.LOADING, f"partition {self.partition} is {self.state}"
         if key_bytes is None:
             self.skipped_records += 1
             return
@@ -292,15 +313,17 @@ class Shard(PartitionState):
         replay(self.logged, (key, decode_value(key, value_bytes)))
 
     def finish_load(self, now_ms: int, effects: Effects, skipped_records: int = 0) -> None:
-        """Make the groups that the log describes; their members get a whole session to come back
-        (spec 14.3).
+        """Create the groups that the log describes and serve them.
+
+        Every member has one session timeout to return [coordinator/loaded-sessions]. A group that
+        is too large starts a rebalance [coordinator/oversize-at-load].
 
         Args:
             now_ms: the time.
-            effects: gathers timers and what a group that is too large by now leads to.
-            skipped_records: records that whoever read the log has left out.
+            effects: receives timers, events and appends.
+            skipped_records: the number of records that the reader of the log has left out.
         """
-        assert self.state is ShardState.LOADING
+        assert self.state is ShardState.LOADING, f"partition {self.partition} is {self.state}"
         self.skipped_records += skipped_records
         self.state = ShardState.ACTIVE
         for group_id, value in self.logged.groups.items():
@@ -312,9 +335,9 @@ class Shard(PartitionState):
             for member in group.members.values():
                 start_session(group, member, member.session_timeout_ms, now_ms, effects)
             if len(group.members) > self.config.group_max_size:
-                sequel = Effects()
-                prepare_rebalance(self, group, now_ms, sequel, Cause.LOAD)
-                effects.absorb(self.settle(sequel, now_ms))
+                following = Effects()
+                prepare_rebalance(self, group, now_ms, following, Cause.LOAD)
+                effects.absorb(self.settle(following, now_ms))
         effects.note(
             "",
             PartitionLoaded(
@@ -325,15 +348,22 @@ class Shard(PartitionState):
                 member_count=sum(len(group.members) for group in self.groups.values()),
             ),
         )
-        interval_ms = self.config.offsets_retention_check_interval_ms
-        effects.arm(TimerKind.EXPIRY, str(self.partition), "", now_ms + interval_ms)
+        self._arm_sweep(now_ms, effects)
 
     def unload(self, now_ms: int, effects: Effects, state: ShardState) -> None:
-        """Give the partition up: whoever waits is told to look for its coordinator elsewhere."""
+        """Give the partition up and answer every delayed request [coordinator/unload].
+
+        Args:
+            now_ms: the time.
+            effects: receives replies, cancelled timers and the event.
+            state: CLOSED or FAILED.
+        """
         self.append_failed(ErrorCode.NOT_COORDINATOR, now_ms, effects)
+        # What the failures led to is not appended: the partition belongs to another broker now, or
+        # cannot be written.
         effects.appends.clear()
         for group in self.groups.values():
-            self._dissolve(group, ErrorCode.NOT_COORDINATOR, effects)
+            self._close_group(group, ErrorCode.NOT_COORDINATOR, effects)
             group.transition(GroupState.DEAD, now_ms)
         effects.cancel(TimerKind.EXPIRY, str(self.partition))
         effects.note(
@@ -351,16 +381,16 @@ class Shard(PartitionState):
         self.unacknowledged.clear()
         self.state = state
 
-    def _dissolve(self, group: Group, error: ErrorCode, effects: Effects) -> None:
-        """A group goes without its members' doing: whoever is parked is told, no timer is left."""
+    def _close_group(self, group: Group, error: ErrorCode, effects: Effects) -> None:
+        """Answer the delayed requests of a group that ceases to exist and cancel its timers."""
         group_id = group.group_id
         for member in group.members.values():
-            to = group.take_join(member)
-            if to is not None:
-                effects.replies.append(Reply(to, join_error(error, member.member_id)))
-            if member.delayed_sync is not None:
-                effects.replies.append(Reply(member.delayed_sync, sync_error(error)))
-                member.delayed_sync = None
+            join_to = group.take_delayed_join(member)
+            if join_to is not None:
+                effects.replies.append(Reply(join_to, join_error(error, member.member_id)))
+            sync_to = member.take_delayed_sync()
+            if sync_to is not None:
+                effects.replies.append(Reply(sync_to, sync_error(error)))
             effects.cancel(TimerKind.SESSION, group_id, member.member_id)
         for member_id in sorted(group.pending_joins):
             effects.cancel(TimerKind.PENDING, group_id, member_id)
@@ -368,9 +398,9 @@ class Shard(PartitionState):
         effects.cancel(TimerKind.SYNC, group_id)
 
 
-def _release(to: Any, message: Any, effects: Effects) -> None:
-    """Send a held answer, or put it into the place it has in an answer of several parts."""
-    if type(to) is Part:
-        to.fill(message, effects)
+def _send(to: Any, answer: Any, effects: Effects) -> None:
+    """Send a delayed answer, or put it into its place in an answer about several groups."""
+    if type(to) is AnswerPart:
+        to.deliver(answer, effects)
     elif to is not None:
-        effects.replies.append(Reply(to, message))
+        effects.replies.append(Reply(to, answer))

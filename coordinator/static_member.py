@@ -1,8 +1,8 @@
-"""A static member that comes back with a blank member id (KIP-345, KIP-814; spec section 8).
+"""A static member that restarts with a blank member id (KIP-345, KIP-814).
 
-It gets a new id in its old place. In a Stable group whose protocol would not change that costs no
-rebalance: the group is logged again with the new id, and only then is the member told that nothing
-happened.
+It receives a new member id in its place [static-membership/replacement]. If the group is Stable and
+would keep its protocol, that costs no rebalance: the group is logged again with the new id, and the
+member is answered when the record is durable [static-membership/stable-replacement].
 """
 
 from typing import NamedTuple
@@ -15,8 +15,8 @@ from coterie.coordinator.members import (
     member_fenced,
     protocols_of,
     rebalance_timeout_of,
+    recorded_reason,
     start_session,
-    told_reason,
 )
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import (
@@ -27,17 +27,15 @@ from coterie.coordinator.rebalance import (
     prepare_or_complete,
 )
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages import journal_records
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from coterie.protocol.messages.journal_records import StaticMemberReplaced, StaticMemberRestored
 
-# From this version on the leader can be told to keep the assignment it knows (KIP-814).
+# From this version on a leader can be asked to skip the assignment (KIP-814).
 _SKIP_ASSIGNMENT_SINCE = 9
 
 
 class ReplacementWrite(NamedTuple):
-    """A static member came back in a Stable group: durable, it is answered; failed, its old self is
-    restored (spec 8).
-    """
+    """The write of a replaced member's new id, and what to restore if it fails."""
 
     group: Group
     generation_id: int
@@ -45,7 +43,7 @@ class ReplacementWrite(NamedTuple):
     member_id: str
     old_member_id: str
     previous_leader: str
-    skips_assignment: bool
+    can_skip_assignment: bool
     old_protocols: Protocols
     old_rebalance_timeout_ms: int
     old_session_timeout_ms: int
@@ -60,157 +58,164 @@ def replace_static_member(
     member_id: str,
     effects: Effects,
 ) -> None:
-    """Let a known instance take its place under a new member id.
+    """Give the member of an instance a new id.
 
     Args:
         partition: the partition of the group.
-        group: has the instance of the request among its static members.
+        group: a group that has the instance of the request.
         now_ms: the time.
-        request: the join, with a blank member id.
-        context: who asks.
+        request: the JoinGroup, with a blank member id.
+        context: the client.
         member_id: the new id.
-        effects: gathers what follows.
+        effects: receives what follows.
     """
     instance = request.group_instance_id
-    assert instance is not None
+    assert instance is not None, "a dynamic member has no place to return to"
     if group.state in (GroupState.EMPTY, GroupState.DEAD):
-        # An empty group has no static members left, so this is a contradiction, as in Kafka (S72).
+        # An Empty group has no instances, so this is an internal error, as in Kafka
+        # [static-membership/replacement-without-members].
         effects.answer = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
         return
+    write = _take_place(group, instance, now_ms, context, member_id, effects)
+    member = group.members[member_id]
+    group.update(
+        member, protocols_of(request), rebalance_timeout_of(request), request.session_timeout_ms
+    )
+    group.delay_join(member, context.to, now_ms)
+    # Only the name of the protocol counts [static-membership/changed-subscription].
+    stays_stable = (
+        group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name
+    )
+    replaced = StaticMemberReplaced(
+        at_ms=now_ms,
+        group_instance_id=instance,
+        member_id=member_id,
+        old_member_id=write.old_member_id,
+        client_id=context.client_id,
+        client_host=context.client_host,
+        generation_id=group.generation_id,
+        state=group.state.value,
+        rebalances=not stays_stable,
+        reason=recorded_reason(request.reason),
+    )
+    effects.note(group.group_id, replaced)
+    if stays_stable:
+        effects.records.append(group_record(group))
+        effects.completion = write
+        return
+    instigator = Instigator(member, request.reason)
+    prepare_or_complete(partition, group, now_ms, effects, Cause.STATIC_REPLACEMENT, instigator)
+
+
+def _take_place(
+    group: Group,
+    instance: str,
+    now_ms: int,
+    context: RequestContext,
+    member_id: str,
+    effects: Effects,
+) -> ReplacementWrite:
+    """Fence the process that has the instance, give its place to the new id, start the session.
+
+    Returns:
+        What to restore if the new id cannot be logged.
+    """
     old_id = group.static_members[instance]
     member = group.members[old_id]
     previous_leader = group.leader or ""
-    fenced = _fence_parked(group, old_id, effects)
+    fenced_requests = _fence_delayed_requests(group, old_id, effects)
     if member.armed_ms:
         effects.cancel(TimerKind.SESSION, group.group_id, old_id)
         member.armed_ms = 0
     group.replace_static(instance, old_id, member_id)
-    if old_id in group.pending_syncs:
-        group.pending_syncs.discard(old_id)
-        group.pending_syncs.add(member_id)
-    completion = ReplacementWrite(
+    write = ReplacementWrite(
         group=group,
         generation_id=group.generation_id,
         group_instance_id=instance,
         member_id=member_id,
         old_member_id=old_id,
         previous_leader=previous_leader,
-        skips_assignment=context.version >= _SKIP_ASSIGNMENT_SINCE,
+        can_skip_assignment=context.version >= _SKIP_ASSIGNMENT_SINCE,
         old_protocols=member.protocols,
         old_rebalance_timeout_ms=member.rebalance_timeout_ms,
         old_session_timeout_ms=member.session_timeout_ms,
     )
     start_session(group, member, member.session_timeout_ms, now_ms, effects)
-    for what in fenced:
-        effects.note(group.group_id, member_fenced(group, old_id, instance, what, now_ms))
-    group.update(
-        member, protocols_of(request), rebalance_timeout_of(request), request.session_timeout_ms
-    )
-    group.delay_join(member, context.to, now_ms)
-    unharmed = group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name
-    replaced = _replaced(group, old_id, request, context, now_ms, rebalances=not unharmed)
-    effects.note(group.group_id, replaced)
-    if unharmed:
-        effects.records.append(group_record(group))
-        effects.completion = completion
-        return
-    by = Instigator(member, request.reason)
-    prepare_or_complete(partition, group, now_ms, effects, Cause.STATIC_REPLACEMENT, by)
+    for api in fenced_requests:
+        effects.note(group.group_id, member_fenced(group, old_id, instance, api, now_ms))
+    return write
 
 
-def _replaced(
-    group: Group,
-    old_id: str,
-    request: JoinGroupRequest,
-    context: RequestContext,
-    now_ms: int,
-    *,
-    rebalances: bool,
-) -> journal_records.StaticMemberReplaced:
-    instance = request.group_instance_id
-    assert instance is not None
-    return journal_records.StaticMemberReplaced(
-        at_ms=now_ms,
-        group_instance_id=instance,
-        member_id=group.static_members[instance],
-        old_member_id=old_id,
-        client_id=context.client_id,
-        client_host=context.client_host,
-        generation_id=group.generation_id,
-        state=group.state.value,
-        rebalances=rebalances,
-        reason=told_reason(request.reason),
-    )
+def _fence_delayed_requests(group: Group, member_id: str, effects: Effects) -> list[str]:
+    """Answer the delayed requests of the replaced process; return their APIs.
 
-
-def _fence_parked(group: Group, member_id: str, effects: Effects) -> list[str]:
-    """Of two processes with one instance id the older one loses, also where it waits for an answer
-    (S67). Returns what it waited for.
+    [static-membership/fenced-requests]
     """
     fenced = []
     member = group.members[member_id]
-    to = group.take_join(member)
-    if to is not None:
-        effects.replies.append(Reply(to, join_error(ErrorCode.FENCED_INSTANCE_ID, member_id)))
+    join_to = group.take_delayed_join(member)
+    if join_to is not None:
+        effects.replies.append(Reply(join_to, join_error(ErrorCode.FENCED_INSTANCE_ID, member_id)))
         fenced.append("JoinGroup")
-    if member.delayed_sync is not None:
-        effects.replies.append(Reply(member.delayed_sync, sync_error(ErrorCode.FENCED_INSTANCE_ID)))
-        member.delayed_sync = None
+    sync_to = member.take_delayed_sync()
+    if sync_to is not None:
+        effects.replies.append(Reply(sync_to, sync_error(ErrorCode.FENCED_INSTANCE_ID)))
         fenced.append("SyncGroup")
     return fenced
 
 
-def replacement_stored(group: Group, done: ReplacementWrite, now_ms: int, effects: Effects) -> None:
-    """The record with the new id is durable: answer the parked join, with the generation as it was.
+def replacement_stored(
+    group: Group, write: ReplacementWrite, now_ms: int, effects: Effects
+) -> None:
+    """Answer the delayed join of a replaced member with the present generation.
 
-    Before version 9 the leader is named by its old id, so that a restarted leader takes itself for
-    a follower and does not assign anew; from version 9 on it leads again and is told to skip the
-    assignment. Where the group has begun to rebalance meanwhile, the join waits on as a part of
-    that: its members are no longer those of the generation.
+    From version 9 on a leader leads again and is asked to skip the assignment. Before, the answer
+    names the previous leader, so that a restarted leader acts as a follower
+    [static-membership/replaced-leader] [static-membership/replaced-leader-before-v9].
+
+    If the group has started a rebalance since, the join is a part of it and stays delayed
+    [static-membership/replacement-overtaken].
     """
-    member = group.members.get(done.member_id)
-    if member is None or group.generation_id != done.generation_id:
+    member = group.members.get(write.member_id)
+    if member is None or group.generation_id != write.generation_id:
         return
     if group.state is not GroupState.STABLE:
         return
-    is_leader = group.leader == done.member_id
-    skip = done.skips_assignment and is_leader
-    answer = join_answer(group, member, join_roster(group) if skip else [])
-    answer.skip_assignment = skip
-    if not done.skips_assignment:
-        answer.leader = done.previous_leader
-    effects.replies.append(Reply(group.take_join(member), answer))
+    skips = write.can_skip_assignment and group.leader == write.member_id
+    answer = join_answer(group, member, join_roster(group) if skips else [])
+    answer.skip_assignment = skips
+    if not write.can_skip_assignment:
+        answer.leader = write.previous_leader
+    to = group.take_delayed_join(member)
+    assert to is not None, f"{write.member_id} was answered before its record was durable"
+    effects.replies.append(Reply(to, answer))
     start_session(group, member, member.session_timeout_ms, now_ms, effects)
 
 
 def replacement_failed(
-    group: Group, done: ReplacementWrite, error: ErrorCode, now_ms: int, effects: Effects
+    group: Group, write: ReplacementWrite, error: ErrorCode, now_ms: int, effects: Effects
 ) -> None:
-    """The record failed: restore id, timeouts and protocols, and say so with a blank member id
-    (S64).
+    """Restore a replaced member [static-membership/failed-replacement].
 
-    Not if the group is in its next generation by now: there the member was answered under its new
-    id, and the record of that generation will name it.
+    Not if the group is in a later generation: there the member was answered under its new id, which
+    the record of that generation will contain.
     """
-    member = group.members.get(done.member_id)
-    if member is None or group.generation_id != done.generation_id:
+    member = group.members.get(write.member_id)
+    if member is None or group.generation_id != write.generation_id:
         return
-    to = group.take_join(member)
+    to = group.take_delayed_join(member)
     group.update(
-        member, done.old_protocols, done.old_rebalance_timeout_ms, done.old_session_timeout_ms
+        member, write.old_protocols, write.old_rebalance_timeout_ms, write.old_session_timeout_ms
     )
-    effects.cancel(TimerKind.SESSION, group.group_id, done.member_id)
+    effects.cancel(TimerKind.SESSION, group.group_id, write.member_id)
     member.armed_ms = 0
-    group.replace_static(done.group_instance_id, done.member_id, done.old_member_id)
-    if done.member_id in group.pending_syncs:
-        group.pending_syncs.discard(done.member_id)
-        group.pending_syncs.add(done.old_member_id)
+    group.replace_static(write.group_instance_id, write.member_id, write.old_member_id)
     start_session(group, member, member.session_timeout_ms, now_ms, effects)
-    restored = journal_records.StaticMemberRestored(
+    restored = StaticMemberRestored(
         at_ms=now_ms,
-        group_instance_id=done.group_instance_id,
-        member_id=done.old_member_id,
-        old_member_id=done.member_id,
+        group_instance_id=write.group_instance_id,
+        member_id=write.old_member_id,
+        old_member_id=write.member_id,
         generation_id=group.generation_id,
     )
     effects.note(group.group_id, restored)
@@ -220,7 +225,7 @@ def replacement_failed(
             generation_id=group.generation_id,
             protocol_type=group.protocol_type,
             protocol_name=group.protocol_name,
-            leader=done.previous_leader,
+            leader=write.previous_leader,
             member_id="",
             members=[],
         )

@@ -1,8 +1,8 @@
-"""What a member changed when it joined again with other metadata than before.
+"""What a member changed when it rejoined with other metadata [journal/subscription-change].
 
-Every rejoin with changed metadata begins a rebalance, and to the group's state machine they are all
-alike. Who looks for causes wants to know whether somebody subscribed to another topic, or whether
-it is the second half of a cooperative rebalance, in which members come back with fewer partitions.
+To the state machine every changed rejoin is the same: it starts a rebalance. A reader of the
+journal wants to know whether a member subscribed to another topic, or whether it is the second half
+of a cooperative rebalance, in which members rejoin with fewer partitions.
 """
 
 from enum import Enum
@@ -14,13 +14,13 @@ from coterie.protocol.messages.consumer_protocol import (
     decode_subscription,
 )
 
-# Larger metadata is not looked into: it would take the loop longer than the join itself. A consumer
-# of 1,000 topics sends a third of this.
+# Larger metadata is not decoded, because that would take longer than the join itself. A consumer of
+# 1,000 topics sends a third of this.
 LARGEST_METADATA_BYTES = 65_536
 
 
 class SubscriptionChange(Enum):
-    """What changed; of several changes the one that stands first here."""
+    """The kinds of changes; of several, the first one here is reported."""
 
     PROTOCOLS = "protocols"
     TOPICS = "topics"
@@ -32,14 +32,14 @@ class SubscriptionChange(Enum):
 def subscription_change(
     protocol_type: str | None, before: Protocols, now: Protocols
 ) -> SubscriptionChange:
-    """What differs between two lists of protocols that are not the same.
+    """Return what differs between two lists of protocols that are not the same.
 
     Args:
-        protocol_type: only the metadata of consumers can be read.
-        before: what the member offered.
-        now: what it offers.
+        protocol_type: the group's; only the metadata of consumers can be decoded.
+        before: the member's earlier protocols.
+        now: its present ones.
     """
-    assert before != now, "a member that comes back unchanged has changed nothing"
+    assert before != now, "a member that rejoins unchanged has changed nothing"
     if [name for name, _ in before] != [name for name, _ in now]:
         return SubscriptionChange.PROTOCOLS
     if protocol_type != CONSUMER_PROTOCOL_TYPE:
@@ -48,18 +48,18 @@ def subscription_change(
     if sum(len(old) + len(new) for old, new in pairs) > LARGEST_METADATA_BYTES:
         return SubscriptionChange.OPAQUE
     try:
-        read = [(decode_subscription(old), decode_subscription(new)) for old, new in pairs]
+        decoded = [(decode_subscription(old), decode_subscription(new)) for old, new in pairs]
     except MalformedFrame:
         return SubscriptionChange.OPAQUE
-    if any(set(old.topics) != set(new.topics) for old, new in read):
+    if any(set(old.topics) != set(new.topics) for old, new in decoded):
         return SubscriptionChange.TOPICS
-    if any(_owned(old) != _owned(new) for old, new in read):
+    if any(_owned(old) != _owned(new) for old, new in decoded):
         return SubscriptionChange.OWNED_PARTITIONS
     return SubscriptionChange.USER_DATA
 
 
 def _owned(subscription: ConsumerProtocolSubscription) -> tuple[int, set[tuple[str, int]]]:
-    """What a member says it holds, and of which generation."""
+    """Return the generation and the partitions that a member says it owns."""
     partitions = {
         (each.topic, partition)
         for each in subscription.owned_partitions

@@ -1,6 +1,4 @@
-"""SyncGroup: followers wait, the leader's assignment is logged, then everybody is told (spec
-section 5).
-"""
+"""SyncGroup: members wait until the leader's assignment is logged, then each receives its part."""
 
 from typing import NamedTuple
 
@@ -23,29 +21,26 @@ from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResp
 
 
 class AssignmentWrite(NamedTuple):
-    """The leader's SyncGroup: durable, it makes the group Stable; failed, it costs a rebalance
-    (spec section 5).
-    """
+    """The write of a leader's assignment: once durable it makes the group Stable."""
 
     group: Group
     generation_id: int
     assignments: dict[str, bytes]
 
 
+# -- the request -----------------------------------------------------------------------------------
+
+
 def sync(
     partition: PartitionState, now_ms: int, request: SyncGroupRequest, context: RequestContext
 ) -> Effects:
-    """Handle a SyncGroup that passed the service's checks."""
+    """Handle a SyncGroup that passed the checks of the service."""
     group = partition.groups.get(request.group_id)
-    error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else _sync_error_of(group, request)
+    if group is None:
+        return Effects(sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
+    error = _check(group, request)
     if error:
-        refused = Effects(sync_error(error))
-        if error is ErrorCode.FENCED_INSTANCE_ID and group is not None:
-            instance = request.group_instance_id
-            fenced = member_fenced(group, request.member_id, instance, "SyncGroup", now_ms)
-            refused.note(group.group_id, fenced)
-        return refused
-    assert group is not None
+        return _refuse(group, request, error, now_ms)
     effects = Effects()
     member = group.members[request.member_id]
     if group.pending_syncs:
@@ -55,16 +50,17 @@ def sync(
     if group.state is GroupState.STABLE:
         effects.answer = _assignment_answer(group, member)
         return effects
+    assert group.state is GroupState.COMPLETING_REBALANCE, f"{group} cannot sync"
     member.delayed_sync = context.to
-    # A leader that asks again while its assignment is on its way to the log waits for that one: a
-    # second record could say something else than what the members are about to be told.
+    # A leader that syncs again waits for the record of its first assignment: a second record could
+    # differ from what the members receive [syncing/repeated-leader-sync].
     if group.leader == member.member_id and group.assigned_generation != group.generation_id:
-        _store_assignment(group, request, effects)
+        _log_assignment(group, request, effects)
     return effects
 
 
-def _sync_error_of(group: Group, request: SyncGroupRequest) -> ErrorCode:
-    """The checks in Kafka's order: dead, identity, generation, protocol, state."""
+def _check(group: Group, request: SyncGroupRequest) -> ErrorCode:
+    """Return the error of a SyncGroup, in Kafka's order of checks [syncing/order-of-checks]."""
     if group.state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if group.state is GroupState.EMPTY:
@@ -74,7 +70,7 @@ def _sync_error_of(group: Group, request: SyncGroupRequest) -> ErrorCode:
         return error
     if request.generation_id != group.generation_id:
         return ErrorCode.ILLEGAL_GENERATION
-    if _differs(request.protocol_type, group.protocol_type) or _differs(
+    if _differ(request.protocol_type, group.protocol_type) or _differ(
         request.protocol_name, group.protocol_name
     ):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -83,9 +79,18 @@ def _sync_error_of(group: Group, request: SyncGroupRequest) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _differs(given: str | None, held: str | None) -> bool:
-    """A null on either side is no mismatch (quirk 11)."""
-    return given is not None and held is not None and given != held
+def _differ(requested: str | None, present: str | None) -> bool:
+    # A null on either side is not a difference [syncing/protocol-check].
+    return requested is not None and present is not None and requested != present
+
+
+def _refuse(group: Group, request: SyncGroupRequest, error: ErrorCode, now_ms: int) -> Effects:
+    effects = Effects(sync_error(error))
+    if error is ErrorCode.FENCED_INSTANCE_ID:
+        instance = request.group_instance_id
+        fenced = member_fenced(group, request.member_id, instance, "SyncGroup", now_ms)
+        effects.note(group.group_id, fenced)
+    return effects
 
 
 def _assignment_answer(group: Group, member: Member) -> SyncGroupResponse:
@@ -97,37 +102,46 @@ def _assignment_answer(group: Group, member: Member) -> SyncGroupResponse:
     )
 
 
-def _store_assignment(group: Group, request: SyncGroupRequest, effects: Effects) -> None:
-    """Log the generation with what the leader gave each; who is not mentioned gets nothing."""
-    given = {each.member_id: each.assignment for each in request.assignments}
-    assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
+def _log_assignment(group: Group, request: SyncGroupRequest, effects: Effects) -> None:
+    """Append the generation with the leader's assignment [syncing/leader-assignment]."""
+    sent = {each.member_id: each.assignment for each in request.assignments}
+    assignments = {member_id: sent.get(member_id, b"") for member_id in group.members}
     effects.records.append(group_record(group, assignments))
     group.assigned_generation = group.generation_id
     effects.completion = AssignmentWrite(group, group.generation_id, assignments)
 
 
-def assignment_stored(group: Group, done: AssignmentWrite, now_ms: int, effects: Effects) -> None:
-    """The assignment is durable: tell everybody who waits. Nothing, if the group has moved on
-    meanwhile.
-    """
-    if (
+# -- the outcome of the write ----------------------------------------------------------------------
+
+
+def _is_overtaken(group: Group, write: AssignmentWrite) -> bool:
+    """Return whether the group has started another rebalance since [syncing/group-moved-on]."""
+    return (
         group.state is not GroupState.COMPLETING_REBALANCE
-        or group.generation_id != done.generation_id
-    ):
+        or group.generation_id != write.generation_id
+    )
+
+
+def assignment_stored(group: Group, write: AssignmentWrite, now_ms: int, effects: Effects) -> None:
+    """Answer the delayed syncs and make the group Stable [syncing/durable-assignment]."""
+    if _is_overtaken(group, write):
         return
     joined_ms = group.state_timestamp_ms or now_ms
     group.transition(GroupState.STABLE, now_ms)
     for member in group.members.values():
-        member.assignment = done.assignments.get(member.member_id, b"")
-        if member.delayed_sync is not None:
-            effects.replies.append(Reply(member.delayed_sync, _assignment_answer(group, member)))
-            member.delayed_sync = None
+        member.assignment = write.assignments[member.member_id]
+        to = member.take_delayed_sync()
+        if to is not None:
+            effects.replies.append(Reply(to, _assignment_answer(group, member)))
             start_session(group, member, member.session_timeout_ms, now_ms, effects)
-    effects.note(group.group_id, _completed(group, joined_ms, now_ms))
+    effects.note(group.group_id, _generation_completed(group, joined_ms, now_ms))
 
 
-def _completed(group: Group, joined_ms: int, now_ms: int) -> GenerationCompleted:
-    """Who has what from now on: compaction takes it out of the group's own log one day."""
+def _generation_completed(group: Group, joined_ms: int, now_ms: int) -> GenerationCompleted:
+    """Return the fact that a rebalance is over, with all subscriptions and assignments.
+
+    The journal keeps them because compaction removes them from the group log.
+    """
     began_ms, name = group.rebalance_began_ms, group.protocol_name
     assert name is not None, "a generation has a protocol"
     return GenerationCompleted(
@@ -147,7 +161,7 @@ def _completed(group: Group, joined_ms: int, now_ms: int) -> GenerationCompleted
                 member.client_host,
                 member.session_timeout_ms,
                 member.rebalance_timeout_ms,
-                # A static member may have stayed away: it last joined an earlier rebalance.
+                # A static member that has not rejoined joined an earlier rebalance.
                 max(member.joined_ms - began_ms, -1),
                 member.metadata(name),
                 member.assignment,
@@ -160,37 +174,32 @@ def _completed(group: Group, joined_ms: int, now_ms: int) -> GenerationCompleted
 def assignment_failed(
     partition: PartitionState,
     group: Group,
-    done: AssignmentWrite,
+    write: AssignmentWrite,
     error: ErrorCode,
     now_ms: int,
     effects: Effects,
 ) -> None:
-    """The assignment could not be logged: everybody who waits is told, and the group begins anew
-    (S80).
-    """
-    if (
-        group.state is not GroupState.COMPLETING_REBALANCE
-        or group.generation_id != done.generation_id
-    ):
+    """Answer the delayed syncs with the error and start a rebalance [syncing/failed-assignment]."""
+    if _is_overtaken(group, write):
         return
     fail_syncs(group, error, now_ms, effects)
     prepare_rebalance(partition, group, now_ms, effects, Cause.APPEND_FAILURE)
 
 
+# -- the timer -------------------------------------------------------------------------------------
+
+
 def sync_timer_fired(
     partition: PartitionState, group: Group, now_ms: int, effects: Effects
 ) -> None:
-    """Whoever has not synced by now is removed, static members too, and the group begins anew
-    (S82).
+    """Remove the members that have not synced and start a rebalance [syncing/sync-timer].
 
-    A generation's timer is replaced or cancelled by the next one, so it never meets another
-    generation (S84).
+    The timer is replaced or cancelled when the next generation begins, so it never meets another
+    generation than its own [syncing/sync-timer-end].
     """
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
         return
-    late = [
-        group.members[member_id] for member_id in group.members if member_id in group.pending_syncs
-    ]
+    late = [member for member in group.members.values() if member.member_id in group.pending_syncs]
     if not late:
         return
     for member in late:

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from coterie.conformance.harness import START_MS, Batch, CoordinatorHarness
-from coterie.coordinator.answers import translate
+from coterie.coordinator.answers import translate_append_error
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Append, Effects, TimerKey, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member
@@ -242,7 +242,7 @@ class CheckedCoordinator(CoordinatorHarness):
         self.trace("fail", partition, error)
         self.coverage.count("log", "failed")
         lost = self.logs[partition].take_pending()
-        self.lost_batches.lost(lost, translate(error))
+        self.lost_batches.lost(lost, translate_append_error(error))
         self.lost_batches.failed(lost)
         shard = self.coordinator.shards[partition]
         before = list(shard.groups)

@@ -47,7 +47,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a pending id may come with an instance",
         "coterie.coordinator.join:_join_known",
-        "if request.group_instance_id is not None:",
+        "if instance is not None:",
         "if False:",
     ),
     Plant(
@@ -72,7 +72,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the initial delay is skipped",
         "coterie.coordinator.rebalance:prepare_rebalance",
-        "if began_from is GroupState.EMPTY:",
+        "if previous_state is GroupState.EMPTY:",
         "if False:",
     ),
     Plant(
@@ -162,21 +162,21 @@ PLANTS: tuple[Plant, ...] = (
     # -- SyncGroup ---------------------------------------------------------------------------------
     Plant(
         "a sync is accepted in PreparingRebalance",
-        "coterie.coordinator.sync:_sync_error_of",
+        "coterie.coordinator.sync:_check",
         "if group.state is GroupState.PREPARING_REBALANCE:",
         "if False:",
     ),
     Plant(
         "a sync of an old generation is accepted",
-        "coterie.coordinator.sync:_sync_error_of",
+        "coterie.coordinator.sync:_check",
         "if request.generation_id != group.generation_id:",
         "if request.generation_id > group.generation_id:",
     ),
     Plant(
         "the assignment is handed out before it is durable",
         "coterie.coordinator.sync:sync",
-        "_store_assignment(group, request, effects)",
-        "_store_assignment(group, request, effects);"
+        "_log_assignment(group, request, effects)",
+        "_log_assignment(group, request, effects);"
         " assignment_stored(group, effects.completion, group.state_timestamp_ms, effects)",
     ),
     Plant(
@@ -187,15 +187,15 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "an assignment is stored for another generation",
-        "coterie.coordinator.sync:assignment_stored",
-        "or group.generation_id != done.generation_id",
+        "coterie.coordinator.sync:_is_overtaken",
+        "or group.generation_id != write.generation_id",
         "",
     ),
     Plant(
         "who the leader leaves out gets somebody's assignment",
-        "coterie.coordinator.sync:_store_assignment",
-        'given.get(member_id, b"")',
-        'given.get(member_id, b"t0-0")',
+        "coterie.coordinator.sync:_log_assignment",
+        'sent.get(member_id, b"")',
+        'sent.get(member_id, b"t0-0")',
     ),
     Plant(
         "a failed assignment does not cost a rebalance",
@@ -274,7 +274,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a parked joiner that is removed is not told",
         "coterie.coordinator.members:remove_member",
-        "if to is not None:",
+        "if join_to is not None:",
         "if False:",
     ),
     Plant(
@@ -292,32 +292,32 @@ PLANTS: tuple[Plant, ...] = (
     # -- static members ----------------------------------------------------------------------------
     Plant(
         "the older process of an instance is not fenced where it waits",
-        "coterie.coordinator.static_member:_fence_parked",
-        "if to is not None:",
+        "coterie.coordinator.static_member:_fence_delayed_requests",
+        "if join_to is not None:",
         "if False:",
     ),
     Plant(
         "a static replacement that failed is not taken back",
         "coterie.coordinator.static_member:replacement_failed",
-        "group.replace_static(done.group_instance_id, done.member_id, done.old_member_id)",
+        "group.replace_static(write.group_instance_id, write.member_id, write.old_member_id)",
         "pass",
     ),
     Plant(
         "a failed replacement is taken back in the next generation too",
         "coterie.coordinator.static_member:replacement_failed",
-        "if member is None or group.generation_id != done.generation_id:",
+        "if member is None or group.generation_id != write.generation_id:",
         "if member is None:",
     ),
     Plant(
-        "a failed replacement forgets who has not synced",
-        "coterie.coordinator.static_member:replacement_failed",
-        "group.pending_syncs.add(done.old_member_id)",
+        "a replaced member that has not synced is not waited for",
+        "coterie.coordinator.group:Group.replace_static",
+        "self.pending_syncs.add(new_id)",
         "pass",
     ),
     Plant(
         "a restarted static leader makes old clients compute an assignment",
         "coterie.coordinator.static_member:replacement_stored",
-        "if not done.skips_assignment:",
+        "if not write.can_skip_assignment:",
         "if False:",
     ),
     # -- offsets and groups ------------------------------------------------------------------------
@@ -335,7 +335,7 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "a deleted group leaves the timers of its pending ids",
-        "coterie.coordinator.expiry:remove_group",
+        "coterie.coordinator.partition_state:PartitionState.remove_group",
         "effects.cancel(TimerKind.PENDING, group.group_id, member_id)",
         "pass",
     ),
@@ -353,7 +353,7 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "offsets of a deleted topic stay in some groups",
-        "coterie.coordinator.shard:Shard.forget_topic",
+        "coterie.coordinator.shard:Shard.delete_topic_offsets",
         "for group_id in list(self.logged.offsets):",
         "for group_id in list(self.logged.offsets)[1:]:",
     ),
@@ -384,19 +384,19 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "a group whose first record failed stays",
-        "coterie.coordinator.shard:Shard._failed",
+        "coterie.coordinator.shard:Shard._compensate",
         "del self.groups[group.group_id]",
         "pass",
     ),
     Plant(
         "who waits in a group that vanished is forgotten",
         "coterie.coordinator.shard:Shard.append_failed",
-        "self._dissolve(group, code, effects)",
+        "self._close_group(group, code, effects)",
         "pass",
     ),
     Plant(
         "a tombstone does not remove an offset",
-        "coterie.coordinator.replay:_forget_offset",
+        "coterie.coordinator.replay:_remove_offset",
         "before = partitions.pop(key.partition, None)",
         "before = None",
     ),
@@ -433,7 +433,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the sweep comes once only",
         "coterie.coordinator.shard:Shard.sweep",
-        'effects.arm(TimerKind.EXPIRY, str(self.partition), "", now_ms + interval_ms)',
+        "self._arm_sweep(now_ms, effects)",
         "pass",
     ),
     # -- timers ------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ BUGS: list[Bug] = [
     (
         "sync/log_errors_are_translated",
         coterie.coordinator.shard,
-        "translate",
+        "translate_append_error",
         lambda error: error,
     ),
     (

@@ -5,7 +5,7 @@ A client would notice most violations only much later.
 
 from typing import Any
 
-from coterie.coordinator.answers import Part
+from coterie.coordinator.answers import AnswerPart
 from coterie.coordinator.effects import TimerKey, TimerKind
 from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.group_record import restore
@@ -189,8 +189,8 @@ def waiting(coordinator: GroupCoordinator) -> set[int]:
             if operation.delayed_answer is None:
                 continue
             to = operation.to
-            if type(to) is Part:
-                parts.add(to.gather.to)
+            if type(to) is AnswerPart:
+                parts.add(to.answer.to)
             elif to is not None:
                 addresses.append(to)
         addresses += parts - set(addresses)

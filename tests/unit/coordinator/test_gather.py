@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coterie.coordinator.answers import Gather, Part
+from coterie.coordinator.answers import AnswerPart, MultiGroupAnswer
 from coterie.coordinator.effects import Effects
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -149,9 +149,9 @@ def test_a_held_part_of_a_partition_that_is_given_up(desk: Desk) -> None:
 
 def test_a_part_is_filled_once() -> None:
     items: list[Any] = [None]
-    part = Part(Gather("to", "the message", items), 0)
+    part = AnswerPart(MultiGroupAnswer("to", "the message", items), 0)
     effects = Effects()
-    part.fill("first", effects)
+    part.deliver("first", effects)
     assert [reply.message for reply in effects.replies] == ["the message"]
     with pytest.raises(AssertionError):
-        part.fill("second", effects)
+        part.deliver("second", effects)

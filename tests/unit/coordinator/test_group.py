@@ -1,7 +1,7 @@
-"""The group as a value: the table of transitions, counters, votes, replacement of an instance.
+"""The group as a data structure: transitions, counters, votes, replacement of static members.
 
-Sources are Kafka's own unit tests of the classic group (scenarios S45 to S51 of the conformance
-table); what can be seen from outside is told in transcripts.
+The cases are those of Kafka's own unit tests of the classic group (scenarios S45 to S51 of
+COVERAGE.md). What clients can observe is shown by transcripts.
 """
 
 import itertools
@@ -26,10 +26,22 @@ def member(member_id: str, *names: str, instance: str | None = None) -> Member:
     return Member(member_id, instance, "c", "/127.0.0.1", 60_000, 10_000, protocols)
 
 
-@pytest.mark.parametrize(("before", "after"), list(itertools.product(GroupState, repeat=2)))
-def test_every_transition_is_legal_or_not(before: GroupState, after: GroupState) -> None:
+def group_in(state: GroupState) -> Group:
+    """Return a group in a state, with what its present and next state need."""
     group = Group("g", 0)
-    group.state = before
+    if state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+        group.add(member("a"), "consumer")
+    group.assigned_generation = group.generation_id
+    group.state = state
+    return group
+
+
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(GroupState, repeat=2)))
+def test_only_the_transitions_of_the_table_are_legal(before: GroupState, after: GroupState) -> None:
+    """[joining/states]"""
+    group = group_in(before)
+    if after is GroupState.COMPLETING_REBALANCE and not group.members:
+        group.add(member("a"), "consumer")
     assert (after in TRANSITIONS[before]) == ((before, after) in LEGAL)
     if (before, after) not in LEGAL:
         with pytest.raises(AssertionError):
@@ -39,14 +51,33 @@ def test_every_transition_is_legal_or_not(before: GroupState, after: GroupState)
     assert (group.state, group.previous_state, group.state_timestamp_ms) == (after, before, 1)
 
 
-def test_a_protocol_cannot_be_chosen_without_members() -> None:
+def test_empty_group_has_no_members() -> None:
+    group = group_in(GroupState.PREPARING_REBALANCE)
+    group.add(member("a"), "consumer")
+    with pytest.raises(AssertionError, match="has members"):
+        group.transition(GroupState.EMPTY, 1)
+
+
+def test_generation_without_leader_is_refused() -> None:
+    with pytest.raises(AssertionError, match="has no leader"):
+        group_in(GroupState.PREPARING_REBALANCE).transition(GroupState.COMPLETING_REBALANCE, 1)
+
+
+def test_group_without_assignment_does_not_become_stable() -> None:
+    group = group_in(GroupState.COMPLETING_REBALANCE)
+    group.generation_id += 1
+    with pytest.raises(AssertionError, match="has no assignment"):
+        group.transition(GroupState.STABLE, 1)
+
+
+def test_group_without_members_has_no_protocol() -> None:
     with pytest.raises(AssertionError):
         Group("g", 0).select_protocol()
 
 
-def test_counters_follow_adds_updates_and_removals() -> None:
+def test_protocol_counts_follow_members() -> None:
     group = Group("g", 0)
-    assert group.accepts("consumer", ["anything"])
+    assert group.accepts("consumer", ["any protocol"])
     assert not group.accepts("consumer", [])
     assert not group.accepts("", ["range"])
     group.add(member("a", "range", "sticky"), "consumer")
@@ -64,7 +95,7 @@ def test_counters_follow_adds_updates_and_removals() -> None:
     assert group.supported_protocols == {}
 
 
-def test_a_protocol_named_twice_counts_once() -> None:
+def test_protocol_named_twice_counts_once() -> None:
     group = Group("g", 0)
     group.add(member("a", "range", "range"), "consumer")
     group.add(member("b", "sticky"), "consumer")
@@ -72,7 +103,7 @@ def test_a_protocol_named_twice_counts_once() -> None:
     assert not group.accepts("consumer", ["range"])
 
 
-def test_the_first_member_leads_and_the_next_first_joined_succeeds() -> None:
+def test_first_member_leads_and_the_next_oldest_succeeds_it() -> None:
     group = Group("g", 0)
     for name in "abc":
         group.add(member(name), "consumer")
@@ -84,7 +115,7 @@ def test_the_first_member_leads_and_the_next_first_joined_succeeds() -> None:
     assert group.leader is None
 
 
-def test_a_leader_that_joined_is_kept_and_an_absent_one_replaced() -> None:
+def test_absent_leader_is_replaced_by_a_member_that_joined() -> None:
     group = Group("g", 0)
     for name in "abc":
         group.add(member(name), "consumer")
@@ -98,19 +129,19 @@ def test_a_leader_that_joined_is_kept_and_an_absent_one_replaced() -> None:
     assert group.leader == "c"
 
 
-def test_replacing_an_instance_keeps_its_place_and_its_lead() -> None:
+def test_replaced_static_member_keeps_place_leadership_and_assignment() -> None:
     group = Group("g", 0)
     group.add(member("i1-1", instance="i1"), "consumer")
     group.add(member("b"), "consumer")
-    group.members["i1-1"].assignment = b"what it had"
+    group.members["i1-1"].assignment = b"assigned"
     replaced = group.replace_static("i1", "i1-1", "i1-2")
     assert list(group.members) == ["i1-2", "b"]
     assert group.static_members == {"i1": "i1-2"}
     assert group.leader == "i1-2"
-    assert replaced.assignment == b"what it had"
+    assert replaced.assignment == b"assigned"
 
 
-def test_replacing_an_instance_needs_its_member_and_nothing_parked() -> None:
+def test_replacement_needs_the_member_and_no_delayed_request() -> None:
     group = Group("g", 0)
     with pytest.raises(KeyError):
         group.replace_static("i1", "i1-1", "i1-2")
@@ -120,7 +151,7 @@ def test_replacing_an_instance_needs_its_member_and_nothing_parked() -> None:
         group.replace_static("i1", "i1-1", "i1-2")
 
 
-def test_all_joined_waits_for_members_and_handed_out_ids() -> None:
+def test_all_joined_counts_members_and_pending_members() -> None:
     group = Group("g", 0)
     group.add(member("a"), "consumer")
     assert not group.all_joined()

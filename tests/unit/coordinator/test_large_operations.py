@@ -3,7 +3,12 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coterie.coordinator.batch_size import MAX_BATCH_BYTES, fits_batch, in_parts, sure_offsets
+from coterie.coordinator.batch_size import (
+    MAX_BATCH_BYTES,
+    always_fitting_offsets,
+    fits_batch,
+    split_into_batches,
+)
 from coterie.coordinator.effects import Effects, LogRecord
 from coterie.coordinator.group import GroupState
 from coterie.protocol.errors import ErrorCode
@@ -258,7 +263,7 @@ def test_what_is_said_to_fit_fits(records: list[LogRecord]) -> None:
 def test_parts_are_all_records_in_order_and_each_fits(records: list[LogRecord]) -> None:
     effects = Effects("the answer")
     effects.records = list(records)
-    parts = list(in_parts(effects))
+    parts = list(split_into_batches(effects))
     assert [record for part in parts for record in part.records] == records
     assert all(fits_batch(part.records) for part in parts)
     assert parts[-1] is effects
@@ -271,9 +276,9 @@ def test_so_few_offsets_fit_whatever_is_in_them() -> None:
     value = OffsetCommitValue(
         offset=2**63 - 1, metadata="€" * 4096, commit_timestamp=START_MS, topic_id=bytes(range(16))
     )
-    assert sure_offsets(4096) > 10
-    assert batch_bytes([(key, value)] * sure_offsets(4096)) <= MAX_BATCH_BYTES
-    assert sure_offsets(10_000_000) == 0
+    assert always_fitting_offsets(4096) > 10
+    assert batch_bytes([(key, value)] * always_fitting_offsets(4096)) <= MAX_BATCH_BYTES
+    assert always_fitting_offsets(10_000_000) == 0
 
 
 def test_a_read_is_not_refused_with_a_large_operation_before_it() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coterie.coordinator.answers import DeleteOne, DescribeOne, refuse
+from coterie.coordinator.answers import DeletedGroup, DescribedGroup, error_answer
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponse
@@ -94,7 +94,7 @@ def errors_of(api_key: ApiKey, version: int, message: Any) -> list[int]:
 )
 def test_every_request_and_version(api_key: ApiKey, version: int) -> None:
     error = ErrorCode.NOT_COORDINATOR
-    refused = refuse(REQUESTS[api_key], error, version)
+    refused = error_answer(REQUESTS[api_key], error, version)
     assert isinstance(refused, Message)
     over_the_wire = type(refused).decode(refused.encode(version), version)
     errors = errors_of(api_key, version, over_the_wire)
@@ -103,20 +103,22 @@ def test_every_request_and_version(api_key: ApiKey, version: int) -> None:
 
 
 def test_a_join_hears_its_own_id_again() -> None:
-    refused = refuse(REQUESTS[ApiKey.JOIN_GROUP], ErrorCode.INVALID_SESSION_TIMEOUT, 9)
+    refused = error_answer(REQUESTS[ApiKey.JOIN_GROUP], ErrorCode.INVALID_SESSION_TIMEOUT, 9)
     assert (refused.member_id, refused.generation_id, refused.leader) == ("m", -1, "")
     assert (refused.protocol_type, refused.protocol_name, refused.members) == (None, None, [])
 
 
 @pytest.mark.parametrize("version", [9, 10])
 def test_a_commit_is_refused_partition_by_partition_in_its_order(version: int) -> None:
-    (topic,) = refuse(REQUESTS[ApiKey.OFFSET_COMMIT], ErrorCode.NOT_COORDINATOR, version).topics
+    (topic,) = error_answer(
+        REQUESTS[ApiKey.OFFSET_COMMIT], ErrorCode.NOT_COORDINATOR, version
+    ).topics
     assert (topic.name, topic.topic_id) == ("t", TOPIC_ID)
     assert [each.partition_index for each in topic.partitions] == [3, 1]
 
 
 def test_a_fetch_of_version_1_says_it_on_each_partition() -> None:
-    refused = refuse(REQUESTS[ApiKey.OFFSET_FETCH], ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 1)
+    refused = error_answer(REQUESTS[ApiKey.OFFSET_FETCH], ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 1)
     found = [
         (each.partition_index, each.committed_offset, each.committed_leader_epoch, each.metadata)
         for each in refused.topics[0].partitions
@@ -126,15 +128,17 @@ def test_a_fetch_of_version_1_says_it_on_each_partition() -> None:
 
 @pytest.mark.parametrize("version", [1, 2, 7, 8, 10])
 def test_a_fetch_is_never_told_that_no_coordinator_is_available(version: int) -> None:
-    refused = refuse(REQUESTS[ApiKey.OFFSET_FETCH], ErrorCode.COORDINATOR_NOT_AVAILABLE, version)
+    refused = error_answer(
+        REQUESTS[ApiKey.OFFSET_FETCH], ErrorCode.COORDINATOR_NOT_AVAILABLE, version
+    )
     errors = errors_of(ApiKey.OFFSET_FETCH, version, refused)
     assert set(errors) == {ErrorCode.NOT_COORDINATOR}
 
 
 def test_the_parts_of_requests_about_several_groups() -> None:
-    described = refuse(DescribeOne("g"), ErrorCode.NOT_COORDINATOR, 0)
-    deleted = refuse(DeleteOne("g"), ErrorCode.NOT_COORDINATOR, 0)
-    fetched = refuse(REQUESTS[ApiKey.OFFSET_FETCH].groups[0], ErrorCode.NOT_COORDINATOR, 0)
+    described = error_answer(DescribedGroup("g"), ErrorCode.NOT_COORDINATOR, 0)
+    deleted = error_answer(DeletedGroup("g"), ErrorCode.NOT_COORDINATOR, 0)
+    fetched = error_answer(REQUESTS[ApiKey.OFFSET_FETCH].groups[0], ErrorCode.NOT_COORDINATOR, 0)
     for version in range(SERVED_VERSIONS[ApiKey.DESCRIBE_GROUPS][1] + 1):
         answer: Message = DescribeGroupsResponse(groups=[described])
         assert DescribeGroupsResponse.decode(answer.encode(version), version)

@@ -32,3 +32,15 @@ class Address(NamedTuple):
         if not host or not is_port or not (has_port or default_port is not None):
             raise ValueError(f"{text!r} is not HOST:PORT")
         return cls(host, int(port))
+
+    @classmethod
+    def parse_list(cls, text: str, default_port: int | None = None) -> list[Self]:
+        """Read addresses with commas between them.
+
+        Raises:
+            ValueError: an address is invalid, or there is none.
+        """
+        addresses = [cls.parse(part, default_port) for part in text.split(",") if part.strip()]
+        if not addresses:
+            raise ValueError("no address is given")
+        return addresses

@@ -4,6 +4,7 @@ This module is the leaf under the codec compiler and under the classes that mess
 from (`wire.py`). Declarations import everything from `wire.py`, which exports these names again.
 """
 
+import base64
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -37,6 +38,11 @@ Bytes = Annotated[bytes, Wire("bytes", zero=b"")]
 Records = Annotated[bytes, Wire("records", zero=b"")]
 
 ZERO_UUID = bytes(16)
+
+
+def uuid_text(value: bytes) -> str:
+    """Return a UUID as Kafka prints it: 22 characters of URL-safe base64, without padding."""
+    return base64.urlsafe_b64encode(value).decode().rstrip("=")
 
 
 class Field(NamedTuple):

@@ -11,7 +11,7 @@ disk or a damaged batch leaves the log as it was; only what fails after old file
 removed fails the log.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from coterie.protocol.errors import MalformedFrame
@@ -338,9 +338,18 @@ def grouped(segments: Sequence[Segment], max_bytes: int) -> list[list[Segment]]:
 
 
 def clean(
-    log: Log, first_dirty_offset: int, now_ms: int, config: CleanerConfig
+    log: Log,
+    first_dirty_offset: int,
+    now_ms: int,
+    config: CleanerConfig,
+    count_bytes: Callable[[int], None] = lambda _: None,
 ) -> CleaningResult | None:
     """Clean what can be cleaned, all at once and whatever the dirty ratio; None if nothing can.
+
+    Args:
+        log, now_ms, config: see `Cleaning`.
+        first_dirty_offset: see `cleanable`.
+        count_bytes: called after each step with the number of bytes that it read or wrote.
 
     Raises:
         CorruptLog, LogFailed, OSError: as a `Cleaning`'s iterator.
@@ -349,12 +358,15 @@ def clean(
     if not found.dirty_bytes:
         return None
     cleaning = Cleaning(log, found, now_ms, config)
-    for step in cleaning:
-        if step.pending is None:
-            continue
-        try:
-            step.pending.run()
-        except OSError as error:
-            cleaning.fail(error)
-            raise
+    try:
+        for step in cleaning:
+            if step.pending is not None:
+                try:
+                    step.pending.run()
+                except OSError as error:
+                    cleaning.fail(error)
+                    raise
+            count_bytes(step.bytes_done)
+    finally:
+        cleaning.abandon()
     return cleaning.result

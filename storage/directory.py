@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from coterie.protocol.fields import uuid_text
 from coterie.protocol.topic_names import METADATA_TOPIC
 from coterie.storage.checkpoints import read_file, replace_file
 from coterie.storage.errors import CorruptLog, DirectoryLocked, DirectoryMismatch
@@ -134,7 +135,7 @@ class DataDirectory:
             assert partition not in known.partitions, f"{topic}-{partition} exists"
             place = self._partition_path(topic, partition)
             self._filesystem.make_directory(place)
-            text = f"version: 0\ntopic_id: {_id_text(topic_id)}"
+            text = f"version: 0\ntopic_id: {uuid_text(topic_id)}"
             replace_file(self._filesystem, f"{place}/{PARTITION_FILE}", text, durable=self._durable)
             made.append(partition)
         if self._durable:
@@ -388,11 +389,6 @@ def _deleted_name(topic: str, partition: int, topic_id: bytes) -> str:
     """
     suffix = f"-{partition}.{topic_id.hex()}-delete"
     return topic[: _MAX_NAME_BYTES - len(suffix)] + suffix
-
-
-def _id_text(topic_id: bytes) -> str:
-    """An id as Kafka prints it: base64 for URLs, without padding."""
-    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
 def _parse_id(path: str, text: str) -> bytes:

@@ -1,8 +1,8 @@
-"""The options that name a broker, and the way from them to a connected cluster.
+"""The options --bootstrap-server and --timeout, and the cluster they name.
 
-`--bootstrap-server` and `--timeout` may stand before or behind a subcommand's name; the later one
-counts. Whatever goes wrong between here and the broker ends the command with its cause and a remedy
-on standard error and exit code 1.
+Both options are accepted before and after the name of a subcommand; the later one counts. An error
+between the command and the broker ends the command with its cause and a remedy on standard error
+and with exit code 1.
 """
 
 import os
@@ -12,28 +12,21 @@ from typing import Any, TypeVar
 
 import click
 
-from coterie.client.cluster import DEFAULT_TIMEOUT_S, Cluster
+from coterie.cli.errors import CommandFailed
+from coterie.client.cluster import DEFAULT_PORT, DEFAULT_TIMEOUT_S, Cluster
 from coterie.client.errors import ClientError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 BOOTSTRAP_VARIABLE = "COTERIE_BOOTSTRAP"
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+DEFAULT_BOOTSTRAP = f"127.0.0.1:{DEFAULT_PORT}"
 
-# Kafka's own tools take milliseconds: a number beyond an hour is a habit from there, not a wish.
-_LONGEST_TIMEOUT_S = 3600.0
+# Kafka's tools take milliseconds. A number of more than an hour is most likely meant as such, so
+# it is refused instead of being taken for seconds.
+_MAX_TIMEOUT_S = 3600.0
 
 _BOOTSTRAP_KEY = "coterie.bootstrap_server"
 _TIMEOUT_KEY = "coterie.timeout"
-
-
-class CommandFailed(click.ClickException):
-    """A command that could not do what it was asked: exit code 1, cause and remedy on standard
-    error.
-    """
-
-    def __init__(self, cause: str, remedy: str = "") -> None:
-        super().__init__(f"{cause}\n{remedy}" if remedy else cause)
 
 
 def broker_options(function: F) -> F:
@@ -41,42 +34,41 @@ def broker_options(function: F) -> F:
     timeout = click.option(
         "--timeout",
         metavar="SECONDS",
-        type=click.FloatRange(0, _LONGEST_TIMEOUT_S, min_open=True),
+        type=click.FloatRange(0, _MAX_TIMEOUT_S, min_open=True),
         expose_value=False,
-        callback=_keep(_TIMEOUT_KEY),
-        help="How long one operation may take, retries included.  "
-        f"[default: {DEFAULT_TIMEOUT_S:g}]",
+        callback=_store(_TIMEOUT_KEY),
+        help=f"Time limit for one operation, including retries.  [default: {DEFAULT_TIMEOUT_S:g}]",
     )
     bootstrap = click.option(
         "--bootstrap-server",
         metavar="HOST:PORT",
         expose_value=False,
-        callback=_keep(_BOOTSTRAP_KEY),
-        help="The broker to ask first; several with commas.  "
+        callback=_store(_BOOTSTRAP_KEY),
+        help="Broker to connect to first; separate several with commas.  "
         f"[env: {BOOTSTRAP_VARIABLE}; default: {DEFAULT_BOOTSTRAP}]",
     )
     return bootstrap(timeout(function))
 
 
-def _keep(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    """A callback that notes a given value where contexts of group and subcommand both look."""
+def _store(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Return a callback that stores an option's value where group and subcommand both find it."""
 
-    def keep(context: click.Context, _: click.Parameter, value: Any) -> None:
+    def store(context: click.Context, _: click.Parameter, value: Any) -> None:
         if value is not None:
             context.meta[key] = value
 
-    return keep
+    return store
 
 
 def cluster_of(context: click.Context, timeout_s: float | None = None) -> Cluster:
-    """The cluster that options or environment name; nothing is connected yet.
+    """Return the cluster that options or environment name, without connecting to it.
 
     Args:
-        context: of the command.
+        context: the context of the command.
         timeout_s: overrides --timeout.
 
     Raises:
-        click.UsageError: the address is none.
+        click.UsageError: the bootstrap address is invalid.
     """
     bootstrap = context.meta.get(_BOOTSTRAP_KEY) or os.environ.get(BOOTSTRAP_VARIABLE)
     try:
@@ -91,7 +83,11 @@ def cluster_of(context: click.Context, timeout_s: float | None = None) -> Cluste
 
 @contextmanager
 def connected() -> Iterator[Cluster]:
-    """The cluster of the running command, closed at the end; its errors end the command."""
+    """Open the cluster of the running command and close it afterwards; its errors end the command.
+
+    Raises:
+        CommandFailed: the cluster can't be reached, or refused a request.
+    """
     with cluster_of(click.get_current_context()) as cluster:
         try:
             yield cluster

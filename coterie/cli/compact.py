@@ -1,13 +1,22 @@
-"""`coterie compact`: compact the logs of a data directory while no server uses it."""
+"""`coterie compact`: compact the logs in the data directory of a broker that is not running."""
 
 from typing import Any
 
 import click
 
-from coterie.cli.broker import CommandFailed
-from coterie.cli.log_files import PartitionFiles, complete_partitions
-from coterie.cli.output import NOTHING, Column, json_option, note, print_json, print_table
-from coterie.cli.progress import byte_progress
+from coterie.cli.dump.log_files import PartitionFiles, complete_partitions
+from coterie.cli.errors import CommandFailed
+from coterie.cli.offline_compaction import Options, compact, locked_directory, select_partitions
+from coterie.cli.options import json_option
+from coterie.cli.output import (
+    NOTHING,
+    Column,
+    Row,
+    byte_progress,
+    note,
+    print_json,
+    print_table,
+)
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _UNIT_STEP = 1024
@@ -33,21 +42,20 @@ def _state_style(value: Any) -> str:
     return _STATE_STYLES.get(str(value), "")
 
 
-_PLACE = [Column("TOPIC", "topic", 20), Column("PARTITION", "partition", 9)]
-_DIRTY = [
+_PARTITION_COLUMNS = [
+    Column("TOPIC", "topic", 20),
+    Column("PARTITION", "partition", 9),
     Column("STATE", "state", 9, style=_state_style),
     Column("DIRTY-RATIO", "dirty_ratio", 11, _ratio_text),
 ]
-_DRY_COLUMNS = [
-    *_PLACE,
-    *_DIRTY,
+_DRY_RUN_COLUMNS = [
+    *_PARTITION_COLUMNS,
     Column("DIRTY", "dirty_bytes", 10, _bytes_text),
     Column("BYTES", "bytes_before", 10, _bytes_text),
     Column("SEGMENTS", "segments_before", 8),
 ]
 _COLUMNS = [
-    *_PLACE,
-    *_DIRTY,
+    *_PARTITION_COLUMNS,
     Column("SEGMENTS", "segments_before", 8),
     Column("NOW", "segments_after", 5),
     Column("BYTES", "bytes_before", 10, _bytes_text),
@@ -59,7 +67,7 @@ _COLUMNS = [
 ]
 
 
-@click.command("compact", short_help="Compact the logs of a data directory that no server uses.")
+@click.command("compact")
 @click.argument("directory", metavar="DIR", type=click.Path())
 @click.option(
     "--partition",
@@ -67,31 +75,34 @@ _COLUMNS = [
     multiple=True,
     metavar="TOPIC-N",
     shell_complete=complete_partitions,
-    help="Only this partition; repeatable. By default all whose cleanup.policy has compact.",
+    help="Compact only this partition; repeatable.  [default: all partitions whose cleanup.policy"
+    " includes compact]",
 )
 @click.option(
     "--include-active",
     is_flag=True,
-    help="End the active segments, which compaction leaves alone, so that they are compacted too.",
+    help="Close the active segments first, so that they are compacted too.",
 )
 @click.option(
     "--min-cleanable-ratio",
     type=click.FloatRange(0, 1),
     metavar="RATIO",
-    help="Leave alone what is less dirty; 0 compacts whatever is dirty.  [default: the topic's"
-    " min.cleanable.dirty.ratio]",
+    help="Skip partitions with a smaller dirty ratio; 0 compacts everything that is dirty. "
+    " [default: the topic's min.cleanable.dirty.ratio]",
 )
 @click.option(
     "--delete-retention-ms",
     type=click.IntRange(0),
     metavar="MS",
-    help="How long tombstones stay after their first compaction.  [default: the topic's"
+    help="How long tombstones are kept after their first compaction.  [default: the topic's"
     " delete.retention.ms]",
 )
-@click.option("--dry-run", is_flag=True, help="Only tell what is dirty; compact nothing.")
-@click.option("--force", is_flag=True, help="Compact a named partition whatever its policy is.")
+@click.option("--dry-run", is_flag=True, help="Only show what is dirty; compact nothing.")
+@click.option(
+    "--force", is_flag=True, help="Compact a partition of --partition whatever its cleanup.policy."
+)
 @json_option
-def compact(
+def command(
     *,
     directory: str,
     partitions: tuple[str, ...],
@@ -102,55 +113,52 @@ def compact(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Compact the logs in the data directory DIR, which no server may use meanwhile.
+    """Compact the logs in the data directory DIR of a broker that is not running.
 
-    Of each key the newest record stays, and every record keeps its offset. A running server does
-    this by itself; here it is done at once and to the end. Stopping it loses nothing.
+    The newest record of each key is kept, and all records keep their offsets. A running broker
+    compacts by itself in the background; this command does it immediately and completely. It can be
+    interrupted at any time without losing records. The exit code is 1 if a partition failed.
     """
-    # Imported here, for the help needs no storage.
-    from coterie.cli.compacting import Wanted, chosen_targets, held_directory
-    from coterie.cli.compacting import compact as compact_one
-
     if force and not partitions:
-        raise click.UsageError("--force is for partitions named with --partition.")
-    wanted = Wanted(include_active, dry_run, min_cleanable_ratio, delete_retention_ms)
-    with held_directory(directory) as held:
-        targets = chosen_targets(held, partitions, force=force)
+        raise click.UsageError("--force is only for partitions named with --partition.")
+    options = Options(include_active, dry_run, min_cleanable_ratio, delete_retention_ms)
+    with locked_directory(directory) as locked:
+        selected = select_partitions(locked, partitions, force=force)
         sizes = [
-            PartitionFiles(f"{held.path}/{target.name}", target.topic, target.partition).size()
-            for target in targets
+            PartitionFiles(f"{locked.path}/{each.name}", each.topic, each.partition).size_bytes()
+            for each in selected
         ]
         rows = []
-        with byte_progress("Compacting", sum(sizes), wanted=not dry_run) as note_bytes:
-            for target, size in zip(targets, sizes, strict=True):
+        with byte_progress("Compacting", sum(sizes), shown=not dry_run) as count_bytes:
+            for partition, size in zip(selected, sizes, strict=True):
                 left = size
 
-                def done(count: int) -> None:
+                def count(done: int) -> None:
                     nonlocal left
-                    # A cleaning reads what is dirty twice: for the keys, and to copy it.
-                    counted = min(count // 2, left)
+                    # The dirty part is read twice: first for its keys, then to be copied.
+                    counted = min(done // 2, left)
                     left -= counted
-                    note_bytes(counted)
+                    count_bytes(counted)
 
-                rows.append(compact_one(held, target, wanted, done))
-                note_bytes(left)
+                rows.append(compact(locked, partition, options, count))
+                count_bytes(left)
     if as_json:
         print_json(rows)
     else:
-        print_table(_DRY_COLUMNS if dry_run else _COLUMNS, rows)
-        _remark(rows, wanted.include_active)
+        print_table(_DRY_RUN_COLUMNS if dry_run else _COLUMNS, rows)
+        _print_advice(rows, include_active=include_active)
     failed = [row for row in rows if row["error"]]
     if failed:
-        names = "; ".join(f"{row['topic']}-{row['partition']}: {row['error']}" for row in failed)
-        raise CommandFailed(f"Not compacted: {names}.")
+        errors = "; ".join(f"{row['topic']}-{row['partition']}: {row['error']}" for row in failed)
+        raise CommandFailed(f"Not compacted: {errors}.")
 
 
-def _remark(rows: list[dict[str, Any]], include_active: bool) -> None:  # noqa: FBT001 - an option
-    """What to do where little was done."""
+def _print_advice(rows: list[Row], *, include_active: bool) -> None:
+    """Print what to do if little or nothing was compacted."""
     if not rows:
-        note("No partition here has a cleanup.policy of compact.")
+        note("No partition in this directory has a cleanup.policy that includes compact.")
     elif any(row["state"] == "not due" and row["dirty_bytes"] for row in rows):
-        note("Partitions that are not due are less dirty than the ratio; --min-cleanable-ratio 0")
-        note("compacts them all the same.")
+        note("The dirty ratio of some partitions is below the minimum. Use --min-cleanable-ratio 0")
+        note("to compact them too.")
     elif not include_active and all(row["state"] == "not due" for row in rows):
-        note("Nothing is dirty but the active segments; --include-active compacts those too.")
+        note("Only active segments are dirty. Use --include-active to compact them too.")

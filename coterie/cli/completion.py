@@ -1,30 +1,28 @@
-"""`coterie completion`: the script that lets a shell complete commands, groups and topics."""
+"""`coterie completion`: print the script that makes a shell complete `coterie` commands."""
 
 import click
 from click.shell_completion import get_completion_class
 
-# click looks for this variable when the program is called `coterie`; the scripts set it.
+# click reads this variable in a program called `coterie`; the completion scripts set it.
 _VARIABLE = "_COTERIE_COMPLETE"
 
-_HOW = {
+_INSTALLATION = {
     "bash": 'eval "$(coterie completion bash)"   # in ~/.bashrc',
-    "zsh": 'eval "$(coterie completion zsh)"   # in ~/.zshrc, behind compinit',
+    "zsh": 'eval "$(coterie completion zsh)"   # in ~/.zshrc, after compinit',
     "fish": "coterie completion fish > ~/.config/fish/completions/coterie.fish",
 }
 
 
-@click.command(
-    short_help="Print the script for completion in bash, zsh or fish.",
-    epilog="\b\n" + "\n".join(_HOW.values()),
-)
-@click.argument("shell", type=click.Choice(list(_HOW)))
+@click.command("completion", epilog="Install it with:\n\n\b\n" + "\n".join(_INSTALLATION.values()))
+@click.argument("shell", type=click.Choice(list(_INSTALLATION)))
 @click.pass_context
-def completion(context: click.Context, shell: str) -> None:
+def command(context: click.Context, shell: str) -> None:
     """Print the script that makes a shell complete `coterie` commands.
 
-    Names of groups and topics are completed too, from the broker that COTERIE_BOOTSTRAP or
-    --bootstrap-server on the same line names, if it answers at once.
+    Names of groups and topics are completed too if a broker answers within 0.4 s. It is the broker
+    of --bootstrap-server on the same line or of COTERIE_BOOTSTRAP.
     """
-    found = get_completion_class(shell)
-    assert found is not None, f"click completes {shell}"
-    click.echo(found(context.find_root().command, {}, "coterie", _VARIABLE).source().strip())
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None, f"click completes {shell}"
+    script = completion_class(context.find_root().command, {}, "coterie", _VARIABLE).source()
+    click.echo(script.strip())

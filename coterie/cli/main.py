@@ -1,8 +1,8 @@
-"""`coterie`: the command line. A command's module is imported when that command runs.
+"""`coterie`: the command line.
 
-The start of `coterie serve` is measured, and `coterie --help` shall not wait for what it only
-names: hence the one-line helps stand here. A command `x` is the object `x` of the module
-coterie/cli/x.py.
+A command's module is imported when that command runs, so that `coterie serve` starts quickly and
+`coterie --help` does not import what it only lists. This is why the one-line help texts are here
+and not with the commands.
 """
 
 from collections.abc import Mapping
@@ -13,47 +13,50 @@ from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "serve": "Start the broker.",
-    "groups": "List, describe, delete and reset consumer groups.",
+    "groups": "List, inspect, reset and delete consumer groups.",
     "topics": "List, create, describe and delete topics.",
-    "dump": "Look at logs, frames and compiled codecs.",
-    "pipeline": "Tell the history of groups from logs: who caused which rebalance.",
-    "compact": "Compact the logs of a data directory that no server uses.",
-    "completion": "Print the script for completion in bash, zsh or fish.",
+    "dump": "Print log files, protocol frames and compiled codecs.",
+    "pipeline": "Analyse rebalances from the logs of a broker.",
+    "compact": "Compact the logs of a broker that is not running.",
+    "completion": "Print the completion script for bash, zsh or fish.",
 }
 
 
 class LazyCommands(click.Group):
-    """A group whose commands are modules that nobody imports before their command is called.
+    """A group of commands that are imported when they are called.
+
+    The command `a-b` is the object `command` of the module `PACKAGE.a_b`.
 
     Attributes:
-        about: one line of help for each command, by its name.
-        modules: what stands before a command's name in the name of its module.
+        summaries: the name of each command and its line in the help, in the order of the help.
+        package: the package with the modules of the commands.
     """
 
-    about: Mapping[str, str] = COMMANDS
-    modules = "coterie.cli."
+    summaries: Mapping[str, str] = COMMANDS
+    package = "coterie.cli"
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """The names, in the order of the help."""
-        return list(self.about)
+        """Return the names of the commands, in the order of the help."""
+        return list(self.summaries)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of a name."""
-        if cmd_name not in self.about:
+        """Import and return a command; None if there is no command of this name."""
+        if cmd_name not in self.summaries:
             return None
-        command: click.Command = getattr(import_module(f"{self.modules}{cmd_name}"), cmd_name)
+        module = import_module(f"{self.package}.{cmd_name.replace('-', '_')}")
+        command: click.Command = module.command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The list of commands in the help, without importing them."""
+        """Write the list of commands in the help, without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(self.about.items()))
+            formatter.write_dl(list(self.summaries.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Names of commands and options, without importing the commands."""
+        """Complete the names of commands and options, without importing the commands."""
         commands = [
-            CompletionItem(name, help=about)
-            for name, about in self.about.items()
+            CompletionItem(name, help=summary)
+            for name, summary in self.summaries.items()
             if name.startswith(incomplete)
         ]
         return commands + click.Command.shell_complete(self, ctx, incomplete)
@@ -62,4 +65,8 @@ class LazyCommands(click.Group):
 @click.command(cls=LazyCommands)
 @click.version_option(package_name="coterie")
 def main() -> None:
-    """A Kafka-wire-compatible group coordinator and development broker, and tools for any Kafka."""
+    """A group coordinator and development broker that speaks the Kafka protocol.
+
+    `groups` and `topics` also work with any other Kafka broker; `dump`, `compact` and `pipeline`
+    also work with the files of one.
+    """

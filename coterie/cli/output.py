@@ -1,23 +1,32 @@
-"""Tables for people, JSON for programs, from the same rows.
+"""What commands print: tables for people, JSON for programs, both from the same rows.
 
-A row is a dictionary with stable keys: `--json` prints it as it is, a table shows some of its keys
-as columns laid out like those of Kafka's own tools. Results go to standard output and everything
-else to standard error. Colours appear on a terminal only; NO_COLOR and FORCE_COLOR are obeyed
-(https://no-color.org).
+A row is a dictionary with stable keys. `--json` prints it as it is; a table shows some of its keys
+as columns, under the titles that Kafka's own tools use. Results go to standard output, remarks and
+errors to standard error.
+
+On a terminal a table is fitted to the terminal's width. In a pipe or a file it has at least the
+column widths of Kafka's tools and is never wrapped or cut, because scripts read it. Colours appear
+on a terminal only; NO_COLOR and FORCE_COLOR are obeyed (https://no-color.org).
 """
 
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import click
 
-F = TypeVar("F", bound=Callable[..., Any])
 Row = dict[str, Any]
+# A line as parts of text, each with its style.
+Line = Sequence[tuple[str, str]]
 
+# What a cell without a value shows, as in Kafka's tools.
 NOTHING = "-"
+
+# Wider than any table: rich must not wrap a line that goes into a pipe.
+_PIPE_WIDTH = 1 << 30
 
 _STATE_STYLES = {
     "Stable": "green",
@@ -30,14 +39,10 @@ _STATE_STYLES = {
 }
 
 
-def plain(value: Any) -> str:
-    """A value as a cell: Kafka's dash for nothing."""
-    return NOTHING if value is None or value == "" else printable(str(value))
-
-
 def printable(text: str) -> str:
-    """Text with escapes for what is not printable: any client may put terminal codes into its
-    names.
+    """Return text with unprintable characters escaped.
+
+    Names come from clients, and any client can put terminal control sequences into its names.
     """
     return (
         text
@@ -46,37 +51,13 @@ def printable(text: str) -> str:
     )
 
 
-def unstyled(_: Any) -> str:
-    """No colour."""
-    return ""
-
-
-def by_state(value: Any) -> str:
-    """The colour of a group's state."""
-    return _STATE_STYLES.get(str(value), "")
-
-
-def by_lag(value: Any) -> str:
-    """The colour of a lag: what is behind stands out."""
-    return "yellow" if value else ""
-
-
-class Column(NamedTuple):
-    """A column of a table.
-
-    `width` is the least width, as in Kafka's tools; `text` makes a cell of the row's value, `style`
-    a rich style.
-    """
-
-    title: str
-    key: str
-    width: int = 15
-    text: Callable[[Any], str] = plain
-    style: Callable[[Any], str] = unstyled
+def cell_text(value: Any) -> str:
+    """Return a value as the text of a cell."""
+    return NOTHING if value is None or value == "" else printable(str(value))
 
 
 def assignment_text(assignment: Any) -> str:
-    """An assignment in Kafka's short form: topic:0,1;other:2."""
+    """Return an assignment in Kafka's short form: topic:0,1;other:2."""
     if not assignment:
         return NOTHING
     return ";".join(
@@ -85,49 +66,91 @@ def assignment_text(assignment: Any) -> str:
     )
 
 
+def no_style(_: Any) -> str:
+    """Return the style of a cell without colour."""
+    return ""
+
+
+def state_style(value: Any) -> str:
+    """Return the style of a group's state."""
+    return _STATE_STYLES.get(str(value), "")
+
+
+def lag_style(value: Any) -> str:
+    """Return the style of a lag: a partition that is behind is highlighted."""
+    return "yellow" if value else ""
+
+
+class Column(NamedTuple):
+    """A column of a table.
+
+    Attributes:
+        title: the heading.
+        key: the key of the rows that the column shows.
+        width: the least width in a pipe, in characters.
+        text: makes the text of a cell from the row's value.
+        style: makes the style of a cell from the row's value.
+    """
+
+    title: str
+    key: str
+    width: int = 15
+    text: Callable[[Any], str] = cell_text
+    style: Callable[[Any], str] = no_style
+
+
 def print_table(columns: Sequence[Column], rows: Iterable[Row]) -> None:
-    """Print a header and the rows, each column as wide as its widest cell."""
-    rows = list(rows)
-    cells = [[column.text(row.get(column.key)) for column in columns] for row in rows]
-    widths = [
-        max(column.width, len(column.title), *(len(line[n]) for line in cells), 0)
-        for n, column in enumerate(columns)
-    ]
-    styles = [[column.style(row.get(column.key)) for column in columns] for row in rows]
-    print_line([column.title for column in columns], widths, ["bold"] * len(columns))
-    for line, line_styles in zip(cells, styles, strict=True):
-        print_line(line, widths, line_styles)
-
-
-def print_line(cells: Sequence[str], widths: Sequence[int], styles: Sequence[str]) -> None:
-    """Print cells padded to their widths, with one space between them and none at the end."""
-    padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
-    padded[-1] = cells[-1]
-    if not in_colour():
-        click.echo(" ".join(padded).rstrip())
-        return
-    print_styled(
-        part
-        for n, (text, style) in enumerate(zip(padded, styles, strict=True))
-        for part in ((" ", "") if n else ("", ""), (text, style))
-    )
-
-
-def print_styled(parts: Iterable[tuple[str, str]]) -> None:
-    """Print one line of (text, rich style) parts; without colours where those do not belong."""
-    if not in_colour():
-        click.echo("".join(text for text, _ in parts).rstrip())
-        return
-    # Imported only for a terminal: a tenth of a second that no pipe has to wait for.
+    """Print a heading and the rows."""
+    # Imported here because rich takes a tenth of a second, which commands without a table save.
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
-    console = Console(file=sys.stdout, force_terminal=True, highlight=False, soft_wrap=True)
-    console.print(Text.assemble(*parts), soft_wrap=True)
+    on_terminal, colour = sys.stdout.isatty(), in_colour()
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for column in columns:
+        title = Text(column.title)
+        if on_terminal:
+            table.add_column(title, overflow="fold")
+        else:
+            table.add_column(title, min_width=column.width, no_wrap=True)
+    for row in rows:
+        values = [row.get(column.key) for column in columns]
+        table.add_row(
+            *(
+                Text(column.text(value), style=column.style(value))
+                for column, value in zip(columns, values, strict=True)
+            )
+        )
+    console = Console(
+        width=None if on_terminal else _PIPE_WIDTH,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+    )
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip(), color=colour)
+
+
+def print_line(line: Line) -> None:
+    """Print one line, in colour where colours are used."""
+    colour = in_colour()
+    text = "".join(styled(part, style) if colour else part for part, style in line)
+    click.echo(text.rstrip(), color=colour)
+
+
+def styled(text: str, style: str) -> str:
+    """Return text with the control sequences of a style: "bold", "dim" or the name of a colour."""
+    if not style:
+        return text
+    if style in ("bold", "dim"):
+        return click.style(text, bold=style == "bold" or None, dim=style == "dim" or None)
+    return click.style(text, fg=style)
 
 
 def in_colour() -> bool:
-    """Whether standard output takes colours."""
+    """Return whether standard output takes colours."""
     if os.environ.get("NO_COLOR"):
         return False
     if os.environ.get("FORCE_COLOR"):
@@ -141,12 +164,43 @@ def print_json(value: Any) -> None:
 
 
 def note(text: str) -> None:
-    """Tell the person something that is no result: a line on standard error."""
+    """Print a remark, which is not part of the result, to standard error."""
     click.echo(text, err=True)
 
 
-def json_option(function: F) -> F:
-    """Add --json to a command, as the argument `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(
-        function
+@contextmanager
+def byte_progress(title: str, total_bytes: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar on standard error with the bytes done, the speed and the time left.
+
+    Args:
+        title: the text before the bar.
+        total_bytes: the number of bytes of the whole work.
+        shown: False for no bar; there is none either if standard error is not a terminal.
+
+    Yields:
+        A function to call with the number of bytes done since the last call.
+    """
+    if not shown or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    # Imported here for the same reason as in `print_table`.
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
     )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(binary_units=True),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total_bytes)
+        yield lambda count: bar.advance(task, count)

@@ -10,7 +10,7 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 - to tell what can't be advertised
 
 
-@click.command(short_help="Start the broker.")
+@click.command("serve")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port",
@@ -68,7 +68,7 @@ _ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 - to tell what can't be adver
     help="For people or for machines.",
 )
 @click.option("--allow-remote", is_flag=True, help="Needed to listen beyond this machine.")
-def serve(
+def command(
     *,
     host: str,
     port: int,

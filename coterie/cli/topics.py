@@ -1,25 +1,16 @@
-"""`coterie topics`: list, create, describe and delete topics of any Kafka.
+"""`coterie topics`: list, create, describe and delete the topics of any Kafka broker.
 
-What is printed reads as what kafka-topics prints; the keys of `--json` are listed in
-docs/command-line.md.
+The output has the form of kafka-topics. The keys of `--json` are listed in docs/command-line.md.
 """
 
 from typing import Any
 
 import click
 
-from coterie.cli.broker import CommandFailed, broker_options, connected
-from coterie.cli.names import complete_topics
-from coterie.cli.output import (
-    Column,
-    Row,
-    json_option,
-    print_json,
-    print_styled,
-    print_table,
-    printable,
-)
-from coterie.cli.refusals import no_such_topics
+from coterie.cli.broker import broker_options, connected
+from coterie.cli.errors import CommandFailed, no_such_topics
+from coterie.cli.options import complete_topics, json_option
+from coterie.cli.output import Column, Row, print_json, print_line, print_table, printable
 from coterie.client.errors import Refused, error_name
 from coterie.client.topics import (
     BROKER_DEFAULT,
@@ -40,29 +31,31 @@ _LIST_COLUMNS = [
     Column("TOPIC-ID", "topic_id", 22),
 ]
 
-# What to do about a topic that was not created.
+# Remedies for topics that were not created.
 _REMEDIES: dict[int, str] = {
-    ErrorCode.TOPIC_ALREADY_EXISTS: "Choose another name, or say --if-not-exists.",
-    ErrorCode.INVALID_REPLICATION_FACTOR: "There are fewer brokers than replicas asked for.",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "Choose another name, or use --if-not-exists.",
+    ErrorCode.INVALID_REPLICATION_FACTOR: (
+        "The replication factor can't exceed the number of brokers."
+    ),
     ErrorCode.INVALID_TOPIC_EXCEPTION: (
-        "A name has up to 249 letters, digits, dots, underscores and hyphens."
+        "A name consists of up to 249 letters, digits, dots, underscores and hyphens."
     ),
 }
 
 
-@click.group(short_help="List, create, describe and delete topics.")
+@click.group("topics")
 @broker_options
-def topics() -> None:
-    """Topics of any Kafka broker, over the wire protocol."""
+def command() -> None:
+    """List, create, describe and delete the topics of any Kafka broker."""
 
 
-@topics.command("list", short_help="List the topics.")
-@click.option("--exclude-internal", is_flag=True, help="Leave out __consumer_offsets and its like.")
+@command.command("list")
+@click.option("--exclude-internal", is_flag=True, help="Leave out internal topics.")
 @click.option("--verbose", is_flag=True, help="Show partitions, replicas and ids.")
 @json_option
 @broker_options
 def list_command(*, exclude_internal: bool, verbose: bool, as_json: bool) -> None:
-    """List the topics: their names, one a line, or a table."""
+    """List the names of the topics, one a line; with --verbose, a table."""
     with connected() as cluster:
         found = describe_topics(cluster)
     rows = [_summary(topic) for topic in found if not (exclude_internal and topic.internal)]
@@ -75,28 +68,28 @@ def list_command(*, exclude_internal: bool, verbose: bool, as_json: bool) -> Non
             click.echo(printable(row["topic"]))
 
 
-@topics.command("create", short_help="Create a topic.")
+@command.command("create")
 @click.argument("name", metavar="NAME")
 @click.option(
     "--partitions",
     type=click.IntRange(min=1),
     metavar="N",
-    help="By default the broker's num.partitions.",
+    help="Number of partitions.  [default: the broker's num.partitions]",
 )
 @click.option(
     "--replication-factor",
     type=click.IntRange(1, 32767),
     metavar="N",
-    help="By default the broker's.",
+    help="Replicas of each partition.  [default: the broker's default.replication.factor]",
 )
 @click.option(
     "--config",
     "configs",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting of the topic; repeatable.",
+    help="Setting of the topic, such as retention.ms=60000; repeatable.",
 )
-@click.option("--if-not-exists", is_flag=True, help="Do nothing when it exists.")
+@click.option("--if-not-exists", is_flag=True, help="Succeed if the topic exists already.")
 @json_option
 @broker_options
 def create(
@@ -120,55 +113,57 @@ def create(
         )
     exists = change.error == ErrorCode.TOPIC_ALREADY_EXISTS and if_not_exists
     if as_json:
-        print_json(_outcome(change, "created"))
+        print_json(_result_row(change, "created"))
     elif exists:
         click.echo(f"Topic '{printable(name)}' already exists.")
     elif not change.error:
         click.echo(f"Created topic '{printable(name)}'.")
     if change.error and not exists:
-        refusal = Refused(
+        refused = Refused(
             change.error,
             f"Topic '{printable(name)}' was not created",
             change.message,
             _REMEDIES.get(change.error, ""),
         )
-        raise CommandFailed(refusal.cause, refusal.remedy)
+        raise CommandFailed(refused.cause, refused.remedy)
 
 
-@topics.command("delete", short_help="Delete topics with all their records.")
+@command.command("delete")
 @click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_topics)
-@click.option("--if-exists", is_flag=True, help="Do nothing about topics that do not exist.")
+@click.option("--if-exists", is_flag=True, help="Ignore topics that do not exist.")
 @json_option
 @broker_options
 def delete(*, names: tuple[str, ...], if_exists: bool, as_json: bool) -> None:
-    """Delete topics with all their records."""
+    """Delete topics and all their records."""
     with connected() as cluster:
         changes = delete_topics(cluster, names)
     if as_json:
-        print_json([_outcome(change, "deleted") for change in changes])
+        print_json([_result_row(change, "deleted") for change in changes])
     else:
         for change in changes:
             if not change.error:
                 click.echo(f"Deleted topic '{printable(change.name)}'.")
-    absent = [c.name for c in changes if c.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-    refused = [c for c in changes if c.error and c.name not in absent]
+    absent = [each.name for each in changes if each.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    refused = [each for each in changes if each.error and each.name not in absent]
     if refused:
         raise CommandFailed(
             "\n".join(
-                Refused(c.error, f"Topic '{printable(c.name)}' was not deleted", c.message).cause
-                for c in refused
+                Refused(
+                    each.error, f"Topic '{printable(each.name)}' was not deleted", each.message
+                ).cause
+                for each in refused
             )
         )
     if absent and not if_exists:
         raise no_such_topics(absent)
 
 
-@topics.command("describe", short_help="Show partitions, replicas and settings of topics.")
+@command.command("describe")
 @click.argument("names", metavar="[NAME...]", nargs=-1, shell_complete=complete_topics)
 @json_option
 @broker_options
 def describe(*, names: tuple[str, ...], as_json: bool) -> None:
-    """Show partitions, replicas and settings of topics; of all topics when none is named."""
+    """Show the partitions, replicas and settings of topics; without a NAME, of all topics."""
     with connected() as cluster:
         described = describe_topics(cluster, names or None)
         found = [topic for topic in described if not topic.error]
@@ -180,8 +175,8 @@ def describe(*, names: tuple[str, ...], as_json: bool) -> None:
             _print_topic(topic, configs.get(topic.name, {}))
     for topic in described:
         if topic.error not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-            refusal = Refused(topic.error, f"Topic '{printable(topic.name)}'")
-            raise CommandFailed(refusal.cause, refusal.remedy)
+            refused = Refused(topic.error, f"Topic '{printable(topic.name)}'")
+            raise CommandFailed(refused.cause, refused.remedy)
     absent = [topic.name for topic in described if topic.error]
     if absent:
         raise no_such_topics(absent)
@@ -190,14 +185,14 @@ def describe(*, names: tuple[str, ...], as_json: bool) -> None:
 def _setting(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise click.UsageError(f"Invalid value for --config: {text!r} is no KEY=VALUE.")
+        raise click.UsageError(f"Invalid value for --config: {text!r} is not KEY=VALUE.")
     return key.strip(), value
 
 
-def _outcome(change: Change, done: str) -> Row:
+def _result_row(change: Change, verb: str) -> Row:
     return {
         "topic": change.name,
-        done: not change.error,
+        verb: not change.error,
         "error": error_name(change.error) if change.error else None,
     }
 
@@ -230,13 +225,12 @@ def _partition_row(partition: Partition) -> Row:
 
 
 def _print_topic(topic: Topic, configs: dict[str, str]) -> None:
-    """A topic as kafka-topics prints it: one line, and an indented one for each partition."""
-    name = topic.name
+    """Print a topic as kafka-topics does: one line, and an indented line for each partition."""
     settings = ",".join(f"{key}={value}" for key, value in configs.items())
     _print_pairs(
         "",
         {
-            "Topic": name,
+            "Topic": topic.name,
             "TopicId": topic.topic_id,
             "PartitionCount": len(topic.partitions),
             "ReplicationFactor": topic.replication_factor,
@@ -245,7 +239,7 @@ def _print_topic(topic: Topic, configs: dict[str, str]) -> None:
     )
     for partition in topic.partitions:
         pairs = {
-            "Topic": name,
+            "Topic": topic.name,
             "Partition": partition.partition_index,
             "Leader": "none" if partition.leader is None else partition.leader,
             "Replicas": ",".join(map(str, partition.replicas)),
@@ -260,4 +254,4 @@ def _print_pairs(indent: str, pairs: dict[str, Any], style: str = "") -> None:
     for n, (key, value) in enumerate(pairs.items()):
         text = "" if value is None else printable(str(value))
         parts += [("\t" if n else indent, ""), (f"{key}: ", "dim"), (text, style)]
-    print_styled(parts)
+    print_line(parts)

@@ -1,6 +1,7 @@
-"""A small blocking client of the wire protocol, for the command line, good for any Kafka.
+"""A small blocking client of the Kafka protocol for the command line; it works with any Kafka.
 
-connection.py speaks to one broker, cluster.py finds the right one (coordinator, leader, any), and
-groups.py, offsets.py and topics.py say what the commands ask of them. No threads, no pools, no
-caches beyond one command's life.
+`connection.py` talks to one broker; `cluster.py` finds the right broker (coordinator, leader or
+any) and retries; `groups.py`, `offsets.py`, `topics.py` and `history.py` make the requests of the
+commands. The client has no threads and no connection pool, and caches nothing beyond one command.
+docs/spec/client.md lists its rules.
 """

@@ -1,8 +1,8 @@
-"""A cluster seen from its bootstrap addresses: which broker to ask, and when to ask again.
+"""A cluster as seen from its bootstrap addresses: finding the right broker, and retrying.
 
-A coordinator that is loading or moving, and a partition between two leaders, are ordinary states of
-a healthy cluster: requests to them are repeated until the time allowed is over, and only then
-become an error. Everything else a broker answers is handed to the caller at the first time.
+A coordinator that is loading or moving and a partition between two leaders are normal states of a
+healthy cluster. Requests that meet them are retried until the timeout [client/retries]. All other
+responses, errors included, are returned to the caller at once.
 """
 
 import time
@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 from coterie.address import Address
 from coterie.client.connection import Connection, Deadline
 from coterie.client.errors import BrokerUnreachable, ClientError, Refused
-from coterie.client.nodes import Found, Node, found_coordinator, found_leader, nodes_of
+from coterie.client.nodes import Node, Responsible, coordinator_of, leader_of, nodes_of
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -35,21 +35,21 @@ TopicPartition = tuple[str, int]
 DEFAULT_TIMEOUT_S = 15.0
 DEFAULT_PORT = 9092
 
-# Pauses between two looks at a cluster that is changing: short first, since most changes take
-# milliseconds.
+# The pauses between retries double from the first to the longest: most changes of a cluster take
+# milliseconds, few take seconds.
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
-# Who asks for what is there does not wait long for what is not: three rounds, 350 ms.
-_PATIENCE_WITH_MISSING_S = 0.3
+# A caller that can do without a key (`missing`) gets three rounds, which take 350 ms.
+_LAST_PAUSE_FOR_MISSING_S = 0.3
 
-COORDINATOR_MOVES = frozenset(
+RETRIABLE_COORDINATOR_ERRORS = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
     }
 )
-LEADER_MOVES = frozenset(
+RETRIABLE_LEADER_ERRORS = frozenset(
     {
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -62,19 +62,20 @@ LEADER_MOVES = frozenset(
 
 
 class Cluster:
-    """Connections to the brokers of one cluster, opened when needed; close it, or use it in `with`.
+    """Connections to the brokers of a cluster, opened when they are needed.
+
+    Close it, or use it in a `with` statement.
 
     Args:
-        bootstrap: HOST:PORT, or several with commas; the first that answers is used.
-        timeout_s: how long one operation may take, connecting and repeating included.
+        bootstrap: HOST:PORT, or several with commas; the first broker that responds is used.
+        timeout_s: the time limit of one operation, including connecting and retries.
+
+    Raises:
+        ValueError: an address is invalid, or there is none.
     """
 
     def __init__(self, bootstrap: str, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
-        self.addresses = [
-            Address.parse(part, DEFAULT_PORT) for part in bootstrap.split(",") if part.strip()
-        ]
-        if not self.addresses:
-            raise ValueError("no bootstrap address given")
+        self.addresses = Address.parse_list(bootstrap, DEFAULT_PORT)
         self.timeout_s = timeout_s
         self._connections: dict[Address, Connection] = {}
         self._coordinators: dict[str, Node] = {}
@@ -91,16 +92,16 @@ class Cluster:
         self.close()
 
     def close(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()
 
     def any_broker(self, deadline: Deadline) -> Connection:
-        """A connection to the first bootstrap address that answers.
+        """Return a connection to the first bootstrap address that responds.
 
         Raises:
-            BrokerUnreachable: none does; the text tells why for each.
+            BrokerUnreachable: none responds; the cause has the reason for each address.
         """
         reasons: list[str] = []
         for address in self.addresses:
@@ -110,58 +111,63 @@ class Cluster:
                 reasons.append(error.cause)
         raise BrokerUnreachable(
             " ".join(reasons),
-            "Start one there (`coterie serve`), or name another with --bootstrap-server HOST:PORT "
-            "or COTERIE_BOOTSTRAP.",
+            "Start a broker there (`coterie serve`), or name another one with --bootstrap-server"
+            " HOST:PORT or COTERIE_BOOTSTRAP.",
         )
 
-    def ask_any(self, request: Message, response_type: type[R], highest: int = 32767) -> R:
-        """Ask whichever broker answers."""
+    def call_any(self, request: Message, response_type: type[R], highest: int = 32767) -> R:
+        """Send a request to any broker and return its response."""
         deadline = Deadline(self.timeout_s)
         return self.any_broker(deadline).call(request, response_type, deadline, highest)
 
-    def ask_node(
+    def call_node(
         self, node: Node, request: Message, response_type: type[R], highest: int = 32767
     ) -> R:
-        """Ask one broker of the cluster."""
+        """Send a request to one broker of the cluster and return its response."""
         deadline = Deadline(self.timeout_s)
         return self._to(node, deadline).call(request, response_type, deadline, highest)
 
     def metadata(
         self, topics: Iterable[str] | None, deadline: Deadline | None = None
     ) -> MetadataResponse:
-        """Brokers, controller and the named topics, never creating one; None for all topics."""
+        """Return the brokers, the controller and topics, without creating a topic.
+
+        Args:
+            topics: names of topics; None for all topics.
+            deadline: by default that of a new operation.
+        """
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         deadline = deadline or Deadline(self.timeout_s)
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        answer = self.any_broker(deadline).call(request, MetadataResponse, deadline)
-        if answer.error_code:
-            raise Refused(answer.error_code, "Metadata of the cluster")
-        return answer
+        response = self.any_broker(deadline).call(request, MetadataResponse, deadline)
+        if response.error_code:
+            raise Refused(response.error_code, "Metadata of the cluster")
+        return response
 
     def brokers(self) -> list[Node]:
-        """All brokers, by node id."""
+        """Return all brokers, by node id."""
         return sorted(nodes_of(self.metadata([])).values())
 
     def controller(self) -> Connection:
-        """The broker to send changes of topics to.
+        """Return a connection to the broker that accepts changes of topics.
 
-        A cluster that names no controller passes such requests on itself (KIP-590).
+        In a cluster that does not name a controller every broker forwards them (KIP-590).
         """
         deadline = Deadline(self.timeout_s)
-        answer = self.metadata([], deadline)
-        node = nodes_of(answer).get(answer.controller_id)
+        response = self.metadata([], deadline)
+        node = nodes_of(response).get(response.controller_id)
         return self.any_broker(deadline) if node is None else self._to(node, deadline)
 
     def coordinators(self, group_ids: Iterable[str]) -> dict[str, Node]:
-        """The coordinator of every group; waits for those that have none yet."""
-        return self._ask(
+        """Return the coordinator of each group, after waiting for groups that have none yet."""
+        return self._call_each(
             list(group_ids),
             self._find_coordinators,
-            COORDINATOR_MOVES,
-            lambda node, some, _: dict.fromkeys(some, (0, node)),
+            RETRIABLE_COORDINATOR_ERRORS,
+            lambda node, keys, _: dict.fromkeys(keys, (0, node)),
         )
 
-    def ask_coordinators(
+    def call_coordinators(
         self,
         group_ids: Iterable[str],
         request_for: Callable[[list[str]], Message],
@@ -169,29 +175,30 @@ class Cluster:
         results_of: Callable[[R], Mapping[str, tuple[int, V]]],
         highest: int = 32767,
     ) -> dict[str, V]:
-        """Ask each group's coordinator, all groups of one coordinator in one request.
+        """Send a request to each coordinator, with all of its groups, and return the results.
 
         Args:
             group_ids: the groups.
             request_for: makes the request for the groups of one coordinator.
-            response_type: what answers it.
-            results_of: takes an answer apart: error code and result of each group.
-            highest: the last version to speak.
+            response_type: the class of the response.
+            results_of: takes a response apart into error code and result of each group.
+            highest: the last version that the caller supports.
 
         Returns:
-            Group id to result; results with an error that is not a moving coordinator's are among
-            them.
+            The result of each group; results with errors that are not retriable are included.
         """
 
-        def ask(node: Node, some: list[str], deadline: Deadline) -> Mapping[str, tuple[int, V]]:
-            answer = self._to(node, deadline).call(
-                request_for(some), response_type, deadline, highest
+        def call(node: Node, keys: list[str], deadline: Deadline) -> Mapping[str, tuple[int, V]]:
+            response = self._to(node, deadline).call(
+                request_for(keys), response_type, deadline, highest
             )
-            return results_of(answer)
+            return results_of(response)
 
-        return self._ask(list(group_ids), self._find_coordinators, COORDINATOR_MOVES, ask)
+        return self._call_each(
+            list(group_ids), self._find_coordinators, RETRIABLE_COORDINATOR_ERRORS, call
+        )
 
-    def ask_leaders(
+    def call_leaders(
         self,
         partitions: Iterable[TopicPartition],
         request_for: Callable[[list[TopicPartition]], Message],
@@ -199,43 +206,45 @@ class Cluster:
         results_of: Callable[[R], Mapping[TopicPartition, tuple[int, V]]],
         missing: dict[TopicPartition, int] | None = None,
     ) -> dict[TopicPartition, V]:
-        """Ask each partition's leader, as `ask_coordinators` does for groups.
+        """Send a request to each leader, with all of its partitions, and return the results.
 
         Args:
-            partitions, request_for, response_type, results_of: as there.
-            missing: when given, partitions that do not exist or stay without a leader for a few
-                rounds are put here with their error code, instead of raising.
+            partitions, request_for, response_type, results_of: as for `call_coordinators`.
+            missing: if given, partitions that do not exist or have no leader after a few retries
+                are added here with their error code instead of raising.
 
         Raises:
             Refused: a topic or partition does not exist.
         """
 
-        def ask(
-            node: Node, some: list[TopicPartition], deadline: Deadline
+        def call(
+            node: Node, keys: list[TopicPartition], deadline: Deadline
         ) -> Mapping[TopicPartition, tuple[int, V]]:
-            answer = self._to(node, deadline).call(request_for(some), response_type, deadline)
-            return results_of(answer)
+            response = self._to(node, deadline).call(request_for(keys), response_type, deadline)
+            return results_of(response)
 
-        return self._ask(list(partitions), self._find_leaders, LEADER_MOVES, ask, missing)
+        return self._call_each(
+            list(partitions), self._find_leaders, RETRIABLE_LEADER_ERRORS, call, missing
+        )
 
-    def _ask(
+    def _call_each(
         self,
         keys: list[K],
-        find: Callable[[list[K], Deadline], dict[K, Found]],
-        moving: frozenset[ErrorCode],
-        ask: Callable[[Node, list[K], Deadline], Mapping[K, tuple[int, V]]],
+        find: Callable[[list[K], Deadline], dict[K, Responsible]],
+        retriable: frozenset[ErrorCode],
+        call: Callable[[Node, list[K], Deadline], Mapping[K, tuple[int, V]]],
         missing: dict[K, int] | None = None,
     ) -> dict[K, V]:
-        """Find and ask, round after round, until every key has an answer that is not `moving`."""
+        """Repeat rounds of `find` and `call` until each key has a result."""
         deadline = Deadline(self.timeout_s)
         results: dict[K, V] = {}
         pending = list(dict.fromkeys(keys))
         for pause_s in _pauses():
-            errors = self._round(pending, find, moving, ask, deadline, results)
-            patient = missing is None or pause_s < _PATIENCE_WITH_MISSING_S
+            errors = self._round(pending, find, retriable, call, deadline, results)
+            may_retry = missing is None or pause_s < _LAST_PAUSE_FOR_MISSING_S
             pending = []
             for key, error in errors.items():
-                if error in moving and patient and deadline.left_s() > pause_s:
+                if error in retriable and may_retry and deadline.left_s() > pause_s:
                     pending.append(key)
                     self._coordinators.pop(str(key), None)
                 elif missing is not None:
@@ -250,63 +259,70 @@ class Cluster:
     def _round(
         self,
         keys: list[K],
-        find: Callable[[list[K], Deadline], dict[K, Found]],
-        moving: frozenset[ErrorCode],
-        ask: Callable[[Node, list[K], Deadline], Mapping[K, tuple[int, V]]],
+        find: Callable[[list[K], Deadline], dict[K, Responsible]],
+        retriable: frozenset[ErrorCode],
+        call: Callable[[Node, list[K], Deadline], Mapping[K, tuple[int, V]]],
         deadline: Deadline,
         results: dict[K, V],
     ) -> dict[K, int]:
-        """Ask once for every key; fills `results`, returns the keys still open with the error."""
+        """Call once for each key; add to `results` and return the errors of the other keys."""
         errors: dict[K, int] = {}
         by_node: dict[Node, list[K]] = {}
-        for key, found in find(keys, deadline).items():
-            if found.node is None:
-                errors[key] = found.error
+        for key, responsible in find(keys, deadline).items():
+            if responsible.node is None:
+                errors[key] = responsible.error
             else:
-                by_node.setdefault(found.node, []).append(key)
-        for node, some in by_node.items():
-            answers = ask(node, some, deadline)
-            for key in some:
-                if key not in answers:
+                by_node.setdefault(responsible.node, []).append(key)
+        for node, node_keys in by_node.items():
+            found = call(node, node_keys, deadline)
+            for key in node_keys:
+                if key not in found:
                     raise ClientError(
-                        f"The broker at {node.address} left something out: {_name(key)}."
+                        f"The response of the broker at {node.address} lacks {_name(key)}."
                     )
-                error, result = answers[key]
-                if error in moving:
+                error, result = found[key]
+                if error in retriable:
                     errors[key] = error
                 else:
                     results[key] = result
         return errors
 
-    def _find_coordinators(self, group_ids: list[str], deadline: Deadline) -> dict[str, Found]:
+    def _find_coordinators(
+        self, group_ids: list[str], deadline: Deadline
+    ) -> dict[str, Responsible]:
+        """Return the coordinator of each group, from the cache or from FindCoordinator."""
         found = {
-            group: Found(node) for group in group_ids if (node := self._coordinators.get(group))
+            group: Responsible(node)
+            for group in group_ids
+            if (node := self._coordinators.get(group))
         }
         unknown = [group for group in group_ids if group not in found]
         if not unknown:
             return found
         connection = self.any_broker(deadline)
-        many = connection.version_for(FindCoordinatorRequest) >= 4
-        for some in [unknown] if many else [[group] for group in unknown]:
-            request = FindCoordinatorRequest(key=some[0], coordinator_keys=some)
-            answer = connection.call(request, FindCoordinatorResponse, deadline)
-            for one in answer.coordinators:
-                found[one.key] = found_coordinator(one.error_code, one.node_id, one.host, one.port)
-            if not many:
-                found[some[0]] = found_coordinator(
-                    answer.error_code, answer.node_id, answer.host, answer.port
+        has_lists = connection.version_for(FindCoordinatorRequest) >= 4
+        for keys in [unknown] if has_lists else [[group] for group in unknown]:
+            request = FindCoordinatorRequest(key=keys[0], coordinator_keys=keys)
+            response = connection.call(request, FindCoordinatorResponse, deadline)
+            for each in response.coordinators:
+                found[each.key] = coordinator_of(
+                    each.error_code, each.node_id, each.host, each.port
                 )
-        self._coordinators.update({key: f.node for key, f in found.items() if f.node})
+            if not has_lists:
+                found[keys[0]] = coordinator_of(
+                    response.error_code, response.node_id, response.host, response.port
+                )
+        self._coordinators.update({key: each.node for key, each in found.items() if each.node})
         return found
 
     def _find_leaders(
         self, partitions: list[TopicPartition], deadline: Deadline
-    ) -> dict[TopicPartition, Found]:
-        answer = self.metadata(dict.fromkeys(topic for topic, _ in partitions), deadline)
-        nodes = nodes_of(answer)
-        topics = {topic.name: topic for topic in answer.topics}
+    ) -> dict[TopicPartition, Responsible]:
+        response = self.metadata(dict.fromkeys(topic for topic, _ in partitions), deadline)
+        nodes = nodes_of(response)
+        topics = {topic.name: topic for topic in response.topics}
         return {
-            (topic, index): found_leader(topics.get(topic), index, nodes)
+            (topic, index): leader_of(topics.get(topic), index, nodes)
             for topic, index in partitions
         }
 
@@ -315,7 +331,7 @@ class Cluster:
             return self._connection(node.address, deadline)
         except BrokerUnreachable as error:
             raise BrokerUnreachable(
-                f"{error.cause} That is the address broker {node.node_id} advertises.",
+                f"{error.cause} This is the address that broker {node.node_id} advertises.",
                 "Make it reachable from here, or correct the broker's advertised.listeners.",
             ) from error
 
@@ -327,7 +343,7 @@ class Cluster:
 
 
 def _pauses() -> Iterator[float]:
-    """Seconds to wait after each round, without end."""
+    """Return the seconds to wait after each round, endlessly."""
     pause_s = _FIRST_PAUSE_S
     while True:
         yield pause_s
@@ -335,5 +351,5 @@ def _pauses() -> Iterator[float]:
 
 
 def _name(key: str | TopicPartition) -> str:
-    """A key as the start of an error's sentence."""
+    """Return a key as part of an error message."""
     return f"Group '{key}'" if isinstance(key, str) else f"Partition {key[0]}-{key[1]}"

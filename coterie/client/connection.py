@@ -1,8 +1,9 @@
-"""One blocking connection to one broker, spoken to in the versions that both sides know.
+"""One blocking connection to one broker.
 
-Invariants: requests and answers alternate, so an answer's correlation id is that of the request
-before it; after any failure the connection is closed and not used again, because what the socket
-holds next can't be told.
+A request is sent in the highest version that both the broker and this client support
+[client/negotiation]. Invariants: one request is in flight at a time, so the next response belongs
+to it; after a failure the connection is closed and not used again, because the position in the byte
+stream is then unknown.
 """
 
 import socket
@@ -30,12 +31,12 @@ CLIENT_ID = "coterie-cli"
 
 _RECEIVE_BYTES = 262_144
 _NO_VERSION_LIMIT = 32_767
-# A socket takes a timeout of 0 for "do not block", so a deadline that has passed waits this long.
-_SHORTEST_WAIT_S = 0.001
+# A socket timeout of 0 means non-blocking, so an expired deadline still waits this long.
+_MIN_TIMEOUT_S = 0.001
 
 
 class Deadline:
-    """The moment by which an operation with all its retries must be over."""
+    """The time at which an operation, including its retries, is given up."""
 
     __slots__ = ("_at_s", "timeout_s")
 
@@ -44,12 +45,12 @@ class Deadline:
         self._at_s = time.monotonic() + timeout_s
 
     def left_s(self) -> float:
-        """Seconds left; zero or less when it has passed."""
+        """Return the seconds left; zero or less after the deadline."""
         return self._at_s - time.monotonic()
 
 
 class Connection:
-    """A negotiated connection; made by `open`."""
+    """A connection whose versions are negotiated; made by `open`."""
 
     def __init__(self, address: Address, stream: socket.socket) -> None:
         self.address = address
@@ -60,15 +61,15 @@ class Connection:
 
     @classmethod
     def open(cls, address: Address, deadline: Deadline) -> Self:
-        """Connect and learn the versions the broker serves.
+        """Connect to a broker and ask for the versions it supports.
 
         Raises:
-            BrokerUnreachable: nobody listens there, or the name does not resolve.
-            BrokerTimedOut, ConnectionLost: somebody listens, but does not answer ApiVersions.
+            BrokerUnreachable: the connection is refused, or the host name does not resolve.
+            BrokerTimedOut, ConnectionLost: there is no valid response to ApiVersions.
         """
         try:
             stream = socket.create_connection(
-                address, timeout=max(deadline.left_s(), _SHORTEST_WAIT_S)
+                address, timeout=max(deadline.left_s(), _MIN_TIMEOUT_S)
             )
         except TimeoutError as error:
             raise BrokerUnreachable(
@@ -82,19 +83,19 @@ class Connection:
         return connection
 
     def close(self) -> None:
-        """Close the socket; harmless when done twice."""
+        """Close the socket; closing it again has no effect."""
         self.broken = True
         self._socket.close()
 
     def version_for(self, cls: type[Message], highest: int = _NO_VERSION_LIMIT) -> int:
-        """The version spoken for an API: the highest that broker, codec and caller can all do.
+        """Return the version in which an API is used: the highest that all support.
 
         Args:
             cls: the request or response class.
-            highest: the last version whose rules the caller follows.
+            highest: the last version that the caller supports.
 
         Raises:
-            VersionUnsupported: there is none.
+            VersionUnsupported: there is no common version.
         """
         assert cls.api_key is not None, f"{cls.__name__} belongs to no API"
         api = cls.__name__.removesuffix("Request").removesuffix("Response")
@@ -102,11 +103,11 @@ class Connection:
         broker_low, broker_high = self._ranges.get(cls.api_key, (0, -1))
         version = min(high, highest, broker_high)
         if broker_high < 0:
-            raise VersionUnsupported(f"The broker at {self.address} does not serve {api}.")
+            raise VersionUnsupported(f"The broker at {self.address} does not support {api}.")
         if version < max(low, broker_low):
             raise VersionUnsupported(
-                f"The broker at {self.address} serves {api} {broker_low} to {broker_high}; "
-                f"this client speaks {low} to {min(high, highest)}."
+                f"The broker at {self.address} supports {api} {broker_low} to {broker_high}; "
+                f"this client supports {low} to {min(high, highest)}."
             )
         return version
 
@@ -117,58 +118,62 @@ class Connection:
         deadline: Deadline,
         highest: int = _NO_VERSION_LIMIT,
     ) -> R:
-        """Send a request and wait for its answer.
+        """Send a request and return its response.
 
-        Fields that the version spoken does not carry are left out, so a request may hold an old
-        version's form and a new one's at once.
+        Fields that do not exist in the negotiated version are left out, so a request can have the
+        fields of old and of new versions at the same time.
 
         Raises:
-            VersionUnsupported: no common version.
-            BrokerTimedOut: no answer before `deadline`.
-            ConnectionLost: the broker hung up or answered nonsense.
+            VersionUnsupported: there is no common version.
+            BrokerTimedOut: there was no response before the deadline.
+            ConnectionLost: the broker closed the connection, or its response is malformed.
         """
         version = self.version_for(type(request), highest)
         frame = self._exchange(request, version, deadline)
         return self._decode(response_type, version, frame)
 
     def _negotiate(self, deadline: Deadline) -> None:
-        """Ask for the versions served; a broker that does not know ours answers error 35 in v0."""
+        """Ask for the supported versions, in version 0 if the broker does not support ours."""
         version = ApiVersionsRequest.versions[1]
         request = ApiVersionsRequest(
             client_software_name="coterie", client_software_version=__version__
         )
         frame = self._exchange(request, version, deadline)
-        # The answer's header is never flexible, and the error code comes first in every version.
+        # In every version the error code follows the correlation id: the header of this response is
+        # never flexible [framing/api-versions-header].
         if frame[4:6] == struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION):
             version = 0
             frame = self._exchange(request, version, deadline)
-        answer = self._decode(ApiVersionsResponse, version, frame)
-        if answer.error_code:
+        response = self._decode(ApiVersionsResponse, version, frame)
+        if response.error_code:
             self.close()
             raise ConnectionLost(
-                f"The broker at {self.address} does not tell its versions: "
-                f"{error_name(answer.error_code)}."
+                f"The broker at {self.address} did not state its versions: "
+                f"{error_name(response.error_code)}."
             )
-        self._ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+        self._ranges = {
+            api.api_key: (api.min_version, api.max_version) for api in response.api_keys
+        }
 
     def _exchange(self, request: Message, version: int, deadline: Deadline) -> bytes:
-        """Send one request; the frame that answers it, without its length."""
+        """Send a request and return the frame of the response, without its length."""
         self._correlation_id += 1
         sent = encode_request(request, version, self._correlation_id, CLIENT_ID)
         name = type(request).__name__
         try:
-            self._socket.settimeout(max(deadline.left_s(), _SHORTEST_WAIT_S))
+            self._socket.settimeout(max(deadline.left_s(), _MIN_TIMEOUT_S))
             self._socket.sendall(sent)
             (length,) = struct.unpack(">i", self._receive(4, deadline))
-            # What answers with TLS or HTTP is noticed here, before a byte of it is waited for.
+            # The first bytes of a TLS or HTTP response are no valid length. They are refused here,
+            # before waiting for as many bytes as they seem to announce.
             if 0 <= length <= MAX_FRAME_BYTES:
                 return self._receive(length, deadline)
         except TimeoutError as error:
             self.close()
             raise BrokerTimedOut(
-                f"The broker at {self.address} did not answer {name} "
+                f"The broker at {self.address} did not respond to {name} "
                 f"within {deadline.timeout_s:g} s.",
-                "Raise --timeout, or look at what keeps the broker.",
+                "Raise --timeout, or find out what keeps the broker busy.",
             ) from error
         except OSError as error:
             self.close()
@@ -177,12 +182,14 @@ class Connection:
                 "" if self._ranges else _NOT_PLAINTEXT,
             ) from error
         self.close()
-        raise ConnectionLost(f"What listens at {self.address} is no broker.", _NOT_PLAINTEXT)
+        raise ConnectionLost(
+            f"The server at {self.address} does not speak the Kafka protocol.", _NOT_PLAINTEXT
+        )
 
     def _receive(self, count: int, deadline: Deadline) -> bytes:
         parts = bytearray()
         while len(parts) < count:
-            self._socket.settimeout(max(deadline.left_s(), _SHORTEST_WAIT_S))
+            self._socket.settimeout(max(deadline.left_s(), _MIN_TIMEOUT_S))
             part = self._socket.recv(min(count - len(parts), _RECEIVE_BYTES))
             if not part:
                 raise ConnectionResetError("end of stream")
@@ -191,28 +198,26 @@ class Connection:
 
     def _decode(self, response_type: type[R], version: int, frame: bytes) -> R:
         try:
-            correlation_id, answer = decode_response(response_type, frame, version)
+            correlation_id, response = decode_response(response_type, frame, version)
         except MalformedFrame as error:
             self.close()
             raise ConnectionLost(
-                f"The broker at {self.address} answered with bytes that are no "
-                f"{response_type.__name__} v{version}: {error}."
+                f"The broker at {self.address} sent a malformed {response_type.__name__} "
+                f"v{version}: {error}."
             ) from error
         if correlation_id != self._correlation_id:
             self.close()
             raise ConnectionLost(
-                f"The broker at {self.address} answered request {correlation_id}, "
-                f"asked was {self._correlation_id}."
+                f"The broker at {self.address} sent a response to request {correlation_id} "
+                f"instead of {self._correlation_id}."
             )
-        return answer
+        return response
 
 
-_NOT_PLAINTEXT = (
-    "Is it a Kafka listener without TLS and SASL? This command line speaks plain text only."
-)
+_NOT_PLAINTEXT = "This client needs a Kafka listener without TLS and SASL. Check the port."
 
 
 def _reason(error: OSError) -> str:
-    """The operating system's words, without its number and in the middle of a sentence."""
+    """Return the operating system's message, in lower case as part of a sentence."""
     text = error.strerror or str(error) or type(error).__name__
     return text[:1].lower() + text[1:]

@@ -1,17 +1,17 @@
 """ConsumerGroupDescribe (api key 69): groups of type "consumer", the newer protocol (KIP-848).
 
-The messages stand here and not among protocol/messages because no server of ours serves them: only
-this client, asking a real Kafka, needs them.
+The messages are declared here and not in protocol/messages because our server does not serve them.
+Only this client sends them, to a real Kafka.
 
-v0   the first one
+v0   first version
 v1   member_type (KIP-1099)
 """
 
 from collections.abc import Iterable
 
 from coterie.client.cluster import Cluster
-from coterie.client.described import GroupDescription, Member
 from coterie.client.errors import Refused
+from coterie.client.group_description import GroupDescription, Member
 from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.wire import (
@@ -35,7 +35,7 @@ _VERSIONS = (0, 1)
 
 @message(api_key=CONSUMER_GROUP_DESCRIBE, versions=_VERSIONS, flexible=0)
 class ConsumerGroupDescribeRequest(Message):
-    """The groups by id."""
+    """The groups to describe, by id."""
 
     group_ids: list[String]
     include_authorized_operations: Boolean = False
@@ -43,7 +43,7 @@ class ConsumerGroupDescribeRequest(Message):
 
 @struct
 class ConsumerGroupDescribeResponseTopic(Struct):
-    """Partitions of one topic."""
+    """The partitions of a topic."""
 
     topic_id: Uuid
     topic_name: String
@@ -52,14 +52,14 @@ class ConsumerGroupDescribeResponseTopic(Struct):
 
 @struct
 class ConsumerGroupDescribeResponseAssignment(Struct):
-    """What a member has, or shall have."""
+    """The partitions of a member."""
 
     topic_partitions: list[ConsumerGroupDescribeResponseTopic]
 
 
 @struct
 class ConsumerGroupDescribeResponseMember(Struct):
-    """A member: what it has acknowledged (`assignment`) and what it shall come to have."""
+    """A member, with the assignment that it has acknowledged and its target assignment."""
 
     member_id: String
     instance_id: String | None = None
@@ -76,7 +76,7 @@ class ConsumerGroupDescribeResponseMember(Struct):
 
 @struct
 class ConsumerGroupDescribeResponseGroup(Struct):
-    """One group."""
+    """A group."""
 
     error_code: Int16
     error_message: String | None = None
@@ -91,7 +91,7 @@ class ConsumerGroupDescribeResponseGroup(Struct):
 
 @message(api_key=CONSUMER_GROUP_DESCRIBE, versions=_VERSIONS, flexible=0)
 class ConsumerGroupDescribeResponse(Message):
-    """The groups in the order of the request."""
+    """The groups, in the order of the request."""
 
     throttle_time_ms: Int32 = 0
     groups: list[ConsumerGroupDescribeResponseGroup]
@@ -100,22 +100,22 @@ class ConsumerGroupDescribeResponse(Message):
 def describe_consumer_groups(
     cluster: Cluster, group_ids: Iterable[str]
 ) -> dict[str, GroupDescription]:
-    """Those of the groups that are of type "consumer".
+    """Return the descriptions of those groups that are of type "consumer".
 
     Raises:
-        VersionUnsupported: the broker has no such groups.
-        Refused: a coordinator refuses for another reason than that the group is none of these.
+        VersionUnsupported: the broker has no groups of this type.
+        Refused: a coordinator responds with another error than GROUP_ID_NOT_FOUND.
     """
     wanted = list(group_ids)
-    answers = cluster.ask_coordinators(
+    found = cluster.call_coordinators(
         wanted,
-        lambda some: ConsumerGroupDescribeRequest(group_ids=some),
+        lambda keys: ConsumerGroupDescribeRequest(group_ids=keys),
         ConsumerGroupDescribeResponse,
-        lambda answer: {group.group_id: (group.error_code, group) for group in answer.groups},
+        lambda response: {group.group_id: (group.error_code, group) for group in response.groups},
     )
     nodes = cluster.coordinators(wanted)
     described: dict[str, GroupDescription] = {}
-    for name, group in answers.items():
+    for name, group in found.items():
         if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
             continue
         if group.error_code:

@@ -1,35 +1,41 @@
-"""What can go wrong between a command and a broker, told so that a person knows what to do next.
+"""The errors of the client.
 
-Every error carries a cause (what happened, with the names involved) and, where there is one, a
-remedy. Nothing else leaves this package: socket errors and malformed frames are translated where
-they occur.
+Every error has a cause (what happened, with the names involved) and, if there is one, a remedy
+(what the user can do). No other exceptions leave this package: socket errors and malformed frames
+are translated where they occur.
 """
 
 from coterie.protocol.errors import ErrorCode
 
-# What to do about an answer that any request may get. Commands that know better pass their own
-# remedy.
+_ACL_REMEDY = "The broker's ACLs do not allow it. Ask its administrator for permission."
+
+# Remedies for error codes that any request can get. Commands with a better one pass their own.
 REMEDIES: dict[int, str] = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: (
-        "The coordinator is still reading its log: try again, or raise --timeout."
+        "The coordinator is still loading its groups. Try again, or raise --timeout."
     ),
     ErrorCode.COORDINATOR_NOT_AVAILABLE: (
-        "The topic __consumer_offsets has no leader yet: try again in a moment."
+        "The topic __consumer_offsets has no leader yet. Try again in a moment."
     ),
-    ErrorCode.NOT_COORDINATOR: "The group is moving to another broker: try again in a moment.",
-    ErrorCode.REBALANCE_IN_PROGRESS: "The group is rebalancing: try again when it is stable.",
+    ErrorCode.NOT_COORDINATOR: "The group is moving to another broker. Try again in a moment.",
+    ErrorCode.REBALANCE_IN_PROGRESS: "The group is rebalancing. Try again when it is stable.",
     ErrorCode.REQUEST_TIMED_OUT: (
-        "The broker did not finish in time: look whether it happened, or raise --timeout."
+        "The broker did not finish in time. Check whether it has done it, or raise --timeout."
     ),
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "The broker's ACLs forbid it: ask for the right.",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "The broker's ACLs forbid it: ask for the right.",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "The broker's ACLs forbid it: ask for the right.",
-    ErrorCode.NOT_CONTROLLER: "The cluster is electing a controller: try again in a moment.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: _ACL_REMEDY,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: _ACL_REMEDY,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: _ACL_REMEDY,
+    ErrorCode.NOT_CONTROLLER: "The cluster is electing a controller. Try again in a moment.",
 }
 
 
 class ClientError(Exception):
-    """A request that could not be made or was refused: `cause`, and `remedy` (may be empty)."""
+    """A request could not be made or was refused.
+
+    Attributes:
+        cause: what happened.
+        remedy: what to do about it; "" if nothing is known.
+    """
 
     def __init__(self, cause: str, remedy: str = "") -> None:
         super().__init__(f"{cause} {remedy}".rstrip())
@@ -38,29 +44,29 @@ class ClientError(Exception):
 
 
 class BrokerUnreachable(ClientError):  # noqa: N818 - these names say what happened
-    """No connection to a broker."""
+    """There is no connection to a broker."""
 
 
 class BrokerTimedOut(ClientError):  # noqa: N818
-    """No answer within the time allowed."""
+    """The broker did not respond in time."""
 
 
 class ConnectionLost(ClientError):  # noqa: N818
-    """The broker hung up instead of answering, or answered with bytes that are no answer."""
+    """The broker closed the connection, or its response is malformed."""
 
 
 class VersionUnsupported(ClientError):  # noqa: N818
-    """The broker has no version of a request that this client has too."""
+    """Broker and client have no common version of an API."""
 
 
 class Refused(ClientError):  # noqa: N818
-    """The broker's answer is an error code.
+    """The broker responded with an error code.
 
     Args:
-        code: the code on the wire.
-        what: what was refused, as the start of a sentence ("Group 'orders'").
-        message: the broker's own words, when it sent some.
-        remedy: what to do about it; by default what `REMEDIES` says.
+        code: the error code.
+        what: what was refused, as the beginning of a sentence ("Group 'orders'").
+        message: the broker's error message, if it sent one.
+        remedy: what to do about it; by default the one in `REMEDIES`.
     """
 
     def __init__(self, code: int, what: str, message: str | None = None, remedy: str = "") -> None:
@@ -73,7 +79,7 @@ class Refused(ClientError):  # noqa: N818
 
 
 def error_name(code: int) -> str:
-    """Kafka's name of an error code; brokers newer than ours may send numbers we do not know."""
+    """Return Kafka's name of an error code, or its number if a newer Kafka defined it."""
     try:
         return ErrorCode(code).name
     except ValueError:

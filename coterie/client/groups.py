@@ -1,8 +1,8 @@
-"""Groups as an administrator sees them: list, describe, delete.
+"""Administration of groups: list, describe, delete.
 
-A group of Kafka's newer protocols is no classic group, and DescribeGroups says it does not exist;
-groups of type "consumer" are then asked for by ConsumerGroupDescribe (KIP-848), so that both look
-the same to who asks.
+DescribeGroups only describes classic groups. Groups that it does not find are then described with
+ConsumerGroupDescribe (KIP-848), so the caller need not distinguish the two types
+[client/group-types].
 """
 
 from collections.abc import Iterable
@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from coterie.client.cluster import Cluster
 from coterie.client.consumer_groups import describe_consumer_groups
-from coterie.client.described import GroupDescription, Member
 from coterie.client.errors import Refused, VersionUnsupported
+from coterie.client.group_description import GroupDescription, Member
 from coterie.client.nodes import Node
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscribed_topics
@@ -27,8 +27,7 @@ from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsR
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
-# The states and types a group can have, of whichever protocol (KIP-518, KIP-848, KIP-932,
-# KIP-1071).
+# The states and types of groups of all protocols (KIP-518, KIP-848, KIP-932, KIP-1071).
 STATES = (
     "Stable",
     "PreparingRebalance",
@@ -43,7 +42,7 @@ TYPES = ("classic", "consumer", "share", "streams")
 
 
 class ListedGroup(NamedTuple):
-    """A line of the list. `state` is empty when only a broker without states was asked."""
+    """A group in the list; `state` is "" if its broker does not list states."""
 
     group_id: str
     protocol_type: str
@@ -52,7 +51,7 @@ class ListedGroup(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """What became of a group that was to be deleted; `error` 0 is done."""
+    """The result of the deletion of a group; `error` is 0 if it was deleted."""
 
     group_id: str
     error: int
@@ -62,29 +61,30 @@ class Deletion(NamedTuple):
 def list_groups(
     cluster: Cluster, states: Iterable[str] = (), types: Iterable[str] = ()
 ) -> list[ListedGroup]:
-    """The groups of all brokers, by name.
+    """Return the groups of all brokers, by name.
 
     Args:
-        cluster: where.
-        states: only groups in one of these of `STATES` (any case); empty for all.
-        types: only groups of one of these of `TYPES` (any case); empty for all.
+        cluster: the cluster.
+        states: only groups in these of `STATES`, in any case; empty for all.
+        types: only groups of these of `TYPES`, in any case; empty for all.
 
     Raises:
-        Refused: a broker can't list its groups, most often because it is still loading some.
+        Refused: a broker can't list its groups, in most cases because it is still loading them. An
+            incomplete list is never returned.
     """
     wanted_states = {state.lower() for state in states}
     wanted_types = {kind.lower() for kind in types}
     request = ListGroupsRequest(
-        # Brokers up to Kafka 3 compare states with their case.
+        # Brokers up to Kafka 3 compare states case-sensitively.
         states_filter=[state for state in STATES if state.lower() in wanted_states],
         types_filter=sorted(wanted_types),
     )
     found: dict[str, ListedGroup] = {}
     for node in cluster.brokers():
-        answer = cluster.ask_node(node, request, ListGroupsResponse)
-        if answer.error_code:
-            raise Refused(answer.error_code, f"Groups of broker {node.node_id}")
-        for group in answer.groups:
+        response = cluster.call_node(node, request, ListGroupsResponse)
+        if response.error_code:
+            raise Refused(response.error_code, f"Groups of broker {node.node_id}")
+        for group in response.groups:
             found[group.group_id] = ListedGroup(
                 group.group_id,
                 group.protocol_type,
@@ -94,7 +94,7 @@ def list_groups(
     if wanted_states and any(not group.state for group in found.values()):
         described = describe_groups(cluster, found)
         found = {name: group._replace(state=described[name].state) for name, group in found.items()}
-    # Brokers that do not know a filter send every group.
+    # Old brokers ignore the filters and list every group.
     return [
         group
         for _, group in sorted(found.items())
@@ -104,36 +104,37 @@ def list_groups(
 
 
 def describe_groups(cluster: Cluster, group_ids: Iterable[str]) -> dict[str, GroupDescription]:
-    """State, protocol, coordinator and members; `exists` is False for what is no group.
+    """Return the descriptions of groups; `exists` is False for a group that does not exist.
 
     Raises:
-        Refused: a coordinator refuses (authorization, loading beyond the time allowed).
+        Refused: a coordinator refuses, for lack of authorization or because it is still loading at
+            the timeout.
     """
     wanted = list(dict.fromkeys(group_ids))
-    answers = cluster.ask_coordinators(
+    found = cluster.call_coordinators(
         wanted,
-        lambda some: DescribeGroupsRequest(groups=some),
+        lambda keys: DescribeGroupsRequest(groups=keys),
         DescribeGroupsResponse,
-        lambda answer: {group.group_id: (group.error_code, group) for group in answer.groups},
+        lambda response: {group.group_id: (group.error_code, group) for group in response.groups},
     )
     nodes = cluster.coordinators(wanted)
-    described = {name: _classic(answers[name], nodes[name]) for name in wanted}
+    described = {name: _classic(found[name], nodes[name]) for name in wanted}
     missing = [name for name, group in described.items() if not group.exists]
     if missing:
-        # On a broker without such groups, what DescribeGroups does not know is not there.
+        # A broker without groups of type "consumer" has classic groups only.
         with suppress(VersionUnsupported):
             described.update(describe_consumer_groups(cluster, missing))
     return described
 
 
 def delete_groups(cluster: Cluster, group_ids: Iterable[str]) -> list[Deletion]:
-    """Delete groups without members, their offsets included; results in the order given."""
+    """Delete groups without members and their offsets; return the results in the same order."""
     wanted = list(dict.fromkeys(group_ids))
-    results = cluster.ask_coordinators(
+    results = cluster.call_coordinators(
         wanted,
-        lambda some: DeleteGroupsRequest(groups_names=some),
+        lambda keys: DeleteGroupsRequest(groups_names=keys),
         DeleteGroupsResponse,
-        lambda answer: {result.group_id: (result.error_code, result) for result in answer.results},
+        lambda response: {each.group_id: (each.error_code, each) for each in response.results},
     )
     return [
         Deletion(name, results[name].error_code, results[name].error_message) for name in wanted
@@ -158,8 +159,7 @@ def _classic(group: DescribeGroupsResponseGroup, coordinator: Node) -> GroupDesc
 def _classic_member(member: DescribeGroupsResponseMember, protocol_type: str) -> Member:
     assignment: dict[str, list[int]] | None = {}
     if member.member_assignment:
-        # Connect workers and schema registries put other bytes there, which are nobody's business
-        # but theirs.
+        # Connect workers and schema registries have assignments in formats of their own.
         assignment = None
         if protocol_type == CONSUMER_PROTOCOL_TYPE:
             try:
@@ -182,7 +182,7 @@ def _classic_member(member: DescribeGroupsResponseMember, protocol_type: str) ->
 
 
 def _topics(metadata: bytes, protocol_type: str) -> list[str] | None:
-    """What a member subscribes to, if its metadata is a consumer's."""
+    """Return the topics that a member subscribes to; None if it is not a consumer."""
     if not metadata or protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
     try:

@@ -1,8 +1,8 @@
-"""What happened to a group, read from the journal of a broker that keeps one.
+"""The history of a group, read from the journal of its broker.
 
-The journal is an ordinary topic (protocol/messages/journal_records.py says what is in it), so any
-broker that has it can be asked, a copy of it included. Facts of a type or version that is not known
-here are counted and left out.
+The journal is an ordinary topic with the records of protocol/messages/journal_records.py, so it can
+be read from any broker that has it, or a copy of it. Facts of an unknown type or version are left
+out and counted [client/unknown-facts].
 """
 
 from collections.abc import Iterator
@@ -33,22 +33,22 @@ from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 ENABLE_SETTING = "journal.enable"
 
 _BROKER_RESOURCE = 4
-# In a key: the record type, the length of the group's id; then the id.
+# The key of a record is its type, the length of the group id, and the group id.
 _TYPE_BYTES = 2
 
 
-class NoJournal(ClientError):  # noqa: N818 - it says what is the matter
+class NoJournal(ClientError):  # noqa: N818 - the name says what is wrong
     """The broker keeps no journal."""
 
 
 class Journal(NamedTuple):
-    """Where the facts about one group stand.
+    """Where the facts about a group are.
 
     Attributes:
-        group_id: which group.
-        partition: of the journal.
-        log_partition: the partition of `__consumer_offsets` the group is in; None where the broker
-            does not show that topic. Its loads and unloads are the group's too.
+        group_id: the group.
+        partition: the partition of the journal.
+        log_partition: the group's partition of `__consumer_offsets`, whose loading and unloading
+            concerns the group too; None if the broker does not show that topic.
     """
 
     group_id: str
@@ -56,13 +56,13 @@ class Journal(NamedTuple):
     log_partition: int | None
 
 
-class Read(NamedTuple):
-    """Facts about a group, in order.
+class History(NamedTuple):
+    """A part of a group's history.
 
     Attributes:
-        facts: what happened.
-        unknown: how many facts were left out because they are newer than this program.
-        next_offset: where to go on reading.
+        facts: the facts, in order.
+        unknown: the number of facts left out because a newer release wrote them.
+        next_offset: the offset at which reading continues.
     """
 
     facts: list[Fact]
@@ -74,7 +74,7 @@ def journal_of(cluster: Cluster, group_id: str) -> Journal:
     """Find the journal of a group.
 
     Raises:
-        NoJournal: there is none, and why.
+        NoJournal: there is none; the cause says why.
     """
     journal, offsets = describe_topics(cluster, [JOURNAL_TOPIC, OFFSETS_TOPIC])
     if not journal.partitions:
@@ -87,42 +87,41 @@ def journal_of(cluster: Cluster, group_id: str) -> Journal:
     )
 
 
-def read_history(cluster: Cluster, journal: Journal, since_ms: int | None = None) -> Read:
-    """Everything the journal has about a group, up to now.
+def read_history(cluster: Cluster, journal: Journal, since_ms: int | None = None) -> History:
+    """Return the history of a group up to now.
 
     Args:
-        cluster: where.
-        journal: of the group.
-        since_ms: epoch milliseconds; None for as far back as there is something.
+        cluster: the cluster.
+        journal: the journal of the group.
+        since_ms: epoch milliseconds; None for the beginning of the journal.
     """
     at = EARLIEST if since_ms is None else since_ms
     offset = partition_offsets(cluster, {journal.partition: at})[journal.partition]
     if offset < 0:
-        # Nothing is that young: what comes later is.
+        # No record is that recent: reading continues at the end of the journal.
         offset = fetch(cluster, journal.partition, 0).end_offset
     facts: list[Fact] = []
     unknown = 0
     while True:
         found = fetch(cluster, journal.partition, offset)
-        some = _read(journal, found.records, found.next_offset)
-        facts += [fact for fact in some.facts if since_ms is None or fact.at_ms >= since_ms]
-        unknown += some.unknown
+        part = _read(journal, found.records, found.next_offset)
+        facts += [fact for fact in part.facts if since_ms is None or fact.at_ms >= since_ms]
+        unknown += part.unknown
         if found.next_offset >= found.end_offset or found.next_offset == offset:
-            return Read(facts, unknown, found.next_offset)
+            return History(facts, unknown, found.next_offset)
         offset = found.next_offset
 
 
 def follow_history(
     cluster: Cluster, journal: Journal, offset: int, max_wait_ms: int
-) -> Iterator[Read]:
-    """What happens from an offset on, as it happens, without end.
+) -> Iterator[History]:
+    """Return new facts as they are recorded, endlessly.
 
     Args:
-        cluster: where.
-        journal: of the group.
-        offset: where `read_history` ended.
-        max_wait_ms: how long the broker may keep a request that finds nothing; below the cluster's
-            timeout.
+        cluster: the cluster.
+        journal: the journal of the group.
+        offset: the offset at which `read_history` ended.
+        max_wait_ms: how long the broker may wait for new records; less than the cluster's timeout.
     """
     while True:
         found = fetch(cluster, journal.partition, offset, max_wait_ms)
@@ -131,14 +130,15 @@ def follow_history(
             yield _read(journal, found.records, offset)
 
 
-def _read(journal: Journal, records: list[Record], next_offset: int) -> Read:
-    """The facts about the group among some records."""
+def _read(journal: Journal, records: list[Record], next_offset: int) -> History:
+    """Return the facts about the group in some records."""
     group = journal.group_id.encode()
+    # Facts about a partition of __consumer_offsets have an empty group id.
     wanted = (len(group).to_bytes(2, "big") + group, b"\0\0")
     facts: list[Fact] = []
     unknown = 0
     for record in records:
-        # Most are about other groups, and are not decoded.
+        # Most records are about other groups; only their keys are read.
         if record.key is None or record.key[_TYPE_BYTES:] not in wanted:
             continue
         try:
@@ -146,25 +146,25 @@ def _read(journal: Journal, records: list[Record], next_offset: int) -> Read:
         except MalformedFrame as error:
             name, index = journal.partition
             raise ClientError(
-                f"The record at offset {record.offset} of {name}-{index} is none of a journal: "
+                f"The record at offset {record.offset} of {name}-{index} is not a journal record: "
                 f"{error}."
             ) from error
         if isinstance(fact, UnknownFact):
             unknown += 1
         elif _concerns(journal, fact):
             facts.append(fact)
-    return Read(facts, unknown, next_offset)
+    return History(facts, unknown, next_offset)
 
 
 def _concerns(journal: Journal, fact: Fact) -> bool:
-    """Whether a fact is about the group, or about its partition of the group log."""
+    """Return whether a fact is about the group or about its partition of the group log."""
     if isinstance(fact, PartitionLoaded | PartitionUnloaded):
         return fact.partition == journal.log_partition
     return True
 
 
 def _no_journal(cluster: Cluster) -> NoJournal:
-    """Why there is no journal: the broker is asked whether it would keep one."""
+    """Return why there is no journal, according to the broker's setting."""
     node = cluster.brokers()[0]
     resource = DescribeConfigsRequestResource(
         resource_type=_BROKER_RESOURCE,
@@ -172,22 +172,22 @@ def _no_journal(cluster: Cluster) -> NoJournal:
         configuration_keys=[ENABLE_SETTING],
     )
     request = DescribeConfigsRequest(resources=[resource])
-    answer = cluster.ask_node(node, request, DescribeConfigsResponse)
-    values = {config.name: config.value for result in answer.results for config in result.configs}
+    response = cluster.call_node(node, request, DescribeConfigsResponse)
+    values = {config.name: config.value for result in response.results for config in result.configs}
     enabled = values.get(ENABLE_SETTING)
     if enabled is None:
         return NoJournal(
             f"The broker at {node.address} keeps no journal of its groups: it has no topic "
             f"{JOURNAL_TOPIC}.",
-            "Coterie keeps one (`coterie serve`). What other brokers' own log tells of a group, "
-            "`coterie pipeline` reads.",
+            "Only Coterie keeps a journal (`coterie serve`). For other brokers, `coterie pipeline`"
+            " derives the history of a group from __consumer_offsets.",
         )
     if enabled != "true":
         return NoJournal(
             f"The broker at {node.address} was started with {ENABLE_SETTING}={enabled}.",
-            f"Start it with {ENABLE_SETTING}=true: what happens from then on is kept.",
+            f"Start it with {ENABLE_SETTING}=true to record what happens from then on.",
         )
     return NoJournal(
         f"The journal of the broker at {node.address} is empty.",
-        "It begins with the first member of the first group.",
+        "It is created when the first member of a group joins.",
     )

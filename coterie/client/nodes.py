@@ -1,4 +1,4 @@
-"""Brokers of a cluster, and what Metadata and FindCoordinator say about whom to ask."""
+"""The brokers of a cluster, and which of them is responsible for a group or a partition."""
 
 from typing import NamedTuple
 
@@ -8,37 +8,45 @@ from coterie.protocol.messages.metadata import MetadataResponse, MetadataRespons
 
 
 class Node(NamedTuple):
-    """A broker of the cluster, by the address it advertises."""
+    """A broker of the cluster, with the address it advertises."""
 
     node_id: int
     address: Address
 
 
-class Found(NamedTuple):
-    """Where one key is to be asked for, or why that is not known: `error` is 0 with a node."""
+class Responsible(NamedTuple):
+    """The broker responsible for a group or partition, or an error code if it is not known."""
 
     node: Node | None
     error: int = 0
 
 
-def nodes_of(answer: MetadataResponse) -> dict[int, Node]:
-    """The brokers of a Metadata answer by node id."""
-    return {b.node_id: Node(b.node_id, Address(b.host, b.port)) for b in answer.brokers}
+def nodes_of(metadata: MetadataResponse) -> dict[int, Node]:
+    """Return the brokers by node id."""
+    return {b.node_id: Node(b.node_id, Address(b.host, b.port)) for b in metadata.brokers}
 
 
-def found_coordinator(error: int, node_id: int, host: str, port: int) -> Found:
-    """What FindCoordinator says about one group."""
-    return Found(None, error) if error else Found(Node(node_id, Address(host, port)))
+def coordinator_of(error: int, node_id: int, host: str, port: int) -> Responsible:
+    """Return the coordinator in the fields of a FindCoordinator response."""
+    return Responsible(None, error) if error else Responsible(Node(node_id, Address(host, port)))
 
 
-def found_leader(topic: MetadataResponseTopic | None, index: int, nodes: dict[int, Node]) -> Found:
-    """The leader of a partition, by the Metadata of its topic."""
+def leader_of(
+    topic: MetadataResponseTopic | None, index: int, nodes: dict[int, Node]
+) -> Responsible:
+    """Return the leader of a partition.
+
+    Args:
+        topic: the topic's part of a Metadata response; None if the response does not have it.
+        index: the partition's number.
+        nodes: the brokers by node id.
+    """
     if topic is None:
-        return Found(None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return Responsible(None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if topic.error_code:
-        return Found(None, topic.error_code)
+        return Responsible(None, topic.error_code)
     for partition in topic.partitions:
         if partition.partition_index == index:
             node = nodes.get(partition.leader_id)
-            return Found(node) if node else Found(None, ErrorCode.LEADER_NOT_AVAILABLE)
-    return Found(None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return Responsible(node) if node else Responsible(None, ErrorCode.LEADER_NOT_AVAILABLE)
+    return Responsible(None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

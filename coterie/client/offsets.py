@@ -1,8 +1,9 @@
-"""Offsets: what groups have committed, where partitions begin and end, and changing the former.
+"""Offsets: those that groups have committed, and those at which partitions begin and end.
 
-Commits made here carry no member and generation -1, which a coordinator accepts for a group without
-members only (spec section 9), so a running group can't be disturbed. Topics go by name, hence
-OffsetCommit and OffsetFetch up to version 9: version 10 speaks of topic ids.
+Commits have no member id and generation -1. A coordinator accepts such a commit only for a group
+without members, so a running group can't be disturbed [client/simple-commits]. OffsetCommit and
+OffsetFetch are used up to version 9, because version 10 has topic ids instead of names
+[client/topic-names].
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -51,7 +52,7 @@ _Fetched = tuple[int, list[OffsetFetchResponseTopic]]
 
 
 class Committed(NamedTuple):
-    """A committed offset; `leader_epoch` is -1 when the client sent none."""
+    """A committed offset; `leader_epoch` is -1 if the consumer sent none."""
 
     offset: int
     leader_epoch: int
@@ -59,7 +60,7 @@ class Committed(NamedTuple):
 
 
 def committed_offsets(cluster: Cluster, group_id: str) -> dict[TopicPartition, Committed]:
-    """Everything the group has committed.
+    """Return all committed offsets of a group; none for a group that does not exist.
 
     Raises:
         Refused: the coordinator refuses.
@@ -70,16 +71,17 @@ def committed_offsets(cluster: Cluster, group_id: str) -> dict[TopicPartition, C
         groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)],
     )
 
-    def results(answer: OffsetFetchResponse) -> dict[str, tuple[int, _Fetched]]:
-        if answer.groups:
-            (group,) = answer.groups
+    def results(response: OffsetFetchResponse) -> dict[str, tuple[int, _Fetched]]:
+        # From version 8 on the response has a list of groups.
+        if response.groups:
+            (group,) = response.groups
             return {group_id: (group.error_code, (group.error_code, group.topics))}
-        return {group_id: (answer.error_code, (answer.error_code, answer.topics))}
+        return {group_id: (response.error_code, (response.error_code, response.topics))}
 
-    error, topics = cluster.ask_coordinators(
+    error, topics = cluster.call_coordinators(
         [group_id], lambda _: request, OffsetFetchResponse, results, LAST_VERSION_WITH_NAMES
     )[group_id]
-    # A group that never was has committed nothing: Kafka answers so from version 9 on.
+    # From version 9 on, Kafka responds with this error for a group that does not exist.
     if error and error != ErrorCode.GROUP_ID_NOT_FOUND:
         raise Refused(error, f"Offsets of group '{group_id}'")
     found: dict[TopicPartition, Committed] = {}
@@ -99,24 +101,24 @@ def partition_offsets(
     timestamps: Mapping[TopicPartition, int],
     missing: dict[TopicPartition, int] | None = None,
 ) -> dict[TopicPartition, int]:
-    """The offset of each partition that belongs to a time.
+    """Return the offset of each partition at a time.
 
     Args:
-        cluster: where.
-        timestamps: epoch milliseconds, or `EARLIEST` or `LATEST`, by partition.
-        missing: when given, partitions without an answer are put here with their error code instead
+        cluster: the cluster.
+        timestamps: epoch milliseconds, `EARLIEST` or `LATEST`, by partition.
+        missing: if given, partitions without an offset are added here with their error code instead
             of raising.
 
     Returns:
-        Offsets; -1 where no record is that young.
+        The offset of the first record at or after the time; -1 if there is no such record.
 
     Raises:
         Refused: a partition does not exist, or its leader refuses.
     """
 
-    def request_for(some: list[TopicPartition]) -> ListOffsetsRequest:
+    def request_for(keys: list[TopicPartition]) -> ListOffsetsRequest:
         topics = _by_topic(
-            some,
+            keys,
             lambda part: ListOffsetsRequestPartition(
                 partition_index=part[1], timestamp=timestamps[part]
             ),
@@ -131,30 +133,30 @@ def partition_offsets(
         )
 
     def results(
-        answer: ListOffsetsResponse,
+        response: ListOffsetsResponse,
     ) -> dict[TopicPartition, tuple[int, ListOffsetsResponsePartition]]:
         return {
             (topic.name, part.partition_index): (part.error_code, part)
-            for topic in answer.topics
+            for topic in response.topics
             for part in topic.partitions
         }
 
-    answers = cluster.ask_leaders(timestamps, request_for, ListOffsetsResponse, results, missing)
+    found = cluster.call_leaders(timestamps, request_for, ListOffsetsResponse, results, missing)
     offsets: dict[TopicPartition, int] = {}
-    for partition, answer in answers.items():
-        if not answer.error_code:
-            offsets[partition] = answer.offset
+    for (topic, index), result in found.items():
+        if not result.error_code:
+            offsets[topic, index] = result.offset
         elif missing is not None:
-            missing[partition] = answer.error_code
+            missing[topic, index] = result.error_code
         else:
-            raise Refused(answer.error_code, f"Offsets of {partition[0]}-{partition[1]}")
+            raise Refused(result.error_code, f"Offsets of {topic}-{index}")
     return offsets
 
 
 def commit_offsets(
     cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Commit for a group without members; the error code of each partition, 0 where it is done."""
+    """Commit offsets of a group without members; return the error code of each partition."""
     topics = _by_topic(
         offsets,
         lambda part: OffsetCommitRequestPartition(
@@ -169,16 +171,17 @@ def commit_offsets(
         ],
     )
 
-    def results(answer: OffsetCommitResponse) -> dict[str, tuple[int, dict[TopicPartition, int]]]:
+    def results(response: OffsetCommitResponse) -> dict[str, tuple[int, dict[TopicPartition, int]]]:
         errors = {
             (topic.name, part.partition_index): part.error_code
-            for topic in answer.topics
+            for topic in response.topics
             for part in topic.partitions
         }
-        # An error of the group as a whole stands on every partition, a moving coordinator's too.
+        # The response has no error code for the group: an error of the group, such as that of a
+        # moving coordinator, is on every partition.
         return {group_id: (next(iter(errors.values()), 0), errors)}
 
-    return cluster.ask_coordinators(
+    return cluster.call_coordinators(
         [group_id], lambda _: request, OffsetCommitResponse, results, LAST_VERSION_WITH_NAMES
     )[group_id]
 
@@ -186,7 +189,7 @@ def commit_offsets(
 def delete_offsets(
     cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]
 ) -> tuple[int, dict[TopicPartition, int]]:
-    """Forget committed offsets: the group's error code, and that of each partition."""
+    """Delete committed offsets; return the group's error code and that of each partition."""
     topics = _by_topic(
         partitions, lambda part: OffsetDeleteRequestPartition(partition_index=part[1])
     )
@@ -197,15 +200,15 @@ def delete_offsets(
         ],
     )
 
-    def results(answer: OffsetDeleteResponse) -> dict[str, tuple[int, OffsetDeleteResponse]]:
-        return {group_id: (answer.error_code, answer)}
+    def results(response: OffsetDeleteResponse) -> dict[str, tuple[int, OffsetDeleteResponse]]:
+        return {group_id: (response.error_code, response)}
 
-    answer = cluster.ask_coordinators([group_id], lambda _: request, OffsetDeleteResponse, results)[
-        group_id
-    ]
-    return answer.error_code, {
+    response = cluster.call_coordinators(
+        [group_id], lambda _: request, OffsetDeleteResponse, results
+    )[group_id]
+    return response.error_code, {
         (topic.name, part.partition_index): part.error_code
-        for topic in answer.topics
+        for topic in response.topics
         for part in topic.partitions
     }
 
@@ -213,7 +216,7 @@ def delete_offsets(
 def _by_topic(
     partitions: Iterable[TopicPartition], make: Callable[[TopicPartition], P]
 ) -> dict[str, list[P]]:
-    """Request structures of the partitions, grouped by topic."""
+    """Return the structures that `make` makes of the partitions, by topic."""
     topics: dict[str, list[P]] = {}
     for partition in partitions:
         topics.setdefault(partition[0], []).append(make(partition))

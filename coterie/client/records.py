@@ -1,7 +1,7 @@
-"""Reading the records of one partition: a Fetch of what there is from an offset on.
+"""Reading the records of a partition with Fetch.
 
-Markers of transactions are left out, and what they say is not looked at: records of transactions
-that are open or were aborted are there too. Nor are checksums: TCP has its own, and the broker
+Transactions are not evaluated: control records are left out, and the records of open and aborted
+transactions are included. Checksums are not checked, because TCP has its own and the broker has
 checked what it stored.
 """
 
@@ -18,22 +18,22 @@ from coterie.protocol.messages.fetch import (
     FetchResponse,
     FetchResponsePartition,
 )
+from coterie.protocol.record_batch import HEADER_BYTES
 from coterie.protocol.records import Record, decode_records, read_header
 from coterie.protocol.wire import ZERO_UUID
 
-# What one answer may hold: a few round trips for a large topic, and no burden on either side.
+# The maximum size of one response: a large topic takes few round trips, and neither side needs much
+# memory.
 _FETCH_BYTES = 4 * 1024 * 1024
-# A batch is cut off where the answer had no room for it: nothing shorter can be looked at.
-_SMALLEST_BATCH_BYTES = 61
 
 
 class Fetched(NamedTuple):
-    """What one Fetch brought.
+    """The result of a Fetch.
 
     Attributes:
-        records: in order.
-        next_offset: where the next Fetch goes on.
-        end_offset: where the partition ended when this was read.
+        records: the records in order.
+        next_offset: the offset at which the next Fetch continues.
+        end_offset: the end of the partition at the time of the Fetch.
     """
 
     records: list[Record]
@@ -44,13 +44,13 @@ class Fetched(NamedTuple):
 def fetch(
     cluster: Cluster, partition: TopicPartition, offset: int, max_wait_ms: int = 0
 ) -> Fetched:
-    """Read records from an offset on; from the partition's first one where that is gone by now.
+    """Read records from an offset on, or from the partition's start if it was deleted.
 
     Args:
-        cluster: where.
+        cluster: the cluster.
         partition: topic and number.
-        offset: of the first record that is wanted.
-        max_wait_ms: how long the broker may wait for a record to come.
+        offset: the offset of the first record.
+        max_wait_ms: how long the broker may wait for new records.
 
     Raises:
         Refused: the partition does not exist, or its leader refuses.
@@ -65,8 +65,8 @@ def fetch(
         records, next_offset = _records(found.records or b"", offset)
     except MalformedFrame as error:
         raise ClientError(
-            f"A record of {partition[0]}-{partition[1]} can't be read: {error}."
-        ) from (error)
+            f"A record of {partition[0]}-{partition[1]} can't be decoded: {error}."
+        ) from error
     return Fetched(records, next_offset, found.high_watermark)
 
 
@@ -80,7 +80,7 @@ def _fetched(
         wanted = FetchRequestPartition(
             partition=index, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES
         )
-        # By name to version 12, by id from 13 on.
+        # Up to version 12 the topic is identified by its name, from 13 on by its id.
         topic = FetchRequestTopic(
             topic=name, topic_id=topics.get(name, ZERO_UUID), partitions=[wanted]
         )
@@ -92,14 +92,14 @@ def _fetched(
         )
 
     def results(
-        answer: FetchResponse,
+        response: FetchResponse,
     ) -> dict[TopicPartition, tuple[int, FetchResponsePartition]]:
-        answers = [each for topic in answer.responses for each in topic.partitions]
-        # An error of the whole stands at the top, and then there are no partitions.
-        found = answers[0] if answers else _refused(index, answer.error_code)
+        partitions = [each for topic in response.responses for each in topic.partitions]
+        # If the whole request is refused the response has no partitions.
+        found = partitions[0] if partitions else _refused(index, response.error_code)
         return {partition: (found.error_code, found)}
 
-    return cluster.ask_leaders([partition], request_for, FetchResponse, results)[partition]
+    return cluster.call_leaders([partition], request_for, FetchResponse, results)[partition]
 
 
 def _refused(index: int, error: int) -> FetchResponsePartition:
@@ -113,11 +113,14 @@ def _refused(index: int, error: int) -> FetchResponsePartition:
 
 
 def _records(data: bytes, offset: int) -> tuple[list[Record], int]:
-    """The records from `offset` on in whole batches, and the offset behind the last batch."""
+    """Return the records from `offset` on, and the offset after the last whole batch.
+
+    The last batch of a response may be cut off at its maximum size.
+    """
     records: list[Record] = []
     position = 0
     next_offset = offset
-    while position + _SMALLEST_BATCH_BYTES <= len(data):
+    while position + HEADER_BYTES <= len(data):
         header = read_header(data, position)
         if position + header.length_bytes > len(data):
             break

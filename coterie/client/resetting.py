@@ -1,9 +1,9 @@
-"""Where a group shall read from next: the rules of kafka-consumer-groups --reset-offsets.
+"""New offsets for a group, by the rules of kafka-consumer-groups --reset-offsets.
 
-A plan is made from what is committed and where the partitions begin and end; nothing is changed by
-making one. As in Kafka, an offset asked for by number (or by shift, or from a file) is moved into
-the partition's range, a time after the last record means the end, and a partition without a
-committed offset can't be shifted.
+A plan is made from the committed offsets and the begin and end of the partitions; making it changes
+nothing. As in Kafka, an offset outside a partition is moved to its nearest end, a time after the
+last record means the end, and a partition without a committed offset can't be shifted
+[client/reset-rules].
 """
 
 import re
@@ -30,8 +30,13 @@ _DURATION = re.compile(
 
 
 class PlannedOffset(NamedTuple):
-    """A partition's committed offset (None without one), the one to commit, and why it is not what
-    was asked for.
+    """The new offset of a partition.
+
+    Attributes:
+        partition: topic and number.
+        current: the committed offset; None without one.
+        new: the offset to commit.
+        remark: why `new` is not the requested offset; None if it is.
     """
 
     partition: TopicPartition
@@ -41,7 +46,7 @@ class PlannedOffset(NamedTuple):
 
 
 class Range(NamedTuple):
-    """What there is to choose from in a partition."""
+    """The begin, end and committed offset of a partition."""
 
     partition: TopicPartition
     begin: int
@@ -49,41 +54,41 @@ class Range(NamedTuple):
     committed: int | None
 
 
-# From the facts about a partition to its plan.
+# Makes the new offset of a partition.
 Rule = Callable[[Range], PlannedOffset]
 
 
 def to_earliest(at: Range) -> PlannedOffset:
-    """The first record that is still there."""
+    """Reset to the first available record."""
     return PlannedOffset(at.partition, at.committed, at.begin)
 
 
 def to_latest(at: Range) -> PlannedOffset:
-    """Behind the last record."""
+    """Reset to the end of the log."""
     return PlannedOffset(at.partition, at.committed, at.end)
 
 
 def to_current(at: Range) -> PlannedOffset:
-    """Where it is; the end where nothing is committed."""
+    """Keep the committed offset; without one, reset to the end of the log."""
     if at.committed is None:
-        return PlannedOffset(at.partition, None, at.end, "nothing is committed: the end is taken")
+        return PlannedOffset(at.partition, None, at.end, "there is no committed offset")
     return PlannedOffset(at.partition, at.committed, at.committed)
 
 
 def to_offset(offset: int) -> Rule:
-    """This offset in every partition."""
+    """Return the rule that resets every partition to this offset."""
     return lambda at: _within(at, offset)
 
 
 def shift_by(count: int) -> Rule:
-    """So many records forward, or (negative) back."""
+    """Return the rule that moves by a number of records, backwards if it is negative."""
 
     def rule(at: Range) -> PlannedOffset:
         if at.committed is None:
             topic, index = at.partition
             raise ClientError(
                 f"Partition {topic}-{index} has no committed offset to shift.",
-                "Leave it out (--topic TOPIC:PARTITION,...), or choose another rule for it.",
+                "Select other partitions with --topic TOPIC:PARTITION,..., or choose another rule.",
             )
         return _within(at, at.committed + count)
 
@@ -91,17 +96,17 @@ def shift_by(count: int) -> Rule:
 
 
 def to_given(offsets: Mapping[TopicPartition, int]) -> Rule:
-    """The offset listed for each partition."""
+    """Return the rule that resets each partition to its listed offset."""
     return lambda at: _within(at, offsets[at.partition])
 
 
 def plan(
     cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition], rule: Rule
 ) -> list[PlannedOffset]:
-    """What a rule means for each partition of a group, by topic and number.
+    """Return the new offset of each partition by a rule, in order of topic and number.
 
     Raises:
-        ClientError: the rule can't be applied to one of them.
+        ClientError: the rule can't be applied to a partition.
         Refused: a partition does not exist.
     """
     return [rule(at) for at in _ranges(cluster, group_id, partitions)]
@@ -110,24 +115,27 @@ def plan(
 def plan_by_time(
     cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition], timestamp_ms: int
 ) -> list[PlannedOffset]:
-    """The first record of this time or later in each partition; the end where there is none."""
+    """Return the offset of the first record at or after a time in each partition.
+
+    If there is no such record it is the end of the partition.
+    """
     ranges = _ranges(cluster, group_id, partitions)
     found = partition_offsets(cluster, {at.partition: timestamp_ms for at in ranges})
     return [
         PlannedOffset(at.partition, at.committed, found[at.partition])
         if found[at.partition] >= 0
         else PlannedOffset(
-            at.partition, at.committed, at.end, "no record is that young: the end is taken"
+            at.partition, at.committed, at.end, "there is no record at or after this time"
         )
         for at in ranges
     ]
 
 
 def resolve_partitions(cluster: Cluster, scopes: Iterable[str]) -> list[TopicPartition]:
-    """The partitions that TOPIC or TOPIC:0,1 mean, in order.
+    """Return the partitions that scopes of the form TOPIC or TOPIC:0,1 name, in order.
 
     Raises:
-        ClientError: a topic or partition does not exist, or a scope is not of that form.
+        ClientError: a topic or partition does not exist, or a scope has another form.
     """
     wanted: dict[str, set[int] | None] = {}
     for scope in scopes:
@@ -140,7 +148,7 @@ def resolve_partitions(cluster: Cluster, scopes: Iterable[str]) -> list[TopicPar
         if described.error:
             raise ClientError(
                 f"Topic '{described.name}' does not exist.",
-                "`coterie topics list` shows those that do exist.",
+                "`coterie topics list` lists the existing topics.",
             )
         existing = {partition.partition_index for partition in described.partitions}
         for index in sorted(existing if numbers is None else numbers):
@@ -154,11 +162,12 @@ def resolve_partitions(cluster: Cluster, scopes: Iterable[str]) -> list[TopicPar
 
 
 def timestamp_of(text: str) -> int:
-    """Epoch milliseconds of an ISO 8601 date and time; without an offset it is UTC, as in Kafka's
-    tool.
+    """Return epoch milliseconds of an ISO 8601 date and time.
+
+    Without a UTC offset the time is UTC, as in Kafka's tool.
 
     Raises:
-        ValueError: the text is none.
+        ValueError: the text is not a date and time.
     """
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
@@ -167,14 +176,14 @@ def timestamp_of(text: str) -> int:
 
 
 def duration_ms_of(text: str) -> int:
-    """Milliseconds of an ISO 8601 duration of days and smaller units: P7D, PT1H30M, P1DT0.5S.
+    """Return milliseconds of an ISO 8601 duration in days and smaller units: P7D, PT1H30M.
 
     Raises:
-        ValueError: the text is none.
+        ValueError: the text is not such a duration.
     """
     match = _DURATION.fullmatch(text.strip())
     if match is None or not any(match[unit] for unit in ("days", "hours", "minutes", "seconds")):
-        raise ValueError(f"{text!r} is no duration of the form PnDTnHnMnS")
+        raise ValueError(f"{text!r} is not a duration of the form PnDTnHnMnS")
     days, hours, minutes = (int(match[unit] or 0) for unit in ("days", "hours", "minutes"))
     seconds = ((days * 24 + hours) * 60 + minutes) * 60 + float(match["seconds"] or 0)
     return round(seconds * 1000) * (-1 if match["sign"] == "-" else 1)
@@ -187,7 +196,7 @@ def _scope(text: str) -> tuple[str, set[int] | None]:
     try:
         return topic, {int(number) for number in numbers.split(",")}
     except ValueError as error:
-        raise ClientError(f"'{text}' is neither TOPIC nor TOPIC:PARTITION,PARTITION...") from error
+        raise ClientError(f"'{text}' is neither TOPIC nor TOPIC:PARTITION,PARTITION,...") from error
 
 
 def _ranges(cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition]) -> list[Range]:
@@ -207,7 +216,7 @@ def _ranges(cluster: Cluster, group_id: str, partitions: Iterable[TopicPartition
 
 
 def _within(at: Range, offset: int) -> PlannedOffset:
-    """An offset moved into what the partition holds."""
+    """Return an offset, moved to the nearest end of the partition if it is outside."""
     if offset > at.end:
         return PlannedOffset(at.partition, at.committed, at.end, f"{offset} is above the end")
     if offset < at.begin:

@@ -1,12 +1,12 @@
-"""Topics as an administrator sees them: list, describe, create, delete."""
+"""Administration of topics: describe, create, delete."""
 
-import base64
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from coterie.client.cluster import Cluster
 from coterie.client.connection import Deadline
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.fields import ZERO_UUID, uuid_text
 from coterie.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsRequestConfig,
@@ -24,20 +24,19 @@ from coterie.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
 )
 from coterie.protocol.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
-from coterie.protocol.wire import ZERO_UUID
 
-# Left to the broker: num.partitions and default.replication.factor. Brokers before CreateTopics v4
-# want numbers.
+# In CreateTopics: the broker's num.partitions or default.replication.factor. Before version 4 a
+# request needs numbers.
 BROKER_DEFAULT = -1
-_DEFAULTS_FROM = 4
+_FIRST_VERSION_WITH_DEFAULTS = 4
 
 _TOPIC_RESOURCE = 2
-# DescribeConfigs: where a value comes from. 5 is the built-in default; the others somebody has set.
+# The source of a built-in default in DescribeConfigs; other values were set by someone.
 _DEFAULT_CONFIG = 5
 
 
 class Partition(NamedTuple):
-    """A partition: its leader (None without one) and its replicas, by node id."""
+    """A partition, with node ids; `leader` is None without a leader."""
 
     partition_index: int
     leader: int | None
@@ -46,9 +45,11 @@ class Partition(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """A topic, or why there is none: `error` is 0 for one that exists.
+    """A topic.
 
-    `topic_id` has Kafka's 22-character form; None where the broker knows no ids.
+    Attributes:
+        topic_id: in Kafka's 22-character form; None if the broker does not support topic ids.
+        error: 0 if the topic exists.
     """
 
     name: str
@@ -59,12 +60,12 @@ class Topic(NamedTuple):
 
     @property
     def replication_factor(self) -> int:
-        """Replicas of its first partition."""
+        """The number of replicas of the first partition."""
         return len(self.partitions[0].replicas) if self.partitions else 0
 
 
 class Change(NamedTuple):
-    """What became of a topic that was to be created or deleted; `error` 0 is done."""
+    """The result of the creation or deletion of a topic; `error` is 0 if it succeeded."""
 
     name: str
     error: int
@@ -72,9 +73,12 @@ class Change(NamedTuple):
 
 
 def describe_topics(cluster: Cluster, names: Iterable[str] | None = None) -> list[Topic]:
-    """The named topics as ordered, missing ones included; None for all topics, by name."""
-    answer = cluster.metadata(names)
-    topics = {topic.name or "": _topic(topic) for topic in answer.topics}
+    """Return topics in the order of their names in the call, or all topics by name.
+
+    A topic that does not exist is returned with an error.
+    """
+    response = cluster.metadata(names)
+    topics = {topic.name or "": _topic(topic) for topic in response.topics}
     if names is None:
         return [topics[name] for name in sorted(topics)]
     unknown = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -84,7 +88,10 @@ def describe_topics(cluster: Cluster, names: Iterable[str] | None = None) -> lis
 
 
 def topic_configs(cluster: Cluster, names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """The settings of each topic that are not Kafka's defaults; none where looking is denied."""
+    """Return the settings of each topic that are not Kafka's defaults.
+
+    A topic has no settings here if the broker refuses to describe them.
+    """
     wanted = list(names)
     if not wanted:
         return {}
@@ -96,14 +103,14 @@ def topic_configs(cluster: Cluster, names: Iterable[str]) -> dict[str, dict[str,
             for name in wanted
         ]
     )
-    answer = cluster.ask_any(request, DescribeConfigsResponse)
+    response = cluster.call_any(request, DescribeConfigsResponse)
     return {
         result.resource_name: {
             config.name: config.value or ""
             for config in result.configs
             if config.config_source != _DEFAULT_CONFIG
         }
-        for result in answer.results
+        for result in response.results
     }
 
 
@@ -114,9 +121,9 @@ def create_topic(
     replication_factor: int = BROKER_DEFAULT,
     configs: Mapping[str, str] | None = None,
 ) -> Change:
-    """Create a topic; partitions and replicas are the broker's defaults unless given."""
+    """Create a topic."""
     controller = cluster.controller()
-    if controller.version_for(CreateTopicsRequest) < _DEFAULTS_FROM:
+    if controller.version_for(CreateTopicsRequest) < _FIRST_VERSION_WITH_DEFAULTS:
         partitions, replication_factor = max(partitions, 1), max(replication_factor, 1)
     request = CreateTopicsRequest(
         topics=[
@@ -132,32 +139,35 @@ def create_topic(
         ],
         timeout_ms=int(cluster.timeout_s * 1000),
     )
-    answer = controller.call(request, CreateTopicsResponse, Deadline(cluster.timeout_s))
-    (result,) = answer.topics
+    response = controller.call(request, CreateTopicsResponse, Deadline(cluster.timeout_s))
+    (result,) = response.topics
     return Change(result.name, result.error_code, result.error_message)
 
 
 def delete_topics(cluster: Cluster, names: Iterable[str]) -> list[Change]:
-    """Delete topics with all their records; one result each, in the order given."""
+    """Delete topics and all their records; return the results in the same order."""
     wanted = list(dict.fromkeys(names))
     request = DeleteTopicsRequest(
         topics=[DeleteTopicsRequestTopic(name=name) for name in wanted],
         topic_names=wanted,
         timeout_ms=int(cluster.timeout_s * 1000),
     )
-    answer = cluster.controller().call(request, DeleteTopicsResponse, Deadline(cluster.timeout_s))
+    response = cluster.controller().call(request, DeleteTopicsResponse, Deadline(cluster.timeout_s))
     results = {
         result.name: Change(result.name or "", result.error_code, result.error_message)
-        for result in answer.responses
+        for result in response.responses
     }
-    unanswered = ErrorCode.UNKNOWN_SERVER_ERROR
-    return [results.get(name, Change(name, unanswered, "no answer about it")) for name in wanted]
+    missing = ErrorCode.UNKNOWN_SERVER_ERROR
+    return [
+        results.get(name, Change(name, missing, "the response does not mention it"))
+        for name in wanted
+    ]
 
 
 def _topic(topic: MetadataResponseTopic) -> Topic:
     return Topic(
         name=topic.name or "",
-        topic_id=None if topic.topic_id == ZERO_UUID else readable_id(topic.topic_id),
+        topic_id=None if topic.topic_id == ZERO_UUID else uuid_text(topic.topic_id),
         internal=topic.is_internal,
         partitions=sorted(_partition(partition) for partition in topic.partitions),
         error=topic.error_code,
@@ -171,8 +181,3 @@ def _partition(partition: MetadataResponsePartition) -> Partition:
         partition.replica_nodes,
         partition.isr_nodes,
     )
-
-
-def readable_id(topic_id: bytes) -> str:
-    """A topic id as Kafka's tools print it: 22 characters of URL-safe base64."""
-    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")

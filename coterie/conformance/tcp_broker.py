@@ -59,7 +59,7 @@ class TcpBroker:
 
     def _wait_for_partitions(self) -> None:
         """Describe groups until every partition of `__consumer_offsets` is served."""
-        self._cluster.ask_coordinators(
+        self._cluster.call_coordinators(
             [f"coterie-conformance-{number}" for number in range(_PROBED_GROUPS)],
             lambda groups: DescribeGroupsRequest(groups=groups),
             DescribeGroupsResponse,
@@ -81,7 +81,7 @@ class TcpBroker:
         request = CreateTopicsRequest(
             topics=[new_topic], timeout_ms=_TIMEOUT_MS, validate_only=False
         )
-        answer = self._cluster.ask_any(request, CreateTopicsResponse)
+        answer = self._cluster.call_any(request, CreateTopicsResponse)
         error = answer.topics[0].error_code
         if error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             raise TranscriptError(f"topic {topic} cannot be created: {ErrorCode(error).name}")
@@ -102,7 +102,7 @@ class TcpBroker:
                 topic_names=[topic],
                 timeout_ms=_TIMEOUT_MS,
             )
-            self._cluster.ask_any(request, DeleteTopicsResponse)
+            self._cluster.call_any(request, DeleteTopicsResponse)
             end_s = time.monotonic() + _METADATA_LIMIT_S
             while time.monotonic() < end_s:
                 if self._cluster.metadata([topic]).topics[0].error_code:
@@ -133,7 +133,7 @@ class TcpBroker:
             configuration_keys=[name],
         )
         request = DescribeConfigsRequest(resources=[resource])
-        answer = self._cluster.ask_node(node, request, DescribeConfigsResponse)
+        answer = self._cluster.call_node(node, request, DescribeConfigsResponse)
         configs = answer.results[0].configs
         return configs[0].value if configs else None
 

@@ -277,7 +277,7 @@ class KafkaLog:
                     found[name, each.partition_index] = (each.error_code, each)
             return found
 
-        return self.cluster.ask_leaders(positions, request_for, FetchResponse, results)
+        return self.cluster.call_leaders(positions, request_for, FetchResponse, results)
 
     def _rotated(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions with another one first in each request.

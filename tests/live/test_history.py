@@ -91,7 +91,17 @@ class History:
             for record in GroupLog(self.bootstrap, self.group).groups()
             if record is not None and record.members
         }
-        assert completed.keys() == logged.keys()
+        # A join between the append of a generation's record and its acknowledgement begins the next
+        # rebalance: the generation is in the log but was never completed. (Kafka has the same race:
+        # GroupCoordinator.doSyncGroup checks the state again in the callback of the append.)
+        interrupted = {
+            fact["generation_id"]
+            for fact in facts
+            if fact["event"] == "rebalance_began"
+            and fact["previous_state"] == "CompletingRebalance"
+        }
+        assert completed.keys() <= logged.keys()
+        assert logged.keys() - completed.keys() <= interrupted
         for generation, fact in completed.items():
             owners = {
                 member["member_id"]: {
@@ -217,11 +227,17 @@ def test_the_two_halves_of_a_cooperative_rebalance(
     causes = history.causes()[before:]
     assert causes[0] == "join"
     assert "rejoin with changed subscription: owned partitions" in causes[1:]
-    (revoked,) = history.of(
-        "rebalance_began", subscription_change="owned partitions", client_id="first"
-    )[:1]
-    completed = history.of("generation_completed")
-    taken_away = [fact for fact in completed if fact["at_ms"] < revoked["at_ms"]][-1]
+    facts = history.facts()
+    revoked = next(
+        fact
+        for fact in facts
+        if fact["event"] == "rebalance_began"
+        and fact["subscription_change"] == "owned partitions"
+        and fact["client_id"] == "first"
+    )
+    # By their order: both may happen in the same millisecond.
+    before_it = facts[: facts.index(revoked)]
+    taken_away = [fact for fact in before_it if fact["event"] == "generation_completed"][-1]
     owned = [partition for member in taken_away["members"] for partition in _owned(member)]
     assert len(owned) < PARTITIONS, "in between a partition has no owner"
 

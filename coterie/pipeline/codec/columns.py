@@ -1,7 +1,5 @@
 """Make Arrow columns from arrays of positions and numbers, without a Python object per value."""
 
-import base64
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -9,6 +7,7 @@ import pyarrow.compute as pc
 
 from coterie.pipeline.codec.numbers import Bools, Buffer, Int64s
 from coterie.pipeline.schemas import TIMESTAMP
+from coterie.protocol.fields import uuid_text
 
 # The calendars of Spark and Python end with the year 9999.
 _MAX_TIMESTAMP_MS = 253_402_300_799_999
@@ -117,7 +116,7 @@ def topic_id_text(topic_id: bytes) -> str | None:
     """Return an id as Kafka prints it; None for the id of zeros, which means no id."""
     if topic_id == bytes(_ID_BYTES):
         return None
-    return base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
+    return uuid_text(topic_id)
 
 
 def timestamp_us(epoch_ms: int) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from coterie.client.cluster import LEADER_MOVES, TopicPartition
+from coterie.client.cluster import RETRIABLE_LEADER_ERRORS, TopicPartition
 from coterie.client.errors import (
     BrokerTimedOut,
     BrokerUnreachable,
@@ -153,7 +153,7 @@ class Wire(threading.Thread):
 def _is_unavailable(error: Exception) -> bool:
     """Return whether to wait for the cluster: no broker answers, or partitions have no leader."""
     if isinstance(error, Refused):
-        return error.code in LEADER_MOVES
+        return error.code in RETRIABLE_LEADER_ERRORS
     return isinstance(error, BrokerUnreachable | BrokerTimedOut | ConnectionLost)
 
 

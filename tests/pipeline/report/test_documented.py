@@ -30,7 +30,7 @@ def test_every_rule_with_its_severity() -> None:
 
 def test_every_command() -> None:
     assert set(re.findall(r"^    coterie pipeline (\w+) .*\[", TEXT, re.MULTILINE)) == set(
-        PipelineCommands.about
+        PipelineCommands.summaries
     )
 
 

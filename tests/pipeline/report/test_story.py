@@ -32,14 +32,14 @@ EAGER = STORY / "eager_rebalance_of_two_clients.txt"
 
 TOLD = """\
 2023-11-14 UTC
-22:13:23.000  ▷ generation 8 → 9      rejoin with changed subscription (user data) by one-1, client one at 127.0.0.1
-              took 0 ms (join 0 ms, sync 0 ms), told by the journal
-              without an owner: 0 ms over all partitions; 0 of 3 partitions moved
+22:13:23.000  ▷ generation 8 → 9          one-1 rejoined with other user data, client one at 127.0.0.1
+              took 0 ms (join 0 ms, sync 0 ms), recorded in the journal
+              partitions without an owner: 0 ms in total; 0 of 3 partitions moved
 22:13:23.000  ■ generation 9
               └ one-1  community 0-2  gave up sales 0; new
-22:13:23.000  ▷ generation 9 → 11     join by two-1, client two at 127.0.0.1
-              took 2.00 s (join 2.00 s, sync 0 ms), 2 generations, told by the journal
-              without an owner: 1.00 s over all partitions; 1 of 3 partitions moved, 1 had to
+22:13:23.000  ▷ generation 9 → 11         two-1 joined, client two at 127.0.0.1
+              took 2.00 s (join 2.00 s, sync 0 ms), 2 generations, recorded in the journal
+              partitions without an owner: 1.00 s in total; 1 of 3 partitions moved, 1 of them necessarily
               + two-1
 22:13:24.000  ■ generation 10
               ├ one-1  community 1-2  gave up community 0
@@ -112,8 +112,8 @@ def test_the_eager_story_costs_every_partition(tmp_path: Path) -> None:
 def test_a_group_that_nobody_knows_is_told_with_those_that_are_known(data_directory: str) -> None:
     result = show(data_directory, "kmu")
     assert result.exit_code == 1
-    assert "Nothing is known of group 'kmu'." in result.stderr
-    assert "There are: kmo." in result.stderr
+    assert "Nothing is recorded of group 'kmu'." in result.stderr
+    assert "The recorded groups are: kmo." in result.stderr
 
 
 def test_a_directory_that_is_neither_is_told(tmp_path: Path) -> None:
@@ -145,4 +145,4 @@ def test_a_real_kafka_s_consumer_group_of_kip_848_is_told_from_its_log(tmp_path:
     assert [sum(map(len, owned.values())) for owned in step["owned"].values()] == [4, 2]
     classic = show(str(tmp_path), "classic-one").stdout
     assert "its beginning is not recorded" in classic
-    assert classic.endswith("■ generation 2: nobody is left\n")
+    assert classic.rstrip().endswith("■ generation 2              no members left")

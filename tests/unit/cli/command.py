@@ -38,28 +38,29 @@ BEGIN, END = 10, 20
 
 
 def run(broker: FakeBroker | None, *arguments: str, stdin: str | bytes | None = None) -> Result:
-    """Run `coterie ARGUMENTS`, with the broker's address in the environment."""
+    """Run `coterie ARGUMENTS` with the broker's address in the environment."""
     environment = {"COTERIE_BOOTSTRAP": broker.bootstrap} if broker else {}
-    # An exception that is not the command's own would be a traceback to the user: let it through.
+    # An exception that click does not handle would print a traceback for the user; let it fail the
+    # test.
     return CliRunner().invoke(
         main, arguments, input=stdin, env=environment, catch_exceptions=False, prog_name="coterie"
     )
 
 
 def rows_of(result: Result) -> Any:
-    """What --json printed."""
+    """Return what --json printed."""
     return json.loads(result.stdout)
 
 
 def cells_of(result: Result) -> list[list[str]]:
-    """The words of each line of a table."""
+    """Return the words of each line of a table."""
     return [line.split() for line in result.stdout.splitlines()]
 
 
 def member(
     name: str, instance: str | None = None, **topics: list[int]
 ) -> DescribeGroupsResponseMember:
-    """A consumer with an assignment."""
+    """Return a consumer with an assignment."""
     assignment = ConsumerProtocolAssignment(
         assigned_partitions=[
             TopicPartition(topic=topic, partitions=partitions)
@@ -77,7 +78,7 @@ def member(
 
 
 def described(*groups: DescribeGroupsResponseGroup) -> Any:
-    """Answer DescribeGroups as a Kafka 4 does; groups not given do not exist."""
+    """Respond to DescribeGroups as Kafka 4 does; groups that are not given do not exist."""
     known = {group.group_id: group for group in groups}
 
     def answer(request: Any, _: int) -> DescribeGroupsResponse:
@@ -115,7 +116,7 @@ def no_group(name: str) -> DescribeGroupsResponseGroup:
 
 
 def committed(**topics: dict[int, int]) -> OffsetFetchResponse:
-    """Every group has committed this: committed(topic={partition: offset})."""
+    """Return the response for these committed offsets: committed(topic={partition: offset})."""
     answer = [
         OffsetFetchResponseTopic(
             name=topic,
@@ -134,7 +135,7 @@ def committed(**topics: dict[int, int]) -> OffsetFetchResponse:
 
 
 def listed_offsets(request: ListOffsetsRequest, _: int) -> ListOffsetsResponse:
-    """Answer ListOffsets for partitions that hold BEGIN to END."""
+    """Respond to ListOffsets for partitions that hold BEGIN to END."""
 
     def offset(timestamp: int) -> int:
         if timestamp in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP):

@@ -1,4 +1,4 @@
-"""Files of logs for the tests of `coterie dump log` and `coterie compact`, and what they print."""
+"""Log files for the tests of `coterie dump log` and `coterie compact`, and their JSON output."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def batch(
     *pairs: tuple[bytes | None, bytes | None],
     compression: Compression = Compression.NONE,
 ) -> bytes:
-    """A batch of records, one millisecond a record."""
+    """Return a batch of records with timestamps one millisecond apart."""
     records = [
         Record(base_offset + n, TIME + base_offset + n, key, value)
         for n, (key, value) in enumerate(pairs)
@@ -39,7 +39,7 @@ def batch(
 
 
 def segment(directory: Path, *batches: bytes, base_offset: int = 0) -> Path:
-    """A segment's file; its directory is made if it is missing."""
+    """Write the file of a segment, and its directory if it does not exist."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{base_offset:020d}.log"
     path.write_bytes(b"".join(batches))
@@ -47,7 +47,7 @@ def segment(directory: Path, *batches: bytes, base_offset: int = 0) -> Path:
 
 
 def commit(group: str, offset: int | None, topic: str = "t") -> tuple[bytes, bytes | None]:
-    """Key and value of an offset commit, or of its tombstone."""
+    """Return the key and value of an offset commit, or of its tombstone."""
     key = encode_key(OffsetCommitKey(group=group, topic=topic, partition=0))
     if offset is None:
         return key, None
@@ -56,7 +56,7 @@ def commit(group: str, offset: int | None, topic: str = "t") -> tuple[bytes, byt
 
 
 def generation(group: str) -> tuple[bytes, bytes]:
-    """Key and value of a generation of one consumer."""
+    """Return the key and value of a generation with one consumer."""
     subscription = ConsumerProtocolSubscription(topics=["t"])
     assigned = ConsumerProtocolAssignment(
         assigned_partitions=[TopicPartition(topic="t", partitions=[0, 1])]
@@ -78,5 +78,5 @@ def generation(group: str) -> tuple[bytes, bytes]:
 
 
 def json_lines(text: str) -> list[dict[str, Any]]:
-    """What --json printed, line by line."""
+    """Return the JSON objects that were printed one per line."""
     return [json.loads(line) for line in text.splitlines()]

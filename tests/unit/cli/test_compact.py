@@ -1,4 +1,4 @@
-"""`coterie compact`: a data directory is compacted while no server uses it."""
+"""`coterie compact`: compaction of a data directory that no server uses."""
 
 import json
 import re
@@ -14,7 +14,6 @@ from coterie.storage.log import LogConfig
 from tests.unit.cli.command import rows_of, run
 from tests.unit.cli.logs import batch, commit, json_lines
 
-# Old enough for its tombstones to have waited for long, had they been compacted before.
 TOPIC_ID = bytes(15) + b"\x07"
 
 
@@ -25,7 +24,7 @@ def opened(path: Path) -> DataDirectory:
 
 
 def filled(path: Path, *partitions: tuple[str, int], keys: int = 5, rounds: int = 20) -> Path:
-    """A data directory whose partitions have two segments of commits, of the same few groups."""
+    """Make a data directory whose partitions have two segments of commits of a few groups."""
     directory = opened(path)
     for topic, index in partitions:
         directory.create_partition(topic, index, TOPIC_ID)
@@ -48,7 +47,7 @@ def compact(path: Path, *options: str) -> Result:
 
 
 def records(path: Path, name: str) -> list[tuple[int, str, int | None]]:
-    """(offset, group, committed offset) of each record of a partition."""
+    """Return (offset, group, committed offset) of each record of a partition."""
     result = run(None, "dump", "log", str(path / name), "--values", "offsets", "--json")
     assert result.exit_code == 0
     return [
@@ -66,21 +65,21 @@ def data(tmp_path: Path) -> Path:
     return filled(tmp_path / "data", (OFFSETS_TOPIC, 3))
 
 
-def test_only_the_newest_record_of_each_key_stays(data: Path) -> None:
+def test_only_the_newest_record_of_each_key_is_kept(data: Path) -> None:
     result = compact(data)
     assert result.exit_code == 0
     assert result.stderr == ""
     title, line = result.stdout.splitlines()
     assert title.split()[:4] == ["TOPIC", "PARTITION", "STATE", "DIRTY-RATIO"]
     assert line.split()[:3] == [OFFSETS_TOPIC, "3", "compacted"]
-    # The last five records stand in the active segment, which is not read for its keys.
+    # The last five records are in the active segment, whose keys are not read.
     assert records(data, f"{OFFSETS_TOPIC}-3") == [
         *((90 + key, f"g{key}", 18) for key in range(5)),
         *((95 + key, f"g{key}", 19) for key in range(5)),
     ]
 
 
-def test_the_active_segment_is_compacted_when_asked_for(data: Path) -> None:
+def test_active_segment_is_compacted_with_include_active(data: Path) -> None:
     (row,) = rows_of(compact(data, "--include-active", "--json"))
     assert (row["state"], row["records_read"], row["records_kept"]) == ("compacted", 100, 5)
     assert records(data, f"{OFFSETS_TOPIC}-3") == [(95 + key, f"g{key}", 19) for key in range(5)]
@@ -92,7 +91,7 @@ def test_the_active_segment_is_compacted_when_asked_for(data: Path) -> None:
     directory.close()
 
 
-def test_the_row_tells_what_was_and_what_is(data: Path) -> None:
+def test_row_has_the_sizes_before_and_after(data: Path) -> None:
     before = sum(entry.stat().st_size for entry in data.glob("*/*.log"))
     (row,) = rows_of(compact(data, "--include-active", "--json"))
     after = sum(entry.stat().st_size for entry in data.glob("*/*.log"))
@@ -104,7 +103,7 @@ def test_the_row_tells_what_was_and_what_is(data: Path) -> None:
     assert row["mb_per_s"] > 0
 
 
-def test_the_keys_are_those_of_the_document(data: Path) -> None:
+def test_keys_are_those_of_the_document(data: Path) -> None:
     text = (Path(__file__).parents[3] / "docs" / "command-line.md").read_text()
     keys = "`topic` `partition` `state`"
     line = next(line for line in text.splitlines() if line.startswith(keys))
@@ -112,15 +111,15 @@ def test_the_keys_are_those_of_the_document(data: Path) -> None:
     assert list(row) == re.findall(r"`(\w+)`", line)
 
 
-def test_what_has_been_compacted_is_not_dirty(data: Path) -> None:
+def test_compacted_partition_is_not_dirty(data: Path) -> None:
     assert compact(data).exit_code == 0
     result = compact(data, "--json")
     (row,) = rows_of(result)
     assert (row["state"], row["dirty_bytes"], row["segments_after"]) == ("not due", 0, 2)
-    assert "--include-active compacts those too." in compact(data).stderr
+    assert "Use --include-active to compact them too." in compact(data).stderr
 
 
-def test_tombstones_go_when_their_time_has_come(tmp_path: Path) -> None:
+def test_tombstones_are_removed_after_their_retention(tmp_path: Path) -> None:
     path = filled(tmp_path / "data", (OFFSETS_TOPIC, 0))
     directory = opened(path)
     log = directory.open_log(OFFSETS_TOPIC, 0, LogConfig(compacted=True))
@@ -130,7 +129,7 @@ def test_tombstones_go_when_their_time_has_come(tmp_path: Path) -> None:
     (row,) = rows_of(compact(path, *options))
     assert row["tombstones_kept"] == 1
     assert (100, "g0", None) in records(path, f"{OFFSETS_TOPIC}-0")
-    # The horizon was set by the first compaction; the next with something to do obeys it.
+    # The first compaction set the delete horizon; the next one that has work obeys it.
     directory = opened(path)
     directory.open_log(OFFSETS_TOPIC, 0, LogConfig(compacted=True)).append(
         batch(0, commit("g1", 30))
@@ -142,7 +141,7 @@ def test_tombstones_go_when_their_time_has_come(tmp_path: Path) -> None:
     assert (101, "g1", 30) in left
 
 
-def test_a_dry_run_tells_what_is_dirty_and_compacts_nothing(data: Path) -> None:
+def test_dry_run_shows_what_is_dirty_and_compacts_nothing(data: Path) -> None:
     before = records(data, f"{OFFSETS_TOPIC}-3")
     (row,) = rows_of(compact(data, "--dry-run", "--json"))
     assert (row["state"], row["dirty_ratio"]) == ("due", 1)
@@ -153,7 +152,7 @@ def test_a_dry_run_tells_what_is_dirty_and_compacts_nothing(data: Path) -> None:
     assert "DIRTY-RATIO" in compact(data, "--dry-run").stdout
 
 
-def test_policies_are_those_the_server_stored(tmp_path: Path) -> None:
+def test_policies_are_those_that_the_server_stored(tmp_path: Path) -> None:
     path = filled(
         tmp_path / "data", (OFFSETS_TOPIC, 0), ("tables", 0), ("tables", 1), ("events", 0)
     )
@@ -166,7 +165,7 @@ def test_policies_are_those_the_server_stored(tmp_path: Path) -> None:
     assert len(records(path, "events-0")) == 100
 
 
-def test_a_topics_own_settings_count_and_options_beat_them(tmp_path: Path) -> None:
+def test_settings_of_the_topic_are_used(tmp_path: Path) -> None:
     path = filled(tmp_path / "data", ("tables", 0))
     half_clean = {"cleanup.policy": "compact", "min.compaction.lag.ms": str(2**62)}
     settings(path, tables=half_clean)
@@ -184,28 +183,28 @@ def test_partitions_can_be_named(tmp_path: Path) -> None:
     assert len(records(path, f"{OFFSETS_TOPIC}-0")) == 100
 
 
-def test_a_log_of_events_is_only_compacted_by_force(tmp_path: Path) -> None:
+def test_topic_without_compact_policy_needs_force(tmp_path: Path) -> None:
     path = filled(tmp_path / "data", ("events", 0))
     result = compact(path, "--partition", "events-0")
     assert result.exit_code == 1
-    assert "The cleanup.policy of events is not compact" in result.stderr
+    assert "The cleanup.policy of events does not include compact" in result.stderr
     assert "--force" in result.stderr
     assert len(records(path, "events-0")) == 100
     (row,) = rows_of(compact(path, "--partition", "events-0", "--force", "--json"))
     assert (row["state"], row["records_kept"]) == ("compacted", 5)
 
 
-def test_a_directory_in_use_is_left_alone(data: Path) -> None:
+def test_directory_in_use_is_refused(data: Path) -> None:
     held = opened(data)
     result = compact(data)
     assert result.exit_code == 1
     assert "is in use by a running server" in result.stderr
-    assert "Stop it first." in result.stderr
+    assert "Stop the server first." in result.stderr
     held.close()
     assert compact(data).exit_code == 0
 
 
-def test_a_damaged_partition_fails_alone(tmp_path: Path) -> None:
+def test_damaged_partition_does_not_affect_the_others(tmp_path: Path) -> None:
     path = filled(tmp_path / "data", (OFFSETS_TOPIC, 0), (OFFSETS_TOPIC, 1))
     damaged = path / f"{OFFSETS_TOPIC}-0" / f"{0:020d}.log"
     data = bytearray(damaged.read_bytes())
@@ -221,33 +220,33 @@ def test_a_damaged_partition_fails_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "error"),
     [
-        (["nowhere"], 1, "nowhere is no data directory"),
-        (["{}/" + OFFSETS_TOPIC + "-3"], 1, "is no data directory: there is no meta.properties"),
+        (["nowhere"], 1, "nowhere is not a data directory"),
+        (["{}/" + OFFSETS_TOPIC + "-3"], 1, "is not a data directory: it has no meta.properties"),
         (["{}", "--partition", "x-9"], 1, "There is no partition x-9"),
-        (["{}", "--force"], 2, "--force is for partitions named with --partition"),
+        (["{}", "--force"], 2, "--force is only for partitions named with --partition"),
         (["{}", "--min-cleanable-ratio", "2"], 2, "is not in the range"),
         ([], 2, "Missing argument 'DIR'"),
     ],
 )
-def test_refusals_name_the_cause(data: Path, arguments: list[str], code: int, told: str) -> None:
+def test_errors_name_the_cause(data: Path, arguments: list[str], code: int, error: str) -> None:
     result = run(None, "compact", *(argument.format(data) for argument in arguments))
     assert result.exit_code == code
-    assert told in result.stderr
+    assert error in result.stderr
     assert sorted(entry.name for entry in data.parent.iterdir()) == ["data"]
 
 
-def test_settings_that_cannot_be_read_stop_it(data: Path) -> None:
+def test_unreadable_settings_end_the_command(data: Path) -> None:
     (data / "coterie-settings.json").write_text("{")
     result = compact(data)
     assert result.exit_code == 1
     assert "coterie-settings.json can't be read" in result.stderr
 
 
-def test_nothing_to_compact_is_told(tmp_path: Path) -> None:
+def test_directory_without_compacted_topics(tmp_path: Path) -> None:
     path = filled(tmp_path / "data", ("events", 0))
     result = compact(path)
     assert (result.exit_code, result.stderr) == (
-        0, "No partition here has a cleanup.policy of compact.\n",
+        0, "No partition in this directory has a cleanup.policy that includes compact.\n",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Completion: the scripts, and names from a broker that answers quickly or not at all."""
+"""Completion: the scripts, and names from a broker that responds quickly or not at all."""
 
 import time
 from collections.abc import Callable
@@ -23,7 +23,7 @@ GROUPS = ListGroupsResponse(
 
 @pytest.fixture
 def complete(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    """Complete the last of the words, with a broker (or none) in the environment."""
+    """Complete the last word, with the address of a broker in the environment."""
 
     def values(bootstrap: str | None, *words: str) -> list[str]:
         monkeypatch.setenv("COTERIE_BOOTSTRAP", bootstrap or "127.0.0.1:1")
@@ -34,20 +34,20 @@ def complete(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_calls_this_program_back(shell: str) -> None:
+def test_script_calls_this_program(shell: str) -> None:
     result = run(None, "completion", shell)
     assert result.exit_code == 0
     assert f"_COTERIE_COMPLETE={shell}_complete" in result.stdout
 
 
-def test_another_shell_is_a_usage_error() -> None:
+def test_unknown_shell_is_a_usage_error() -> None:
     result = run(None, "completion", "tcsh")
     assert result.exit_code == 2
 
 
 def test_commands_are_completed(complete: Callable[..., list[str]]) -> None:
     assert complete(None, "gr") == ["groups"]
-    assert complete(None, "groups", "de") == ["delete", "delete-offsets", "describe"]
+    assert complete(None, "groups", "de") == ["describe", "delete-offsets", "delete"]
     assert "--to-earliest" in complete(None, "groups", "reset-offsets", "--to")
 
 
@@ -59,14 +59,14 @@ def test_groups_are_completed_from_the_broker(complete: Callable[..., list[str]]
         assert complete(bootstrap, "groups", "reset-offsets", "--group", "b") == ["billing"]
 
 
-def test_the_address_on_the_line_counts(complete: Callable[..., list[str]]) -> None:
+def test_address_on_the_command_line_is_used(complete: Callable[..., list[str]]) -> None:
     with FakeBroker({ApiKey.LIST_GROUPS: GROUPS}) as broker:
         options = ("--bootstrap-server", broker.bootstrap)
         assert complete(None, "groups", "delete", *options, "b") == ["billing"]
         assert complete(None, "groups", *options, "delete", "b") == ["billing"]
 
 
-def test_topics_are_completed_internal_ones_by_their_underscore(
+def test_topics_are_completed_from_the_broker(
     complete: Callable[..., list[str]],
 ) -> None:
     with FakeBroker(topics={"orders": 1, "payments": 2}) as broker:
@@ -74,7 +74,7 @@ def test_topics_are_completed_internal_ones_by_their_underscore(
 
 
 @pytest.mark.parametrize("silent", [ApiKey.API_VERSIONS, ApiKey.METADATA])
-def test_a_slow_broker_means_no_names_and_soon(
+def test_slow_broker_means_no_suggestions_within_seconds(
     complete: Callable[..., list[str]], silent: ApiKey
 ) -> None:
     with FakeBroker({silent: SILENCE}) as broker:
@@ -84,7 +84,7 @@ def test_a_slow_broker_means_no_names_and_soon(
 
 
 @pytest.mark.parametrize("bootstrap", ["127.0.0.1:1", "no port:x", "no-such-host.invalid:9092"])
-def test_no_broker_means_no_names_and_no_words(
+def test_unreachable_broker_means_no_suggestions_and_no_output(
     complete: Callable[..., list[str]], bootstrap: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert complete(bootstrap, "groups", "delete", "") == []

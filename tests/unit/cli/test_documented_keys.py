@@ -1,4 +1,4 @@
-"""docs/command-line.md promises keys: these are the ones --json prints."""
+"""The keys that --json prints are those of docs/command-line.md."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
-from tests.unit.cli import test_groups, test_groups_reset, test_topics
+from tests.unit.cli import test_groups, test_groups_reset_offsets, test_topics
 from tests.unit.cli.command import committed, described, group, listed_offsets, member, rows_of, run
 from tests.unit.client.fake_broker import FakeBroker
 
@@ -30,13 +30,13 @@ ARGUMENTS = {
 
 
 def documented() -> dict[str, list[str]]:
-    """Command to keys, from the table in the document."""
+    """Return the keys of each command from the table in the document."""
     rows = re.findall(r"^\| `(\w[^`]*)` \| (.*) \|$", DOCUMENT.read_text(), re.MULTILINE)
     return {command: re.findall(r"`(\w+)`", re.sub(r"\(.*\)", "", keys)) for command, keys in rows}
 
 
 def broker() -> FakeBroker:
-    """One that answers all of these."""
+    """Return a broker that responds to all of these commands."""
     listed = ListGroupsResponseGroup(group_id="g", protocol_type="consumer")
     answers: dict[int, Any] = {
         ApiKey.LIST_GROUPS: ListGroupsResponse(error_code=0, groups=[listed]),
@@ -44,8 +44,8 @@ def broker() -> FakeBroker:
         ApiKey.OFFSET_FETCH: committed(t={0: 15}),
         ApiKey.LIST_OFFSETS: listed_offsets,
         ApiKey.DELETE_GROUPS: test_groups.deleting(),
-        ApiKey.OFFSET_DELETE: test_groups.forgetting(),
-        ApiKey.OFFSET_COMMIT: test_groups_reset.committing(),
+        ApiKey.OFFSET_DELETE: test_groups.deleting_offsets(),
+        ApiKey.OFFSET_COMMIT: test_groups_reset_offsets.committing(),
         ApiKey.DESCRIBE_CONFIGS: test_topics.configured,
         ApiKey.CREATE_TOPICS: test_topics.creating(),
         ApiKey.DELETE_TOPICS: test_topics.deleting(),
@@ -53,13 +53,13 @@ def broker() -> FakeBroker:
     return FakeBroker(answers, topics={"t": 1})
 
 
-def test_the_document_tells_of_every_command_with_json() -> None:
+def test_every_command_with_json_is_documented() -> None:
     assert set(documented()) == set(ARGUMENTS)
 
 
 @pytest.mark.parametrize("command", ARGUMENTS)
-def test_the_keys_are_those_of_the_document(command: str) -> None:
-    with broker() as answering:
-        printed = rows_of(run(answering, *command.split(), *ARGUMENTS[command], "--json"))
+def test_keys_are_those_of_the_document(command: str) -> None:
+    with broker() as responding:
+        printed = rows_of(run(responding, *command.split(), *ARGUMENTS[command], "--json"))
     row = printed[0] if isinstance(printed, list) else printed
     assert list(row) == documented()[command]

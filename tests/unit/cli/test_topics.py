@@ -16,9 +16,9 @@ from coterie.protocol.messages.describe_configs import (
 from tests.unit.cli.command import cells_of, rows_of, run
 from tests.unit.client.fake_broker import FakeBroker
 
-# 16 bytes, 0 to 15, as Kafka writes a topic id.
+# The bytes 0 to 15 as Kafka writes a topic id.
 TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
-_SET_BY_HAND, _BUILT_IN = 1, 5
+_DYNAMIC_TOPIC_CONFIG, _DEFAULT_CONFIG = 1, 5
 
 
 def configured(request: Any, _: int) -> DescribeConfigsResponse:
@@ -40,8 +40,8 @@ def configured(request: Any, _: int) -> DescribeConfigsResponse:
                 resource_type=2,
                 resource_name=resource.resource_name,
                 configs=[
-                    config("retention.ms", "1000", _SET_BY_HAND),
-                    config("segment.bytes", "1073741824", _BUILT_IN),
+                    config("retention.ms", "1000", _DYNAMIC_TOPIC_CONFIG),
+                    config("segment.bytes", "1073741824", _DEFAULT_CONFIG),
                 ],
             )
             for resource in request.resources
@@ -87,7 +87,7 @@ def test_list_prints_names() -> None:
         }
 
 
-def test_describe_reads_as_kafkas_tool_prints_it() -> None:
+def test_describe_has_the_layout_of_kafkas_tool() -> None:
     with FakeBroker({ApiKey.DESCRIBE_CONFIGS: configured}, topics={"t": 2}) as broker:
         result = run(broker, "topics", "describe", "t")
         (details,) = rows_of(run(broker, "topics", "describe", "t", "--json"))
@@ -101,13 +101,13 @@ def test_describe_reads_as_kafkas_tool_prints_it() -> None:
     assert details["partitions"][1] == {"partition": 1, "leader": 1, "replicas": [1], "isr": [1]}
 
 
-def test_describe_without_names_is_of_all() -> None:
+def test_describe_without_names_shows_all_topics() -> None:
     with FakeBroker({ApiKey.DESCRIBE_CONFIGS: configured}, topics={"t": 1, "u": 1}) as broker:
         rows = rows_of(run(broker, "topics", "describe", "--json"))
     assert [row["topic"] for row in rows] == ["t", "u"]
 
 
-def test_describe_never_creates_what_it_asks_for() -> None:
+def test_describe_does_not_create_topics() -> None:
     with FakeBroker({ApiKey.DESCRIBE_CONFIGS: configured}, topics={"t": 1}) as broker:
         result = run(broker, "topics", "describe", "lost", "t")
         assert all(not r.allow_auto_topic_creation for r in broker.seen(ApiKey.METADATA))
@@ -116,7 +116,7 @@ def test_describe_never_creates_what_it_asks_for() -> None:
     assert "Topic 'lost' does not exist." in result.stderr
 
 
-def test_create_leaves_to_the_broker_what_is_not_said() -> None:
+def test_create_uses_the_brokers_defaults() -> None:
     with FakeBroker({ApiKey.CREATE_TOPICS: creating()}) as broker:
         result = run(broker, "topics", "create", "t")
         run(broker, "topics", "create", "t", "--partitions", "3", "--config", "a.b=c=d,e")
@@ -127,8 +127,8 @@ def test_create_leaves_to_the_broker_what_is_not_said() -> None:
     assert [(c.name, c.value) for c in chosen.configs] == [("a.b", "c=d,e")]
 
 
-def test_create_gives_old_brokers_the_numbers_they_insist_on() -> None:
-    """CreateTopics before v4 knows no defaults."""
+def test_create_sends_numbers_to_old_brokers() -> None:
+    """CreateTopics before v4 has no defaults."""
     ranges = {**SERVED_VERSIONS, ApiKey.CREATE_TOPICS: (0, 3)}
     with FakeBroker({ApiKey.CREATE_TOPICS: creating()}, ranges) as broker:
         run(broker, "topics", "create", "t")
@@ -136,7 +136,7 @@ def test_create_gives_old_brokers_the_numbers_they_insist_on() -> None:
     assert (topic.num_partitions, topic.replication_factor) == (1, 1)
 
 
-def test_create_of_what_exists_is_an_error_unless_allowed() -> None:
+def test_create_of_an_existing_topic_needs_if_not_exists() -> None:
     answer = creating(ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 't' already exists.")
     with FakeBroker({ApiKey.CREATE_TOPICS: answer}) as broker:
         refused = run(broker, "topics", "create", "t")
@@ -149,7 +149,7 @@ def test_create_of_what_exists_is_an_error_unless_allowed() -> None:
     assert row == {"topic": "t", "created": False, "error": "TOPIC_ALREADY_EXISTS"}
 
 
-def test_create_passes_the_brokers_words_on() -> None:
+def test_create_shows_the_brokers_message() -> None:
     answer = creating(ErrorCode.INVALID_CONFIG, "Unknown topic config name: foo")
     with FakeBroker({ApiKey.CREATE_TOPICS: answer}) as broker:
         result = run(broker, "topics", "create", "t", "--config", "foo=1")
@@ -157,14 +157,14 @@ def test_create_passes_the_brokers_words_on() -> None:
 
 
 @pytest.mark.parametrize("config", ["retention.ms", "=1"])
-def test_create_refuses_a_config_that_is_none(config: str) -> None:
+def test_create_refuses_an_invalid_config(config: str) -> None:
     result = run(None, "topics", "create", "t", "--config", config)
     assert result.exit_code == 2
-    assert "is no KEY=VALUE" in result.stderr
+    assert "is not KEY=VALUE" in result.stderr
 
 
 @pytest.mark.parametrize("highest", [6, 3])
-def test_delete_tells_of_each_topic(highest: int) -> None:
+def test_delete_reports_each_topic(highest: int) -> None:
     ranges = {**SERVED_VERSIONS, ApiKey.DELETE_TOPICS: (1, highest)}
     answer = deleting(lost=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     with FakeBroker({ApiKey.DELETE_TOPICS: answer}, ranges) as broker:
@@ -180,7 +180,7 @@ def test_delete_tells_of_each_topic(highest: int) -> None:
     ]
 
 
-def test_delete_refused_is_named() -> None:
+def test_delete_reports_errors_by_name() -> None:
     answer = deleting(t=ErrorCode.TOPIC_DELETION_DISABLED)
     with FakeBroker({ApiKey.DELETE_TOPICS: answer}) as broker:
         result = run(broker, "topics", "delete", "t", "--if-exists")

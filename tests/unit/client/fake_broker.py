@@ -1,14 +1,15 @@
-"""A broker that says what a test tells it to, over a real socket.
+"""A broker with scripted responses, over a real socket.
 
-It reads frames with our codecs and answers with them, in the versions of `ranges`. `answers` maps
-an API to a message, to a function of (request, version), or to raw bytes that replace the whole
-frame; a function may also return None, which closes the connection, or `SILENCE`.
+It decodes requests and encodes responses with our codecs, in the versions of `ranges`. `responses`
+maps an API to a message, to a function of (request, version), or to raw bytes that replace the
+whole frame; a function may also return None, which closes the connection, or `SILENCE`, after
+which there is no response.
 """
 
 import socket
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
@@ -39,7 +40,7 @@ NODE_ID = 1
 
 
 class Seen(NamedTuple):
-    """A request as it arrived."""
+    """A received request."""
 
     key: int
     version: int
@@ -49,18 +50,19 @@ class Seen(NamedTuple):
 class FakeBroker:
     def __init__(
         self,
-        answers: dict[int, Any] | None = None,
-        ranges: dict[int, tuple[int, int]] | None = None,
+        # Keys are `Any`, because a dictionary with keys of type ApiKey is not one of int for mypy.
+        responses: Mapping[Any, Any] | None = None,
+        ranges: dict[Any, tuple[int, int]] | None = None,
         topics: dict[str, int] | None = None,
     ) -> None:
-        self.ranges = dict(SERVED_VERSIONS if ranges is None else ranges)
+        self.ranges: dict[Any, tuple[int, int]] = {**SERVED_VERSIONS} if ranges is None else ranges
         self.topics = topics or {}
         self.requests: list[Seen] = []
-        self.answers: dict[int, Any] = {
+        self.responses: dict[int, Any] = {
             ApiKey.API_VERSIONS: self._api_versions,
             ApiKey.METADATA: self._metadata,
             ApiKey.FIND_COORDINATOR: self._find_coordinator,
-            **(answers or {}),
+            **(responses or {}),
         }
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.host, self.port = self._listener.getsockname()
@@ -76,13 +78,13 @@ class FakeBroker:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for stream in list(self._streams):
-            with suppress(OSError):  # the client was faster
+            with suppress(OSError):  # the client has closed it
                 stream.shutdown(socket.SHUT_RDWR)
         for thread in self._threads:
             thread.join(5)
 
     def seen(self, key: int) -> list[Any]:
-        """The requests of an API."""
+        """Return the received requests of an API."""
         return [seen.message for seen in self.requests if seen.key == key]
 
     def versions(self, key: int) -> list[int]:
@@ -103,31 +105,31 @@ class FakeBroker:
         with stream:
             try:
                 while (frame := _read_frame(stream)) is not None:
-                    answer = self._answer(frame)
-                    if answer is None:
+                    response = self._respond(frame)
+                    if response is None:
                         return
-                    stream.sendall(answer)
+                    stream.sendall(response)
             except OSError:
                 return
 
-    def _answer(self, frame: bytes) -> bytes | None:
+    def _respond(self, frame: bytes) -> bytes | None:
         number, version = struct.unpack_from(">hh", frame)
         request_type, response_type = _classes(number)
         flexible = request_type.has_flexible_header(version)
         header, position = decode_request_header(frame, 0, len(frame), flexible=flexible)
         request = request_type.decode(frame[position:], version)
         self.requests.append(Seen(number, version, request))
-        answer = self.answers[number]
-        if callable(answer):
-            answer = answer(request, version)
-        if answer is SILENCE:
+        response = self.responses[number]
+        if callable(response):
+            response = response(request, version)
+        if response is SILENCE:
             return b""
-        if answer is None or isinstance(answer, bytes):
-            return answer
-        if isinstance(answer, tuple):  # a message, in another version than that of the request
-            answer, version = answer
-        assert isinstance(answer, response_type)
-        return response_type.framer(version)(answer, header.correlation_id)
+        if response is None or isinstance(response, bytes):
+            return response
+        if isinstance(response, tuple):  # a message in another version than that of the request
+            response, version = response
+        assert isinstance(response, response_type)
+        return response_type.framer(version)(response, header.correlation_id)
 
     def _api_versions(self, _: Message, version: int) -> Any:
         keys = [
@@ -166,7 +168,7 @@ class FakeBroker:
 def coordinators(
     request: Any, version: int, host: str, port: int, error: int = 0
 ) -> FindCoordinatorResponse:
-    """Answer that every group asked for is at one address, or `error`."""
+    """Return the response that every requested group has the coordinator at one address."""
     if version < 4:
         return FindCoordinatorResponse(error_code=error, node_id=NODE_ID, host=host, port=port)
     return FindCoordinatorResponse(
@@ -189,15 +191,15 @@ def partition(index: int, leader: int = NODE_ID) -> MetadataResponsePartition:
     )
 
 
-def in_turn(*answers: Any) -> Callable[[Any, int], Any]:
-    """Answer the first request with the first one, and so on; the last one stays."""
-    left = list(answers)
+def in_turn(*responses: Any) -> Callable[[Any, int], Any]:
+    """Respond to each request with the next response; the last one is repeated."""
+    left = list(responses)
 
-    def answer(request: Any, version: int) -> Any:
-        one = left.pop(0) if len(left) > 1 else left[0]
-        return one(request, version) if callable(one) else one
+    def respond(request: Any, version: int) -> Any:
+        response = left.pop(0) if len(left) > 1 else left[0]
+        return response(request, version) if callable(response) else response
 
-    return answer
+    return respond
 
 
 def _classes(number: int) -> tuple[type[Message], type[Message]]:

@@ -42,3 +42,11 @@ def test_invalid_addresses_are_refused(text: str) -> None:
 @pytest.mark.parametrize("address", [Address("::1", 9094), Address("localhost", 1)])
 def test_a_written_address_can_be_read(address: Address) -> None:
     assert Address.parse(str(address)) == address
+
+
+def test_a_list_of_addresses_is_read() -> None:
+    found = Address.parse_list("one:1, two ,", DEFAULT_PORT)
+    assert found == [Address("one", 1), Address("two", DEFAULT_PORT)]
+    for text in ("", " , "):
+        with pytest.raises(ValueError, match="no address is given"):
+            Address.parse_list(text)

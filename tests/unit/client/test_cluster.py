@@ -1,4 +1,4 @@
-"""Finding the right broker, and asking again while the cluster changes."""
+"""Finding the right broker, and retries while the cluster changes."""
 
 import socket
 from collections.abc import Iterator
@@ -70,14 +70,14 @@ def committed(error: int, offset: int = 7) -> OffsetCommitResponse:
     return OffsetCommitResponse(topics=[OffsetCommitResponseTopic(name="t", partitions=[part])])
 
 
-def test_the_next_bootstrap_address_is_tried() -> None:
+def test_next_bootstrap_address_is_tried() -> None:
     with FakeBroker({ApiKey.LIST_GROUPS: ListGroupsResponse(error_code=0, groups=[])}) as broker:
         bootstrap = f"127.0.0.1:{closed_port()}, {broker.bootstrap}"
         with Cluster(bootstrap, 5) as cluster:
             assert list_groups(cluster) == []
 
 
-def test_no_bootstrap_address_answering_names_all_and_the_way_out() -> None:
+def test_unreachable_bootstrap_addresses_are_all_named() -> None:
     one, two = closed_port(), closed_port()
     with (
         Cluster(f"127.0.0.1:{one},127.0.0.1:{two}", 5) as cluster,
@@ -89,22 +89,22 @@ def test_no_bootstrap_address_answering_names_all_and_the_way_out() -> None:
     assert "--bootstrap-server" in caught.value.remedy
 
 
-def test_an_advertised_address_that_is_unreachable_is_told_as_such() -> None:
-    """The commonest trouble with a broker in a container: it answers, and sends one elsewhere."""
+def test_unreachable_advertised_address_is_reported_as_such() -> None:
+    """The most common problem with a broker in a container: it advertises another address."""
     elsewhere = MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=4, host="127.0.0.1", port=closed_port())],
         topics=[],
     )
     with (
         cluster_of(FakeBroker({ApiKey.METADATA: elsewhere})) as cluster,
-        pytest.raises(BrokerUnreachable, match="the address broker 4 advertises") as caught,
+        pytest.raises(BrokerUnreachable, match="the address that broker 4 advertises") as caught,
     ):
         list_groups(cluster)
     assert "advertised.listeners" in caught.value.remedy
 
 
 @pytest.mark.parametrize("first", [14, 15, 16])
-def test_a_group_is_asked_for_again_while_its_coordinator_moves(first: int) -> None:
+def test_request_is_retried_while_the_coordinator_moves(first: int) -> None:
     broker = FakeBroker({ApiKey.DELETE_GROUPS: in_turn(deleted(first), deleted(first), deleted(0))})
     with cluster_of(broker) as cluster:
         (result,) = delete_groups(cluster, ["g"])
@@ -113,19 +113,19 @@ def test_a_group_is_asked_for_again_while_its_coordinator_moves(first: int) -> N
     assert len(broker.seen(ApiKey.FIND_COORDINATOR)) == 3
 
 
-def test_a_coordinator_that_is_not_there_yet_is_waited_for() -> None:
+def test_missing_coordinator_is_waited_for() -> None:
     def not_yet(request: object, version: int) -> object:
         return coordinators(request, version, "", -1, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     broker = FakeBroker({ApiKey.DELETE_GROUPS: deleted(0)})
-    broker.answers[ApiKey.FIND_COORDINATOR] = in_turn(
-        not_yet, not_yet, broker.answers[ApiKey.FIND_COORDINATOR]
+    broker.responses[ApiKey.FIND_COORDINATOR] = in_turn(
+        not_yet, not_yet, broker.responses[ApiKey.FIND_COORDINATOR]
     )
     with cluster_of(broker) as cluster:
         assert delete_groups(cluster, ["g"])[0].error == 0
 
 
-def test_a_coordinator_that_loads_for_too_long_is_an_error_with_a_remedy() -> None:
+def test_coordinator_that_is_loading_at_the_timeout_is_an_error_with_a_remedy() -> None:
     broker = FakeBroker({ApiKey.DELETE_GROUPS: deleted(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)})
     with (
         cluster_of(broker, timeout_s=0.3) as cluster,
@@ -137,14 +137,14 @@ def test_a_coordinator_that_loads_for_too_long_is_an_error_with_a_remedy() -> No
     assert len(broker.seen(ApiKey.DELETE_GROUPS)) > 1
 
 
-def test_another_error_is_not_repeated() -> None:
+def test_other_errors_are_not_retried() -> None:
     broker = FakeBroker({ApiKey.DELETE_GROUPS: deleted(ErrorCode.NON_EMPTY_GROUP)})
     with cluster_of(broker) as cluster:
         assert delete_groups(cluster, ["g"])[0].error == ErrorCode.NON_EMPTY_GROUP
     assert len(broker.seen(ApiKey.DELETE_GROUPS)) == 1
 
 
-def test_a_refused_look_for_the_coordinator_is_an_error_at_once() -> None:
+def test_refused_find_coordinator_is_not_retried() -> None:
     def forbidden(request: object, version: int) -> object:
         return coordinators(request, version, "", -1, ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
@@ -154,7 +154,7 @@ def test_a_refused_look_for_the_coordinator_is_an_error_at_once() -> None:
     assert len(broker.seen(ApiKey.FIND_COORDINATOR)) == 1
 
 
-def test_old_brokers_are_asked_for_one_coordinator_at_a_time() -> None:
+def test_old_brokers_get_one_group_per_find_coordinator() -> None:
     def all_deleted(request: object, version: int) -> DeleteGroupsResponse:
         return DeleteGroupsResponse(
             results=[
@@ -171,26 +171,26 @@ def test_old_brokers_are_asked_for_one_coordinator_at_a_time() -> None:
     assert broker.seen(ApiKey.DELETE_GROUPS)[0].groups_names == ["b", "a"]
 
 
-def test_a_group_left_out_of_the_answer_is_an_error() -> None:
+def test_group_missing_in_the_response_is_an_error() -> None:
     broker = FakeBroker({ApiKey.DELETE_GROUPS: deleted()})
     with (
         cluster_of(broker) as cluster,
-        pytest.raises(Exception, match="left something out: Group 'g'"),
+        pytest.raises(Exception, match="lacks Group 'g'"),
     ):
         delete_groups(cluster, ["g"])
 
 
-def test_a_commit_is_repeated_while_the_coordinator_loads() -> None:
+def test_commit_is_retried_while_the_coordinator_loads() -> None:
     broker = FakeBroker({ApiKey.OFFSET_COMMIT: in_turn(committed(14), committed(0))})
     with cluster_of(broker) as cluster:
         assert commit_offsets(cluster, "g", {("t", 0): 3}) == {("t", 0): 0}
     first = broker.seen(ApiKey.OFFSET_COMMIT)[0]
     assert (first.generation_id_or_member_epoch, first.member_id) == (-1, "")
-    # Version 10 has topic ids, which this client does not know.
+    # Version 10 has topic ids instead of names.
     assert broker.versions(ApiKey.OFFSET_COMMIT) == [9, 9]
 
 
-def test_a_partition_between_two_leaders_is_asked_for_again() -> None:
+def test_request_is_retried_between_two_leaders() -> None:
     answers = in_turn(offsets(ErrorCode.NOT_LEADER_OR_FOLLOWER), offsets(0))
     broker = FakeBroker({ApiKey.LIST_OFFSETS: answers}, topics={"t": 1})
     with cluster_of(broker) as cluster:
@@ -198,23 +198,23 @@ def test_a_partition_between_two_leaders_is_asked_for_again() -> None:
     assert len(broker.seen(ApiKey.METADATA)) == 2
 
 
-def test_an_unknown_partition_is_an_error_or_missing_as_the_caller_likes() -> None:
+def test_unknown_partition_is_an_error_or_missing() -> None:
     broker = FakeBroker({ApiKey.LIST_OFFSETS: offsets(0)}, topics={"t": 1})
-    wanted = {("t", 0): LATEST, ("t", 5): LATEST, ("gone", 0): LATEST}
+    wanted = {("t", 0): LATEST, ("t", 5): LATEST, ("deleted", 0): LATEST}
     missing: dict[tuple[str, int], int] = {}
     with cluster_of(broker) as cluster:
-        with pytest.raises(Refused, match=r"Partition (t-5|gone-0): UNKNOWN_TOPIC_OR_PARTITION"):
+        with pytest.raises(Refused, match=r"Partition (t-5|deleted-0): UNKNOWN_TOPIC_OR_PARTITION"):
             partition_offsets(cluster, wanted)
         assert partition_offsets(cluster, wanted, missing) == {("t", 0): 7}
-    assert missing == {("t", 5): 3, ("gone", 0): 3}
+    assert missing == {("t", 5): 3, ("deleted", 0): 3}
 
 
-def test_a_partition_without_a_leader_does_not_hold_up_who_can_do_without() -> None:
-    headless = MetadataResponseTopic(error_code=0, name="t", partitions=[partition(0, leader=-1)])
+def test_partition_without_a_leader_is_missing_after_few_retries() -> None:
+    leaderless = MetadataResponseTopic(error_code=0, name="t", partitions=[partition(0, leader=-1)])
     broker = FakeBroker(topics={"t": 1})
-    broker.answers[ApiKey.METADATA] = MetadataResponse(
+    broker.responses[ApiKey.METADATA] = MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=NODE_ID, host=broker.host, port=broker.port)],
-        topics=[headless],
+        topics=[leaderless],
     )
     missing: dict[tuple[str, int], int] = {}
     with cluster_of(broker, timeout_s=60) as cluster:
@@ -223,8 +223,8 @@ def test_a_partition_without_a_leader_does_not_hold_up_who_can_do_without() -> N
     assert 1 < len(broker.seen(ApiKey.METADATA)) < 10
 
 
-@pytest.mark.parametrize(("highest", "spoken"), [(10, 9), (7, 7), (2, 2)])
-def test_offsets_are_read_in_every_form_of_the_answer(highest: int, spoken: int) -> None:
+@pytest.mark.parametrize(("highest", "used"), [(10, 9), (7, 7), (2, 2)])
+def test_offsets_are_read_from_every_form_of_the_response(highest: int, used: int) -> None:
     part = OffsetFetchResponsePartition(
         partition_index=1, committed_offset=5, metadata="m", error_code=0
     )
@@ -242,11 +242,11 @@ def test_offsets_are_read_in_every_form_of_the_answer(highest: int, spoken: int)
         found = committed_offsets(cluster, "g")
     assert list(found) == [("t", 1)]
     assert (found["t", 1].offset, found["t", 1].metadata) == (5, "m")
-    assert broker.versions(ApiKey.OFFSET_FETCH) == [spoken]
+    assert broker.versions(ApiKey.OFFSET_FETCH) == [used]
 
 
-def test_states_that_a_broker_does_not_list_are_looked_up() -> None:
-    """ListGroups knows no states before version 4 (Kafka 2.6)."""
+def test_states_are_described_if_the_list_lacks_them() -> None:
+    """ListGroups has no states before version 4 (Kafka 2.6)."""
 
     def described(request: object, version: int) -> DescribeGroupsResponse:
         states = {"a": "Stable", "b": "Empty"}
@@ -282,7 +282,7 @@ def test_states_that_a_broker_does_not_list_are_looked_up() -> None:
         assert describe_groups(cluster, ["a"])["a"].state == "Stable"
 
 
-def test_a_list_that_is_incomplete_is_not_shown_as_whole() -> None:
+def test_incomplete_list_is_an_error() -> None:
     loading = ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, groups=[])
     broker = FakeBroker({ApiKey.LIST_GROUPS: loading})
     with (

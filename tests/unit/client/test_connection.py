@@ -1,4 +1,4 @@
-"""One connection: negotiation, and every way a peer can fail to be a broker."""
+"""One connection: negotiation of versions, and invalid responses."""
 
 import socket
 import struct
@@ -22,8 +22,8 @@ from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsR
 from tests.unit.client.fake_broker import SILENCE, FakeBroker
 
 NO_GROUPS = ListGroupsResponse(error_code=0, groups=[])
-# The answer to the second request of a connection.
-WHOLE = ListGroupsResponse.framer(5)(NO_GROUPS, 2)
+# The response to the second request of a connection.
+RESPONSE = ListGroupsResponse.framer(5)(NO_GROUPS, 2)
 
 
 def address_of(broker: FakeBroker) -> Address:
@@ -45,7 +45,7 @@ def free_port() -> int:
         return port
 
 
-def test_the_highest_common_version_is_spoken() -> None:
+def test_highest_common_version_is_used() -> None:
     ranges = {**SERVED_VERSIONS, ApiKey.LIST_GROUPS: (0, 3)}
     with FakeBroker({ApiKey.LIST_GROUPS: NO_GROUPS}, ranges) as broker:
         assert list_groups(broker).groups == []
@@ -53,14 +53,14 @@ def test_the_highest_common_version_is_spoken() -> None:
         assert broker.versions(ApiKey.API_VERSIONS) == [4]
 
 
-def test_a_newer_broker_is_spoken_to_in_our_newest_version() -> None:
+def test_newer_broker_gets_our_newest_version() -> None:
     ranges = {**SERVED_VERSIONS, ApiKey.LIST_GROUPS: (2, 99)}
     with FakeBroker({ApiKey.LIST_GROUPS: NO_GROUPS}, ranges) as broker:
         list_groups(broker)
         assert broker.versions(ApiKey.LIST_GROUPS) == [5]
 
 
-def test_an_older_broker_makes_negotiation_fall_back_to_version_0() -> None:
+def test_negotiation_with_an_older_broker_falls_back_to_version_0() -> None:
     ranges = {ApiKey.API_VERSIONS: (0, 2), ApiKey.LIST_GROUPS: (0, 2)}
     with FakeBroker({ApiKey.LIST_GROUPS: NO_GROUPS}, ranges) as broker:
         assert list_groups(broker).groups == []
@@ -68,44 +68,44 @@ def test_an_older_broker_makes_negotiation_fall_back_to_version_0() -> None:
         assert broker.versions(ApiKey.LIST_GROUPS) == [2]
 
 
-def test_a_request_the_broker_does_not_serve_is_refused_by_name() -> None:
+def test_unsupported_request_is_an_error_with_its_name() -> None:
     with (
         FakeBroker(ranges={ApiKey.API_VERSIONS: (0, 4)}) as broker,
-        pytest.raises(VersionUnsupported, match="does not serve ListGroups"),
+        pytest.raises(VersionUnsupported, match="does not support ListGroups"),
     ):
         list_groups(broker)
 
 
-def test_no_common_version_tells_both_ranges() -> None:
+def test_no_common_version_is_an_error_with_both_ranges() -> None:
     ranges = {ApiKey.API_VERSIONS: (0, 4), ApiKey.LIST_GROUPS: (7, 9)}
     with (
         FakeBroker(ranges=ranges) as broker,
-        pytest.raises(VersionUnsupported, match=r"serves ListGroups 7 to 9.*speaks 0 to 5"),
+        pytest.raises(VersionUnsupported, match=r"supports ListGroups 7 to 9.*supports 0 to 5"),
     ):
         list_groups(broker)
 
 
-def test_an_error_in_the_negotiation_is_named() -> None:
-    answer = ApiVersionsResponse(error_code=42, api_keys=[])
+def test_error_in_the_negotiation_is_reported_by_name() -> None:
+    response = ApiVersionsResponse(error_code=42, api_keys=[])
     with (
-        FakeBroker({ApiKey.API_VERSIONS: answer}) as broker,
+        FakeBroker({ApiKey.API_VERSIONS: response}) as broker,
         pytest.raises(ConnectionLost, match="INVALID_REQUEST"),
     ):
         list_groups(broker)
 
 
-def test_nobody_listening_is_unreachable() -> None:
+def test_refused_connection_is_unreachable() -> None:
     port = free_port()
     with pytest.raises(BrokerUnreachable, match=f"127.0.0.1:{port}: connection refused"):
         Connection.open(Address("127.0.0.1", port), Deadline(5))
 
 
-def test_a_name_that_does_not_resolve_is_unreachable() -> None:
+def test_unknown_host_is_unreachable() -> None:
     with pytest.raises(BrokerUnreachable, match=r"no-such-host\.invalid:9092"):
         Connection.open(Address("no-such-host.invalid", 9092), Deadline(5))
 
 
-def test_a_silent_broker_times_out_in_time() -> None:
+def test_silent_broker_times_out_at_the_deadline() -> None:
     with FakeBroker({ApiKey.LIST_GROUPS: SILENCE}) as broker:
         began = time.monotonic()
         with pytest.raises(BrokerTimedOut, match=r"ListGroupsRequest within 0\.2 s"):
@@ -113,8 +113,8 @@ def test_a_silent_broker_times_out_in_time() -> None:
         assert time.monotonic() - began < 2
 
 
-def test_a_broker_that_sends_byte_by_byte_forever_times_out() -> None:
-    """The time allowed is for the whole answer, not for each piece of it."""
+def test_endless_slow_response_times_out() -> None:
+    """The deadline is that of the whole response, not of each read."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = Address(*server.getsockname())
         with pytest.raises(BrokerTimedOut), _dripping(server):
@@ -122,35 +122,35 @@ def test_a_broker_that_sends_byte_by_byte_forever_times_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "why"),
+    ("response", "reason"),
     [
         (None, "closed the connection at ListGroupsRequest: end of stream"),
-        (b"HTTP/1.1 400 Bad Request\r\n", "is no broker"),
-        (struct.pack(">i", -5), "is no broker"),
-        (struct.pack(">iI", 4, 99), "no ListGroupsResponse v5"),
-        (struct.pack(">i", 2) + b"ab", "no ListGroupsResponse v5"),
-        (ListGroupsResponse.framer(5)(NO_GROUPS, 77), "answered request 77"),
-        (struct.pack(">i", len(WHOLE) - 5) + WHOLE[4:-1], "no ListGroupsResponse v5"),
+        (b"HTTP/1.1 400 Bad Request\r\n", "does not speak the Kafka protocol"),
+        (struct.pack(">i", -5), "does not speak the Kafka protocol"),
+        (struct.pack(">iI", 4, 99), "malformed ListGroupsResponse v5"),
+        (struct.pack(">i", 2) + b"ab", "malformed ListGroupsResponse v5"),
+        (ListGroupsResponse.framer(5)(NO_GROUPS, 77), "response to request 77"),
+        (struct.pack(">i", len(RESPONSE) - 5) + RESPONSE[4:-1], "malformed ListGroupsResponse v5"),
     ],
     ids=["hang-up", "http", "negative", "cut", "tiny", "other-correlation", "malformed"],
 )
-def test_what_is_no_answer_is_told_apart(answer: bytes | None, why: str) -> None:
-    reply: Callable[..., bytes | None] = lambda request, version: answer  # noqa: E731
+def test_invalid_response_loses_the_connection(response: bytes | None, reason: str) -> None:
+    respond: Callable[..., bytes | None] = lambda request, version: response  # noqa: E731
     with (
-        FakeBroker({ApiKey.LIST_GROUPS: reply}) as broker,
-        pytest.raises(ConnectionLost, match=why),
+        FakeBroker({ApiKey.LIST_GROUPS: respond}) as broker,
+        pytest.raises(ConnectionLost, match=reason),
     ):
         list_groups(broker)
 
 
-def test_a_tls_listener_is_suspected_at_the_first_hang_up() -> None:
+def test_connection_closed_during_negotiation_suggests_a_tls_listener() -> None:
     with FakeBroker({ApiKey.API_VERSIONS: lambda request, version: None}) as broker:
         with pytest.raises(ConnectionLost) as caught:
             list_groups(broker)
         assert "TLS" in caught.value.remedy
 
 
-def test_a_broken_connection_is_not_used_again() -> None:
+def test_broken_connection_is_marked_as_such() -> None:
     with FakeBroker({ApiKey.LIST_GROUPS: lambda request, version: None}) as broker:
         deadline = Deadline(5)
         connection = Connection.open(address_of(broker), deadline)
@@ -160,7 +160,7 @@ def test_a_broken_connection_is_not_used_again() -> None:
 
 
 class _dripping:  # noqa: N801 - used as a context manager
-    """Accept one connection and send it a byte of an endless answer every 20 ms."""
+    """Accept one connection and send a byte of an endless response every 20 ms."""
 
     def __init__(self, server: socket.socket) -> None:
         self._server = server

@@ -19,7 +19,7 @@ from coterie.client.resetting import (
 )
 
 PART = ("t", 0)
-# A partition that holds 10 to 19, of which up to 14 are consumed.
+# A partition with offsets 10 to 19, of which 10 to 14 are consumed.
 AT = Range(PART, begin=10, end=20, committed=15)
 FRESH = Range(PART, begin=10, end=20, committed=None)
 
@@ -37,7 +37,7 @@ FRESH = Range(PART, begin=10, end=20, committed=None)
         (to_given({PART: 11}), 11),
     ],
 )
-def test_a_rule_gives_an_offset_within_the_partition(
+def test_rules_give_offsets_within_the_partition(
     rule: Callable[[Range], PlannedOffset], new: int
 ) -> None:
     assert rule(AT) == PlannedOffset(PART, 15, new)
@@ -53,19 +53,19 @@ def test_a_rule_gives_an_offset_within_the_partition(
         (to_given({PART: 99}), 20, "99 is above the end"),
     ],
 )
-def test_an_offset_outside_is_moved_inside_and_says_so(
+def test_offset_outside_is_moved_to_the_nearest_end_with_a_remark(
     rule: Callable[[Range], PlannedOffset], new: int, remark: str
 ) -> None:
     assert rule(AT) == PlannedOffset(PART, 15, new, remark)
 
 
-def test_to_current_takes_the_end_where_nothing_is_committed() -> None:
+def test_to_current_without_a_committed_offset_is_the_end() -> None:
     planned = to_current(FRESH)
     assert (planned.current, planned.new) == (None, 20)
     assert planned.remark is not None
 
 
-def test_what_is_not_committed_can_not_be_shifted() -> None:
+def test_shift_needs_a_committed_offset() -> None:
     with pytest.raises(ClientError, match="Partition t-0 has no committed offset to shift"):
         shift_by(1)(FRESH)
 
@@ -80,7 +80,7 @@ def test_what_is_not_committed_can_not_be_shifted() -> None:
         ("2026-01-31T10:00:00.123", 1769853600123),
     ],
 )
-def test_times_are_read_as_utc_unless_they_say_otherwise(text: str, timestamp_ms: int) -> None:
+def test_times_without_an_offset_are_utc(text: str, timestamp_ms: int) -> None:
     assert timestamp_of(text) == timestamp_ms
 
 
@@ -100,6 +100,6 @@ def test_durations_are_read(text: str, duration_ms: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "P", "PT", "1H", "P1Y", "PT1", "P1DT", "PT1M1H", "PTS"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="is no duration"):
+def test_invalid_durations_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not a duration"):
         duration_ms_of(text)

@@ -1,0 +1,50 @@
+"""The error that ends a command, and the errors that several commands share."""
+
+from collections.abc import Iterable
+
+import click
+
+from coterie.cli.output import printable
+from coterie.client.group_description import GroupDescription
+
+# The number of members that an error names; a group may have thousands.
+_NAMED_MEMBERS = 5
+
+
+class CommandFailed(click.ClickException):
+    """A command failed: exit code 1, with cause and remedy on standard error."""
+
+    def __init__(self, cause: str, remedy: str = "") -> None:
+        super().__init__(f"{cause}\n{remedy}" if remedy else cause)
+
+
+def no_such_groups(group_ids: Iterable[str]) -> CommandFailed:
+    """Return the error for groups that do not exist."""
+    return CommandFailed(
+        _do_not_exist("Group", group_ids), "`coterie groups list` lists the existing groups."
+    )
+
+
+def no_such_topics(names: Iterable[str]) -> CommandFailed:
+    """Return the error for topics that do not exist."""
+    return CommandFailed(
+        _do_not_exist("Topic", names), "`coterie topics list` lists the existing topics."
+    )
+
+
+def live_members_text(group: GroupDescription) -> str:
+    """Return how many members a group has, and the id, client and host of the first ones."""
+    named = [
+        printable(f"{member.member_id} (client {member.client_id} at {member.host})")
+        for member in group.members[:_NAMED_MEMBERS]
+    ]
+    more = len(group.members) - len(named)
+    count = "1 live member" if len(group.members) == 1 else f"{len(group.members)} live members"
+    return f"{count}: {', '.join(named)}" + (f" and {more} more" if more else "")
+
+
+def _do_not_exist(kind: str, names: Iterable[str]) -> str:
+    quoted = [f"'{printable(name)}'" for name in names]
+    if len(quoted) == 1:
+        return f"{kind} {quoted[0]} does not exist."
+    return f"{kind}s {', '.join(quoted)} do not exist."

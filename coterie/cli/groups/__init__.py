@@ -1,0 +1,31 @@
+"""`coterie groups`: the commands for the consumer groups of any Kafka broker.
+
+The tables have the columns of kafka-consumer-groups. The keys of `--json` are listed in
+docs/command-line.md and do not change.
+"""
+
+import click
+
+from coterie.cli.broker import broker_options
+from coterie.cli.main import LazyCommands
+
+
+class GroupCommands(LazyCommands):
+    """The commands, one in each module of this package."""
+
+    summaries = {
+        "list": "List the groups.",
+        "describe": "Show offsets and lag, members, or state of groups.",
+        "history": "Show what happened to a group, and why.",
+        "assign": "Preview the assignment that an assignor would make.",
+        "reset-offsets": "Plan or commit new offsets for a group.",
+        "delete-offsets": "Delete committed offsets of topics.",
+        "delete": "Delete groups that have no members.",
+    }
+    package = "coterie.cli.groups"
+
+
+@click.command("groups", cls=GroupCommands)
+@broker_options
+def command() -> None:
+    """List, inspect, reset and delete the consumer groups of any Kafka broker."""

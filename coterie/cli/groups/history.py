@@ -1,0 +1,218 @@
+"""`coterie groups history`: what happened to a group, who caused it and why, from the journal."""
+
+import json
+import re
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from coterie.cli.broker import broker_options, connected
+from coterie.cli.errors import no_such_groups
+from coterie.cli.groups.journal_events import JournalEvents
+from coterie.cli.options import complete_groups, json_option
+from coterie.cli.output import Row, note, print_json, print_line, printable
+from coterie.cli.timeline import Timeline
+from coterie.client.cluster import Cluster
+from coterie.client.groups import describe_groups
+from coterie.client.history import Journal, follow_history, journal_of, read_history
+from coterie.client.resetting import duration_ms_of, timestamp_of
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.consumer_protocol import (
+    TopicPartition,
+    decode_assignment,
+    decode_subscription,
+)
+from coterie.protocol.messages.journal_records import (
+    FACT_NAMES,
+    Fact,
+    GenerationCompleted,
+    GenerationMember,
+    OffsetsExpired,
+    RebalanceBegan,
+)
+
+# With --follow: how long the broker may delay the response to a Fetch that finds nothing new.
+_FOLLOW_WAIT_MS = 1_000
+
+_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_SHORT_DURATION = re.compile(r"(\d+)([smhd])")
+
+
+@click.command("history")
+@click.argument("group_id", metavar="GROUP", shell_complete=complete_groups)
+@click.option(
+    "--since",
+    metavar="TIME",
+    help="Start at this time: 30m, 2h or 7d ago, PT1H30M ago, or 2026-01-31T10:00:00 in UTC.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Show only the last N rebalances and what came after.",
+)
+@click.option("--follow", is_flag=True, help="Keep printing new events until Ctrl-C.")
+@json_option
+@broker_options
+def command(
+    *, group_id: str, since: str | None, limit: int | None, follow: bool, as_json: bool
+) -> None:
+    """Show what happened to a group: each rebalance with its cause, the duration of its phases, and
+    the partitions of each member afterwards.
+
+    The source is the broker's journal, the topic coterie.journal, which Coterie keeps for a week by
+    default. With --json there is one object for each fact of the journal; with --json and --follow
+    each object is a line of its own.
+    """
+    since_ms = None if since is None else _since_ms(since)
+    with connected() as cluster:
+        journal = journal_of(cluster, group_id)
+        found = read_history(cluster, journal, since_ms)
+        shown = found.facts if limit is None else _last_rebalances(found.facts, limit)
+        if not found.facts and not follow:
+            _note_no_facts(cluster, group_id, since)
+        printer = _Printer(group_id, as_json=as_json, one_line_each=follow)
+        printer.print(shown)
+        _note_unknown(found.unknown)
+        if follow:
+            _follow(cluster, journal, found.next_offset, printer)
+
+
+class _Printer:
+    """Prints facts as a timeline, as a JSON list, or as JSON lines."""
+
+    def __init__(self, group_id: str, *, as_json: bool, one_line_each: bool) -> None:
+        self._group_id = group_id
+        self._as_json = as_json
+        self._one_line_each = one_line_each
+        self._events = JournalEvents()
+        self._timeline = Timeline()
+
+    def print(self, facts: list[Fact]) -> None:
+        if not self._as_json:
+            for fact in facts:
+                for line in self._timeline.lines(self._events.event(fact)):
+                    print_line(line)
+            return
+        rows = [_row(self._group_id, fact) for fact in facts]
+        if not self._one_line_each:
+            print_json(rows)
+            return
+        for row in rows:
+            click.echo(json.dumps(row, ensure_ascii=False))
+
+
+def _follow(cluster: Cluster, journal: Journal, offset: int, printer: _Printer) -> None:
+    try:
+        for found in follow_history(cluster, journal, offset, _FOLLOW_WAIT_MS):
+            printer.print(found.facts)
+            _note_unknown(found.unknown)
+    except KeyboardInterrupt:
+        # The documented way to end the command, and no error.
+        return
+
+
+def _note_no_facts(cluster: Cluster, group_id: str, since: str | None) -> None:
+    """Print that the journal has nothing about the group.
+
+    Raises:
+        CommandFailed: the group does not exist.
+    """
+    if not describe_groups(cluster, [group_id])[group_id].exists:
+        raise no_such_groups([group_id])
+    when = "" if since is None else f" since {since}"
+    note(f"The journal has nothing about group '{printable(group_id)}'{when}.")
+
+
+def _note_unknown(count: int) -> None:
+    if count:
+        note(f"{count} facts are left out: a newer release of Coterie wrote them.")
+
+
+def _since_ms(text: str) -> int:
+    """Return epoch milliseconds of a time, or of a duration before now.
+
+    Raises:
+        click.UsageError: the text is neither.
+    """
+    now_ms = int(time.time() * 1000)
+    short = _SHORT_DURATION.fullmatch(text.strip())
+    if short is not None:
+        return now_ms - int(short[1]) * _UNITS_MS[short[2]]
+    try:
+        return now_ms - duration_ms_of(text)
+    except ValueError:
+        pass
+    try:
+        return timestamp_of(text)
+    except ValueError:
+        raise click.UsageError(
+            f"Invalid value for --since: '{text}' is neither a duration (30m, 2h, 7d, PT1H30M)"
+            " nor a date and time (2026-01-31T10:00:00)."
+        ) from None
+
+
+def _last_rebalances(facts: list[Fact], count: int) -> list[Fact]:
+    """Return the facts from the beginning of the last `count` rebalances on.
+
+    Facts of the same millisecond before that beginning are included: they say who joined or left.
+    """
+    begins = [n for n, fact in enumerate(facts) if isinstance(fact, RebalanceBegan)]
+    if not count:
+        return []
+    if len(begins) < count:
+        return facts
+    first = begins[-count]
+    while first and facts[first - 1].at_ms == facts[first].at_ms:
+        first -= 1
+    return facts[first:]
+
+
+def _row(group_id: str, fact: Fact) -> Row:
+    """Return a fact with stable keys, and with the consumer protocol in it decoded."""
+    at = datetime.fromtimestamp(fact.at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    row: Row = {"group": group_id, "at": at, "event": FACT_NAMES[type(fact)]}
+    row |= {name: getattr(fact, name) for name in fact.fields_}
+    if isinstance(fact, GenerationCompleted):
+        are_consumers = fact.protocol_type == "consumer"
+        row["members"] = [_member_row(member, decode=are_consumers) for member in fact.members]
+    elif isinstance(fact, OffsetsExpired):
+        row["topics"] = {
+            each.topic: {str(part.partition): part.committed_offset for part in each.partitions}
+            for each in fact.topics
+        }
+    return row
+
+
+def _member_row(member: GenerationMember, *, decode: bool) -> Row:
+    row: Row = {name: getattr(member, name) for name in member.fields_}
+    for name, data, decoded in (
+        ("subscription", member.subscription, _subscription),
+        ("assignment", member.assignment, _assignment),
+    ):
+        row[name] = _decoded_or_hex(data, decoded) if decode else data.hex()
+    return row
+
+
+def _decoded_or_hex(data: bytes, decoded: Callable[[bytes], Any]) -> Any:
+    try:
+        return decoded(data) if data else ""
+    except MalformedFrame:
+        return data.hex()
+
+
+def _subscription(data: bytes) -> Row:
+    decoded = decode_subscription(data)
+    return {"topics": sorted(decoded.topics), "owned": _by_topic(decoded.owned_partitions)}
+
+
+def _assignment(data: bytes) -> Row:
+    return _by_topic(decode_assignment(data).assigned_partitions)
+
+
+def _by_topic(partitions: list[TopicPartition]) -> Row:
+    by_topic = sorted(partitions, key=lambda each: each.topic)
+    return {each.topic: sorted(each.partitions) for each in by_topic}

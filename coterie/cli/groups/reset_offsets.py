@@ -1,0 +1,272 @@
+"""`coterie groups reset-offsets`: plan new offsets for a group without members, and commit them."""
+
+import csv
+import io
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, TextIO
+
+import click
+
+from coterie.cli.broker import broker_options, connected
+from coterie.cli.errors import CommandFailed, live_members_text
+from coterie.cli.options import group_option, json_option, topic_option
+from coterie.cli.output import Column, Row, note, print_json, print_table, printable
+from coterie.client.cluster import Cluster, TopicPartition
+from coterie.client.errors import error_name
+from coterie.client.groups import describe_groups
+from coterie.client.offsets import commit_offsets, committed_offsets
+from coterie.client.resetting import (
+    PlannedOffset,
+    Rule,
+    duration_ms_of,
+    plan,
+    plan_by_time,
+    resolve_partitions,
+    shift_by,
+    timestamp_of,
+    to_current,
+    to_earliest,
+    to_given,
+    to_latest,
+    to_offset,
+)
+
+_COLUMNS = [
+    Column("GROUP", "group"),
+    Column("TOPIC", "topic"),
+    Column("PARTITION", "partition", 10),
+    Column("NEW-OFFSET", "new_offset"),
+]
+
+
+class _Target(NamedTuple):
+    """The wanted offsets.
+
+    Attributes:
+        plan: plans the new offsets of some partitions of a group.
+        offsets: the content of --from-file, which names the partitions too.
+    """
+
+    plan: Callable[[Cluster, str, list[TopicPartition]], list[PlannedOffset]]
+    offsets: dict[TopicPartition, int] | None = None
+
+
+@click.command("reset-offsets")
+@group_option
+@topic_option(required=False, description="Topic, or partitions of it; repeatable.")
+@click.option(
+    "--all-topics", is_flag=True, help="All partitions for which the group has committed offsets."
+)
+@click.option("--to-earliest", is_flag=True, help="Reset to the first available record.")
+@click.option("--to-latest", is_flag=True, help="Reset to the end of the log.")
+@click.option("--to-current", is_flag=True, help="Keep the committed offsets (for --export).")
+@click.option("--to-offset", type=click.IntRange(min=0), metavar="N", help="Reset to offset N.")
+@click.option(
+    "--shift-by", type=int, metavar="N", help="Move by N records; backwards if N is negative."
+)
+@click.option(
+    "--to-datetime",
+    metavar="TIME",
+    help="Reset to the first record at or after this time: 2026-01-31T10:00:00.000, in UTC.",
+)
+@click.option(
+    "--by-duration",
+    metavar="DURATION",
+    help="Reset to the first record at or after this long ago: PT1H30M.",
+)
+@click.option(
+    "--from-file",
+    type=click.File(encoding="utf-8"),
+    metavar="CSV",
+    help="Read topic,partition,offset lines as printed by --export; - is standard input.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show the new offsets (the default).")
+@click.option("--execute", is_flag=True, help="Commit the new offsets.")
+@click.option(
+    "--export", is_flag=True, help="Print topic,partition,offset lines instead of a table."
+)
+@json_option
+@broker_options
+def command(
+    *,
+    group_id: str,
+    scopes: tuple[str, ...],
+    all_topics: bool,
+    dry_run: bool,
+    execute: bool,
+    export: bool,
+    as_json: bool,
+    **targets: Any,
+) -> None:
+    """Show new offsets for a group that has no members, and commit them with --execute.
+
+    Choose the partitions with --topic, --all-topics or --from-file, and the new offsets with one of
+    the options --to-*, --shift-by, --by-duration or --from-file. Nothing is changed without
+    --execute. An offset outside a partition is moved to its nearest end.
+    """
+    target = _target(group_id, targets)
+    if [bool(scopes), all_topics, target.offsets is not None].count(True) != 1:
+        raise click.UsageError("Choose partitions with one of --topic, --all-topics, --from-file.")
+    if dry_run and execute:
+        raise click.UsageError("--dry-run and --execute exclude each other.")
+    errors: dict[TopicPartition, int] = {}
+    with connected() as cluster:
+        _require_no_members(cluster, group_id)
+        partitions = _partitions(cluster, group_id, scopes, target)
+        planned = target.plan(cluster, group_id, partitions)
+        if execute:
+            new = {each.partition: each.new for each in planned}
+            errors = commit_offsets(cluster, group_id, new)
+    _print(group_id, planned, errors, export=export, as_json=as_json)
+    failed = {partition: error for partition, error in errors.items() if error}
+    if failed:
+        raise CommandFailed(
+            "\n".join(
+                f"The offset of {_name(partition)} was not changed: {error_name(error)}."
+                for partition, error in failed.items()
+            ),
+            "If members have joined in the meantime, stop them;"
+            " `coterie groups describe --members` lists them.",
+        )
+    if not execute:
+        note("Dry run: nothing was changed. Add --execute to commit these offsets.")
+
+
+def _target(group_id: str, targets: dict[str, Any]) -> _Target:
+    """Return the target that the options name.
+
+    Raises:
+        click.UsageError: there is no such option or more than one, or its value is invalid.
+    """
+    given = [name for name, value in targets.items() if value is not None and value is not False]
+    if len(given) != 1:
+        options = ", ".join(map(_option, targets))
+        raise click.UsageError(f"Choose the new offsets with one of {options}.")
+    (name,) = given
+    value = targets[name]
+    try:
+        match name:
+            case "to_datetime":
+                return _at_time(timestamp_of(value))
+            case "by_duration":
+                return _at_time(int(time.time() * 1000) - duration_ms_of(value))
+            case "from_file":
+                offsets = _read_csv(group_id, value)
+                return _by_rule(to_given(offsets))._replace(offsets=offsets)
+            case "to_offset":
+                return _by_rule(to_offset(value))
+            case "shift_by":
+                return _by_rule(shift_by(value))
+    except ValueError as error:
+        raise click.UsageError(f"Invalid value for {_option(name)}: {error}.") from error
+    flags = {"to_earliest": to_earliest, "to_latest": to_latest, "to_current": to_current}
+    return _by_rule(flags[name])
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _by_rule(rule: Rule) -> _Target:
+    return _Target(lambda cluster, group_id, parts: plan(cluster, group_id, parts, rule))
+
+
+def _at_time(timestamp_ms: int) -> _Target:
+    return _Target(
+        lambda cluster, group_id, parts: plan_by_time(cluster, group_id, parts, timestamp_ms)
+    )
+
+
+def _read_csv(group_id: str, file: TextIO) -> dict[TopicPartition, int]:
+    """Read lines of topic,partition,offset, or of group,topic,partition,offset.
+
+    The second form is that of Kafka's tool for several groups; lines of other groups are skipped.
+
+    Raises:
+        ValueError: a line has neither form, or there is no line for this group.
+    """
+    offsets: dict[TopicPartition, int] = {}
+    for number, row in enumerate(csv.reader(file), 1):
+        if not row:
+            continue
+        try:
+            topic, partition, offset = row[-3:]
+            entry = (topic.strip(), int(partition)), int(offset)
+        except ValueError as error:
+            raise ValueError(f"line {number} is not topic,partition,offset") from error
+        if row[:-3] in ([], [group_id]):
+            offsets[entry[0]] = entry[1]
+    if not offsets:
+        raise ValueError(f"there is no line for group {group_id!r}")
+    return offsets
+
+
+def _require_no_members(cluster: Cluster, group_id: str) -> None:
+    """Refuse a group with members; a group that does not exist can get its first offsets.
+
+    Raises:
+        CommandFailed: the group has members.
+    """
+    group = describe_groups(cluster, [group_id])[group_id]
+    if group.exists and group.state != "Empty":
+        raise CommandFailed(
+            f"Group '{printable(group_id)}' is {group.state}: {live_members_text(group)}.",
+            "Offsets can only be reset while a group has no members. Stop them first.",
+        )
+
+
+def _partitions(
+    cluster: Cluster, group_id: str, scopes: tuple[str, ...], target: _Target
+) -> list[TopicPartition]:
+    if target.offsets is not None:
+        scopes = tuple(f"{topic}:{index}" for topic, index in target.offsets)
+    if scopes:
+        return resolve_partitions(cluster, scopes)
+    partitions = sorted(committed_offsets(cluster, group_id))
+    if not partitions:
+        raise CommandFailed(
+            f"Group '{printable(group_id)}' has no committed offsets, so --all-topics selects"
+            " nothing.",
+            "Name topics with --topic, or check the name: `coterie groups list`.",
+        )
+    return partitions
+
+
+def _print(
+    group_id: str,
+    planned: list[PlannedOffset],
+    errors: dict[TopicPartition, int],
+    *,
+    export: bool,
+    as_json: bool,
+) -> None:
+    rows: list[Row] = [
+        {
+            "group": group_id,
+            "topic": each.partition[0],
+            "partition": each.partition[1],
+            "current_offset": each.current,
+            "new_offset": each.new,
+            "committed": errors.get(each.partition) == 0,
+            "remark": each.remark,
+        }
+        for each in planned
+    ]
+    if as_json:
+        print_json(rows)
+    elif export:
+        text = io.StringIO()
+        lines = ((*each.partition, each.new) for each in planned)
+        csv.writer(text, lineterminator="\n").writerows(lines)
+        click.echo(text.getvalue(), nl=False)
+    else:
+        print_table(_COLUMNS, rows)
+    for each in planned:
+        if each.remark:
+            note(f"{_name(each.partition)}: {each.remark}, so the new offset is {each.new}.")
+
+
+def _name(partition: TopicPartition) -> str:
+    topic, index = partition
+    return f"{printable(topic)}-{index}"

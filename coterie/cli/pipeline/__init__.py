@@ -1,0 +1,35 @@
+"""`coterie pipeline`: analyse the rebalances recorded in a coordinator's log and journal.
+
+Most commands need the extra `coterie[pipeline]`. It is imported when they run, so that help,
+completion and `doctor` work without it.
+"""
+
+import click
+
+from coterie.cli.main import LazyCommands
+
+
+class PipelineCommands(LazyCommands):
+    """The commands, one in each module of this package."""
+
+    summaries = {
+        "run": "Make tables from the logs, with Spark.",
+        "report": "Write the tables as one HTML page.",
+        "show": "Show the rebalances of one group in the terminal.",
+        "check": "Check the tables against the rules of a coordinator.",
+        "replay": "Replay the history with another assignor.",
+        "doctor": "Check whether the pipeline can run on this machine.",
+    }
+    package = "coterie.cli.pipeline"
+
+
+@click.command("pipeline", cls=PipelineCommands)
+def command() -> None:
+    """Analyse the rebalances of consumer groups from a coordinator's log and journal: what caused
+    them, how long partitions had no owner, which partitions moved, and which moves were needless.
+
+    \b
+    coterie pipeline run --input DATA-DIR --output TABLES    make the tables
+    coterie pipeline report TABLES --html PAGE.html          write them as one page
+    coterie pipeline show TABLES GROUP                       show one group in the terminal
+    """

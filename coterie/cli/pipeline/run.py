@@ -1,0 +1,393 @@
+"""`coterie pipeline run`: make tables from the logs, once or continuously."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from coterie.address import Address
+from coterie.cli.errors import CommandFailed
+from coterie.cli.options import json_option
+from coterie.cli.output import Column, Row, note, print_json, print_table, printable
+from coterie.cli.pipeline.progress import step_progress
+from coterie.cli.pipeline.session import key_values, pipeline_errors, spark_options, spark_session
+from coterie.client.cluster import DEFAULT_PORT
+from coterie.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from coterie.pipeline.jobs.connector import Connector
+    from coterie.pipeline.jobs.follow import Appended
+    from coterie.pipeline.jobs.run import RunReport
+
+_DEFAULT_BUILD_EVERY_S = 30.0
+_MINUTE_MS = 60_000
+# The values of --connector.
+_OWN, _SPARK = "own", "spark"
+# With --follow, new records may arrive four times a second; a terminal shows them less often.
+_SHOW_RECORDS_EVERY_S = 1.0
+
+
+def _count_text(value: Any) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _seconds_text(value: Any) -> str:
+    return "" if value is None else f"{value:.1f}"
+
+
+_COLUMNS = [
+    Column("STAGE", "stage", 8),
+    Column("TABLE", "table", 20),
+    Column("ROWS", "rows", 12, _count_text),
+    Column("BYTES", "bytes", 14, _count_text),
+    Column("SECONDS", "seconds", 8, _seconds_text),
+    Column("ROWS/S", "rows_per_s", 8, _count_text),
+]
+
+
+@click.command("run")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    required=True,
+    metavar="DIR|kafka://HOST:PORT",
+    shell_complete=lambda *_: [click.shell_completion.CompletionItem("", type="dir")],
+    help="Data directory of a broker (Coterie or Kafka, or a copy), or a cluster to read from;"
+    " repeatable.",
+)
+@click.option(
+    "--output",
+    required=True,
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="Directory for the tables; created if it does not exist.",
+)
+@click.option(
+    "--log-ends",
+    metavar="FILE",
+    type=click.Path(exists=True),
+    help="Log end offsets over time, from which lag is computed: a Parquet or CSV file with topic,"
+    " partition, at_ts, log_end_offset. Without it lag is not known.",
+)
+@click.option(
+    "--offsets-retention-minutes",
+    "retention_minutes",
+    metavar="MINUTES",
+    type=click.IntRange(min=1),
+    help="The brokers' offsets.retention.minutes, to report groups that lose their offsets soon."
+    "  [default: Kafka's 10080]",
+)
+@click.option("--follow", is_flag=True, help="Continue with new records until Ctrl-C or SIGTERM.")
+@click.option(
+    "--build-every",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    default=_DEFAULT_BUILD_EVERY_S,
+    show_default=True,
+    help="With --follow: how often the silver and gold tables are brought up to date.",
+)
+@click.option(
+    "--connector",
+    type=click.Choice([_OWN, _SPARK]),
+    default=_OWN,
+    show_default=True,
+    help="Client that reads clusters: own (plaintext only), or Spark's Kafka connector (TLS and"
+    " SASL), whose jars --conf spark.jars.packages or spark.jars names.",
+)
+@click.option(
+    "--connector-option",
+    "connector_options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=key_values,
+    help="Option of Spark's connector, such as kafka.security.protocol=SASL_SSL; repeatable.",
+)
+@click.option(
+    "--connector-config",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Properties file of a Kafka client, as Kafka's tools take it. Keep passwords there, not on"
+    " the command line.",
+)
+@click.option(
+    "--rebuild", is_flag=True, help="Make all silver and gold tables anew from the bronze tables."
+)
+@click.option(
+    "--no-crc", is_flag=True, help="Skip the checksums; damaged batches may then become rows."
+)
+@json_option
+@spark_options
+def command(
+    *,
+    inputs: tuple[str, ...],
+    output: str,
+    log_ends: str | None,
+    retention_minutes: int | None,
+    follow: bool,
+    build_every: float,
+    connector: str,
+    connector_options: dict[str, str],
+    connector_config: str | None,
+    rebuild: bool,
+    no_crc: bool,
+    as_json: bool,
+    master: str | None,
+    settings: dict[str, str],
+) -> None:
+    """Read the new records of __consumer_offsets and coterie.journal, and bring the tables in the
+    output directory up to date.
+
+    Each run continues where the last one ended, and writes nothing if there is nothing new. A run
+    that is interrupted changes nothing; the next one repeats it. The groups of a second cluster get
+    the name of the cluster after an @.
+    """
+    if follow and rebuild:
+        raise click.UsageError("--rebuild can't be used with --follow. Run it first by itself.")
+    with pipeline_errors(), _client_errors():
+        spark_connector = _connector(
+            inputs, connector, connector_options, connector_config, follow=follow
+        )
+        options = _Options(
+            inputs, output, log_ends, not no_crc, spark_connector, as_json, master, settings
+        )
+        _check_inputs(inputs, connect=spark_connector is None)
+        if follow:
+            result = _follow(options, build_every, retention_minutes)
+        else:
+            result = _run_once(options, retention_minutes, rebuild=rebuild)
+    if as_json:
+        print_json(result)
+    for warning in result["warnings"]:
+        note(f"Warning: {printable(warning)}.")
+
+
+class _Options(NamedTuple):
+    """The options of both kinds of run."""
+
+    inputs: tuple[str, ...]
+    output: str
+    log_ends: str | None
+    crc: bool
+    connector: "Connector | None"
+    as_json: bool
+    master: str | None
+    settings: dict[str, str]
+
+
+def _connector(
+    inputs: Iterable[str],
+    name: str,
+    options: dict[str, str],
+    config_file: str | None,
+    *,
+    follow: bool,
+) -> "Connector | None":
+    """Return Spark's Kafka connector if it is to read the clusters, or None.
+
+    Raises:
+        click.UsageError: the options contradict each other.
+    """
+    if name == _OWN:
+        if options or config_file:
+            raise click.UsageError(
+                "--connector-option and --connector-config need --connector spark. The own client"
+                " reads plaintext listeners only and has no options."
+            )
+        return None
+    from coterie.pipeline.jobs.connector import Connector
+    from coterie.pipeline.kafka_input import SCHEME, is_kafka
+
+    if not any(is_kafka(each) for each in inputs):
+        raise click.UsageError(f"--connector spark needs an --input {SCHEME}HOST:PORT.")
+    if follow:
+        raise click.UsageError(
+            "--follow reads clusters with the own client only. Without --follow, run --connector"
+            " spark as often as you want; each run continues where the last one ended."
+        )
+    connector = Connector(options, config_file)
+    refused = connector.refused()
+    if refused:
+        raise click.UsageError(
+            f"{', '.join(refused)} can't be set with --connector-option: every run sets it itself."
+        )
+    return connector
+
+
+def _check_inputs(inputs: Iterable[str], *, connect: bool) -> None:
+    """Check the inputs before Spark is started, which takes seconds.
+
+    Args:
+        inputs: the values of --input.
+        connect: whether to connect to the clusters, as the own client will.
+
+    Raises:
+        CommandFailed: an input is neither a directory nor a cluster.
+        ClientError: a cluster does not answer, or has no groups.
+    """
+    from coterie.pipeline.kafka_input import SCHEME, KafkaLog, address_of, is_kafka
+
+    for each in inputs:
+        if is_kafka(each):
+            try:
+                if connect:
+                    KafkaLog(each).cluster.close()
+                Address.parse_list(address_of(each), DEFAULT_PORT)
+            except ValueError as error:
+                raise click.UsageError(f"Invalid value for --input: {error}.") from error
+        elif not os.path.isdir(each):
+            raise CommandFailed(
+                f"The input {printable(each)} is not a directory.",
+                f"Give a broker's data directory (its log.dirs), or {SCHEME}HOST:PORT.",
+            )
+
+
+@contextmanager
+def _client_errors() -> Iterator[None]:
+    """Turn the errors of the own client into errors of the command, as other commands do."""
+    try:
+        yield
+    except ClientError as error:
+        raise CommandFailed(error.cause, error.remedy) from error
+
+
+def _retention_ms(minutes: int | None) -> int:
+    from coterie.pipeline.transforms.anomalies import OFFSETS_RETENTION_MS
+
+    return OFFSETS_RETENTION_MS if minutes is None else minutes * _MINUTE_MS
+
+
+def _run_once(options: _Options, retention_minutes: int | None, *, rebuild: bool) -> Row:
+    from coterie.pipeline.extent import is_little
+    from coterie.pipeline.jobs.run import run
+
+    little = is_little(options.output, options.inputs)
+    with (
+        spark_session(
+            "coterie pipeline run", options.master, options.settings, little=little
+        ) as spark,
+        step_progress(spark, shown=not options.as_json) as progress,
+    ):
+        report = run(
+            spark,
+            options.inputs,
+            options.output,
+            log_ends=options.log_ends,
+            retention_ms=_retention_ms(retention_minutes),
+            rebuild=rebuild,
+            crc=options.crc,
+            connector=options.connector,
+            progress=progress.show_step,
+            copying=progress.show_copying,
+        )
+    result = _result(report, options.output)
+    if not options.as_json:
+        _print(result)
+    return result
+
+
+def _follow(options: _Options, build_every: float, retention_minutes: int | None) -> Row:
+    from coterie.pipeline.jobs.follow import (
+        FOLLOW_SETTINGS,
+        FollowOptions,
+        follow,
+        stop_on_signals,
+    )
+
+    settings = {**FOLLOW_SETTINGS, **options.settings}
+    with spark_session("coterie pipeline run", options.master, settings) as spark:
+        stop = stop_on_signals()
+        note(
+            "Following the logs. Ctrl-C or SIGTERM ends it after the records read so far are in the"
+            " tables."
+        )
+        follow_options = FollowOptions(
+            build_every_s=build_every,
+            crc=options.crc,
+            log_ends=options.log_ends,
+            retention_ms=_retention_ms(retention_minutes),
+        )
+        report = follow(
+            spark,
+            options.inputs,
+            options.output,
+            stop=stop,
+            options=follow_options,
+            on_append=_record_counter(),
+        )
+    result = _result(report.last, options.output) | {
+        "records": report.rows,
+        "batches": report.batches,
+        "builds": report.builds,
+        "seconds": round(report.seconds, 3),
+    }
+    if not options.as_json:
+        note(
+            f"Followed for {report.seconds:.0f} s: {report.rows:,} records in {report.batches:,}"
+            f" batches; the tables were brought up to date {report.builds:,} times."
+        )
+        click.echo(result["manifest"])
+    return result
+
+
+def _record_counter() -> "Callable[[Appended], None]":
+    """Return a function that shows the number of new records on the last line of a terminal."""
+    rows = 0
+    shown_at_s = 0.0
+    on_terminal = sys.stderr.isatty()
+
+    def count(appended: "Appended") -> None:
+        nonlocal rows, shown_at_s
+        rows += appended.rows
+        now_s = time.monotonic()
+        if on_terminal and now_s - shown_at_s >= _SHOW_RECORDS_EVERY_S:
+            shown_at_s = now_s
+            click.echo(f"\r{time.strftime('%H:%M:%S')}  {rows:,} records", nl=False, err=True)
+
+    return count
+
+
+def _result(report: "RunReport", output: str) -> Row:
+    from coterie.pipeline.store import MANIFEST
+
+    return {
+        "run": report.number,
+        "manifest": os.path.join(output, MANIFEST),
+        "seconds": round(report.seconds, 3),
+        "input_bytes": report.input_bytes,
+        "tables": [
+            {
+                "stage": step.stage,
+                "table": step.table,
+                "rows": step.rows,
+                "bytes": step.size_bytes,
+                "seconds": None if step.seconds is None else round(step.seconds, 3),
+                "rows_per_s": round((step.rows or 0) / step.seconds) if step.seconds else None,
+            }
+            for step in report.steps
+        ],
+        "warnings": list(report.warnings),
+    }
+
+
+def _print(result: Row) -> None:
+    if result["run"] is None:
+        note("There is nothing new since the last run; nothing was written.")
+    else:
+        rows = sum(table["rows"] or 0 for table in result["tables"])
+        # The size is not known if only Spark's connector has read.
+        size_bytes = result["input_bytes"]
+        total = {
+            "stage": "all",
+            "table": f"of {size_bytes / 1e6:,.1f} MB of log" if size_bytes else "",
+            "rows": rows,
+            "bytes": sum(table["bytes"] or 0 for table in result["tables"]),
+            "seconds": result["seconds"],
+            "rows_per_s": round(rows / result["seconds"]) if result["seconds"] else None,
+        }
+        print_table(_COLUMNS, [*result["tables"], total])
+    click.echo(result["manifest"])

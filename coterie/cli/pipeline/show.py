@@ -1,0 +1,106 @@
+"""`coterie pipeline show`: the rebalances of one group, in the terminal."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import click
+
+from coterie.cli.dump.log_files import topic_names
+from coterie.cli.errors import CommandFailed
+from coterie.cli.options import json_option
+from coterie.cli.output import Row, note, print_json, print_line, printable
+from coterie.cli.pipeline.rebalance_events import (
+    RebalanceStory,
+    rebalance_events,
+    rebalance_stories,
+)
+from coterie.cli.pipeline.session import complete_stored_groups, pipeline_errors
+from coterie.cli.timeline import Timeline, TopicPartition
+
+# The number of groups that an error names; a cluster may have thousands.
+_NAMED_GROUPS = 10
+
+
+@click.command("show")
+@click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@click.argument("group_id", metavar="GROUP", shell_complete=complete_stored_groups)
+@click.option(
+    "--limit", type=click.IntRange(min=0), metavar="N", help="Show only the last N rebalances."
+)
+@json_option
+def command(*, directory: str, group_id: str, limit: int | None, as_json: bool) -> None:
+    """Show the rebalances of a group: when, why and by which member each began, how long its phases
+    took, how long partitions had no owner, what moved, and the partitions of each member.
+
+    DIR is the output of `coterie pipeline run`, or the data directory of a broker. A data directory
+    is read directly, whether its broker runs or not, and without Spark.
+    """
+    with pipeline_errors():
+        from coterie.pipeline.show import known_groups, read_story
+
+        story = read_story(directory, group_id, topic_names(directory))
+        if story is None:
+            raise _unknown_group(group_id, known_groups(directory))
+    stories = rebalance_stories(story.group.tables, story.moves, story.generations)
+    shown = stories if limit is None else stories[max(0, len(stories) - limit) :]
+    if as_json:
+        print_json([_row(each) for each in shown])
+        return
+    if not stories:
+        note(f"No rebalances of group '{printable(group_id)}' are recorded.")
+        return
+    timeline = Timeline()
+    for each in shown:
+        for event in rebalance_events(each):
+            for line in timeline.lines(event):
+                print_line(line)
+
+
+def _unknown_group(group_id: str, known: Sequence[str]) -> CommandFailed:
+    cause = f"Nothing is recorded of group '{printable(group_id)}'"
+    if not known:
+        return CommandFailed(f"{cause}, nor of any other group.")
+    named = ", ".join(printable(each) for each in known[:_NAMED_GROUPS])
+    more = f" and {len(known) - _NAMED_GROUPS} more" if len(known) > _NAMED_GROUPS else ""
+    return CommandFailed(f"{cause}.", f"The recorded groups are: {named}{more}.")
+
+
+def _row(story: RebalanceStory) -> Row:
+    """Return a rebalance with the columns of its table, its moves, and its generations."""
+    row = _with_times(story.row)
+    row["moves"] = [_without_group(move) for move in story.moves]
+    row["steps"] = [
+        {
+            "generation": step.generation,
+            "at_ts": _time(step.at_ms),
+            "owned": {
+                key: _by_topic(partitions)
+                for key, partitions in sorted(step.ownership.by_member.items())
+            },
+        }
+        for step in story.steps
+    ]
+    return row
+
+
+def _without_group(row: Row) -> Row:
+    return {name: value for name, value in _with_times(row).items() if name != "group_id"}
+
+
+def _with_times(row: Row) -> Row:
+    """Return a row with its timestamps as text."""
+    return {
+        name: _time(value) if name.endswith("_ts") and value is not None else value
+        for name, value in row.items()
+    }
+
+
+def _time(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def _by_topic(partitions: Sequence[TopicPartition]) -> dict[str, list[int]]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    return topics

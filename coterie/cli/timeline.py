@@ -1,0 +1,194 @@
+"""What happened to a group, as lines for people.
+
+There are two sources: `coterie groups history` makes events from the facts in the broker's journal
+(groups/journal_events.py), `coterie pipeline show` from rebalances and ownership
+(pipeline/rebalance_events.py). Both are printed here, in the same form and with the same words.
+
+An event is one line with its time, a sign, what happened, and details; below it follow remarks and
+the members of a generation with their partitions. Long ids are shortened; `--json` has them whole.
+A static member is shown by its instance id, because its member id changes with every restart.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from coterie.cli.output import Line, printable
+
+TopicPartition = tuple[str, int]
+
+# The number of members shown below a generation, so that one generation fits on a screen.
+SHOWN_MEMBERS = 20
+
+_WHAT_WIDTH = 24
+_INDENT = " " * 14
+# Most clients end a member id with a UUID. Its first group is enough to tell members apart.
+_UUID = re.compile(r"-([0-9a-f]{8})(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+
+_SUBSCRIPTION_CHANGES = {
+    "topics": "other topics",
+    "protocols": "other assignors",
+    "owned partitions": "other owned partitions (cooperative rebalancing)",
+    "user data": "other user data",
+    "opaque": "other metadata",
+}
+_CAUSES = {
+    "join": "{member} joined",
+    "rejoin with changed subscription": "{member} rejoined with {change}",
+    "leader rejoin": "the leader {member} rejoined: its topics changed or it asked for a rebalance",
+    "static replacement": "{member} was restarted",
+    "leave": "{member} left",
+    "leave or expiry": "{member} left or expired",
+    "admin removal": "an administrator removed {member}",
+    "session expiry": "the session of {member} expired",
+    "sync timeout": "{member} did not send SyncGroup in time",
+    "append failure": "the assignment could not be written to the log",
+    "load": "the group is larger than group.max.size",
+    "members changed": "members joined and left",
+    "topic metadata change": "the partitions of the topics changed",
+}
+
+
+class MemberLine(NamedTuple):
+    """A member of a generation: its name, its partitions as text, and a remark."""
+
+    name: str
+    partitions: str
+    remark: str = ""
+
+
+class Event(NamedTuple):
+    """Something that happened to a group.
+
+    Attributes:
+        at_ms: epoch milliseconds.
+        sign, style: the sign before the text, and the style of both.
+        what: what happened, in a few words.
+        details: what explains it.
+        remarks: further lines.
+        members: the members of a generation, the first `SHOWN_MEMBERS` of them.
+        hidden_members: the number of members that are not in `members`.
+    """
+
+    at_ms: int
+    sign: str
+    style: str
+    what: str
+    details: str = ""
+    remarks: Sequence[str] = ()
+    members: Sequence[MemberLine] = ()
+    hidden_members: int = 0
+
+
+class Timeline:
+    """Turns events into lines, with a heading for each day."""
+
+    def __init__(self) -> None:
+        self._day = ""
+
+    def lines(self, event: Event) -> Iterator[Line]:
+        """Return the lines of the next event."""
+        at = datetime.fromtimestamp(event.at_ms / 1000, UTC)
+        day = at.strftime("%Y-%m-%d UTC")
+        if day != self._day:
+            self._day = day
+            yield [(day, "bold")]
+        yield [
+            (f"{at:%H:%M:%S}.{event.at_ms % 1000:03d}  ", "dim"),
+            (f"{event.sign} {event.what.ljust(_WHAT_WIDTH)}", event.style),
+            (f"  {event.details}", ""),
+        ]
+        for remark in event.remarks:
+            yield [(f"{_INDENT}{remark}", "")]
+        yield from _member_lines(event)
+
+
+def _member_lines(event: Event) -> Iterator[Line]:
+    name_width = max((len(member.name) for member in event.members), default=0)
+    text_width = max((len(member.partitions) for member in event.members), default=0)
+    for number, member in enumerate(event.members, 1):
+        is_last = number == len(event.members) and not event.hidden_members
+        yield [
+            (f"{_INDENT}{'└' if is_last else '├'} ", "dim"),
+            (member.name.ljust(name_width), "cyan"),
+            (f"  {member.partitions.ljust(text_width if member.remark else 0)}", ""),
+            (f"  {member.remark}" if member.remark else "", "dim"),
+        ]
+    if event.hidden_members:
+        yield [(f"{_INDENT}└ and {event.hidden_members} more", "dim")]
+
+
+def cause_text(cause: str, member: str | None, subscription_change: str | None) -> str:
+    """Return why a rebalance began, as a clause.
+
+    Args:
+        cause: the cause as the journal and the tables have it.
+        member: the name of the member that caused it; None if it is not known or there are several.
+        subscription_change: what the member changed in its subscription, if that is the cause.
+    """
+    template = _CAUSES.get(cause)
+    if template is None:
+        return printable(f"{cause} {member or ''}".rstrip())
+    change = _SUBSCRIPTION_CHANGES.get(subscription_change or "", "a changed subscription")
+    return template.format(member=member or "several members", change=change)
+
+
+def partition_ranges(partitions: Sequence[TopicPartition]) -> str:
+    """Return sorted partitions in short: sales 0-2,5; billing 1."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append(partition)
+    return (
+        "; ".join(f"{printable(topic)} {_ranges(numbers)}" for topic, numbers in by_topic.items())
+        or "nothing"
+    )
+
+
+def _ranges(numbers: list[int]) -> str:
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
+
+
+def duration_text(duration_ms: int) -> str:
+    """Return a duration in suitable units: 12 ms, 2.31 s, 4 min 5 s, 2 h 3 min."""
+    if duration_ms < 1_000:
+        return f"{duration_ms} ms"
+    if duration_ms < 60_000:
+        return f"{duration_ms / 1000:.2f} s"
+    minutes, seconds = divmod(duration_ms // 1000, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def member_name(member_id: str, group_instance_id: str | None = None) -> str:
+    """Return the instance id of a member, or else its member id with the UUID shortened."""
+    if group_instance_id is not None:
+        return printable(group_instance_id)
+    return printable(_UUID.sub(r"-\1", member_id))
+
+
+def count_text(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 member, 2 members."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def client_text(client_id: str, host: str) -> str:
+    """Return a client and the host it runs on."""
+    return printable(f"client {client_id} at {host.removeprefix('/')}")
+
+
+def quoted_reason(reason: str | None) -> str | None:
+    """Return the reason that a client gave, in quotation marks."""
+    return None if reason is None else f'"{printable(reason)}"'
+
+
+def joined_text(*parts: str | None) -> str:
+    """Return the parts that are not empty, with commas between them."""
+    return ", ".join(part for part in parts if part)

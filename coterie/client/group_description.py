@@ -1,0 +1,52 @@
+"""The description of a group and its members, in the same form for classic and consumer groups."""
+
+from typing import NamedTuple
+
+from coterie.client.nodes import Node
+
+
+class Member(NamedTuple):
+    """A member of a group.
+
+    Attributes:
+        member_id, group_instance_id, client_id, host: as the broker returns them.
+        assignment: partitions by topic; None if the bytes are not those of a consumer.
+        member_epoch, target_assignment: None in classic groups (they belong to KIP-848).
+        topics: the subscribed topics; None if they are not known, because the group is rebalancing
+            or its members are not consumers.
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    host: str
+    assignment: dict[str, list[int]] | None
+    member_epoch: int | None = None
+    target_assignment: dict[str, list[int]] | None = None
+    topics: list[str] | None = None
+
+    @property
+    def partition_count(self) -> int:
+        """The number of assigned partitions."""
+        return sum(len(partitions) for partitions in (self.assignment or {}).values())
+
+
+class GroupDescription(NamedTuple):
+    """A group.
+
+    Attributes:
+        exists: whether there is a group of this name.
+        protocol: the name of the assignor; "" while none is chosen.
+        group_epoch, assignment_epoch: None in classic groups (they belong to KIP-848).
+    """
+
+    group_id: str
+    exists: bool
+    type: str
+    state: str
+    protocol_type: str
+    protocol: str
+    coordinator: Node
+    members: list[Member]
+    group_epoch: int | None = None
+    assignment_epoch: int | None = None

@@ -1,0 +1,234 @@
+"""The timeline of `coterie groups history`: the line of each fact, and the owners of partitions."""
+
+import pytest
+
+from coterie.cli.groups.journal_events import JournalEvents
+from coterie.cli.timeline import SHOWN_MEMBERS, Timeline, duration_text
+from coterie.protocol.messages import journal_records as facts
+from tests.unit.cli.test_groups_history import AT_MS, UUID, began, completed, joined
+
+
+def lines_of(*some: facts.Fact) -> list[str]:
+    """Return the lines of facts, without day and time."""
+    events, timeline = JournalEvents(), Timeline()
+    lines = [line for fact in some for line in timeline.lines(events.event(fact))]
+    return ["".join(text for text, _ in line)[14:].rstrip() for line in lines[1:]]
+
+
+@pytest.mark.parametrize(
+    ("fact", "line"),
+    [
+        (
+            facts.MemberRemoved(
+                at_ms=AT_MS,
+                cause="session expiry",
+                member_id=f"consumer-1-{UUID}",
+                client_id="consumer-1",
+                client_host="/10.0.0.1",
+                state="Stable",
+                generation_id=3,
+                member_count=1,
+                was_leader=True,
+                leader="b",
+                last_heard_ms=AT_MS - 10_000,
+                session_timeout_ms=10_000,
+            ),
+            (
+                "- consumer-1-0f3e9a52 removed  session expiry, last heard from 10.00 s earlier, "
+                "client consumer-1 at 10.0.0.1, was the leader, 1 member remaining"
+            ),
+        ),
+        (
+            facts.MemberRemoved(
+                at_ms=AT_MS,
+                cause="admin removal",
+                member_id="a",
+                group_instance_id="i1",
+                client_id="c",
+                client_host="/h",
+                state="Stable",
+                generation_id=3,
+                member_count=0,
+                was_leader=False,
+                session_timeout_ms=1,
+                reason="host gone",
+                requester_client_id="tool",
+                requester_host="/10.0.0.9",
+            ),
+            (
+                "- i1 removed                admin removal, client c at h, 0 members remaining, "
+                '"host gone", requested by client tool at 10.0.0.9'
+            ),
+        ),
+        (
+            began(AT_MS, "sync timeout", "a", previous_state="CompletingRebalance"),
+            (
+                "▷ rebalance began           a did not send SyncGroup in time, before the previous "
+                "rebalance had completed"
+            ),
+        ),
+        (
+            began(AT_MS, "leader rejoin", "a"),
+            (
+                "▷ rebalance began           the leader a rejoined: its topics changed or it asked "
+                "for a rebalance"
+            ),
+        ),
+        (
+            began(AT_MS, "load", None),
+            "▷ rebalance began           the group is larger than group.max.size",
+        ),
+        (
+            began(AT_MS, "a cause of tomorrow", "a"),
+            "▷ rebalance began           a cause of tomorrow a",
+        ),
+        (
+            facts.MemberFenced(
+                at_ms=AT_MS,
+                member_id="a",
+                group_instance_id="i1",
+                holder="b",
+                generation_id=1,
+                request="JoinGroup",
+            ),
+            "! i1 fenced                 JoinGroup of a was refused: b has this instance id",
+        ),
+        (
+            facts.StaticMemberReplaced(
+                at_ms=AT_MS,
+                group_instance_id="i1",
+                member_id="b",
+                old_member_id="a",
+                client_id="c",
+                client_host="/h",
+                generation_id=1,
+                state="Stable",
+                rebalances=False,
+            ),
+            "± i1 restarted              client c at h, without a rebalance",
+        ),
+        (
+            facts.StaticMemberRestored(
+                at_ms=AT_MS,
+                group_instance_id="i1",
+                member_id="a",
+                old_member_id="b",
+                generation_id=1,
+            ),
+            (
+                "! i1 restored               its member id is a again: the new one could not be "
+                "written to the log"
+            ),
+        ),
+        (
+            facts.PendingMemberExpired(
+                at_ms=AT_MS, member_id="a", state="PreparingRebalance", generation_id=1
+            ),
+            (
+                "- a dropped                 it was given a member id but never joined with it, "
+                "the rebalance waited for it"
+            ),
+        ),
+        (
+            facts.JoinPhaseExtended(at_ms=AT_MS, generation_id=1, member_count=2, wait_ms=60_000),
+            (
+                "· join phase extended       none of 2 static members has rejoined, "
+                "waiting 1 min 0 s more"
+            ),
+        ),
+        (
+            facts.JoinCompleted(
+                at_ms=AT_MS,
+                generation_id=2,
+                protocol_type="consumer",
+                protocol_name="range",
+                leader="a",
+                member_count=1,
+                began_ms=AT_MS - 60_000,
+                join_ms=60_000,
+                ended_by="rebalance timeout",
+            ),
+            (
+                "· generation 2 joined       rebalance timeout after 1 min 0 s, 1 member, range, "
+                "leader a"
+            ),
+        ),
+        (
+            facts.GroupEmptied(at_ms=AT_MS, generation_id=3, began_ms=AT_MS, join_ms=0),
+            "□ group empty               generation 3, no members left",
+        ),
+        (
+            facts.GroupDeleted(at_ms=AT_MS, generation_id=3, offset_count=1),
+            "✗ group deleted             with 1 offset",
+        ),
+        (
+            facts.GroupExpired(at_ms=AT_MS, generation_id=3),
+            "✗ group expired             generation 3, no members and no offsets left",
+        ),
+        (
+            facts.OffsetsExpired(
+                at_ms=AT_MS,
+                offset_count=3,
+                topics=[
+                    facts.ExpiredTopic(
+                        topic="t",
+                        partitions=[
+                            facts.ExpiredOffset(partition=index, committed_offset=1)
+                            for index in (5, 0, 1)
+                        ],
+                    )
+                ],
+            ),
+            "✗ offsets expired           3 offsets, t 0-1,5",
+        ),
+        (
+            facts.PartitionLoaded(at_ms=AT_MS, partition=7, group_count=1),
+            "○ coordinator loaded        the broker loaded __consumer_offsets-7",
+        ),
+        (
+            facts.PartitionUnloaded(at_ms=AT_MS, partition=7, group_count=1, cause="failed"),
+            "● coordinator unloaded      __consumer_offsets-7: the log can't be used",
+        ),
+    ],
+)
+def test_each_fact_has_its_line(fact: facts.Fact, line: str) -> None:
+    assert lines_of(fact) == [line]
+
+
+def test_names_from_clients_cannot_control_the_terminal() -> None:
+    (line, _) = lines_of(joined(AT_MS, "a\x1b[2J", reason="b\x07"), began(AT_MS, "join", "\x1b[0m"))
+    assert "\x1b" not in line
+    assert "\\x1b[2J" in line
+
+
+def test_undecodable_assignments_are_shown_by_size() -> None:
+    lines = lines_of(
+        completed(AT_MS, 1, {"w1": b"xyz"}, protocol_type="connect"),
+        completed(AT_MS, 2, {"c1": b"\xff\xff"}),
+    )
+    assert lines[1] == "└ w1  3 bytes"
+    assert lines[3] == "└ c1  2 bytes"
+    assert "partition" not in lines[0]
+
+
+def test_only_the_first_members_of_a_large_group_are_shown() -> None:
+    owners: dict[str, list[int] | bytes] = {f"c{n:03d}": [n] for n in range(SHOWN_MEMBERS + 5)}
+    lines = lines_of(completed(AT_MS, 1, owners))
+    assert len(lines) == SHOWN_MEMBERS + 2
+    assert lines[-1] == "└ and 5 more"
+
+
+@pytest.mark.parametrize(
+    ("duration_ms", "text"),
+    [
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1_000, "1.00 s"),
+        (59_999, "60.00 s"),
+        (60_000, "1 min 0 s"),
+        (3_599_999, "59 min 59 s"),
+        (7_260_000, "2 h 1 min"),
+    ],
+)
+def test_durations(duration_ms: int, text: str) -> None:
+    assert duration_text(duration_ms) == text

@@ -9,7 +9,7 @@ import random
 
 from benchmarks_pipeline.logs import START_MS, SegmentWriter
 from coterie.assignors import MemberSubscription, assign_range
-from coterie.coordinator.placement import partition_for
+from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages import consumer_protocol as consumer
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,

@@ -8,7 +8,7 @@ import os
 import random
 import struct
 
-from coterie.coordinator.placement import partition_for
+from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import OFFSETS_TOPIC

@@ -29,11 +29,11 @@ from coterie.coordinator.heartbeat import heartbeat
 from coterie.coordinator.join import join
 from coterie.coordinator.leave import leave
 from coterie.coordinator.offsets import commit, delete_offsets, fetch
-from coterie.coordinator.placement import partition_for
 from coterie.coordinator.purgatory import Purgatory
 from coterie.coordinator.shard import Shard, ShardState
 from coterie.coordinator.sync import sync
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from coterie.protocol.messages.heartbeat import HeartbeatRequest

@@ -1,4 +1,4 @@
-"""Java's `String.hashCode`: Kafka places groups by it, and its hash maps are ordered by it."""
+"""Java's `String.hashCode`, by which Kafka places groups and orders its hash maps."""
 
 from functools import lru_cache
 
@@ -14,3 +14,14 @@ def java_hash(text: str) -> int:
     for index in range(0, len(units), 2):
         value = (31 * value + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
     return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def partition_for(group_id: str, partitions: int) -> int:
+    """Return the partition of `__consumer_offsets` that holds a group [coordinator/partition].
+
+    A group lies in the same partition as on a Kafka cluster with as many partitions, so a data
+    directory can move between the two.
+    """
+    value = java_hash(group_id)
+    # The smallest int has no absolute value in Java; Kafka takes 0.
+    return 0 if value == -(1 << 31) else abs(value) % partitions

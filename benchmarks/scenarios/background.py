@@ -23,7 +23,7 @@ from benchmarks.steady import CLOSED
 from coterie.client.cluster import Cluster
 from coterie.client.errors import Refused
 from coterie.client.groups import list_groups
-from coterie.coordinator.placement import partition_for
+from coterie.protocol.java_hash import partition_for
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.storage.directory import DataDirectory
 from coterie.storage.filesystem import OsFileSystem

@@ -13,8 +13,8 @@ from coterie.client.errors import ClientError
 from coterie.client.offsets import EARLIEST, partition_offsets
 from coterie.client.records import fetch
 from coterie.client.topics import describe_topics
-from coterie.coordinator.placement import partition_for
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsRequestResource,

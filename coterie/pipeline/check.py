@@ -13,7 +13,6 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from coterie.coordinator.placement import partition_for
 from coterie.pipeline.codec.commits import KEY_TYPES as COMMIT_KEY_TYPES
 from coterie.pipeline.codec.epochs import KINDS
 from coterie.pipeline.codec.groups import KEY_TYPE as GROUP_KEY_TYPE
@@ -25,6 +24,7 @@ from coterie.pipeline.store import Store
 from coterie.pipeline.transforms.anomalies import without_owner
 from coterie.pipeline.transforms.progress import KEY
 from coterie.pipeline.transforms.silver import is_transactional
+from coterie.protocol.java_hash import partition_for
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 
 ERROR, WARNING = "error", "warning"

@@ -7,8 +7,8 @@ number of partitions, which a data directory does not store [pipeline/group-prun
 
 from collections.abc import Collection
 
-from coterie.coordinator.placement import partition_for
 from coterie.pipeline.ranges import LogRange, read_range
+from coterie.protocol.java_hash import partition_for
 
 # The part of each partition in which groups are sampled: a few hundred records.
 _SAMPLE_BYTES = 64 << 10

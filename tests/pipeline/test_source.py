@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from coterie.coordinator.placement import partition_for
 from coterie.pipeline.schemas import VIEWS
+from coterie.protocol.java_hash import partition_for
 from coterie.protocol.records import encode_batch
 from tests.pipeline.histories import NOW_MS, commit_key, commit_value, rows, write_segments
 

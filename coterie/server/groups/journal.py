@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from coterie.coordinator.effects import Event
-from coterie.coordinator.placement import partition_for
+from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.journal_records import (
     PartitionLoaded,
     PartitionUnloaded,

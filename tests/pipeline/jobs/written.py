@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import pyarrow.dataset as ds
 
-from coterie.coordinator.placement import partition_for
 from coterie.pipeline.store import Store
+from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages import consumer_protocol as consumer
 from coterie.protocol.messages import log_records as log
 from coterie.protocol.messages.journal_records import encode_fact

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from coterie.coordinator.placement import partition_for
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages import journal_records as facts
 from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,

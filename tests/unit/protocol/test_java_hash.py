@@ -1,14 +1,13 @@
-"""hash(groupId): the check values of Kafka, and the whole function against a plain one."""
+"""Java's string hash and the partition of a group: Kafka's values, and a plain implementation."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.coordinator.placement import partition_for
-from coterie.protocol.java_hash import java_hash
+from coterie.protocol.java_hash import java_hash, partition_for
 
-# Group id, Java's hashCode where it is known, partition of 50, partition of 16 (spec section 2).
-CHECKED = [
+# Group id, its Java hash where Kafka was asked for it, its partition of 50 and of 16.
+KAFKA_VALUES = [
     ("grp", 102629, 29, 5),
     ("test", None, 48, 2),
     ("my-group", -1906497762, 12, 2),
@@ -22,15 +21,17 @@ CHECKED = [
 ]
 
 
-@pytest.mark.parametrize(("group_id", "hashed", "of_50", "of_16"), CHECKED)
-def test_check_values(group_id: str, hashed: int | None, of_50: int, of_16: int) -> None:
+@pytest.mark.parametrize(("group_id", "hashed", "of_50", "of_16"), KAFKA_VALUES)
+def test_hash_and_partition_are_those_of_kafka(
+    group_id: str, hashed: int | None, of_50: int, of_16: int
+) -> None:
     assert hashed is None or java_hash(group_id) == hashed
     assert partition_for(group_id, 50) == of_50
     assert partition_for(group_id, 16) == of_16
 
 
 def plain_hash(text: str) -> int:
-    """String.hashCode as its documentation says, one UTF-16 unit after the other."""
+    """Return String.hashCode as its documentation defines it, one UTF-16 unit at a time."""
     value = 0
     for character in text:
         point = ord(character)
@@ -43,16 +44,16 @@ def plain_hash(text: str) -> int:
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=40))
-def test_hash_equals_a_plain_one(text: str) -> None:
+def test_hash_equals_the_plain_implementation(text: str) -> None:
     assert java_hash(text) == plain_hash(text)
 
 
 @given(st.text(max_size=40), st.integers(1, 200))
-def test_every_text_has_a_partition(text: str, partitions: int) -> None:
-    """Lone surrogates too: Java strings may hold them, and so may Python's."""
+def test_every_string_has_a_partition(text: str, partitions: int) -> None:
+    """Also strings with lone surrogates, which Java and Python allow."""
     assert 0 <= partition_for(text, partitions) < partitions
 
 
-def test_lone_and_paired_surrogates() -> None:
+def test_surrogates_are_hashed_as_units() -> None:
     assert java_hash("\ud83d") == 0xD83D
     assert java_hash("\ud83d\ude00") == java_hash("😀")

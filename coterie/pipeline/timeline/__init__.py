@@ -1,6 +1,15 @@
-"""The history of one group, worked out from its records in plain Python.
+"""Work out the history of one group from its records, in plain Python.
 
-The same functions run in Spark's workers, in `coterie pipeline show` and in the replays: they take
-the facts and generations of one group in order and give its rebalances, partition moves, ownership
-and member sessions. Nothing here knows Spark, files or sockets.
+The functions take the facts, generations or epochs of one group in order, and return its
+rebalances, partition moves, ownership and member sessions. They run in Spark's workers, in
+`coterie pipeline show` and in replays, and use neither Spark nor files nor sockets.
+
+model          what a history consists of
+from_journal   histories from the journal's facts
+from_log       histories from the generations in the group log (classic groups)
+from_epochs    histories from the records of KIP-848 groups
+combined       the journal where it has facts, and the group log before that
+holdings       owners of partitions over time
+sessions       members over time
+columns, from_rows    between rows of tables and the model
 """

@@ -1,14 +1,14 @@
-"""A rebalance as a row: the columns of the table, for the terminal and for the tables alike."""
+"""A rebalance as a row of the table, for the terminal and for Spark."""
 
 from typing import Any
 
 from coterie.pipeline.timeline.model import Rebalance
 
 
-def rebalance_columns(told: Rebalance) -> dict[str, Any]:
-    """The columns of `rebalances`; moments (`_ts`) are epoch milliseconds still."""
-    trigger = told.trigger
-    row = told._asdict()
+def rebalance_columns(rebalance: Rebalance) -> dict[str, Any]:
+    """Return the columns of `rebalances`, with times (`_ts`) in epoch milliseconds."""
+    trigger = rebalance.trigger
+    row = rebalance._asdict()
     row |= {
         "trigger": trigger.cause,
         "trigger_member_key": trigger.member_key,
@@ -19,8 +19,8 @@ def rebalance_columns(told: Rebalance) -> dict[str, Any]:
         "subscription_change": trigger.subscription_change,
         "started_ts": row.pop("started_ms"),
         "completed_ts": row.pop("completed_ms"),
-        "duration_ms": told.duration_ms,
-        "excess_moved": told.excess_moved,
-        "evidence": told.evidence.value,
+        "duration_ms": rebalance.duration_ms,
+        "excess_moved": rebalance.excess_moved,
+        "evidence": rebalance.evidence.value,
     }
     return row | {name: list(row[name]) for name in ("joined", "left", "replaced")}

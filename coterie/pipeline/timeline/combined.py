@@ -1,7 +1,7 @@
-"""A group's history from both: the journal where it reaches, the log before that.
+"""A group's history from the journal, and from the group log before that.
 
-The journal is kept for a week, `__consumer_offsets` for as long as compaction lets it. What the
-journal covers it tells better; a rebalance that was over before its first fact comes from the log.
+The journal says more but is kept for a week; the group log reaches back as far as compaction allows
+[pipeline/journal-then-log].
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,12 +15,12 @@ from coterie.pipeline.timeline.model import Generation, GroupHistory
 def group_history(
     group_id: str, facts: Sequence[Any], logged: Iterable[Generation | None]
 ) -> GroupHistory:
-    """The history of a group.
+    """Work out the history of a group.
 
     Args:
-        group_id: whose.
-        facts: the journal's facts about it, in order; may be none.
-        logged: its logged generations, in order; may be none.
+        group_id: the group.
+        facts: the journal's facts about it, in order; may be empty.
+        logged: its logged generations, in order; may be empty.
     """
     if not facts:
         return log_history(group_id, logged)
@@ -32,7 +32,8 @@ def group_history(
         return journal_history(group_id, facts)
     old = log_history(group_id, earlier)
     recent = journal_history(group_id, facts, after=old)
-    # What was still going on when the journal begins is told to its end by the journal's part.
+    # The journal's part begins with the members and owners at the end of the log's part, so it
+    # contains the intervals and sessions that were open then.
     return GroupHistory(
         group_id,
         old.generations + recent.generations,

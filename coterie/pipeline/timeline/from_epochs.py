@@ -1,11 +1,9 @@
-"""The history of a KIP-848 group: every step of a reconciliation stands in `__consumer_offsets`.
+"""The history of a KIP-848 group from its records in `__consumer_offsets`.
 
-A member that comes, goes or changes its subscription (record types 5 and 16) bumps the group's
-epoch (3): that begins a rebalance. The coordinator works out a target (6, 7), and each member
-follows it at its own pace (8): it is over when all of them are stable in the newest epoch. Epochs
-that are bumped meanwhile belong to the rebalance that runs.
-
-Topics go by their ids there; a commit of this or another group may have told the name.
+The log has every step of a reconciliation. A member that joins, leaves or changes its subscription
+(record types 5 and 16) makes the coordinator bump the group epoch (3), which begins a rebalance.
+The coordinator computes a target assignment (6, 7), and each member follows it at its own pace (8)
+[pipeline/epoch-rebalance]. Topics are named by ids [pipeline/topic-ids].
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from coterie.assignors import TopicPartition
-from coterie.pipeline.timeline.holdings import Holdings, moved_partitions
+from coterie.pipeline.timeline.holdings import Holdings, moved_partitions, partition_moves
 from coterie.pipeline.timeline.model import (
     Evidence,
     GroupHistory,
@@ -34,13 +32,13 @@ _STABLE = "Stable"
 
 
 class _Current(NamedTuple):
-    """How far a member has come."""
+    """The progress of a member."""
 
     member_epoch: int
     is_stable: bool
 
 
-class _Open:
+class _RunningRebalance:
     def __init__(self, started_ms: int, trigger: Trigger, from_epoch: int | None) -> None:
         self.started_ms = started_ms
         self.trigger = trigger
@@ -56,12 +54,12 @@ class _Open:
 def epochs_history(
     group_id: str, rows: Iterable[Row], topic_names: Mapping[str, str] | None = None
 ) -> GroupHistory:
-    """The history of a group from its records.
+    """Work out the history of a group from its records.
 
     Args:
-        group_id: whose.
-        rows: of the view `consumer_epochs`, in the order of the log.
-        topic_names: by topic id, as far as known; the others go by their ids.
+        group_id: the group.
+        rows: rows of the view `consumer_epochs`, in the order of the log.
+        topic_names: the known names by topic id; other topics are named by their ids.
     """
     timeline = _EpochTimeline(group_id, topic_names or {})
     for row in rows:
@@ -78,30 +76,30 @@ class _EpochTimeline:
         self.members: dict[str, Member] = {}
         self.current: dict[str, _Current] = {}
         self.epoch: int | None = None
-        self.open: _Open | None = None
-        # What the members did since the last bump: it is what the next one is for.
-        self.doings: list[Trigger] = []
+        self.open: _RunningRebalance | None = None
+        # The changes of members since the last bump. The first of them causes the next one.
+        self.changes: list[Trigger] = []
         self.joined: list[str] = []
         self.left: list[str] = []
-        # Who had what before members left for whom no epoch was bumped yet.
+        # The owners before members left for which no epoch has been bumped yet.
         self.before_leaving: dict[TopicPartition, str] = {}
         self.rebalances: list[Rebalance] = []
         self.moves: list[PartitionMove] = []
 
     def add(self, row: Row) -> None:
         at_ms = _ms(row["record_ts"])
-        kind, gone = row["kind"], row["is_tombstone"]
+        kind, is_removed = row["kind"], row["is_tombstone"]
         if kind == "member":
-            if gone:
-                self._member_gone(row, at_ms)
+            if is_removed:
+                self._member_removed(row, at_ms)
             else:
                 self._member(row, at_ms)
         elif kind == "group":
-            if gone:
-                self._group_gone(at_ms)
+            if is_removed:
+                self._group_removed(at_ms)
             else:
                 self._bumped(row["group_epoch"], at_ms)
-        elif kind == "current_member" and not gone:
+        elif kind == "current_member" and not is_removed:
             self._progress(row, at_ms)
 
     def result(self) -> GroupHistory:
@@ -134,33 +132,31 @@ class _EpochTimeline:
                 member.key, member.member_id, member.client_id, member.client_host, at_ms
             )
             self.joined.append(member.key)
-            self.doings.append(_by(JOIN, member))
+            self.changes.append(_trigger(JOIN, member))
         elif known.topics != member.topics:
-            self.doings.append(_by(CHANGED_SUBSCRIPTION, member))
+            self.changes.append(_trigger(CHANGED_SUBSCRIPTION, member))
 
-    def _member_gone(self, row: Row, at_ms: int) -> None:
+    def _member_removed(self, row: Row, at_ms: int) -> None:
         member = self.members.pop(row["member_id"], None)
         self.current.pop(row["member_id"], None)
         if member is None:
             return
         self.sessions.left(member.key, at_ms, LEAVE)
-        self.doings.append(_by(LEAVE, member))
+        self.changes.append(_trigger(LEAVE, member))
         self.left.append(member.key)
         if self.open is None:
             self.before_leaving.update(self.holdings.owners)
         self.holdings.lose_all(member.key, at_ms)
 
-    def _group_gone(self, at_ms: int) -> None:
-        for partition in list(self.holdings.owners):
-            self.holdings.lose(partition, at_ms)
-        self.holdings.forget_lost()
+    def _group_removed(self, at_ms: int) -> None:
+        self.holdings.lose_everything(at_ms)
         self.epoch = self.open = None
         self.members, self.current = {}, {}
 
     def _bumped(self, epoch: int, at_ms: int) -> None:
-        trigger = self.doings[0] if self.doings else Trigger(CHANGED_TOPICS)
+        trigger = self.changes[0] if self.changes else Trigger(CHANGED_TOPICS)
         if self.open is None:
-            self.open = _Open(at_ms, trigger, self.epoch)
+            self.open = _RunningRebalance(at_ms, trigger, self.epoch)
             self.open.before = {**self.before_leaving, **self.holdings.owners}
             if trigger.member_key is not None:
                 self.sessions.caused(trigger.member_key)
@@ -168,11 +164,11 @@ class _EpochTimeline:
             self.open.skipped += 1
         self.open.joined += self.joined
         self.open.left += self.left
-        self.doings, self.joined, self.left = [], [], []
+        self.changes, self.joined, self.left = [], [], []
         self.before_leaving = {}
         self.epoch = epoch
         if not self.members:
-            # Nobody is left to follow: the group is empty, and nothing is waited for.
+            # The group is empty, so no member has to follow the epoch.
             self.holdings.forget_lost()
             self._close(at_ms)
 
@@ -214,23 +210,16 @@ class _EpochTimeline:
         opened, self.open = self.open, None
         assert opened is not None, "a rebalance is closed once"
         self.rebalances.append(self._rebalance(opened, at_ms))
-        after = self.holdings.owners
-        self.moves += [
-            PartitionMove(
-                self.group_id,
-                *partition,
-                opened.from_epoch,
-                self.epoch,
-                opened.before.get(partition),
-                after[partition],
-                at_ms,
-                gap_ms,
-            )
-            for partition, gap_ms in sorted(opened.gaps.items())
-            if partition in after and opened.before.get(partition) != after[partition]
-        ]
+        self.moves += partition_moves(
+            self.group_id,
+            (opened.from_epoch, self.epoch),
+            opened.before,
+            self.holdings.owners,
+            opened.gaps,
+            at_ms,
+        )
 
-    def _rebalance(self, opened: _Open, at_ms: int | None) -> Rebalance:
+    def _rebalance(self, opened: _RunningRebalance, at_ms: int | None) -> Rebalance:
         after = self.holdings.owners
         return Rebalance(
             group_id=self.group_id,
@@ -252,16 +241,16 @@ class _EpochTimeline:
             members=len(self.members),
             partitions=len(after),
             moved=len(moved_partitions(opened.before, after)),
-            # Partition counts by topic id are not known well enough to say what had to move.
+            # The numbers of partitions of the topics are not known well enough to compute it.
             moved_min=None,
             evidence=Evidence.LOG,
         )
 
 
-def _by(cause: str, member: Member) -> Trigger:
+def _trigger(cause: str, member: Member) -> Trigger:
     return Trigger(cause, member.key, member.member_id, member.client_id, member.client_host)
 
 
 def _ms(at: Any) -> int:
-    """A time as epoch milliseconds, whether it comes as such or as a datetime."""
+    """Return a time, epoch milliseconds or a datetime, as epoch milliseconds."""
     return round(at.timestamp() * 1000) if isinstance(at, datetime) else int(at)

@@ -1,18 +1,21 @@
-"""A group's history from the journal: every cause, phase and gap as the coordinator saw it.
+"""The history of a group from the journal, with every cause, phase and gap that it recorded.
 
-The facts are told in order. A logical rebalance opens with the first `rebalance_began` and closes
-with the generation that leaves nothing to be done: where a cooperative member gives partitions up
-in one generation and rejoins for that, the next generation belongs to the same rebalance.
-
-The journal's last moments are missing after a kill, and its beginning after retention: a generation
-without a beginning is taken as it is, and a rebalance that never ends has no end.
+The facts are applied in order. A logical rebalance begins with the first `rebalance_began` and ends
+with a completed generation. If a cooperative member then rejoins because it gave up partitions, the
+rebalance continues with the next generation [pipeline/logical-rebalance]. The journal may lack its
+first and last facts [pipeline/lost-facts].
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from coterie.assignors import TopicPartition
-from coterie.pipeline.timeline.holdings import Holdings, fewest_moves, moved_partitions
+from coterie.pipeline.timeline.holdings import (
+    Holdings,
+    fewest_moves,
+    moved_partitions,
+    partition_moves,
+)
 from coterie.pipeline.timeline.model import (
     Evidence,
     Generation,
@@ -28,14 +31,14 @@ from coterie.protocol.messages import journal_records as journal
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
 
 CONSUMER = "consumer"
-# A second rebalance for this is the second half of a cooperative one (KIP-429).
+# The cause of the second half of a cooperative rebalance (KIP-429).
 _REJOIN = "rejoin with changed subscription"
 _GAVE_UP = "owned partitions"
 UNKNOWN_TRIGGER = Trigger("unknown")
 
 
-class _Open:
-    """A rebalance under way."""
+class _RunningRebalance:
+    """A rebalance that has not ended."""
 
     def __init__(self, started_ms: int, trigger: Trigger, from_generation: int | None) -> None:
         self.started_ms = started_ms
@@ -54,10 +57,10 @@ class _Open:
 
 
 class JournalTimeline:
-    """Takes the facts of one group; `history` at the end."""
+    """The facts of one group, applied in order to its state."""
 
     def __init__(self, group_id: str, after: GroupHistory | None = None) -> None:
-        """Begin with nothing, or where an earlier history ends."""
+        """Begin with an empty group, or with the group at the end of an earlier history."""
         self.group_id = group_id
         self._holdings = Holdings(group_id)
         self._sessions = Sessions(group_id)
@@ -65,25 +68,25 @@ class JournalTimeline:
         self._rebalances: list[Rebalance] = []
         self._moves: list[PartitionMove] = []
         self._current: Generation | None = None
-        self._open: _Open | None = None
-        # The rebalance closed last, while a second half may still follow.
-        self._closed: _Open | None = None
-        # What happened right before a rebalance began, and belongs to it.
+        self._open: _RunningRebalance | None = None
+        # The last ended rebalance, as long as a second half can follow.
+        self._closed: _RunningRebalance | None = None
+        # Changes of members before a rebalance begins, which cause it.
         self._joined: list[str] = []
         self._left: list[str] = []
         self._replaced: list[str] = []
         self._keys: dict[str, str] = {}
         if after is not None and after.rebalances:
-            self._go_on(after)
+            self._resume(after)
 
-    def tell(self, fact: Any) -> None:
-        """The next fact; what does not concern the timeline is passed over."""
+    def apply(self, fact: Any) -> None:
+        """Apply the next fact; facts that do not change the history are ignored."""
         handler = _HANDLERS.get(type(fact))
         if handler is not None:
             handler(self, fact)
 
     def history(self) -> GroupHistory:
-        """What all facts come to; a rebalance without an end is told as such."""
+        """Return the history after all facts, including a rebalance that has not ended."""
         rebalances = list(self._rebalances)
         if self._open is not None:
             rebalances.append(self._rebalance(self._open, None))
@@ -120,12 +123,13 @@ class JournalTimeline:
     def _rebalance_began(self, fact: journal.RebalanceBegan) -> None:
         gave_up = fact.cause == _REJOIN and fact.subscription_change == _GAVE_UP
         if self._open is None and gave_up and self._closed is not None:
-            # The second half of a cooperative rebalance: it goes on.
+            # The second half of a cooperative rebalance: the rebalance continues.
             self._open = self._closed
             self._rebalances.pop()
         elif self._open is None:
-            self._open = self._new(fact)
+            self._open = self._begin(fact)
         else:
+            # The generation of the running rebalance was never completed.
             self._open.skipped += 1
         opened = self._open
         self._closed = None
@@ -136,11 +140,11 @@ class JournalTimeline:
         self._joined, self._left, self._replaced = [], [], []
 
     def _join_completed(self, fact: journal.JoinCompleted) -> None:
-        opened = self._open or self._found_open(fact.began_ms)
+        opened = self._open or self._begin_unseen(fact.began_ms)
         opened.join_ms += fact.join_ms
 
     def _generation_completed(self, fact: journal.GenerationCompleted) -> None:
-        opened = self._open or self._found_open(fact.began_ms, fact.join_ms)
+        opened = self._open or self._begin_unseen(fact.began_ms, fact.join_ms)
         generation = _generation(fact)
         cooperative = generation.is_cooperative
         if not cooperative:
@@ -158,35 +162,31 @@ class JournalTimeline:
         self._closed = opened if cooperative else None
 
     def _group_emptied(self, fact: journal.GroupEmptied) -> None:
-        opened = self._open or self._found_open(fact.began_ms, fact.join_ms)
+        opened = self._open or self._begin_unseen(fact.began_ms, fact.join_ms)
         opened.generations += 1
-        for partition in list(self._holdings.owners):
-            self._holdings.lose(partition, fact.at_ms)
-        self._holdings.forget_lost()
+        self._holdings.lose_everything(fact.at_ms)
         self._close(opened, Generation(fact.generation_id, fact.at_ms, "", None, None, ()))
         self._closed = None
 
-    def _group_gone(self, fact: journal.GroupDeleted | journal.GroupExpired) -> None:
-        for partition in list(self._holdings.owners):
-            self._holdings.lose(partition, fact.at_ms)
-        self._holdings.forget_lost()
-        # Its generations begin anew if it comes back.
+    def _group_removed(self, fact: journal.GroupDeleted | journal.GroupExpired) -> None:
+        self._holdings.lose_everything(fact.at_ms)
+        # If the group is created again, its generations start from 0.
         self._current = self._open = self._closed = None
 
     # -- parts -------------------------------------------------------------------------------------
 
-    def _go_on(self, after: GroupHistory) -> None:
+    def _resume(self, after: GroupHistory) -> None:
         last = after.rebalances[-1]
         if after.generations and after.generations[-1].generation == last.to_generation:
             self._current = after.generations[-1]
             self._holdings.gain(self._current, None)
-        self._sessions.go_on([each for each in after.sessions if each.last_seen_ms is None])
+        self._sessions.resume([each for each in after.sessions if each.last_seen_ms is None])
 
     def _key(self, member_id: str, instance_id: str | None) -> str:
         key = self._keys[member_id] = instance_id or member_id
         return key
 
-    def _new(self, fact: journal.RebalanceBegan) -> _Open:
+    def _begin(self, fact: journal.RebalanceBegan) -> _RunningRebalance:
         key = None
         if fact.member_id is not None:
             key = self._key(fact.member_id, fact.group_instance_id)
@@ -200,16 +200,16 @@ class JournalTimeline:
             fact.reason,
             fact.subscription_change,
         )
-        # The generation it leaves may never have been completed, or be an empty one.
         current = self._current
-        opened = _Open(fact.at_ms, trigger, None if current is None else current.generation)
+        number = None if current is None else current.generation
+        opened = _RunningRebalance(fact.at_ms, trigger, number)
         opened.before = self._owners_before(fact.at_ms)
         if fact.initial_delay_ms >= 0:
             opened.initial_delay_ms = fact.initial_delay_ms
         return opened
 
     def _owners_before(self, at_ms: int) -> dict[TopicPartition, str]:
-        """Who had what until now; what a member that was removed just now had is still its."""
+        """Return the owners until now, including those that were removed at this time."""
         owners = {
             TopicPartition(each.topic, each.partition): each.member_key
             for each in self._holdings.intervals
@@ -217,10 +217,11 @@ class JournalTimeline:
         }
         return {**owners, **self._holdings.owners}
 
-    def _found_open(self, began_ms: int, join_ms: int = 0) -> _Open:
-        """A rebalance whose beginning the journal does not have any more."""
+    def _begin_unseen(self, began_ms: int, join_ms: int = 0) -> _RunningRebalance:
+        """Begin a rebalance whose first fact the journal does not have any more."""
         current = self._current
-        opened = _Open(began_ms, UNKNOWN_TRIGGER, None if current is None else current.generation)
+        number = None if current is None else current.generation
+        opened = _RunningRebalance(began_ms, UNKNOWN_TRIGGER, number)
         opened.before = dict(self._holdings.owners)
         opened.join_ms = join_ms
         opened.joined, self._joined = self._joined, []
@@ -229,7 +230,7 @@ class JournalTimeline:
         return opened
 
     def _revoke_eagerly(self, generation: Generation, began_ms: int) -> None:
-        """An eager member gives everything up when it rejoins."""
+        """Revoke all partitions of the members that rejoined [pipeline/unowned-time]."""
         rejoined = {
             member.key: began_ms + member.joined_after_ms
             for member in generation.members
@@ -239,31 +240,25 @@ class JournalTimeline:
             if owner in rejoined:
                 self._holdings.lose(partition, min(rejoined[owner], generation.completed_ms))
 
-    def _close(self, opened: _Open, generation: Generation) -> None:
+    def _close(self, opened: _RunningRebalance, generation: Generation) -> None:
         if generation.members:
             self._generations.append(generation)
         self._current = generation
         self._open = None
         self._rebalances.append(self._rebalance(opened, generation))
-        after = generation.owners
         if generation.members:
-            self._moves += [
-                PartitionMove(
-                    self.group_id,
-                    *partition,
-                    opened.from_generation,
-                    generation.generation,
-                    opened.before.get(partition),
-                    after[partition],
-                    generation.completed_ms,
-                    gap_ms,
-                )
-                for partition, gap_ms in sorted(opened.gaps.items())
-                if partition in after and opened.before.get(partition) != after[partition]
-            ]
+            numbers = opened.from_generation, generation.generation
+            self._moves += partition_moves(
+                self.group_id,
+                numbers,
+                opened.before,
+                generation.owners,
+                opened.gaps,
+                generation.completed_ms,
+            )
             opened.gaps = {}
 
-    def _rebalance(self, opened: _Open, generation: Generation | None) -> Rebalance:
+    def _rebalance(self, opened: _RunningRebalance, generation: Generation | None) -> Rebalance:
         after = {} if generation is None else generation.owners
         members = () if generation is None else generation.members
         return Rebalance(
@@ -299,24 +294,24 @@ _HANDLERS: dict[type, Callable[[JournalTimeline, Any], None]] = {
     journal.JoinCompleted: JournalTimeline._join_completed,  # noqa: SLF001
     journal.GenerationCompleted: JournalTimeline._generation_completed,  # noqa: SLF001
     journal.GroupEmptied: JournalTimeline._group_emptied,  # noqa: SLF001
-    journal.GroupDeleted: JournalTimeline._group_gone,  # noqa: SLF001
-    journal.GroupExpired: JournalTimeline._group_gone,  # noqa: SLF001
+    journal.GroupDeleted: JournalTimeline._group_removed,  # noqa: SLF001
+    journal.GroupExpired: JournalTimeline._group_removed,  # noqa: SLF001
 }
 
 
 def journal_history(
     group_id: str, facts: Iterable[Any], after: GroupHistory | None = None
 ) -> GroupHistory:
-    """The history of a group from its facts, in the order of the journal.
+    """Work out the history of a group from its facts.
 
     Args:
-        group_id: whose.
-        facts: what the journal has of it.
-        after: what is known from before the journal begins; not repeated in the answer.
+        group_id: the group.
+        facts: its facts, in the order of the journal.
+        after: the history before the journal; not repeated in the result.
     """
     timeline = JournalTimeline(group_id, after)
     for fact in facts:
-        timeline.tell(fact)
+        timeline.apply(fact)
     return timeline.history()
 
 
@@ -336,7 +331,7 @@ def _member(logged: journal.GenerationMember, protocol_type: str) -> Member:
     owned: tuple[TopicPartition, ...] = ()
     assigned: tuple[TopicPartition, ...] = ()
     if protocol_type == CONSUMER:
-        # Whatever a client put there is its own business; what can't be read is not known.
+        # Clients may put other bytes there. What cannot be decoded remains unknown.
         try:
             subscription = decode_subscription(logged.subscription)
             topics = tuple(subscription.topics)

@@ -1,16 +1,19 @@
-"""A group's history from `__consumer_offsets` alone, as every real Kafka has it.
+"""The history of a classic group from `__consumer_offsets` alone, as for every real Kafka.
 
-The classic protocol logs a group when a rebalance is over and never when or why it began, so a
-beginning, its phases and the time without owners are not known here; what changed between two
-generations tells more or less surely why. A generation that was never completed is a gap in the
-numbers. A static member that comes back rewrites its generation with a new member id; that is no
-rebalance. Compaction leaves only the newest generation of each group: what is gone is gone.
+The classic protocol logs a group when a rebalance has ended. Beginning, phases and causes are not
+logged, so the cause is inferred from the change between two generations [pipeline/cause-inference].
+Compaction removes all generations of a group but the newest.
 """
 
 from collections.abc import Iterable
 
 from coterie.assignors import TopicPartition
-from coterie.pipeline.timeline.holdings import Holdings, fewest_moves, moved_partitions
+from coterie.pipeline.timeline.holdings import (
+    Holdings,
+    fewest_moves,
+    moved_partitions,
+    partition_moves,
+)
 from coterie.pipeline.timeline.model import (
     Evidence,
     Generation,
@@ -23,22 +26,23 @@ from coterie.pipeline.timeline.model import (
 from coterie.pipeline.timeline.sessions import Sessions
 
 JOIN = "join"
-GONE = "leave or expiry"
+LEFT = "leave or expiry"
 CHANGED_MEMBERS = "members changed"
 CHANGED_SUBSCRIPTION = "rejoin with changed subscription"
 CHANGED_TOPICS = "topic metadata change"
 REJOIN = "leader rejoin"
-# The second half of a cooperative rebalance follows the first at once; a member that is busy may
-# take as long as its rebalance timeout, five minutes by default.
+# The second half of a cooperative rebalance usually follows the first immediately. A member that is
+# busy may take as long as its rebalance timeout, five minutes by default
+# [pipeline/logical-rebalance].
 SECOND_HALF_WITHIN_MS = 300_000
 
 
 def log_history(group_id: str, logged: Iterable[Generation | None]) -> GroupHistory:
-    """The history of a group from its logged generations.
+    """Work out the history of a group from its logged generations.
 
     Args:
-        group_id: whose.
-        logged: in the order of the log; without members: Empty; None: the group's tombstone.
+        group_id: the group.
+        logged: the generations in the order of the log; None for a tombstone.
     """
     history = _LogTimeline(group_id)
     for generation in logged:
@@ -55,17 +59,17 @@ class _LogTimeline:
         self.rebalances: list[Rebalance] = []
         self.moves: list[PartitionMove] = []
         self.current: Generation | None = None
-        # Who had what before the last rebalance, for the second half of a cooperative one.
+        # The owners before the last rebalance, for the second half of a cooperative one.
         self.before: dict[TopicPartition, str] = {}
 
     def add(self, generation: Generation | None) -> None:
         if generation is None:
-            self._end(self.current.completed_ms if self.current else 0)
+            self.holdings.lose_everything(self.current.completed_ms if self.current else 0)
             self.current = None
         elif self.current is not None and generation.generation == self.current.generation:
             self._rewritten(self.current, generation)
         elif self.current is None and generation.generation == 0 and not generation.members:
-            # A coordinator logs a new group before anybody is in it (Kafka 4): no rebalance yet.
+            # A new group is logged before a member has joined [pipeline/new-group].
             return
         else:
             self._completed(self.current, generation)
@@ -80,13 +84,8 @@ class _LogTimeline:
             self.sessions.all(),
         )
 
-    def _end(self, at_ms: int) -> None:
-        for partition in list(self.holdings.owners):
-            self.holdings.lose(partition, at_ms)
-        self.holdings.forget_lost()
-
     def _rewritten(self, before: Generation, generation: Generation) -> None:
-        """The same generation again: a static member goes by another id, and nothing moves."""
+        """Apply a rewrite: a static member has a new member id [pipeline/static-rewrite]."""
         known = {member.key: member.member_id for member in before.members}
         for member in generation.members:
             if known.get(member.key, member.member_id) != member.member_id:
@@ -103,23 +102,30 @@ class _LogTimeline:
         keys_before = {member.key for member in before.members} if before else set()
         keys = {member.key for member in generation.members}
         for key in sorted(keys_before - keys):
-            self.sessions.left(key, at_ms, GONE)
+            self.sessions.left(key, at_ms, LEFT)
         for member in generation.members:
             self.sessions.seen(member, at_ms)
         second_half = before is not None and self._is_second_half(before, generation)
         if not second_half:
             self.before = dict(self.holdings.owners)
-        # Only a second half tells when a partition was given up: with the first one.
+        # Only for a second half it is known when its partitions were given up: in the first half.
         gaps = self.holdings.gain(generation, None)
         if not generation.members:
-            self._end(at_ms)
+            self.holdings.lose_everything(at_ms)
         known = [gap_ms for gap_ms in gaps.values() if gap_ms is not None]
         if second_half:
             unowned_ms = sum(known)
         else:
             gaps = dict.fromkeys(gaps)
             unowned_ms = None
-        self._add_moves(before, generation, gaps)
+        self.moves += partition_moves(
+            self.group_id,
+            (before.generation if before else None, generation.generation),
+            self.before,
+            generation.owners,
+            gaps,
+            generation.completed_ms,
+        )
         rebalance = self._rebalance(before, generation, unowned_ms)
         if second_half:
             first = self.rebalances.pop()
@@ -139,7 +145,7 @@ class _LogTimeline:
         self.current = generation
 
     def _is_second_half(self, before: Generation, generation: Generation) -> bool:
-        """Whether this generation gives out what the one before it took away (KIP-429)."""
+        """Return whether this generation assigns what the one before it took away (KIP-429)."""
         if not (before.is_cooperative and generation.is_cooperative and self.rebalances):
             return False
         same = {each.key for each in before.members} == {each.key for each in generation.members}
@@ -180,31 +186,9 @@ class _LogTimeline:
             evidence=evidence,
         )
 
-    def _add_moves(
-        self,
-        before: Generation | None,
-        generation: Generation,
-        gaps: dict[TopicPartition, int | None],
-    ) -> None:
-        after = generation.owners
-        self.moves += [
-            PartitionMove(
-                self.group_id,
-                *partition,
-                before.generation if before else None,
-                generation.generation,
-                self.before.get(partition),
-                after[partition],
-                generation.completed_ms,
-                gap_ms,
-            )
-            for partition, gap_ms in sorted(gaps.items())
-            if self.before.get(partition) != after[partition]
-        ]
-
 
 def _trigger(before: Generation | None, generation: Generation) -> tuple[Trigger, Evidence]:
-    """Why a generation came about, as far as it can be told from what changed."""
+    """Infer the cause of a rebalance [pipeline/cause-inference]."""
     was = {member.key: member for member in before.members} if before else {}
     now = {member.key: member for member in generation.members}
     joined = [member for key, member in now.items() if key not in was]
@@ -214,7 +198,7 @@ def _trigger(before: Generation | None, generation: Generation) -> tuple[Trigger
     if joined:
         return _by(JOIN, joined), Evidence.LOG
     if left:
-        return _by(GONE, left), Evidence.LOG
+        return _by(LEFT, left), Evidence.LOG
     changed = [
         member for key, member in now.items() if _subscription(member) != _subscription(was[key])
     ]
@@ -230,7 +214,7 @@ def _subscription(member: Member) -> frozenset[str] | None:
 
 
 def _by(cause: str, members: list[Member]) -> Trigger:
-    """A trigger; with one member it can only have been that one."""
+    """Return a trigger; a single member must have caused it."""
     if len(members) > 1:
         return Trigger(cause)
     (member,) = members

@@ -1,20 +1,20 @@
-"""Who holds which partition over time, and for how long nobody did.
+"""The owners of a group's partitions over time, and the times without owner.
 
-Fed in order of time: a partition is lost by its owner, gained by another, or kept. A rebalance asks
-at its end for the gaps that were closed since it began.
+The changes must be applied in order of time. The times without owner follow
+[pipeline/unowned-time].
 """
 
 from collections.abc import Iterable, Mapping
 
 from coterie.assignors import MemberSubscription, TopicPartition, assign_sticky
-from coterie.pipeline.timeline.model import Generation, Ownership
+from coterie.pipeline.timeline.model import Generation, Ownership, PartitionMove
 
 
 class Holdings:
     """The owners of a group's partitions."""
 
     def __init__(self, group_id: str) -> None:
-        """Nobody has anything yet."""
+        """Begin without owners."""
         self.owners: dict[TopicPartition, str] = {}
         self.intervals: list[Ownership] = []
         self._group_id = group_id
@@ -22,12 +22,12 @@ class Holdings:
         self._lost_ms: dict[TopicPartition, int] = {}
 
     def lose(self, partition: TopicPartition, at_ms: int) -> None:
-        """Its owner has it no more; nothing where nobody has it."""
+        """End the ownership of a partition, if it has an owner."""
         owner = self.owners.pop(partition, None)
         if owner is None:
             return
         from_ms, generation = self._since.pop(partition)
-        # A generation that is completed earlier than a member says it rejoined can't be.
+        # Clocks and rounding can put the end before the beginning.
         at_ms = max(at_ms, from_ms)
         self.intervals.append(
             Ownership(self._group_id, *partition, owner, generation, from_ms, at_ms)
@@ -35,22 +35,21 @@ class Holdings:
         self._lost_ms[partition] = at_ms
 
     def lose_all(self, member_key: str, at_ms: int) -> None:
-        """A member has nothing any more."""
+        """End the ownership of all partitions of a member."""
         for partition in [each for each, owner in self.owners.items() if owner == member_key]:
             self.lose(partition, at_ms)
 
     def gain(
         self, generation: Generation, started_ms: int | None
     ) -> dict[TopicPartition, int | None]:
-        """Everybody has what the generation gives them.
+        """Apply the assignment of a generation.
 
         Args:
-            generation: the completed one.
-            started_ms: since when partitions that never had an owner are waited for.
+            generation: the completed generation.
+            started_ms: since when partitions that never had an owner count as without owner.
 
         Returns:
-            For each partition that was gained now: how long it had no owner, None where that is
-            not known.
+            For each partition with a new owner how long it had none; None if that is unknown.
         """
         gaps: dict[TopicPartition, int | None] = {}
         at_ms = generation.completed_ms
@@ -73,14 +72,17 @@ class Holdings:
         at_ms: int,
         started_ms: int | None,
     ) -> int | None:
-        """A member has a partition from now on; how long nobody had it, None where not known.
+        """Make a member the owner of a partition; the ownership of another member ends.
 
         Args:
-            partition: which; nobody has it, or its owner loses it now.
-            member_key: whose it is.
-            generation: in which it was given.
-            at_ms: now.
-            started_ms: since when it is waited for if it never had an owner.
+            partition: the partition.
+            member_key: the new owner.
+            generation: the generation that assigns it.
+            at_ms: the time.
+            started_ms: since when the partition counts as without owner if it never had one.
+
+        Returns:
+            How long it had no owner; None if that is unknown.
         """
         self.lose(partition, at_ms)
         lost_ms = self._lost_ms.pop(partition, started_ms)
@@ -88,12 +90,18 @@ class Holdings:
         self._since[partition] = (at_ms, generation)
         return None if lost_ms is None else max(0, at_ms - lost_ms)
 
+    def lose_everything(self, at_ms: int) -> None:
+        """End the ownership of all partitions, because the group is empty or was removed."""
+        for partition in list(self.owners):
+            self.lose(partition, at_ms)
+        self.forget_lost()
+
     def forget_lost(self) -> None:
-        """Nobody waits for what has no owner: the group is empty, or reads it no more."""
+        """Stop counting times without owner: the group is empty, or does not read the topics."""
         self._lost_ms.clear()
 
     def open_intervals(self) -> list[Ownership]:
-        """What is still held."""
+        """Return the ownership that has not ended."""
         return [
             Ownership(
                 self._group_id,
@@ -110,7 +118,7 @@ class Holdings:
 def moved_partitions(
     before: Mapping[TopicPartition, str], after: Mapping[TopicPartition, str]
 ) -> list[TopicPartition]:
-    """The partitions that had an owner and have another one."""
+    """Return the partitions that had an owner and have another one."""
     return sorted(
         partition
         for partition, owner in before.items()
@@ -118,19 +126,52 @@ def moved_partitions(
     )
 
 
-def fewest_moves(before: Mapping[TopicPartition, str], generation: Generation) -> int | None:
-    """How many partitions had to move for a balanced assignment to these members.
+def partition_moves(
+    group_id: str,
+    generations: tuple[int | None, int | None],
+    before: Mapping[TopicPartition, str],
+    after: Mapping[TopicPartition, str],
+    gaps: Mapping[TopicPartition, int | None],
+    at_ms: int,
+) -> list[PartitionMove]:
+    """Return the moves of a rebalance.
 
-    The sticky assignor is asked what it would have done with what everybody had. With different
-    subscriptions that is a good assignment and not provably the best one.
+    Args:
+        group_id: the group.
+        generations: the generation before and the generation after.
+        before, after: the owners.
+        gaps: the partitions that got an owner, with the time for which they had none.
+        at_ms: when the rebalance ended.
+    """
+    return [
+        PartitionMove(
+            group_id,
+            *partition,
+            *generations,
+            before.get(partition),
+            after[partition],
+            at_ms,
+            gap_ms,
+        )
+        for partition, gap_ms in sorted(gaps.items())
+        if partition in after and before.get(partition) != after[partition]
+    ]
+
+
+def fewest_moves(before: Mapping[TopicPartition, str], generation: Generation) -> int | None:
+    """Return how many partitions a balanced assignment moves [pipeline/moved-without-need].
+
+    Args:
+        before: the owners before.
+        generation: the members after.
 
     Returns:
-        None where the members do not say what they subscribe to.
+        The number of moves of the sticky assignor; None if a subscription is unknown.
     """
     if any(member.topics is None for member in generation.members):
         return None
     counts: dict[str, int] = {}
-    for topic, index in _known(before, generation):
+    for topic, index in _partitions(before, generation):
         counts[topic] = max(counts.get(topic, 0), index + 1)
     owned: dict[str, list[TopicPartition]] = {}
     for partition, owner in before.items():
@@ -149,9 +190,9 @@ def fewest_moves(before: Mapping[TopicPartition, str], generation: Generation) -
     return len(moved_partitions(before, after))
 
 
-def _known(
+def _partitions(
     before: Mapping[TopicPartition, str], generation: Generation
 ) -> Iterable[TopicPartition]:
-    """The partitions there are: of the topics that somebody still subscribes to."""
+    """Return the known partitions of the topics to which a member still subscribes."""
     topics = {topic for member in generation.members for topic in member.topics or ()}
     return [each for each in {*before, *generation.owners} if each.topic in topics]

@@ -1,11 +1,8 @@
-"""What the history of a group is made of.
+"""The parts of a group's history.
 
-Units: `_ms` with `started`, `completed`, `from`, `to`, `at` or `seen` in front is epoch
-milliseconds; every other `_ms` is a duration. What is not known is None, never 0: the log of a real
-Kafka tells when a rebalance was completed and not when it began.
-
-A member's key is what it goes by over restarts: its instance id, else its member id. Comparing
-member ids would report moves where a static member merely came back.
+Units: `_ms` after `started`, `completed`, `from`, `to`, `at` or `seen` is epoch milliseconds; every
+other `_ms` is a duration. Unknown values are None [pipeline/unknown-is-null]. Members are
+identified by their keys [pipeline/member-key].
 """
 
 from enum import StrEnum
@@ -15,10 +12,10 @@ from coterie.assignors import TopicPartition
 
 
 class Evidence(StrEnum):
-    """Where what is said of a rebalance comes from."""
+    """How a rebalance is known [pipeline/evidence]."""
 
-    JOURNAL = "journal"  # the coordinator wrote down what happened
-    LOG = "log"  # follows from the generations in __consumer_offsets
+    JOURNAL = "journal"  # the coordinator recorded it
+    LOG = "log"  # it follows from the generations in __consumer_offsets
     INFERRED = "inferred"  # the generations allow it, but do not prove it
 
 
@@ -26,12 +23,12 @@ class Member(NamedTuple):
     """A member of a generation.
 
     Attributes:
-        member_id, instance_id, client_id, client_host: who it is.
-        topics: what it subscribes to; None where its metadata is not a consumer's.
-        owned: what it said it had when it joined (cooperative members).
-        assigned: what it was given.
-        joined_after_ms: from the rebalance's beginning to its JoinGroup; None where unknown, or
-            where it never rejoined.
+        member_id, instance_id, client_id, client_host: its identity.
+        topics: the topics it subscribes to; None if its metadata is not that of a consumer.
+        owned: the partitions it reported as owned when it joined (cooperative members).
+        assigned: the partitions it was assigned.
+        joined_after_ms: the time from the rebalance's beginning to its JoinGroup; None if unknown,
+            or if it did not rejoin.
     """
 
     member_id: str
@@ -45,18 +42,18 @@ class Member(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What it goes by over restarts."""
+        """The identity across restarts [pipeline/member-key]."""
         return self.instance_id or self.member_id
 
 
 class Generation(NamedTuple):
-    """A generation as it was completed; without members: the group became empty.
+    """A completed generation; without members the group became empty.
 
     Attributes:
         generation: its number.
         completed_ms: when it was logged.
-        protocol_type, protocol, leader: as agreed.
-        members: who was in it, with what each was given.
+        protocol_type, protocol, leader: the result of the join phase.
+        members: its members with their assignments.
     """
 
     generation: int
@@ -68,7 +65,7 @@ class Generation(NamedTuple):
 
     @property
     def owners(self) -> dict[TopicPartition, str]:
-        """The key of the member that has each partition."""
+        """The key of the member that owns each partition."""
         return {partition: each.key for each in self.members for partition in each.assigned}
 
     @property
@@ -79,7 +76,7 @@ class Generation(NamedTuple):
 
 
 class Trigger(NamedTuple):
-    """Why a rebalance began, and whose doing it was."""
+    """Why a rebalance began, and which member caused it."""
 
     cause: str
     member_key: str | None = None
@@ -91,25 +88,27 @@ class Trigger(NamedTuple):
 
 
 class Rebalance(NamedTuple):
-    """One logical rebalance: both generations of a cooperative one together.
+    """One logical rebalance [pipeline/logical-rebalance].
 
     Attributes:
-        group_id: whose.
-        protocol: the assignor's name in the generation it ended with.
-        from_generation: the last completed one before; None for a group's first.
-        to_generation: the one it ended with.
-        generations: how many were completed on the way.
-        skipped_generations: numbers in between that were never completed.
-        started_ms, completed_ms: when; the end is None where the journal breaks off.
-        join_ms, sync_ms: the phases, summed up over its generations.
-        initial_delay_ms: what the coordinator waited for more members of an empty group.
-        unowned_partition_ms: the time without an owner, summed up over the partitions.
+        group_id: the group.
+        protocol: the assignor of the generation with which it ended.
+        from_generation: the last completed generation before it; None for a group's first one.
+        to_generation: the generation with which it ended.
+        generations: the number of generations that it completed.
+        skipped_generations: generations that were never completed [pipeline/skipped-generations].
+        started_ms, completed_ms: its beginning and end; the end is None if the journal ends before.
+        join_ms, sync_ms: the phases, summed over its generations.
+        initial_delay_ms: how long the coordinator waited for more members of an empty group.
+        unowned_partition_ms: the time without owner, summed over partitions
+            [pipeline/unowned-time].
         trigger: why it began.
         joined, left, replaced: keys of members.
-        members, partitions: after it.
-        moved: partitions that had an owner and have another one.
-        moved_min: as many as had to move for a balanced assignment; None where it can't be told.
-        evidence: how this is known.
+        members, partitions: the numbers after it.
+        moved: partitions that had an owner before and have another one after it.
+        moved_min: the moves that a balanced assignment needs; None if unknown
+            [pipeline/moved-without-need].
+        evidence: how it is known.
     """
 
     group_id: str
@@ -136,19 +135,19 @@ class Rebalance(NamedTuple):
 
     @property
     def duration_ms(self) -> int | None:
-        """From its beginning to its end."""
+        """The time from its beginning to its end."""
         if self.started_ms is None or self.completed_ms is None:
             return None
         return self.completed_ms - self.started_ms
 
     @property
     def excess_moved(self) -> int | None:
-        """Moves that a better assignment would have saved."""
+        """The moves that a balanced assignment did not need."""
         return None if self.moved_min is None else self.moved - self.moved_min
 
 
 class PartitionMove(NamedTuple):
-    """A partition that changed hands in a rebalance; None: nobody had, or has, it."""
+    """A partition that changed its owner in a rebalance; None if it had, or has, no owner."""
 
     group_id: str
     topic: str
@@ -162,7 +161,7 @@ class PartitionMove(NamedTuple):
 
 
 class Ownership(NamedTuple):
-    """A partition in one member's hands; `to_ms` None: still, when the records end."""
+    """The time for which a member owned a partition; `to_ms` None: until the end of the records."""
 
     group_id: str
     topic: str
@@ -174,7 +173,7 @@ class Ownership(NamedTuple):
 
 
 class MemberSession(NamedTuple):
-    """A member from its coming to its going; `exit_kind` None: it is there when the records end."""
+    """The time for which a member was in the group; `exit_kind` None: it has not left."""
 
     group_id: str
     member_key: str
@@ -188,7 +187,7 @@ class MemberSession(NamedTuple):
 
 
 class GroupHistory(NamedTuple):
-    """Everything that a group's records tell, each list in order of time."""
+    """The history of a group, each list in order of time."""
 
     group_id: str
     generations: list[Generation]

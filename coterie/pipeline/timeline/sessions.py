@@ -1,4 +1,4 @@
-"""The members of a group from their coming to their going."""
+"""The sessions of a group's members, from joining to leaving [pipeline/member-sessions]."""
 
 from collections.abc import Iterable
 
@@ -11,56 +11,56 @@ class Sessions:
     """The sessions of one group's members."""
 
     def __init__(self, group_id: str) -> None:
-        """Nobody has come yet."""
+        """Begin without members."""
         self._group_id = group_id
-        self._here: dict[str, MemberSession] = {}
-        self._gone: list[MemberSession] = []
+        self._open: dict[str, MemberSession] = {}
+        self._ended: list[MemberSession] = []
 
-    def go_on(self, sessions: Iterable[MemberSession]) -> None:
-        """These are still there."""
-        self._here = {session.member_key: session for session in sessions}
+    def resume(self, sessions: Iterable[MemberSession]) -> None:
+        """Continue with open sessions of an earlier history."""
+        self._open = {session.member_key: session for session in sessions}
 
     def joined(
         self, key: str, member_id: str, client_id: str, client_host: str, at_ms: int
     ) -> None:
-        """A member came."""
-        self._here[key] = MemberSession(
+        """Begin the session of a member."""
+        self._open[key] = MemberSession(
             self._group_id, key, member_id, client_id, client_host, at_ms, None, None, 0
         )
 
     def seen(self, member: Member, at_ms: int) -> None:
-        """A member is in a generation; one whose coming is not known came then at the latest."""
-        if member.key not in self._here:
+        """Begin the session of a member of a generation, unless it has begun already."""
+        if member.key not in self._open:
             self.joined(member.key, member.member_id, member.client_id, member.client_host, at_ms)
 
     def caused(self, key: str) -> None:
-        """A rebalance was this member's doing; it may just have gone."""
-        if key in self._here:
-            session = self._here[key]
-            self._here[key] = session._replace(rebalances_caused=session.rebalances_caused + 1)
+        """Count a rebalance that a member caused, who may have just left."""
+        if key in self._open:
+            session = self._open[key]
+            self._open[key] = session._replace(rebalances_caused=session.rebalances_caused + 1)
             return
-        for index in reversed(range(len(self._gone))):
-            session = self._gone[index]
+        for index in reversed(range(len(self._ended))):
+            session = self._ended[index]
             if session.member_key == key:
                 caused = session.rebalances_caused + 1
-                self._gone[index] = session._replace(rebalances_caused=caused)
+                self._ended[index] = session._replace(rebalances_caused=caused)
                 return
 
     def left(self, key: str, at_ms: int, exit_kind: str) -> None:
-        """A member went."""
-        session = self._here.pop(key, None)
+        """End the session of a member, if there is one."""
+        session = self._open.pop(key, None)
         if session is not None:
-            self._gone.append(session._replace(last_seen_ms=at_ms, exit_kind=exit_kind))
+            self._ended.append(session._replace(last_seen_ms=at_ms, exit_kind=exit_kind))
 
     def replaced(
         self, key: str, member_id: str, client_id: str, client_host: str, at_ms: int
     ) -> None:
-        """Another process goes by the same instance id now."""
+        """End the session of a static member and begin that of the process that replaces it."""
         self.left(key, at_ms, REPLACED)
         self.joined(key, member_id, client_id, client_host, at_ms)
 
     def all(self) -> list[MemberSession]:
-        """Every session, by its beginning."""
+        """Return every session, by its beginning."""
         return sorted(
-            [*self._gone, *self._here.values()], key=lambda session: session.first_seen_ms
+            [*self._ended, *self._open.values()], key=lambda session: session.first_seen_ms
         )

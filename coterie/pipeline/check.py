@@ -1,8 +1,7 @@
-"""Rules that must hold whatever happens: over the tables of a run, and over the logs they are of.
+"""Check rules that always hold, on the tables of a run and on the logs from which they were read.
 
-An error is a broken rule; a warning is something that the records do not rule out. The rules are
-those of Kafka's classic protocol and of compaction, so they also judge the server that wrote the
-logs (our own tests do).
+The rules are those of Kafka's classic protocol and of compaction, so they also test the server that
+wrote the logs, which our own tests do. Errors and warnings: [pipeline/check-severity].
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +17,7 @@ from coterie.pipeline.codec.epochs import KINDS
 from coterie.pipeline.codec.groups import KEY_TYPE as GROUP_KEY_TYPE
 from coterie.pipeline.jobs.range_source import read_ranges
 from coterie.pipeline.options import MAX_SPLIT_BYTES
-from coterie.pipeline.ranges import plan_ranges
+from coterie.pipeline.ranges import log_end, plan_ranges
 from coterie.pipeline.segments import NoSuchLog, find_partitions
 from coterie.pipeline.store import Store
 from coterie.pipeline.transforms.anomalies import without_owner
@@ -29,9 +28,9 @@ from coterie.protocol.topic_names import OFFSETS_TOPIC
 
 ERROR, WARNING = "error", "warning"
 
-# Of one rule; what is wrong a thousand times is wrong for one reason.
+# The findings of one rule that are reported. Thousands of them usually have one reason.
 MAX_FINDINGS = 50
-# delete.retention.ms, Kafka's default: so long a tombstone stays, and tells that a key is deleted.
+# Kafka's default of delete.retention.ms. Compaction keeps the tombstone of a deleted key this long.
 DELETE_RETENTION_MS = 24 * 3600 * 1000
 
 _GROUP_KEY_TYPES = (*COMMIT_KEY_TYPES, GROUP_KEY_TYPE, *KINDS)
@@ -39,18 +38,19 @@ _DETAIL = (
     "members array<struct<member_key string, topics array<string>,"
     " assigned array<struct<topic string, partition int>>>>"
 )
-# A group that comes back begins with these; the tombstone between may be compacted away.
+# A group that is created again begins with these numbers. Compaction may have removed the tombstone
+# before them.
 _FIRST_GENERATIONS = (0, 1)
 
 
 class Finding(NamedTuple):
-    """A rule that does not hold.
+    """A place where a rule does not hold.
 
     Attributes:
-        rule: its name.
+        rule: the name of the rule.
         severity: error or warning.
-        subject: a group, a partition, a log.
-        detail: what was found, for people.
+        subject: a group, a partition or a log.
+        detail: what was found, as a sentence.
     """
 
     rule: str
@@ -60,14 +60,14 @@ class Finding(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """What the rules look at.
+    """The input of the rules.
 
     Attributes:
         spark, store: as given.
-        generations: every completed generation that is known: `source` (log or journal),
-            `group_id`, `generation`, `place` (its offset there), `resets` (a deletion instead),
+        generations: every known completed generation: `source` (log or journal), `group_id`,
+            `generation`, `place` (its offset there), `resets` (whether it is a deletion instead),
             `is_rewrite`, `members` (key, topics, assigned).
-        delete_retention_ms: of the brokers.
+        delete_retention_ms: how long the brokers keep tombstones.
     """
 
     spark: SparkSession
@@ -76,19 +76,22 @@ class Checked(NamedTuple):
     delete_retention_ms: int
 
     def read(self, table: str) -> DataFrame:
-        """A table."""
+        """Return a table."""
         return self.store.read(self.spark, table)
 
 
 def check(
     spark: SparkSession, store: Store, *, delete_retention_ms: int = DELETE_RETENTION_MS
 ) -> list[Finding]:
-    """What does not hold, by rule; nothing if all is well.
+    """Check all rules.
 
     Args:
         spark: the session.
         store: the output of a run.
         delete_retention_ms: how long the brokers keep tombstones.
+
+    Returns:
+        The findings by rule; none if all rules hold.
     """
     generations = _generations(
         store.read(spark, "group_generations"), store.read(spark, "group_events")
@@ -130,7 +133,7 @@ def _generations(logged: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def one_owner(checked: Checked) -> Iterator[Finding]:
-    """In a generation a partition has at most one owner."""
+    """Find partitions with several owners in a generation [pipeline/one-owner]."""
     given = _assigned(checked.generations)
     owners = given.groupBy("source", "group_id", "generation", "place", "topic", "partition").agg(
         f.sort_array(f.collect_set("member_key")).alias("owners"), f.count("*").alias("times")
@@ -141,25 +144,25 @@ def one_owner(checked: Checked) -> Iterator[Finding]:
             ERROR,
             row["group_id"],
             f"generation {row['generation']} ({row['source']}): {row['topic']}-{row['partition']}"
-            f" was given {row['times']} times: {', '.join(row['owners'])}",
+            f" was assigned {row['times']} times: {', '.join(row['owners'])}",
         )
 
 
 def assigned_within_subscribed(checked: Checked) -> Iterator[Finding]:
-    """A member gets partitions of topics only that it subscribes to."""
+    """Find assignments of other topics than subscribed ones [pipeline/assigned-within-subscribed]."""
     given = _assigned(checked.generations).where(f.col("topics").isNotNull())
     for row in _some(given.where(~f.array_contains("topics", f.col("topic")))):
         yield Finding(
             "assigned_within_subscribed",
             ERROR,
             row["group_id"],
-            f"generation {row['generation']} ({row['source']}): {row['member_key']} has"
-            f" {row['topic']}-{row['partition']} and subscribes to {', '.join(row['topics'])}",
+            f"generation {row['generation']} ({row['source']}): {row['member_key']} was assigned"
+            f" {row['topic']}-{row['partition']}, but subscribes to {', '.join(row['topics'])}",
         )
 
 
 def _assigned(generations: DataFrame) -> DataFrame:
-    """A row for each partition that a generation gives to a member."""
+    """Return a row for each partition that a generation assigns to a member."""
     place = ("source", "group_id", "generation", "place")
     members = generations.select(*place, f.explode("members").alias("member"))
     given = members.select(
@@ -169,8 +172,9 @@ def _assigned(generations: DataFrame) -> DataFrame:
 
 
 def generations_increase(checked: Checked) -> Iterator[Finding]:
-    """A generation's number is higher than that of the one before; after a deletion it begins
-    anew."""
+    """Find generations whose number is not larger than the one before
+    [pipeline/generations-increase].
+    """
     order = Window.partitionBy("source", "group_id").orderBy("place")
     before = f.lag(f.struct("generation", "resets")).over(order)
     rows = checked.generations.withColumn("before", before).where(
@@ -180,22 +184,19 @@ def generations_increase(checked: Checked) -> Iterator[Finding]:
         & (f.col("generation") <= f.col("before.generation"))
     )
     for row in _some(rows):
-        anew = row["generation"] in _FIRST_GENERATIONS
+        is_first = row["generation"] in _FIRST_GENERATIONS
         yield Finding(
             "generations_increase",
-            WARNING if anew else ERROR,
+            WARNING if is_first else ERROR,
             row["group_id"],
             f"generation {row['generation']} follows {row['before']['generation']} in the"
             f" {row['source']} at offset {row['place']}"
-            + (": deleted and made again, without a trace of the deletion" if anew else ""),
+            + ("; the group may have been deleted and created again" if is_first else ""),
         )
 
 
 def commits_of_owned_partitions(checked: Checked) -> Iterator[Finding]:
-    """A group with members has commits of partitions that one of them has.
-
-    Any member may commit any partition, so the other case is strange and not forbidden.
-    """
+    """Find commits of partitions that no member of the group owned [pipeline/owned-commits]."""
     commits = checked.read("offset_commits").where("not is_tombstone and record_ts is not null")
     each = commits.select(
         *KEY,
@@ -204,20 +205,20 @@ def commits_of_owned_partitions(checked: Checked) -> Iterator[Finding]:
         f.lit(1).alias("commits"),
     )
     count = checked.store.rows("offset_commits")
-    alone = without_owner(each, checked.read("ownership"), count)
-    found = alone.groupBy(*KEY).agg(f.count("*").alias("times"), f.min("first_ts").alias("at"))
+    unowned = without_owner(each, checked.read("ownership"), count)
+    found = unowned.groupBy(*KEY).agg(f.count("*").alias("times"), f.min("first_ts").alias("at"))
     for row in _some(found):
         yield Finding(
             "commits_of_owned_partitions",
             WARNING,
             row["group_id"],
-            f"{row['times']} commits of {row['topic']}-{row['partition']} while no member had it,"
-            f" the first at {row['at'].isoformat()}",
+            f"{row['times']} commits of {row['topic']}-{row['partition']} while no member owned"
+            f" it, the first at {row['at'].isoformat()}",
         )
 
 
 def key_in_its_partition(checked: Checked) -> Iterator[Finding]:
-    """A group's records stand in the partition that Java's hash of its id says."""
+    """Find groups with records in another partition than their own [pipeline/home-partition]."""
     counts = {
         source: checked.store.about(source).get("partitions", {}).get(OFFSETS_TOPIC)
         for source in checked.store.inputs
@@ -231,13 +232,13 @@ def key_in_its_partition(checked: Checked) -> Iterator[Finding]:
     for row in _some(wrong):
         group_id = bytes(row["group_id"]).decode(errors="replace")
         count = counts[row["input"]]
-        assert count is not None, "without a number nothing is misplaced"
+        assert count is not None, "only inputs with a known count are compared"
         yield Finding(
             "key_in_its_partition",
             ERROR,
             group_id,
-            f"has records in {OFFSETS_TOPIC}-{row['log_partition']}; its place among {count}"
-            f" partitions is {partition_for(group_id, count)}",
+            f"has records in {OFFSETS_TOPIC}-{row['log_partition']}; of {count} partitions it"
+            f" belongs to {partition_for(group_id, count)}",
         )
 
 
@@ -260,11 +261,8 @@ def _misplaced(
 
 
 def journal_and_log_agree(checked: Checked) -> Iterator[Finding]:
-    """A generation that the journal tells of stands in the log, with the same assignment.
-
-    Compaction removes generations from the log, so only the newest one of a group must be there.
-    """
-    told = f.array_sort(
+    """Find generations of which journal and log disagree [pipeline/journal-matches-log]."""
+    assignment = f.array_sort(
         f.transform(
             "members",
             lambda each: f.struct(
@@ -273,17 +271,17 @@ def journal_and_log_agree(checked: Checked) -> Iterator[Finding]:
         )
     )
     rows = checked.generations.where(~f.col("resets") & ~f.col("is_rewrite")).withColumn(
-        "told", told
+        "assignment", assignment
     )
     in_journal = rows.where("source = 'journal' and size(members) > 0")
     in_log = rows.where("source = 'log'").groupBy("group_id", "generation")
-    logged = in_log.agg(f.collect_set(f.to_json("told")).alias("logged"))
+    logged = in_log.agg(f.collect_set(f.to_json("assignment")).alias("logged"))
     newest = (
         checked.generations.where("source = 'log'")
         .groupBy("group_id")
         .agg(
             f.max_by("generation", "place").alias("newest"),
-            f.max_by("resets", "place").alias("gone"),
+            f.max_by("resets", "place").alias("is_deleted"),
         )
     )
     both = in_journal.join(logged, ["group_id", "generation"], "left").join(
@@ -294,10 +292,10 @@ def journal_and_log_agree(checked: Checked) -> Iterator[Finding]:
     missing = (
         f.col("logged").isNull()
         & f.col("is_last")
-        & ~f.coalesce("gone", f.lit(False))
+        & ~f.coalesce("is_deleted", f.lit(False))
         & (f.coalesce("newest", f.lit(-1)) < f.col("generation"))
     )
-    differs = ~f.array_contains("logged", f.to_json("told"))
+    differs = ~f.array_contains("logged", f.to_json("assignment"))
     for row in _some(both.withColumn("missing", missing).where(missing | differs)):
         what = "is not in the log" if row["missing"] else "has another assignment in the log"
         yield Finding(
@@ -309,11 +307,7 @@ def journal_and_log_agree(checked: Checked) -> Iterator[Finding]:
 
 
 def log_kept_its_records(checked: Checked) -> Iterator[Finding]:
-    """What was read of a log is still there: its end, and of each key the last value or a newer
-    one.
-
-    A key may be gone that was deleted since: for a day its tombstone says so.
-    """
+    """Find logs that have lost their end, or the last value of a key [pipeline/kept-records]."""
     for source in checked.store.inputs:
         logs = _logs_of(checked.store, source)
         yield from _lost_ends(checked.store, source, logs)
@@ -322,7 +316,7 @@ def log_kept_its_records(checked: Checked) -> Iterator[Finding]:
 
 
 def _logs_of(store: Store, source: str) -> dict[int, str]:
-    """The directories of an input's group log, as far as they are still there."""
+    """Return the directories of an input's group log that still exist."""
     found: dict[int, str] = {}
     for path in store.about(source).get("paths", []):
         try:
@@ -333,15 +327,13 @@ def _logs_of(store: Store, source: str) -> dict[int, str]:
 
 
 def _lost_ends(store: Store, source: str, logs: Mapping[int, str]) -> Iterator[Finding]:
-    from coterie.pipeline.ranges import log_end
-
     for number, offset in sorted(store.position(source).items()):
         if number in logs and (end := log_end(logs[number])) < offset:
             yield Finding(
                 "log_kept_its_records",
                 ERROR,
                 logs[number],
-                f"was read to offset {offset} and ends at {end} now",
+                f"was read to offset {offset}, but ends at {end} now",
             )
 
 
@@ -353,7 +345,7 @@ def _lost_keys(checked: Checked, source: str, logs: Mapping[int, str]) -> Iterat
     ]
     now = read_ranges(checked.spark, ranges)
     by = ["log_partition", "key"]
-    # What an aborted transaction wrote is cleaned away, and says nothing about the key.
+    # Compaction removes the records of aborted transactions, so they are not expected to be there.
     read = checked.read("log_records").where(
         (f.col("input") == source)
         & f.col("key").isNotNull()
@@ -373,18 +365,18 @@ def _lost_keys(checked: Checked, source: str, logs: Mapping[int, str]) -> Iterat
     age_ms = _age_ms(checked.store)
     proven = age_ms is not None and age_ms < checked.delete_retention_ms
     for row in _some(lost):
-        where = "nowhere" if row["is_at"] is None else f"last at offset {row['is_at']}"
+        where = "missing" if row["is_at"] is None else f"last at offset {row['is_at']}"
         yield Finding(
             "log_kept_its_records",
             ERROR if proven else WARNING,
             logs[row["log_partition"]],
-            f"the key {bytes(row['key'])!r} was at offset {row['was_at']} and is {where} now"
-            + ("" if proven else "; it may have been deleted since, and its tombstone cleaned"),
+            f"the key {bytes(row['key'])!r} was at offset {row['was_at']}, but is {where} now"
+            + ("" if proven else "; it may have been deleted, and its tombstone compacted away"),
         )
 
 
 def _age_ms(store: Store) -> float | None:
-    """How long ago the last run was."""
+    """Return how long ago the last run ended; None without a run."""
     finished = [run["finished"] for run in store.runs if "finished" in run]
     if not finished:
         return None

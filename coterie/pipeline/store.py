@@ -3,16 +3,16 @@
     OUTPUT/manifest.json               versions, inputs, how far each was read, every run
     OUTPUT/<table>/part=<run>/*.parquet
 
-A run writes its parts into hidden directories, renames them, and replaces the manifest; only then
-do they count. What a killed run leaves is removed when the directory is opened next, so any reader
-of Parquet that is pointed at a table finds whole files, and each row once.
+A run writes its parts to hidden directories, renames these, and replaces the manifest, which
+commits the parts [pipeline/manifest]. The leftovers of a killed run are removed when the directory
+is opened for writing the next time, so any reader of Parquet then finds whole files and each row
+once.
 
-Tables of single records (bronze, and silver decoded from it) grow by a part a run; the others are
-worked out anew and replaced. A decoded part has the number of the run that wrote it, so bronze
-parts with a higher number than the newest decoded one are those that are still to be decoded.
+Tables of single records (bronze, and silver that is decoded from it) grow by one part per run; the
+others are built again and replaced. Parts are numbered by run [pipeline/part-numbers].
 
-Invariants: one holder writes (a lock file); no name begins with an underscore (Spark would pass it
-over); a table's parts are those of the manifest.
+Invariants: one process writes at a time (lock file). No name begins with an underscore, because
+Spark ignores such files. The parts of a table are those in the manifest.
 """
 
 import copy
@@ -31,7 +31,7 @@ from coterie.protocol.topic_names import OFFSETS_TOPIC
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# By input, topic and partition the next log offset to read.
+# The next log offset to read, by input, topic and partition.
 Positions = Mapping[str, Mapping[str, Mapping[int, int]]]
 
 MANIFEST = "manifest.json"
@@ -39,12 +39,12 @@ _LOCK = ".lock"
 _NEW = ".tmp"
 _VERSION = 1
 _PART = "part="
-# Runs that the manifest goes on telling about.
+# The manifest has entries for this many runs.
 _REMEMBERED_RUNS = 200
 
 
 class StoreError(Exception):
-    """The directory can't be used; the text tells people why and what to do."""
+    """The directory cannot be used; the message says why and what to do."""
 
 
 class Store:
@@ -55,44 +55,46 @@ class Store:
         self.path = path
         self._manifest = manifest
         self._written: dict[str, dict[str, Any]] = {}
-        # Tables among them to which the part was added; in the others it stands alone.
+        # The tables among them to which the part is added. In the others it replaces all parts.
         self._added: set[str] = set()
 
     @classmethod
     def reading(cls, path: str) -> "Store":
-        """A directory that a run has written, to read from.
+        """Open a directory that a run has written, for reading.
 
         Raises:
-            StoreError: there is no manifest, or one of a later release.
+            StoreError: there is no manifest, or one of another version.
         """
         manifest = _read_manifest(path)
         if manifest is None:
             raise StoreError(
-                f"{path} has no {MANIFEST}: give the --output of `coterie pipeline run`, which"
-                " makes it"
+                f"{path} has no {MANIFEST}: give a directory that `coterie pipeline run` has"
+                " written with --output"
             )
         return cls(path, manifest)
 
     @classmethod
     @contextmanager
     def open(cls, path: str) -> "Iterator[Store]":
-        """A directory to write to, made if it is missing, and held until the end of the block.
+        """Open a directory for writing, and lock it until the end of the block.
+
+        It is created if it does not exist.
 
         Raises:
-            StoreError: another run holds it, it can't be written, or it belongs to others.
+            StoreError: another run has locked it, it cannot be written, or it contains other files.
         """
         try:
             os.makedirs(path, exist_ok=True)
             lock = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise StoreError(f"{path} can't be written: {error.strerror}") from None
+            raise StoreError(f"{path} cannot be written: {error.strerror}") from None
         try:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 raise StoreError(
-                    f"{path} is in use by another run of `coterie pipeline`; wait for it, or give"
-                    " another --output"
+                    f"{path} is in use by another run of `coterie pipeline`: wait until it has"
+                    " ended, or give another --output"
                 ) from None
             manifest = _read_manifest(path)
             if manifest is None:
@@ -104,7 +106,8 @@ class Store:
                     "tables": {},
                     "runs": [],
                 }
-                # At once: a run that is killed before its commit leaves parts, and they are ours.
+                # Written before any part: if the run is killed before its commit, the manifest
+                # shows that the parts it leaves are ours.
                 _replace(os.path.join(path, MANIFEST), _as_text(manifest))
             store = cls(path, manifest)
             store._remove_leftovers()
@@ -116,35 +119,35 @@ class Store:
 
     @property
     def inputs(self) -> list[str]:
-        """What has been read, in the order of its first reading."""
+        """The inputs that have been read, in the order of their first reading."""
         return list(self._manifest["inputs"])
 
     @property
     def runs(self) -> list[dict[str, Any]]:
-        """What each run did, the newest last."""
+        """The entries of the runs, the newest last."""
         return list(self._manifest["runs"])
 
     def about(self, source: str) -> dict[str, Any]:
-        """What is known of an input: whatever was given to `commit` about it."""
+        """Return what was stored about an input with `commit`."""
         return dict(self._manifest["inputs"].get(source, {}).get("about", {}))
 
     @property
     def next_run(self) -> int:
-        """The number of the run that is under way, or of the next one."""
+        """The number of the current run, or of the next one."""
         number: int = self._manifest["next_run"]
         return number
 
     def position(self, source: str, topic: str = OFFSETS_TOPIC) -> dict[int, int]:
-        """The next log offset to read of an input's topic, by log partition."""
+        """Return the next log offset to read of an input's topic, by log partition."""
         stored = self._manifest["inputs"].get(source, {}).get("next_offsets", {}).get(topic, {})
         return {int(partition): offset for partition, offset in stored.items()}
 
     def parts(self, table: str, *, newer_than: str | None = None) -> list[str]:
-        """The parts of a table, oldest first; those of the run that is under way included.
+        """Return the parts of a table, oldest first, including those of the current run.
 
         Args:
-            table: whose.
-            newer_than: another table; only parts with a higher number than its newest one.
+            table: the table.
+            newer_than: another table: return only parts with a higher number than its newest one.
         """
         names = [os.path.basename(directory) for directory in self._directories(table)]
         if newer_than is not None:
@@ -153,11 +156,11 @@ class Store:
         return names
 
     def rows(self, table: str) -> int:
-        """How many rows a table has."""
+        """Return the number of rows of a table."""
         return sum(part["rows"] for part in self._parts(table).values())
 
     def files(self, table: str, parts: Collection[str] | None = None) -> list[str]:
-        """The Parquet files of a table or of some of its parts, for readers other than Spark."""
+        """Return the Parquet files of a table, or of some of its parts."""
         return [
             os.path.join(directory, name)
             for directory in self._directories(table)
@@ -169,7 +172,7 @@ class Store:
     def read(
         self, spark: "SparkSession", table: str, parts: Collection[str] | None = None
     ) -> "DataFrame":
-        """A table, or some parts of it; empty where nothing was written yet."""
+        """Return a table, or some parts of it, as a frame; empty if nothing was written yet."""
         schema = spark_schema(TABLES[table].schema)
         directories = self._directories(table)
         if parts is not None:
@@ -182,16 +185,16 @@ class Store:
 
     @property
     def has_written(self) -> bool:
-        """Whether anything was written since the last commit."""
+        """Whether anything has been written since the last commit."""
         return bool(self._written)
 
     def write(self, table: str, frame: "DataFrame", *, replace: bool = False) -> dict[str, int]:
-        """Write one part of a table; it counts after `commit`.
+        """Write one part of a table; `commit` makes it count.
 
         Args:
-            table: which.
+            table: the table.
             frame: its rows; columns that the table does not have are left out.
-            replace: whether the part takes the place of all others in a table that grows, too.
+            replace: whether the part replaces all others even in a table that grows.
 
         Returns:
             `rows` and `bytes` of the part.
@@ -208,15 +211,15 @@ class Store:
         *,
         replace: bool = False,
     ) -> dict[str, dict[str, int]]:
-        """Write one part of each of some tables; they count after `commit`.
+        """Write one part of each of some tables; `commit` makes them count.
 
         Args:
-            tables: which.
-            write: puts Parquet files into the directories that it is given by table.
+            tables: the tables.
+            write: writes Parquet files to directories, which it gets by table.
             replace: as for `write`.
 
         Returns:
-            By table `rows` and `bytes` of the part.
+            `rows` and `bytes` of the part of each table.
         """
         hidden = {table: self._hidden(table) for table in tables}
         for directory in hidden.values():
@@ -233,12 +236,12 @@ class Store:
         report: Mapping[str, Any],
         about: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
-        """Let everything written since the last commit count, all at once.
+        """Make everything that was written since the last commit count, in one step.
 
         Args:
-            positions: how far each input has been read now; others stay where they are.
-            report: about the run, for the manifest.
-            about: by input what to remember of it.
+            positions: the next offsets of the inputs; others keep theirs.
+            report: the entry of the run for the manifest.
+            about: by input what to store about it.
         """
         manifest = {
             **self._manifest,
@@ -259,9 +262,9 @@ class Store:
                 known["next_offsets"].setdefault(topic, {}).update(
                     {str(partition): offset for partition, offset in offsets.items()}
                 )
-        for source, told in (about or {}).items():
+        for source, stored in (about or {}).items():
             known = manifest["inputs"].setdefault(source, {"about": {}, "next_offsets": {}})
-            known["about"] = dict(told)
+            known["about"] = dict(stored)
         manifest["runs"] = [*manifest["runs"], dict(report)][-_REMEMBERED_RUNS:]
         manifest["next_run"] += 1
         _replace(os.path.join(self.path, MANIFEST), _as_text(manifest))
@@ -278,7 +281,7 @@ class Store:
         return parts
 
     def _directories(self, table: str) -> list[str]:
-        """Where a table's parts are, those of the run that is under way included."""
+        """Return the directories of a table's parts, including those of the current run."""
         names = list(self._parts(table))
         if table in self._written:
             new = list(self._written[table])
@@ -286,21 +289,21 @@ class Store:
         return [os.path.join(self.path, table, name) for name in names]
 
     def _hidden(self, table: str) -> str:
-        """Where the next part of a table is written before it counts; nothing is there."""
+        """Return the directory, which does not exist, for writing the next part of a table."""
         hidden = os.path.join(self.path, table, f".{self._part_name()}")
         shutil.rmtree(hidden, ignore_errors=True)
         return hidden
 
     def _keep(self, table: str, hidden: str, *, replace: bool) -> dict[str, int]:
-        """Let a written part count with the next commit."""
+        """Include a written part in the next commit."""
         part = self._place(table, hidden, self._part_name())
         if TABLES[table].grows and not replace:
             self._added.add(table)
         return part
 
     def _place(self, table: str, hidden: str, name: str) -> dict[str, int]:
-        """Give a written part its name; returns its `rows` and `bytes`."""
-        self._tidy(hidden)
+        """Give a written part its name, and return its `rows` and `bytes`."""
+        self._remove_spark_files(hidden)
         directory = os.path.join(self.path, table, name)
         os.rename(hidden, directory)
         part = measured(directory)
@@ -311,7 +314,7 @@ class Store:
         return f"{_PART}{self._manifest['next_run']:06d}"
 
     def _remove_leftovers(self) -> None:
-        """Remove what a run left that did not come to its commit."""
+        """Remove the parts of runs that did not commit."""
         for table in TABLES:
             directory = os.path.join(self.path, table)
             known = self._parts(table)
@@ -320,15 +323,15 @@ class Store:
                 if name not in known and name.lstrip(".").startswith(_PART):
                     shutil.rmtree(os.path.join(directory, name), ignore_errors=True)
 
-    def _tidy(self, directory: str) -> None:
-        """Remove what Spark writes beside the data: its marks of success and its checksums."""
+    def _remove_spark_files(self, directory: str) -> None:
+        """Remove the files that Spark writes beside the data: success marks and checksums."""
         for name in os.listdir(directory):
             if not name.endswith(".parquet") or name.startswith("."):
                 os.remove(os.path.join(directory, name))
 
 
 def measured(directory: str) -> dict[str, int]:
-    """Rows and bytes of the Parquet files in a directory, from their footers."""
+    """Return rows and bytes of the Parquet files in a directory, from their footers."""
     import pyarrow.parquet as pq
 
     rows = size_bytes = 0
@@ -346,29 +349,29 @@ def _read_manifest(path: str) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise StoreError(f"{path}/{MANIFEST} can't be read: {error}") from None
+        raise StoreError(f"{path}/{MANIFEST} cannot be read: {error}") from None
     if manifest.get("version") != _VERSION:
         raise StoreError(
-            f"{path}/{MANIFEST} is of version {manifest.get('version')}, this is version"
-            f" {_VERSION}: give another --output, or use the release that wrote it"
+            f"{path}/{MANIFEST} has version {manifest.get('version')}, but this release uses"
+            f" version {_VERSION}: give another --output, or use the release that wrote it"
         )
     return manifest
 
 
 def _check_empty(path: str) -> None:
-    """Refuse a directory with others' files: tables would be written, and removed, among them."""
+    """Refuse a directory with other files, because tables are written and removed in it."""
     others = [name for name in os.listdir(path) if name not in (_LOCK, MANIFEST + _NEW)]
     if others:
         raise StoreError(
-            f"{path} holds other files ({', '.join(sorted(others)[:3])}) and no {MANIFEST}: give a"
-            " directory of its own as --output"
+            f"{path} contains other files ({', '.join(sorted(others)[:3])}) and no {MANIFEST}: give"
+            " an empty or new directory as --output"
         )
 
 
 def _as_text(manifest: Mapping[str, Any]) -> str:
-    """JSON with a line for each run, input and table.
+    """Return JSON with a line for each run, input and table.
 
-    An append to a followed directory writes 200 runs anew; `indent` would take 100 ms for that.
+    Every append of a follower writes all 200 runs. With `indent` that would take 100 ms.
     """
     members = []
     for name, value in manifest.items():

@@ -1,8 +1,7 @@
 """The tables that the pipeline writes: their columns, and what a row of each is.
 
-Bronze is what was read, as it was; silver is decoded and typed; gold answers questions. Times are
-microseconds of UTC; `_ms` are durations. What is not known is null, never 0: a real Kafka's log
-does not tell when a rebalance began, and nobody knows a lag without the log's end.
+Bronze has the records as they were read, silver is decoded and typed, gold answers questions. Times
+are microseconds UTC; `_ms` are durations. Unknown values are null [pipeline/unknown-is-null].
 """
 
 from typing import NamedTuple
@@ -19,11 +18,11 @@ class Table(NamedTuple):
     """One table.
 
     Attributes:
-        name: of its directory.
+        name: its name, which is that of its directory.
         level: bronze, silver or gold.
         about: what a row is.
         schema: its columns.
-        grows: whether a run adds a part to it; else it is worked out anew and replaced.
+        grows: whether a run adds a part to it; otherwise a run replaces it.
     """
 
     name: str
@@ -34,7 +33,7 @@ class Table(NamedTuple):
 
 
 def _with_input(schema: pa.Schema) -> pa.Schema:
-    """A view's columns, and which input a row came from."""
+    """Return a view's columns after a column with the input of each row."""
     return pa.schema([pa.field("input", pa.string()), *schema])
 
 
@@ -61,7 +60,7 @@ _GROUP_EVENTS = pa.schema(
         ("client_host", pa.string()),
         ("cause", pa.string()),
         ("reason", pa.string()),
-        # The fact's other fields, as JSON.
+        # The other fields of the fact as JSON.
         ("detail", pa.string()),
     ]
 )
@@ -96,7 +95,7 @@ _REBALANCES = pa.schema(
         ("moved", pa.int32()),
         ("moved_min", pa.int32()),
         ("excess_moved", pa.int32()),
-        # journal, log or inferred: how the row is known.
+        # journal, log or inferred [pipeline/evidence].
         ("evidence", pa.string()),
     ]
 )
@@ -201,7 +200,7 @@ _ANOMALIES = pa.schema(
 )
 
 _GENERATIONS = pa.schema(
-    # A static member that came back rewrites its generation: the same number again.
+    # A rewrite has the number of the generation before it [pipeline/static-rewrite].
     [*schemas.GROUPS, pa.field("is_rewrite", pa.bool_())]
 )
 
@@ -209,25 +208,25 @@ _ALL = (
     Table(
         "log_records",
         BRONZE,
-        "a record of __consumer_offsets, as it is",
+        "a record of __consumer_offsets as bytes",
         _with_input(schemas.RAW),
         grows=True,
     ),
     Table(
         "journal_records",
         BRONZE,
-        "a record of the journal, as it is",
+        "a record of the journal as bytes",
         _with_input(schemas.RAW),
         grows=True,
     ),
     Table(
         "quarantine",
         BRONZE,
-        "bytes that are no records",
+        "bytes that could not be decoded",
         _with_input(schemas.QUARANTINE),
         grows=True,
     ),
-    Table("log_ends", BRONZE, "where a partition ended at a time", _LOG_ENDS, grows=True),
+    Table("log_ends", BRONZE, "the end of a partition's log at some time", _LOG_ENDS, grows=True),
     Table(
         "offset_commits",
         SILVER,
@@ -235,11 +234,11 @@ _ALL = (
         schemas.COMMITS,
         grows=True,
     ),
-    Table("group_generations", SILVER, "a classic group as it was logged", _GENERATIONS),
+    Table("group_generations", SILVER, "a logged generation of a classic group", _GENERATIONS),
     Table(
         "group_events",
         SILVER,
-        "what happened to a group, by the journal",
+        "a fact of the journal",
         _GROUP_EVENTS,
         grows=True,
     ),
@@ -250,26 +249,26 @@ _ALL = (
         schemas.CONSUMER_EPOCHS,
         grows=True,
     ),
-    Table("ownership", SILVER, "a partition in one member's hands", _OWNERSHIP),
-    Table("rebalances", GOLD, "a logical rebalance: why, whose doing, its cost", _REBALANCES),
-    Table("partition_moves", GOLD, "a partition that changed hands", _PARTITION_MOVES),
-    Table("member_sessions", GOLD, "a member from its coming to its going", _MEMBER_SESSIONS),
+    Table("ownership", SILVER, "the time for which a member owned a partition", _OWNERSHIP),
+    Table("rebalances", GOLD, "a logical rebalance: cause, duration and cost", _REBALANCES),
+    Table("partition_moves", GOLD, "a partition that changed its owner", _PARTITION_MOVES),
+    Table("member_sessions", GOLD, "the time for which a member was there", _MEMBER_SESSIONS),
     Table("commit_velocity_1m", GOLD, "a partition's commits in a minute", _COMMIT_VELOCITY),
     Table("lag_1m", GOLD, "a partition's lag at the end of a minute", _LAG),
     Table("log_health", GOLD, "a segment of the log", _LOG_HEALTH),
-    Table("anomalies", GOLD, "something conspicuous, by a rule", _ANOMALIES),
+    Table("anomalies", GOLD, "a finding of a rule", _ANOMALIES),
 )
 
 TABLES: dict[str, Table] = {table.name: table for table in _ALL}
 
 
 def with_input(source: str, table: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of a view as rows of a bronze table: with the input that they came from in front.
+    """Return rows of a view as rows of a bronze table, with the input as first column.
 
     Args:
-        source: what the input goes by.
+        source: the name of the input.
         table: log_records, journal_records or quarantine.
-        rows: of the view that the table is made of.
+        rows: rows of the view of that table.
     """
     columns = [pa.repeat(source, rows.num_rows), *rows.columns]
     return pa.RecordBatch.from_arrays(columns, schema=TABLES[table].schema)

@@ -1,10 +1,11 @@
-"""What another assignor would have done with a group's recorded history.
+"""Replay a group's recorded history under another assignor [pipeline/what-if].
 
-The same members come, go and rejoin at the same times; only who gets which partition is worked out
-anew, from what everybody would have had by then. What is assumed stands in `ASSUMPTIONS` and is
-part of every answer, for the times are estimates: the members' clocks ran under the real assignor.
+The same members join, leave and rejoin at the same times; only the assignment is computed again,
+from the partitions that each member would have had. The times are estimates, because the members
+behaved as the real assignor made them. The assumptions are in `ASSUMPTIONS` and part of every
+result.
 
-Pure: a `GroupHistory` in, numbers out. Times are epoch milliseconds or durations in milliseconds.
+The functions are pure. Times are epoch milliseconds or durations in milliseconds.
 """
 
 from collections.abc import Mapping
@@ -26,26 +27,28 @@ BY_CONFIG, BY_MACHINE_ROOM, NEARBY = "by-config", "by-machine-room", "nearby"
 WITH_ROOMS = (BY_CONFIG, BY_MACHINE_ROOM, NEARBY)
 NAMES = (*ASSIGNORS, *WITH_ROOMS)
 
-# Assignors whose members go on with what they keep while a rebalance runs (KIP-429, KIP-848).
+# With these assignors members keep working on unchanged partitions while a rebalance runs (KIP-429,
+# KIP-848).
 INCREMENTAL = frozenset(("cooperative-sticky", "uniform"))
 
 ASSUMPTIONS = (
-    "Members come, go and rejoin when they really did.",
-    "A topic has as many partitions as were ever assigned of it until then.",
-    "Eager assignors: what a member has stops from its rejoin to the end of the rebalance.",
-    "Incremental ones (cooperative-sticky, uniform): only what moves stops, for one round more.",
-    "That round takes as long as the recorded second one, else as the recorded join and sync.",
-    "What nobody has, or whose owner went, waits for the end of the first round.",
-    "Times are known where the journal has the rebalance; others are left out on both sides.",
+    "Members join, leave and rejoin at the recorded times.",
+    "A topic has as many partitions as have been assigned of it so far.",
+    "Eager assignors: a member's partitions stop from its rejoin to the end of the rebalance.",
+    "Incremental assignors (cooperative-sticky, uniform): only moved partitions stop, for a second"
+    " round.",
+    "The second round takes as long as the recorded one, otherwise as long as join and sync.",
+    "Partitions without an owner, or whose owner left, wait for the end of the first round.",
+    "Times are compared only for rebalances that the journal recorded.",
 )
 
 
 class Rooms(NamedTuple):
-    """Where partitions and members stand, for the assignors that ask.
+    """The locations of partitions and members, for the assignors that need them.
 
     Attributes:
-        partitions: room of each partition; for `by-config` the key of the member it goes to.
-        members: room by member key, client id or host.
+        partitions: the room of each partition; for `by-config` the key of its member.
+        members: rooms by member key, client id or host.
     """
 
     partitions: Mapping[TopicPartition, str]
@@ -56,11 +59,11 @@ class ReplayedRebalance(NamedTuple):
     """One rebalance as it was and as it would have been.
 
     Attributes:
-        from_generation, to_generation, completed_ms: which.
-        recorded_moved, recorded_moved_min, recorded_unowned_ms: what happened; None: not known.
-        moved: partitions that would have gone from one member to another.
-        moved_min: as many as had to, given what everybody would have had.
-        unowned_ms: partitions x milliseconds without an owner; None where times are not known.
+        from_generation, to_generation, completed_ms: the rebalance.
+        recorded_moved, recorded_moved_min, recorded_unowned_ms: what happened; None if unknown.
+        moved: partitions that would have moved from one member to another.
+        moved_min: the moves that a balanced assignment would have needed.
+        unowned_ms: the time without owner, summed over partitions; None if the times are unknown.
     """
 
     from_generation: int | None
@@ -75,14 +78,14 @@ class ReplayedRebalance(NamedTuple):
 
 
 class GroupReplay(NamedTuple):
-    """A group under another assignor; the sums are over `rebalances`.
+    """The replay of a group under another assignor.
 
     Attributes:
-        group_id, assignor: which.
-        protocols: what the group really used, in order of appearance.
-        rebalances: those that were replayed.
-        left_out: rebalances that could not be, for want of members or subscriptions.
-        problem: why none could be; None if some were.
+        group_id, assignor: the group and the assignor.
+        protocols: the assignors that the group used, in order of appearance.
+        rebalances: the replayed rebalances.
+        left_out: the number of rebalances without known members or subscriptions.
+        problem: why the replay stopped or has no rebalance; None otherwise.
     """
 
     group_id: str
@@ -98,26 +101,26 @@ class _Times(NamedTuple):
 
     Attributes:
         started_ms: when it began.
-        first_ms: when its first round was over.
-        second_ms: how long another round would take.
-        rejoined: member key to when it rejoined.
-        gone: member key to when it went.
+        first_ms: when its first round ended.
+        second_ms: how long a second round would take.
+        rejoined: by member key when the member rejoined.
+        left: by member key when the member left.
     """
 
     started_ms: int
     first_ms: int
     second_ms: int
     rejoined: dict[str, int]
-    gone: dict[str, int]
+    left: dict[str, int]
 
 
 def replay(history: GroupHistory, assignor: str, rooms: Rooms | None = None) -> GroupReplay:
-    """Run a group's history again under an assignor.
+    """Replay a group's history under an assignor.
 
     Args:
-        history: as recorded.
+        history: the recorded history.
         assignor: one of `NAMES`.
-        rooms: for those of `WITH_ROOMS`.
+        rooms: the rooms, for the assignors of `WITH_ROOMS`.
     """
     completed = {(each.generation, each.completed_ms): each for each in history.generations}
     protocols = tuple(dict.fromkeys(each.protocol for each in history.generations if each.protocol))
@@ -147,7 +150,7 @@ def replay(history: GroupHistory, assignor: str, rooms: Rooms | None = None) -> 
         replayed.append(_compared(assignor, rebalance, generation, held, after, late, times))
         held = after
     if problem is None and not replayed:
-        problem = "no rebalance with members that tell what they subscribe to"
+        problem = "no rebalance with members of known subscriptions"
     return GroupReplay(history.group_id, assignor, protocols, replayed, left_out, problem)
 
 
@@ -158,7 +161,7 @@ def _assigned(
     held: Mapping[TopicPartition, str],
     rooms: Rooms | None,
 ) -> tuple[dict[TopicPartition, str], set[TopicPartition]]:
-    """Who would have what, and which partitions would have waited for a second round."""
+    """Return the owners, and the partitions that would have waited for a second round."""
     owned: dict[str, list[TopicPartition]] = {}
     for partition, owner in held.items():
         owned.setdefault(owner, []).append(partition)
@@ -204,34 +207,36 @@ def _by_room(
     members: list[MemberSubscription],
     rooms: Rooms | None,
 ) -> Assignment:
-    """Under an assignor that has to be told something.
+    """Compute the assignment of an assignor that needs rooms.
 
     Raises:
-        ValueError: it was not told enough.
+        ValueError: rooms are missing.
     """
     if rooms is None:
-        raise ValueError(f"{assignor} must be told rooms")
+        raise ValueError(f"{assignor} needs rooms")
     if assignor == BY_CONFIG:
         configured: dict[str, list[TopicPartition]] = {}
         for partition, key in sorted(rooms.partitions.items()):
             configured.setdefault(key, []).append(partition)
-        mine = {member.member_id: configured.get(member.key, []) for member in generation.members}
-        return assign_by_config(members, mine)
-    stands: dict[str, str] = {}
+        by_member = {
+            member.member_id: configured.get(member.key, []) for member in generation.members
+        }
+        return assign_by_config(members, by_member)
+    member_rooms: dict[str, str] = {}
     for member in generation.members:
         names = (member.key, member.client_id, member.client_host, member.client_host.lstrip("/"))
         room = next((rooms.members[name] for name in names if name in rooms.members), None)
         if room is not None:
-            stands[member.member_id] = room
+            member_rooms[member.member_id] = room
     if assignor == BY_MACHINE_ROOM:
         return assign_by_machine_room(
-            counts, members, rooms=rooms.partitions, consumer_rooms=set(stands.values())
+            counts, members, rooms=rooms.partitions, consumer_rooms=set(member_rooms.values())
         )
-    return assign_nearby(counts, members, rooms=rooms.partitions, member_rooms=stands)
+    return assign_nearby(counts, members, rooms=rooms.partitions, member_rooms=member_rooms)
 
 
 def _times(history: GroupHistory, rebalance: Rebalance, generation: Generation) -> _Times | None:
-    """The course of a rebalance; None where its beginning is not known."""
+    """Return the course of a rebalance; None if its beginning is unknown."""
     started_ms, completed_ms = rebalance.started_ms, rebalance.completed_ms
     if started_ms is None or completed_ms is None:
         return None
@@ -250,12 +255,12 @@ def _times(history: GroupHistory, rebalance: Rebalance, generation: Generation) 
         for member in first.members
         if member.joined_after_ms is not None
     }
-    gone = {
+    left = {
         session.member_key: session.last_seen_ms
         for session in history.sessions
         if session.last_seen_ms is not None and session.last_seen_ms <= first_ms
     }
-    return _Times(started_ms, first_ms, second_ms, rejoined, gone)
+    return _Times(started_ms, first_ms, second_ms, rejoined, left)
 
 
 def _compared(
@@ -299,13 +304,13 @@ def _unowned_ms(
     *,
     eager: bool,
 ) -> int:
-    """How long a partition that somebody has afterwards would have had no owner."""
+    """Return how long a partition with an owner afterwards would have had none."""
     if owner is None:
         return times.first_ms - times.started_ms
     if owner not in here:
-        return times.first_ms - max(times.gone.get(owner, times.started_ms), times.started_ms)
+        return times.first_ms - max(times.left.get(owner, times.started_ms), times.started_ms)
     if eager:
-        # A static member that stayed away goes on with what it had.
+        # A static member that has not rejoined keeps its partitions.
         stopped_ms = times.rejoined.get(owner, times.first_ms)
         return times.first_ms - stopped_ms
     return times.second_ms if is_late or owner != new_owner else 0

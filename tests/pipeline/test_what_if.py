@@ -168,7 +168,7 @@ def test_rooms(history: GroupHistory) -> None:
     assert replay(history, "by-machine-room", rooms).problem is None
     configured = Rooms(dict.fromkeys(parts, "two"), {})
     assert [each.moved for each in replay(history, "by-config", configured).rebalances] == [0] * 4
-    assert "must be told rooms" in (replay(history, "nearby").problem or "")
+    assert "needs rooms" in (replay(history, "nearby").problem or "")
     nowhere = replay(history, "nearby", Rooms({TopicPartition("a", 0): "east"}, {}))
     assert "no machine room" in (nowhere.problem or "")
 

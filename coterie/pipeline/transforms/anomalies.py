@@ -1,8 +1,7 @@
-"""What is conspicuous: rules over the other tables, each a function with its limits beside it.
+"""Findings: rules over the other tables, each a function with its limits next to it.
 
-A rule gives the group, the time, the subject (a member's key, or a topic and partition) and a
-number, and says in words what it saw. The end of the records is "now": a finding does not depend on
-when the tables are worked out.
+A rule reports the group, the time, the subject (a member's key, or a topic and partition), a number
+and a sentence. The end of the records counts as "now" [pipeline/findings].
 """
 
 from collections.abc import Callable
@@ -18,40 +17,42 @@ from coterie.pipeline.transforms.unowned import UNOWNED, unowned
 
 CRITICAL, WARNING, INFO = "critical", "warning", "info"
 
-# A deployment of a few members costs a rebalance each; five in ten minutes are more than that, and
-# with Kafka's session timeout of 45 s a member that dies over and over makes a dozen.
+# A deployment of a few members costs one rebalance each, and stays below five in ten minutes. A
+# member that fails again and again at Kafka's session timeout of 45 s causes a dozen
+# [pipeline/rebalance-storm].
 STORM_REBALANCES = 5
 STORM_MINUTES = 10
 
-# A member that goes before it could be idle once (max.poll.interval.ms, five minutes by default)
-# did not get to work; three of those in half an hour are no deployment.
+# Kafka's max.poll.interval.ms is five minutes by default. A member that leaves earlier has hardly
+# worked. Three such members within half an hour are no deployment [pipeline/flapping-member].
 SHORT_SESSION_MINUTES = 5
 FLAPS = 3
 FLAP_MINUTES = 30
 
-# The time of a commit and that of an assignment are taken at different places, and a commit may be
-# under way: Kafka's shortest session timeout that clients use by default.
+# Commits and assignments are timed at different places, and a commit may be in flight. Ten seconds
+# is the shortest session timeout that clients use by default [pipeline/zombie-commit].
 ZOMBIE_GRACE_MS = 10_000
 
-# One move too many may be chance where two assignments are equally good.
+# A single move without need may be chance if two assignments are equally good.
 NEEDLESS_MOVES = 2
-# A range assignment of several topics differs by a partition each; twice as much is a burden.
+# With a range assignment of several topics members differ by one partition per topic, which is
+# normal. Twice as many partitions is a burden [pipeline/unbalanced-assignment].
 UNBALANCED_RATIO = 2
 UNBALANCED_PARTITIONS = 2
 
 # offsets.retention.minutes, Kafka's default.
 OFFSETS_RETENTION_MS = 7 * 24 * 3600 * 1000
-# Before the end people can still do something; a day covers a night and a morning.
+# A day leaves time to act, including a night and a morning [pipeline/group-expiry].
 EXPIRY_NOTICE_MS = 24 * 3600 * 1000
 
 _SECOND_MS = 1000
 _FOREVER_MS = 1 << 62
-# Some 100 MB with what numpy makes of them.
+# About 100 MB, with numpy's intermediate arrays.
 _ROWS_OF_A_WORKER = 500_000
 
 
 class Tables(NamedTuple):
-    """What the rules look at.
+    """The input of the rules.
 
     Attributes:
         minutes: see `progress.commit_minutes`; the others are the tables of their names.
@@ -73,8 +74,8 @@ class Rule(NamedTuple):
     Attributes:
         name: in the column `rule`.
         severity: critical, warning or info.
-        about: what it means, for people.
-        find: from the tables to the columns of `anomalies` without rule and severity.
+        about: what it means, in a few words.
+        find: returns the columns of `anomalies` without rule and severity.
     """
 
     name: str
@@ -84,7 +85,7 @@ class Rule(NamedTuple):
 
 
 def anomalies(tables: Tables) -> DataFrame:
-    """Everything that the rules find."""
+    """Return the findings of all rules."""
     found = [
         rule.find(tables).select(
             f.lit(rule.name).alias("rule"),
@@ -105,7 +106,7 @@ def anomalies(tables: Tables) -> DataFrame:
 
 
 def rebalance_storm(tables: Tables) -> DataFrame:
-    """Many rebalances of a group in a short time: it hardly works."""
+    """Find groups with many rebalances in a short time, which hardly work."""
     rows = tables.rebalances.select(
         "group_id",
         f.lit(None).cast("string").alias("subject"),
@@ -120,8 +121,7 @@ def rebalance_storm(tables: Tables) -> DataFrame:
 
 
 def flapping_member(tables: Tables) -> DataFrame:
-    """A member that comes and goes. A dynamic one gets a new id each time: its client is looked
-    at."""
+    """Find members that join and leave again and again, dynamic ones by client id and host."""
     ended = tables.member_sessions.where(f.col("last_seen_ts").isNotNull())
     length_ms = f.unix_millis("last_seen_ts") - f.unix_millis("first_seen_ts")
     is_static = f.col("member_key") != f.col("member_id")
@@ -134,18 +134,18 @@ def flapping_member(tables: Tables) -> DataFrame:
         f.coalesce("exit_kind", f.lit("unknown")).alias("what"),
     )
     evidence = f.format_string(
-        f"came and went %s times within {FLAP_MINUTES} minutes, mostly by: %s", "value", "what"
+        f"joined and left %s times within {FLAP_MINUTES} minutes, mostly by: %s", "value", "what"
     )
     return _bursts(rows, FLAPS, FLAP_MINUTES).select("*", evidence.alias("evidence"))
 
 
 def _bursts(rows: DataFrame, count: int, minutes: int) -> DataFrame:
-    """Where at least `count` rows of a subject come within so many minutes; one row a burst.
+    """Find bursts of at least `count` rows of a subject within `minutes`; one row per burst.
 
     Args:
         rows: `group_id, subject, at_ts, what`.
-        count: how many.
-        minutes: within which time.
+        count: the number of rows.
+        minutes: the time.
     """
     who = ("group_id", "subject")
     recent = (
@@ -173,7 +173,10 @@ def _bursts(rows: DataFrame, count: int, minutes: int) -> DataFrame:
 
 
 def rewind(tables: Tables) -> DataFrame:
-    """A committed offset that went back: records are read again. One row a partition and hour."""
+    """Find committed offsets that went back, so that messages are read again.
+
+    One row per partition and hour.
+    """
     back = tables.minutes.where(f.col("rewinds") > 0)
     return (
         back.groupBy(*KEY, f.date_trunc("hour", "window_start_ts").alias("hour"))
@@ -188,7 +191,7 @@ def rewind(tables: Tables) -> DataFrame:
             "*",
             _partition_name(),
             f.format_string(
-                "went back by up to %s, %s times; the farthest is the record at log offset %s",
+                "went back %2$s times, by up to %1$s; the largest step is at log offset %3$s",
                 "value",
                 "times",
                 "at_offset",
@@ -198,15 +201,14 @@ def rewind(tables: Tables) -> DataFrame:
 
 
 def zombie_commit(tables: Tables) -> DataFrame:
-    """Commits of a partition that no member had while the group had members.
+    """Find commits of a partition that no member owned while the group had members.
 
-    A commit does not say which member made it, so this is what the log can tell. Only minutes all
-    of whose commits are so count, and only topics that the group had once.
+    A commit does not contain its member, so the log cannot show more [pipeline/zombie-commit].
     """
-    alone = without_owner(tables.minutes, tables.ownership)
-    evidence = f.format_string("%s commits while no member of the group had it", "value")
+    unowned_commits = without_owner(tables.minutes, tables.ownership)
+    evidence = f.format_string("%s commits while no member of the group owned it", "value")
     return (
-        alone.groupBy(*KEY)
+        unowned_commits.groupBy(*KEY)
         .agg(
             f.min("first_ts").alias("window_start_ts"),
             f.max("last_ts").alias("window_end_ts"),
@@ -217,14 +219,14 @@ def zombie_commit(tables: Tables) -> DataFrame:
 
 
 def without_owner(commits: DataFrame, ownership: DataFrame, count: int = 0) -> DataFrame:
-    """The commits of a partition at a time when no member had it and the group had members.
+    """Return the commits of partitions that no member owned while the group had members.
 
     Args:
-        commits: the key of a partition, `first_ts`, `last_ts` and `commits`: several together, or
-            each on its own.
+        commits: the key of a partition, `first_ts`, `last_ts` and `commits`: several commits
+            together, or each on its own.
         ownership: the table of that name.
-        count: how many rows of commits there are, if that is known, so that no worker gets more of
-            them than it can hold.
+        count: the number of rows of commits, if it is known, so that no worker gets more of them
+            than fit into its memory.
     """
     owned = ownership.select(
         *KEY,
@@ -246,12 +248,14 @@ def without_owner(commits: DataFrame, ownership: DataFrame, count: int = 0) -> D
 
 
 def stalled_partition(tables: Tables) -> DataFrame:
-    """A lag that nobody works at; only where the log's end is known."""
+    """Find partitions with a lag and without progress, where the log end is known."""
     order = Window.partitionBy(*KEY).orderBy("window_start_ts")
     began = f.col("stalled") & ~f.coalesce(f.lag("stalled").over(order), f.lit(False))
     rows = tables.lag_1m.where("stalled is not null").withColumn("began", began)
     rows = rows.withColumn("stall", f.count_if("began").over(order)).where("stalled")
-    stands = f.format_string("stands at offset %s, %s records behind the end", "at", "value")
+    evidence = f.format_string(
+        "stalled at offset %s, %s messages behind the log end", "at", "value"
+    )
     return rows.groupBy(*KEY, "stall").agg(
         f.min("window_start_ts").alias("window_start_ts"),
         f.max("window_start_ts").alias("window_end_ts"),
@@ -260,12 +264,12 @@ def stalled_partition(tables: Tables) -> DataFrame:
     ).select(
         "*",
         _partition_name(),
-        stands.alias("evidence"),
+        evidence.alias("evidence"),
     )  # fmt: skip
 
 
 def needless_moves(tables: Tables) -> DataFrame:
-    """Partitions that moved though a balanced assignment could have left them. By the hour."""
+    """Find partitions that moved although a balanced assignment did not need it, by hour."""
     rows = tables.rebalances.where(f.col("excess_moved") >= NEEDLESS_MOVES)
     at = f.coalesce("started_ts", "completed_ts")
     return rows.groupBy("group_id", f.date_trunc("hour", at).alias("hour")).agg(
@@ -279,18 +283,18 @@ def needless_moves(tables: Tables) -> DataFrame:
         "*",
         f.lit(None).cast("string").alias("subject"),
         f.format_string(
-            "%s of %s moves in %s rebalances need not have been; assignor %s",
+            "%s of %s moves in %s rebalances were not needed; assignor %s",
             "value", "moved", "times", "protocol",
         ).alias("evidence"),
     )  # fmt: skip
 
 
 def unbalanced_assignment(tables: Tables) -> DataFrame:
-    """Members with the same subscriptions and very different numbers of partitions."""
+    """Find members with equal subscriptions and very different numbers of partitions."""
     members = f.col("members")
     counts = f.transform(members, lambda member: f.size(member["assigned"]))
     topics = f.transform(members, lambda member: f.array_sort(member["topics"]))
-    # Between the halves of a cooperative rebalance partitions are in nobody's hands.
+    # Between the halves of a cooperative rebalance some partitions are not assigned.
     settled = tables.rebalances.select("group_id", f.col("to_generation").alias("generation"))
     rows = (
         tables.group_generations.join(settled, ["group_id", "generation"], "left_semi")
@@ -326,7 +330,7 @@ def unbalanced_assignment(tables: Tables) -> DataFrame:
 
 
 def group_about_to_expire(tables: Tables) -> DataFrame:
-    """A group without members whose committed offsets will be deleted within a day (KIP-211)."""
+    """Find groups without members whose committed offsets expire within a day (KIP-211)."""
     last = tables.minutes.groupBy(*KEY).agg(
         f.max_by("last_offset", "window_start_ts").alias("committed_offset"),
         f.max("last_ts").alias("committed_ts"),
@@ -344,7 +348,8 @@ def group_about_to_expire(tables: Tables) -> DataFrame:
         tables.rebalances.agg(f.max("completed_ts").alias("now_ts"))
     )
     now = ends.agg(f.max("now_ts").alias("now_ts"))
-    # Without members ever, as a consumer that assigns itself, it is the last commit that counts.
+    # A group that never had members, such as a consumer that assigns itself, expires after its last
+    # commit.
     since = f.coalesce("left_ts", "committed_ts")
     left_ms = f.unix_millis(since) + tables.retention_ms - f.unix_millis("now_ts")
     return (
@@ -378,14 +383,14 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "flapping_member",
         WARNING,
-        f"{FLAPS} or more times within {FLAP_MINUTES} minutes a member was there for less than"
-        f" {SHORT_SESSION_MINUTES}",
+        f"{FLAPS} or more sessions of a member within {FLAP_MINUTES} minutes, each shorter than"
+        f" {SHORT_SESSION_MINUTES} minutes",
         flapping_member,
     ),
     Rule("rewind", WARNING, "a committed offset went back", rewind),
-    Rule("zombie_commit", WARNING, "a commit of a partition that nobody had", zombie_commit),
-    Rule("stalled_partition", CRITICAL, "a lag, and no step for minutes", stalled_partition),
-    Rule("needless_moves", INFO, "partitions moved that need not have", needless_moves),
+    Rule("zombie_commit", WARNING, "commits of a partition without an owner", zombie_commit),
+    Rule("stalled_partition", CRITICAL, "a lag without progress for minutes", stalled_partition),
+    Rule("needless_moves", INFO, "partitions moved without need", needless_moves),
     Rule(
         "unbalanced_assignment",
         INFO,
@@ -395,7 +400,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "group_about_to_expire",
         WARNING,
-        "a group without members loses its offsets within a day",
+        "the offsets of a group without members expire within a day",
         group_about_to_expire,
     ),
 )

@@ -149,7 +149,7 @@ def one_owner(checked: Checked) -> Iterator[Finding]:
 
 
 def assigned_within_subscribed(checked: Checked) -> Iterator[Finding]:
-    """Find assignments of other topics than subscribed ones [pipeline/assigned-within-subscribed]."""
+    """Find assigned topics without subscription [pipeline/assigned-within-subscribed]."""
     given = _assigned(checked.generations).where(f.col("topics").isNotNull())
     for row in _some(given.where(~f.array_contains("topics", f.col("topic")))):
         yield Finding(

@@ -35,8 +35,7 @@ ASSUMPTIONS = (
     "Members join, leave and rejoin at the recorded times.",
     "A topic has as many partitions as have been assigned of it so far.",
     "Eager assignors: a member's partitions stop from its rejoin to the end of the rebalance.",
-    "Incremental assignors (cooperative-sticky, uniform): only moved partitions stop, for a second"
-    " round.",
+    "Incremental assignors (cooperative-sticky, uniform): only moves stop, for a second round.",
     "The second round takes as long as the recorded one, otherwise as long as join and sync.",
     "Partitions without an owner, or whose owner left, wait for the end of the first round.",
     "Times are compared only for rebalances that the journal recorded.",

@@ -1,1 +1,1 @@
-"""Behaviours as transcripts, and what runs them: see README.md beside this file."""
+"""Transcripts of the coordinator's behaviour and their runners: see README.md beside this file."""

@@ -94,14 +94,14 @@ _EVENTS: dict[str, Any] = {
     "member_joined": lambda _: None,
     "member_removed": _removed,
     "member_fenced": lambda _: None,
-    "pending_member_expired": lambda fields: f"forgot pending {fields['member_id']}",
+    "pending_member_expired": lambda fields: f"pending {fields['member_id']} expired",
     "static_member_replaced": lambda fields: (
         f"{fields['group_instance_id']} is {fields['member_id']}, was {fields['old_member_id']}"
     ),
     "static_member_restored": lambda _: None,
     "rebalance_began": _began,
     "join_phase_extended": lambda fields: (
-        f"waits on: none of {fields['member_count']} members rejoined"
+        f"join phase extended: none of {fields['member_count']} members rejoined"
     ),
     "join_completed": lambda fields: (
         f"PreparingRebalance -> CompletingRebalance generation={fields['generation_id']} "

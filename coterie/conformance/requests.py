@@ -281,3 +281,6 @@ _BUILDERS: dict[str, Callable[[Arguments, int, Names], Message]] = {
     "DescribeGroups": _describe,
     "DeleteGroups": _delete_groups,
 }
+
+# The names of the APIs that a transcript can use.
+REQUEST_APIS = frozenset(_BUILDERS)

@@ -4,16 +4,35 @@ import re
 from pathlib import Path
 
 from coterie.conformance.commands import CLIENT_COMMANDS, COMMANDS, INSPECTION_COMMANDS
-from coterie.conformance.transcript import all_paths, parse_request_line, read
+from coterie.conformance.requests import REQUEST_APIS
+from coterie.conformance.transcript import Transcript, all_paths, parse_request_line, read
 from tests.transcripts.test_transcripts import ROOT
+
+REPOSITORY = ROOT.parents[1]
 
 # The scenarios of classic groups, offsets, the log and timers. 120 to 126 are about transactions,
 # those from 155 on about other group types and whole clusters.
 SCENARIOS = [*range(1, 120), *range(127, 155)]
 TEXT = (ROOT / "COVERAGE.md").read_text(encoding="utf-8")
-ROWS = dict(re.findall(r"^\| (\w\d+) \|[^|]*\| (.*) \|$", TEXT, re.MULTILINE))
+ROWS = dict(re.findall(r"^\| ([ST]\d+) \|(?:[^|]*\|)? (.*) \|$", TEXT, re.MULTILINE))
 LINKS = re.compile(r"\]\(([^)]+)\)")
-CITATION = re.compile(r"(?<![(\w])S(\d+)(?: to S(\d+))?")
+CITATION = re.compile(r"\b([ST])(\d+)(?: to S(\d+))?\b")
+COMPARED = "Kafka 4.3.1 does the same"
+
+
+def section(heading: str) -> str:
+    """Return the text of COVERAGE.md from a heading to the next one."""
+    return TEXT.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+
+
+def comment_of(path: Path) -> str:
+    """Return the comment of a transcript as one line."""
+    return read(path).comment.replace("\n", " ")
+
+
+def name_of(path: Path) -> str:
+    """Return how COVERAGE.md links to a transcript."""
+    return path.relative_to(ROOT).as_posix()
 
 
 def test_every_scenario_is_shown_or_left_out_with_a_reason() -> None:
@@ -25,38 +44,77 @@ def test_every_scenario_is_shown_or_left_out_with_a_reason() -> None:
             assert LINKS.findall(cell), row
 
 
-def test_every_trace_and_quirk_is_shown() -> None:
-    traces = re.findall(r"^\| (T\d+) \| \[", TEXT, re.MULTILINE)
-    assert traces == [f"T{number}" for number in range(1, 13)]
-    quirks = re.findall(r"^\| (\d+) \| [^|]+ \| \[", TEXT, re.MULTILINE)
-    assert quirks == [str(number) for number in range(1, 16)]
+def test_every_trace_is_shown() -> None:
+    assert [row for row in ROWS if row[0] == "T"] == [f"T{number}" for number in range(1, 13)]
 
 
 def test_every_linked_file_exists_and_every_transcript_is_linked() -> None:
     linked = {(ROOT / link).resolve() for link in LINKS.findall(TEXT)}
-    missing = [str(path) for path in linked if not path.is_file()]
+    missing = [str(path) for path in linked if not path.exists()]
     assert not missing
     not_linked = [str(path) for path in all_paths() if path.resolve() not in linked]
     assert not not_linked
 
 
-def test_table_lists_every_scenario_that_a_transcript_cites() -> None:
+def test_table_lists_exactly_the_scenarios_that_a_transcript_cites() -> None:
     for path in all_paths():
-        name = path.relative_to(ROOT).as_posix()
-        for first, last in CITATION.findall(read(path).comment):
-            for number in range(int(first), int(last or first) + 1):
-                assert f"({name})" in ROWS[f"S{number}"], f"{name} cites S{number}"
+        cited = set()
+        for kind, first, last in CITATION.findall(comment_of(path).rpartition("]")[2]):
+            cited |= {f"{kind}{number}" for number in range(int(first), int(last or first) + 1)}
+        name = name_of(path)
+        listed = {row for row, cell in ROWS.items() if f"({name})" in cell}
+        assert cited == listed, name
+
+
+def test_transcripts_compared_with_kafka_are_in_the_table_of_that_comparison() -> None:
+    table = set(LINKS.findall(section("Compared with Kafka 4.3.1")))
+    compared = {name_of(path) for path in all_paths() if COMPARED in comment_of(path)}
+    assert compared <= table
+    for name in table - compared:
+        assert "Kafka 4.3.1" in comment_of(ROOT / name), name
+
+
+def test_transcripts_cite_the_rules_that_the_tables_name() -> None:
+    for heading in ("Quirks of Kafka that are kept", "Differences from Kafka"):
+        for rule, cell in re.findall(
+            r"^\| (\[[\w/-]+\]) \| (.*) \|$", section(heading), re.MULTILINE
+        ):
+            for name in LINKS.findall(cell):
+                assert rule in comment_of(ROOT / name), f"{name} does not cite {rule}"
+
+
+def test_every_transcript_cites_a_rule_of_the_specification() -> None:
+    for path in all_paths():
+        assert re.search(r"\[[a-z-]+/[a-z0-9-]+\]", comment_of(path)), path
+
+
+def test_transcripts_and_tests_named_in_the_specification_exist() -> None:
+    directories = {path.parent.name for path in all_paths()}
+    missing = []
+    for page in sorted((REPOSITORY / "docs" / "spec").glob("*.md")):
+        for name in re.findall(r"`([\w/]+(?:\.py)?)`", page.read_text(encoding="utf-8")):
+            is_transcript = name.split("/")[0] in directories and name.count("/") == 1
+            is_test = name.startswith("tests/") and name.endswith(".py")
+            path = ROOT / f"{name}.txt" if is_transcript else REPOSITORY / name
+            if (is_transcript or is_test) and not path.is_file():
+                missing.append(f"{page.name}: {name}")
+    assert not missing
+
+
+def commands_of(transcript: Transcript) -> set[str]:
+    """Return the names of the commands in a transcript that are not requests."""
+    return {
+        command.text.split()[0]
+        for block in transcript.blocks
+        for command in block.commands
+        if parse_request_line(command.text) is None
+    }
 
 
 def test_files_with_commands_that_no_client_has_need_the_core() -> None:
     for path in all_paths():
         transcript = read(path)
-        verbs = {
-            command.text.split()[0]
-            for block in transcript.blocks
-            for command in block.commands
-            if parse_request_line(command.text) is None
-        }
+        verbs = commands_of(transcript)
         assert verbs <= COMMANDS.keys() | {"given"}, path
         core_only = verbs - CLIENT_COMMANDS - INSPECTION_COMMANDS
         assert not core_only or "core" in transcript.needs, f"{path} uses {core_only}"
@@ -76,15 +134,7 @@ def test_links_of_the_readme_exist() -> None:
         assert Path(ROOT / link).exists(), link
 
 
-def test_transcripts_and_tests_named_in_the_specification_exist() -> None:
-    repository = ROOT.parents[1]
-    directories = {path.parent.name for path in all_paths()}
-    missing = []
-    for page in sorted((repository / "docs" / "spec").glob("*.md")):
-        for name in re.findall(r"`([\w/]+(?:\.py)?)`", page.read_text(encoding="utf-8")):
-            is_transcript = name.split("/")[0] in directories and name.count("/") == 1
-            is_test = name.startswith("tests/") and name.endswith(".py")
-            path = ROOT / f"{name}.txt" if is_transcript else repository / name
-            if (is_transcript or is_test) and not path.is_file():
-                missing.append(f"{page.name}: {name}")
-    assert not missing
+def test_documentation_describes_every_command_and_every_api() -> None:
+    page = (REPOSITORY / "docs" / "transcripts.md").read_text(encoding="utf-8")
+    for name in [*COMMANDS, *CLIENT_COMMANDS, *REQUEST_APIS]:
+        assert re.search(rf"`{name}\b|^\| {name} \|", page, re.MULTILINE), name

@@ -22,7 +22,8 @@ from collections.abc import Callable
 from benchmarks_pipeline.logs import write_commits
 from benchmarks_pipeline.scan import SCAN, TUPLES
 from coterie.pipeline.ranges import LogRange, read_range
-from coterie.protocol.records import check_crc, iterate_batches, iterate_pairs
+from coterie.protocol.raw_records import open_body, split_records
+from coterie.protocol.records import check_crc, iterate_batches
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 
 # The others are modules of their names.
@@ -59,8 +60,16 @@ def decode_plainly(directory: str) -> int:
             data = file.read()
         for position, header in iterate_batches(data):
             assert check_crc(data, header, position)
-        for _, pairs in iterate_pairs(data):
-            rows = [_plain_row(key, value) for key, value in pairs if key and value]
+            body, start, end = open_body(data, header, position)
+            rows = [
+                _plain_row(
+                    body[key_at : key_at + key_bytes], body[value_at : value_at + value_bytes]
+                )
+                for _, _, _, _, _, key_at, key_bytes, value_at, value_bytes in split_records(
+                    body, start, end, header.record_count
+                )
+                if key_bytes > 0 and value_bytes > 0
+            ]
             count += len(rows)
     return count
 

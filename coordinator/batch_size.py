@@ -9,12 +9,13 @@ from collections.abc import Iterator, Sequence
 
 from coterie.coordinator.effects import Effects, LogRecord
 from coterie.protocol.messages.log_records import encode_key, encode_value
+from coterie.protocol.record_batch_layout import HEADER_BYTES
 
 # The largest batch of the group log: Kafka's default max.message.bytes, so that a Kafka broker can
 # read the log.
 MAX_BATCH_BYTES = 1_048_588
 # The most bytes that a batch needs beside its records, and a record beside its key and value.
-BATCH_OVERHEAD_BYTES = 61
+BATCH_OVERHEAD_BYTES = HEADER_BYTES
 RECORD_OVERHEAD_BYTES = 24
 # The most bytes of an offset's key and value without their strings: types, versions, numbers,
 # lengths, topic id.

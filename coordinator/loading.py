@@ -24,7 +24,7 @@ from coterie.protocol.messages.log_records import (
     OffsetCommitKey,
     encode_key,
 )
-from coterie.protocol.newest_records import Shapes, take_newest
+from coterie.protocol.newest_records import PairLayouts
 from coterie.protocol.record_batch import BatchHeader, Record
 from coterie.protocol.record_reader import read_marker
 
@@ -61,13 +61,13 @@ class NewestRecords:
         skipped: how many of each record type that is not known here.
     """
 
-    __slots__ = ("_committed", "_newest", "_open", "_shapes", "skipped")
+    __slots__ = ("_committed", "_layouts", "_newest", "_open", "skipped")
 
     def __init__(self) -> None:
         """Nothing has been read."""
         self.skipped: Counter[int] = Counter()
         self._newest: dict[bytes, bytes] = {}
-        self._shapes = Shapes(_BULK_PREFIXES)
+        self._layouts = PairLayouts(_BULK_PREFIXES)
         self._open: dict[int, dict[bytes, _Pending]] = {}
         # Which value of a key came from a transaction, and the offset it was written at.
         self._committed: dict[bytes, _Pending] = {}
@@ -79,7 +79,7 @@ class NewestRecords:
     @property
     def records(self) -> int:
         """How many records were read."""
-        return self._shapes.records
+        return self._layouts.records
 
     def absorb(self, data: bytes) -> None:
         """Take whole batches, in the order of the log.
@@ -88,7 +88,7 @@ class NewestRecords:
             MalformedFrame: they are no batches, or a key is too short to have a type.
         """
         newest = self._newest
-        for header, pairs in take_newest(data, newest, self._shapes):
+        for header, pairs in self._layouts.take_newest(data, newest):
             if header is not None and header.is_control:
                 self._end_transaction(header, pairs)
             elif header is not None and header.is_transactional:

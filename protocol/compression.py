@@ -1,25 +1,25 @@
-"""The four codecs of record batches, bounded: a few bytes never become more than they may.
+"""The codecs of record batches [record-batch/codecs], with limits on what comes out of them.
 
-gzip, LZ4 frames and zstd frames as the libraries write them; snappy either raw or in the framing
-of the Java clients (xerial: a magic, two versions, then blocks with a 4-byte length). The broker
-passes compressed batches through; what opens them are reads by timestamp and our own tools.
+The broker stores compressed batches as they came. They are decompressed to check what a producer
+sent, to look up timestamps, to compact, to recompress for a topic with a codec of its own, and by
+our tools.
 """
 
+from enum import IntEnum
 from types import ModuleType
 
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.record_batch import Compression
 
-# No batch opens to more than this. ProducerState bound a batch by its uncompressed size (Java's
-# max.request.size, 1 MiB by default, tens of MiB where people raise it).
+# The limits of [record-batch/decompression-limits]. Producers limit a batch by its uncompressed
+# size (max.request.size: 1 MiB by default, some tens of MiB where it is raised).
 MAX_DECOMPRESSED_BYTES = 64 << 20
-# Up to here any ratio is fine: a legal batch of repetitive records shrinks by factors of thousands.
-# With the copy that is handed out it takes the 8 MiB that the design grants a frame of any size.
+# Up to here any ratio is accepted, because repetitive records shrink by factors of thousands. With
+# the copy that is returned it takes 8 MiB, which any frame may cost.
 FREE_DECOMPRESSED_BYTES = 4 << 20
-# Beyond that, the ratio that text and JSON do not reach; CVE-2026-111073 was an unchecked one.
+# Text and JSON do not reach this ratio.
 MAX_RATIO = 100
 
-# The first guess of what comes out; most batches shrink by less than 8.
+# The first guess of the decompressed size: most batches shrink by less than this.
 _FIRST_GUESS_RATIO = 8
 _FIRST_GUESS_BYTES = 64 << 10
 _GUESS_GROWTH = 16
@@ -31,21 +31,32 @@ _XERIAL_HEADER = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES = 32 << 10
 
 
+class Compression(IntEnum):
+    """A codec's number in the attributes of a batch."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
 def decompress(codec: int, data: bytes) -> bytes:
-    """The uncompressed bytes of `data`.
+    """Return the decompressed data.
 
     Raises:
-        MalformedFrame: the codec is unknown, the data damaged, or more than the limits come out.
+        MalformedFrame: the codec is undefined, the data is damaged, or it exceeds a limit when it
+            is decompressed.
     """
     if codec == Compression.NONE:
         return data
     if codec > Compression.ZSTD:
-        raise MalformedFrame(f"compression {codec} is unknown")
+        raise MalformedFrame(f"compression codec {codec} is undefined")
     if not data:
-        raise MalformedFrame("no bytes where compressed records should be")
+        raise MalformedFrame("compressed records of no bytes")
     allowed = max(FREE_DECOMPRESSED_BYTES, len(data) * MAX_RATIO)
     limit = min(MAX_DECOMPRESSED_BYTES, allowed)
-    # Imported here because most servers never open a compressed batch.
+    # Imported here because most servers never decompress a batch.
     import cramjam
 
     try:
@@ -58,15 +69,16 @@ def decompress(codec: int, data: bytes) -> bytes:
         Compression.LZ4: cramjam.lz4,
         Compression.ZSTD: cramjam.zstd,
     }[Compression(codec)]
-    # The library fills a buffer of ours and fails where it is too small, so a bomb costs the limit
-    # and no more. Too small and damaged look alike: the last try tells.
+    # The library fills a buffer of ours and fails if it is too small, so a decompression bomb costs
+    # the limit and no more. It fails in the same way for damaged data, so damage is only known
+    # when a buffer of the full size has failed.
     size = min(limit, max(_FIRST_GUESS_BYTES, len(data) * _FIRST_GUESS_RATIO))
     while True:
         buffer = bytearray(size)
         try:
             filled = library.decompress_into(data, buffer)
         except cramjam.DecompressionError as error:
-            # Before the next one is made: two together would exceed the limit.
+            # Release this buffer before the next one is made: together they would exceed the limit.
             del buffer
             if size == limit:
                 raise MalformedFrame(
@@ -96,14 +108,14 @@ def _decompress_snappy(snappy: ModuleType, data: bytes, limit: int) -> bytes:
 
 
 def _decompress_block(snappy: ModuleType, block: bytes, limit: int) -> bytes:
-    # The block begins with what it claims to hold: refuse before anything is allocated.
+    # A block begins with its decompressed size, so a refusal comes before any allocation.
     size = snappy.decompress_raw_len(block)
     if size > limit:
         raise MalformedFrame(f"a snappy block claims {size} bytes where {limit} are allowed")
     if size == 0:
-        # The library looks no further; nothing is one byte, the length.
+        # The library ignores what follows the size. An empty block is one byte.
         if len(block) != 1:
-            raise MalformedFrame(f"a snappy block of {len(block)} bytes claims to hold nothing")
+            raise MalformedFrame(f"a snappy block of {len(block)} bytes claims to be empty")
         return b""
     buffer = bytearray(size)
     filled = snappy.decompress_raw_into(block, buffer)
@@ -111,7 +123,7 @@ def _decompress_block(snappy: ModuleType, block: bytes, limit: int) -> bytes:
 
 
 def compress(codec: Compression, data: bytes) -> bytes:
-    """`data` compressed the way the Java producer does it, snappy in xerial framing."""
+    """Return the data compressed as the Java producer compresses it."""
     if codec is Compression.NONE:
         return data
     import cramjam
@@ -125,10 +137,9 @@ def compress(codec: Compression, data: bytes) -> bytes:
     if codec is Compression.GZIP:
         return bytes(cramjam.gzip.compress(data))
     if codec is Compression.LZ4:
-        # Kafka's Java reader refuses frames whose blocks refer to each other, the library's
-        # default.
+        # The library links blocks by default, which Kafka's Java reader refuses.
         compressor = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
         compressor.compress(data)
         return bytes(compressor.finish())
-    # Level 3 is zstd's own default and Kafka's; the library's is 11, slow for nothing.
+    # Level 3 is the default of zstd and of Kafka. The library's default, 11, is much slower.
     return bytes(cramjam.zstd.compress(data, level=3))

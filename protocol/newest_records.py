@@ -1,187 +1,173 @@
-"""The newest value of each key of a log, in bulk: what a load needs of its records, and no more.
+"""The newest value of each key of a log, in bulk: what a load reads.
 
-Most records of a coordinator's log are replaced by later ones, so nothing is made of them but the
-two slices that a dictionary takes. Records of one kind and length look alike up to their key:
-`Shapes` remembers, by a record's first bytes, where its key and value stand. Whatever does not look
-like that is read as any record is and handed out, in its place in the order.
-
-Invariant: `take_newest` reads the same pairs as `iterate_pairs`, and refuses the same bytes.
+Most records of a group log are replaced by later ones, so all that is made of them are the two
+slices that a dictionary takes. What is not plain or not known yet is read as any record is, and
+handed to the caller in its place in the order.
 """
 
 import struct
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
-from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.record_batch import HEADER_BYTES, BatchHeader, read_header
+from coterie.protocol.layouts import (
+    LOOKUP,
+    LOOKUP_TAIL_BYTES,
+    PAIRS_FRONT,
+    TYPE_BYTES,
+    Layout,
+    Layouts,
+    Lookup,
+)
+from coterie.protocol.raw_records import open_body, split_records
+from coterie.protocol.record_batch import BatchHeader, read_header
+from coterie.protocol.record_batch_layout import PRODUCER_ID_AT
 from coterie.protocol.record_reader import decode_pairs
-from coterie.protocol.varints import read_varint
 
 Pair = tuple[bytes | None, bytes | None]
 
-# So many bytes of a record reach over its key's length and two bytes of the key where each number
-# before them takes a byte, and the record's length one or two: nearly always.
-_HEAD_BYTES = 8
-_PREFIX_BYTES = 2
-# A log has few shapes: lengths of group and topic names, and places in a batch. One that has more
-# (a name of its own length for every group) is read more slowly.
-_MAX_SHAPES = 16_384
-# Length, magic, attributes, record count and the first record's head.
-_BATCH = struct.Struct(f">8xi4xb4xh34xi{_HEAD_BYTES}s")
-# Length, magic, attributes, record count, of a batch whose one record follows.
-_SINGLE = ">8xi4xb4xh34xi"
 
-# Reads key, the bytes of the value's length, value, header count; what that length has to be; how
-# long the record is; and for batches of one such record what takes runs of them.
-_Shape = tuple[Callable[[bytes, int], tuple[bytes, bytes, bytes, int]], bytes, int, "_Single"]
-
-
-class _Single(NamedTuple):
-    """Batches of one record of one shape.
+class PairLayouts(Layouts):
+    """The layouts that a load has met: reads keys and values of plain batches.
 
     Attributes:
-        unpack: length, magic, attributes, record count; what is in front of the key, the key, the
-            bytes of the value's length, value, header count.
-        front: what has to be in front of the key.
-        prefix: what the key has to begin with.
-        value_length: what the bytes of the value's length have to be.
-        size: how long a batch is.
+        records: how many records were read.
     """
 
-    unpack: Callable[[memoryview], Iterator[tuple[Any, ...]]]
-    front: bytes
-    prefix: bytes
-    value_length: bytes
-    size: int
+    front = PAIRS_FRONT
+    value_character = "s"
 
-
-class Shapes:
-    """Where keys and values stand, by the first bytes of a record; good for any log.
-
-    Attributes:
-        known: what was learnt.
-        prefixes: only records whose keys begin with one of these two-byte prefixes are taken in
-            bulk; all others are handed out.
-        records: how many records `take_newest` has read with these.
-    """
-
-    __slots__ = ("known", "prefixes", "records")
-
-    def __init__(self, prefixes: frozenset[bytes]) -> None:
-        """No shape is known yet."""
-        self.prefixes = prefixes
-        self.known: dict[bytes, _Shape] = {}
-        self.records = 0
-
-    def learn(self, record: bytes, key_at: int, key: bytes, value_at: int) -> None:
-        """Remember a record that was read in the slow way; it has a value and no headers.
+    def __init__(self, key_types: frozenset[bytes]) -> None:
+        """Nothing is known yet.
 
         Args:
-            record: all of its bytes, the length too.
-            key_at: where its key begins.
-            key: its key.
-            value_at: where its value begins.
+            key_types: the first two bytes of the keys that `take_newest` stores itself.
         """
+        super().__init__()
+        self.records = 0
+        # Each type, and the one that comes next in the order of bytes.
+        self._key_types = {
+            each: (int.from_bytes(each) + 1).to_bytes(TYPE_BYTES) for each in key_types
+        }
+        # The shortest way to read a batch of one record: what reads key, value length, value and
+        # number of headers; the expected value length; the key's type; the length of the batch.
+        self._single: dict[
+            Lookup | None, tuple[Callable[[bytes, int], tuple[Any, ...]], bytes, bytes, int]
+        ] = {}
+
+    def learned(self, lookup: Lookup, layout: Layout, pattern: str) -> None:
+        """See `Layouts`."""
+        key_at = len(pattern[: pattern.index("s")])
+        front_bytes = int(pattern[:key_at])
         if (
-            key_at > _HEAD_BYTES - _PREFIX_BYTES
-            or key[:_PREFIX_BYTES] not in self.prefixes
-            or len(self.known) >= _MAX_SHAPES
+            len(layout.value_lengths) == 1
+            and layout.key_type in self._key_types
+            and front_bytes <= LOOKUP_TAIL_BYTES
         ):
-            return
-        # As it stands: a length may take more bytes than it needs.
-        value_length = record[key_at + len(key) : value_at]
-        value_bytes = len(record) - 1 - value_at
-        rest = f"{len(key)}s{len(value_length)}s{value_bytes}sB"
-        shape = struct.Struct(f"{key_at}x{rest}")
-        batch = struct.Struct(f"{_SINGLE}{key_at}s{rest}")
-        single = _Single(
-            batch.iter_unpack, record[:key_at], key[:_PREFIX_BYTES], value_length, batch.size
+            # The lookup has compared everything before the key.
+            read = struct.Struct(f">{PRODUCER_ID_AT}x" + pattern.replace("s", "x", 1)).unpack_from
+            entry = read, layout.value_lengths[0], layout.key_type, layout.batch_bytes
+            self._single.setdefault(lookup, entry)
+
+    def take_newest(
+        self, buffer: bytes, newest: dict[bytes, bytes]
+    ) -> Iterator[tuple[BatchHeader | None, list[Pair]]]:
+        """Put the values of whole batches into `newest`; yield what needs a closer look.
+
+        The caller has to deal with what is yielded before it asks for more. Batches with attributes
+        (transactional, control, compressed) and those of magic 0 and 1 are yielded with their
+        header, plain batches without a known layout without one. Checksums are not compared.
+
+        Args:
+            buffer: whole batches.
+            newest: the newest value by key.
+
+        Raises:
+            MalformedFrame: a batch is impossible or incomplete.
+        """
+        view, at, end = memoryview(buffer), 0, len(buffer)
+        single_of, lookup_at, last_lookup = (
+            self._single.get,
+            LOOKUP.unpack_from,
+            end - LOOKUP.size,
         )
-        self.known[record[:_HEAD_BYTES]] = (shape.unpack_from, value_length, shape.size, single)
-
-
-def take_newest(
-    buffer: bytes, newest: dict[bytes, bytes], shapes: Shapes
-) -> Iterator[tuple[BatchHeader | None, list[Pair]]]:
-    """Put keys and values of whole batches into `newest`, and hand out what takes a closer look.
-
-    What is handed out has to be dealt with before the next is asked for: tombstones, keys of other
-    prefixes and the first record of each shape come alone, without a header; batches with
-    attributes (transactional, control, compressed) and of older magics whole, with theirs.
-    Checksums are not looked at.
-
-    Args:
-        buffer: whole batches.
-        newest: gets the newest value of each key.
-        shapes: what earlier calls have learnt.
-
-    Raises:
-        MalformedFrame: as `iterate_pairs`.
-    """
-    known = shapes.known.get
-    unpack = _BATCH.unpack_from
-    view, position, end = memoryview(buffer), 0, len(buffer)
-    # The first bytes of the record before: where two look alike more do.
-    head_before = b""
-    while position < end:
-        if position + _BATCH.size > end or buffer[position + 16] != 2:
-            plain = False
-        else:
-            length, _, attributes, count, head = unpack(buffer, position)
-            plain = attributes == 0 and length > _BATCH.size - 12
-        if not plain:
-            header = read_header(buffer, position)
-            pairs = decode_pairs(buffer, header, position)
-            shapes.records += len(pairs)
-            yield header, pairs
-            position += header.length_bytes
-            continue
-        if count == 1 and head == head_before and (shape := known(head)) is not None:
-            taken = _take_run(view[position:], newest, shape[3])
-            if taken:
-                shapes.records += taken
-                position += taken * shape[3].size
-                continue
-        head_before = head
-        if count > 0:
-            shapes.records += count
-        at = position + HEADER_BYTES
-        position += 12 + length
-        if position > end:
-            raise MalformedFrame(f"a batch of {length} bytes ends at byte {position} of {end}")
-        try:
-            while count > 0:
-                shape = known(head)
-                if shape is not None:
-                    read, value_length, size, _ = shape
-                    key, found, value, headers = read(buffer, at)
-                    if found == value_length and not headers:
+        lookup: Lookup | None = None
+        while at < end:
+            before, lookup = lookup, lookup_at(buffer, at) if at <= last_lookup else None
+            is_repeated = lookup == before
+            if not is_repeated and (single := single_of(lookup)) is not None:
+                read, expected_value_length, key_type, size = single
+                if at + size <= end:
+                    key, value_length, value, headers = read(buffer, at)
+                    if (
+                        value_length == expected_value_length
+                        and not headers
+                        and key.startswith(key_type)
+                    ):
                         newest[key] = value
+                        self.records += 1
                         at += size
-                        count -= 1
-                        if count:
-                            head = buffer[at : at + _HEAD_BYTES]
                         continue
-                pair, at = _read_pair(buffer, at, position, shapes)
-                yield None, [pair]
-                count -= 1
-                head = buffer[at : at + _HEAD_BYTES]
-        except (IndexError, struct.error):
-            raise MalformedFrame("a batch ends within a record") from None
-        if at != position:
-            raise MalformedFrame(f"a batch has {position - at} bytes after its last record")
+            taken = self._take(view, at, lookup, newest, is_repeated=is_repeated)
+            if taken:
+                at += taken
+                continue
+            header = read_header(buffer, at)
+            if header.magic == 2 and not header.attributes:
+                pairs = _plain_pairs(buffer, header, at)
+                self.learn(buffer, header, at)
+                self.records += len(pairs)
+                yield None, pairs
+            else:
+                pairs = decode_pairs(buffer, header, at)
+                self.records += len(pairs)
+                yield header, pairs
+            at += header.length_bytes
+
+    def _take(
+        self,
+        view: memoryview,
+        at: int,
+        lookup: Lookup | None,
+        newest: dict[bytes, bytes],
+        *,
+        is_repeated: bool,
+    ) -> int:
+        """Put the batches of one layout into `newest`; return the length of them all."""
+        for layout in self.known.get(lookup, ()):
+            if layout is None or layout.key_type not in self._key_types:
+                continue
+            size, records = layout.batch_bytes, len(layout.value_lengths)
+            whole = (len(view) - at) // size
+            if not whole:
+                continue
+            if is_repeated:
+                found: Iterable[tuple[Any, ...]] = layout.unpack_run(view[at : at + whole * size])
+            else:
+                # A run is only likely after two batches of one layout, and to prepare for one takes
+                # longer than to read a batch.
+                found = (layout.unpack(view, at),)
+            if records == 1:
+                batches = _single_pairs(found, layout, newest)
+            else:
+                batches = _several_pairs(found, layout, newest, self._key_types[layout.key_type])
+            if batches:
+                self.records += batches * records
+                return batches * size
+        return 0
 
 
-def _take_run(view: memoryview, newest: dict[bytes, bytes], single: _Single) -> int:
-    """Put the records of batches of one shape into `newest`: how many there are at the front."""
-    unpack, wanted_front, prefix, wanted_length, size = single
-    wanted_size, taken = size - 12, 0
-    for length, magic, attributes, count, front, key, value_length, value, headers in unpack(
-        view[: len(view) // size * size]
-    ):
+def _single_pairs(
+    found: Iterable[tuple[Any, ...]], layout: Layout, newest: dict[bytes, bytes]
+) -> int:
+    """Put the records of one-record batches into `newest`; return how many have the layout."""
+    _, _, _, expected_length, expected_attributes, _, fronts, value_lengths, key_type = layout
+    (expected_front, _), (expected_value_length,) = fronts, value_lengths
+    taken = 0
+    for length, magic, attributes, front, key, value_length, value, headers in found:
         if (
-            front != wanted_front or length != wanted_size or value_length != wanted_length
-            or attributes or headers or count != 1 or magic != 2 or not key.startswith(prefix)
+            front != expected_front or length != expected_length or magic != 2 or headers
+            or value_length != expected_value_length or attributes != expected_attributes
+            or not key.startswith(key_type)
         ):  # fmt: skip
             break
         newest[key] = value
@@ -189,28 +175,39 @@ def _take_run(view: memoryview, newest: dict[bytes, bytes], single: _Single) -> 
     return taken
 
 
-def _read_pair(buffer: bytes, at: int, end: int, shapes: Shapes) -> tuple[Pair, int]:
-    """Key and value of the record at `at`, and where the next one begins."""
-    size, position = read_varint(buffer, at)
-    stop = position + size
-    if size < 0 or stop > end:
-        raise MalformedFrame(f"a record of {size} bytes at byte {position} of {end}")
-    _, position = read_varint(buffer, position + 1)
-    _, position = read_varint(buffer, position)
-    key, key_at, position = _read_bytes(buffer, position, stop)
-    value, value_at, position = _read_bytes(buffer, position, stop)
-    if position >= stop:
-        raise MalformedFrame(f"a record ends at byte {position} and not at {stop}")
-    if key is not None and value is not None and position + 1 == stop and not buffer[position]:
-        shapes.learn(buffer[at:stop], key_at - at, key, value_at - at)
-    return (key, value), stop
+def _several_pairs(
+    found: Iterable[tuple[Any, ...]],
+    layout: Layout,
+    newest: dict[bytes, bytes],
+    next_key_type: bytes,
+) -> int:
+    """As `_single_pairs`, for batches of several records."""
+    _, _, _, expected_length, expected_attributes, _, fronts, value_lengths, key_type = layout
+    taken = 0
+    for batch in found:
+        length, magic, attributes = batch[:3]
+        keys = batch[4::4]
+        if (
+            batch[3::4] != fronts or length != expected_length or magic != 2
+            or batch[5::4] != value_lengths or attributes != expected_attributes
+            # The fastest way to see that all keys are of the type.
+            or min(keys) < key_type or max(keys) >= next_key_type
+        ):  # fmt: skip
+            break
+        newest.update(zip(keys, batch[6::4], strict=True))
+        taken += 1
+    return taken
 
 
-def _read_bytes(buffer: bytes, position: int, stop: int) -> tuple[bytes | None, int, int]:
-    """The bytes whose length stands at `position`, where they begin and where they end."""
-    size, position = read_varint(buffer, position)
-    if size < -1 or position + size > stop:
-        raise MalformedFrame(f"{size} bytes at byte {position} of a record that ends at {stop}")
-    if size == -1:
-        return None, position, position
-    return buffer[position : position + size], position, position + size
+def _plain_pairs(buffer: bytes, header: BatchHeader, at: int) -> list[Pair]:
+    """Return keys and values of an uncompressed batch."""
+    body, start, end = open_body(buffer, header, at)
+    return [
+        (
+            body[key_at : key_at + key_bytes] if key_bytes >= 0 else None,
+            body[value_at : value_at + value_bytes] if value_bytes >= 0 else None,
+        )
+        for _, _, _, _, _, key_at, key_bytes, value_at, value_bytes in split_records(
+            body, start, end, header.record_count
+        )
+    ]

@@ -1,29 +1,34 @@
-"""Looking into a batch of magic 2 without making its records: keys, and slices to copy.
+"""Where the parts of each record of a batch are, without making records.
 
-Compaction asks of each record only its key, its offset and whether it has a value, and copies the
-bytes of what stays. Headers and values are stepped over by their lengths. As everywhere, the one
-exception is `MalformedFrame`, and no count is believed further than bytes are there.
+Other readers build on this one: compaction copies the bytes of the records that stay, a load needs
+only keys and values, and layouts are learned from the lengths. Headers are skipped by the length of
+the record. The one exception is `MalformedFrame`, and no count or length is believed further than
+there are bytes [record-batch/bounded-decoding].
 """
 
 from coterie.protocol.compression import decompress
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.record_batch import HEADER_BYTES, BatchHeader
+from coterie.protocol.record_batch import BatchHeader
+from coterie.protocol.record_batch_layout import HEADER_BYTES
 from coterie.protocol.varints import read_varint
 
-# One record: its first byte (that of its length) and the one after its last; timestamp delta and
-# offset delta; where the offset delta stands, so that what follows can be copied under another
-# timestamp; the key; whether there is a value. A bare tuple: one is made for every record.
-RawRecord = tuple[int, int, int, int, int, bytes | None, bool]
+# The parts of one record: the position of its first byte (that of its length) and of the first byte
+# after it; timestamp delta and offset delta; the position of the offset delta, so that everything
+# from there on can be copied behind another timestamp; position and length of the key, then of the
+# value, with -1 as the length of null. A plain tuple, because one is made for each record.
+RawRecord = tuple[int, int, int, int, int, int, int, int, int]
 
 
 def open_body(buffer: bytes, header: BatchHeader, position: int = 0) -> tuple[bytes, int, int]:
-    """Where the uncompressed records of the batch at `position` are: (bytes, first byte, end).
+    """Return the uncompressed records of the batch at `position`: bytes, first position, end.
 
     Raises:
-        MalformedFrame: they can't be decompressed.
+        MalformedFrame: the batch is incomplete, or its records cannot be decompressed.
     """
     start, end = position + HEADER_BYTES, position + header.length_bytes
-    # Compaction leaves batches without records, and nothing is compressed to nothing.
+    if end > len(buffer):
+        raise MalformedFrame(f"a batch of {header.length_bytes} bytes is cut off at {len(buffer)}")
+    # Compaction leaves batches without records, and these are not compressed.
     if not header.compression or start == end:
         return buffer, start, end
     body = decompress(header.compression, buffer[start:end])
@@ -31,10 +36,10 @@ def open_body(buffer: bytes, header: BatchHeader, position: int = 0) -> tuple[by
 
 
 def split_records(body: bytes, position: int, end: int, count: int) -> list[RawRecord]:
-    """Each of the `count` records between `position` and `end`.
+    """Return the parts of each of the `count` records between `position` and `end`.
 
     Raises:
-        MalformedFrame: they are not exactly `count` records.
+        MalformedFrame: there are not exactly `count` records.
     """
     records: list[RawRecord] = []
     try:
@@ -44,18 +49,21 @@ def split_records(body: bytes, position: int, end: int, count: int) -> list[RawR
             stop = position + size
             if size < 0 or stop > end:
                 raise MalformedFrame(f"a record of {size} bytes at byte {start} of its batch")
-            timestamp_delta_ms, rest = read_varint(body, position + 1)
-            offset_delta, position = read_varint(body, rest)
-            size, position = read_varint(body, position)
-            key = None
-            if size >= 0:
-                key = body[position : position + size]
-                position += size
-            size, position = read_varint(body, position)
-            if position + max(size, 0) >= stop:
-                raise MalformedFrame(f"a record ends at byte {position} and not at {stop}")
+            timestamp_delta_ms, offset_delta_at = read_varint(body, position + 1)
+            offset_delta, position = read_varint(body, offset_delta_at)
+            key_bytes, key_at = read_varint(body, position)
+            value_bytes, value_at = read_varint(
+                body, key_at + key_bytes if key_bytes > 0 else key_at
+            )
+            if key_bytes < -1 or value_bytes < -1:
+                raise MalformedFrame(f"a length below -1 in the record at byte {start}")
+            if value_at + max(value_bytes, 0) >= stop:
+                raise MalformedFrame(f"a record of {size} bytes at byte {start} is too short")
             records.append(
-                (start, stop, timestamp_delta_ms, offset_delta, rest, key, size >= 0)
+                (
+                    start, stop, timestamp_delta_ms, offset_delta, offset_delta_at,
+                    key_at, key_bytes, value_at, value_bytes,
+                )
             )  # fmt: skip
             position = stop
     except IndexError:
@@ -64,16 +72,35 @@ def split_records(body: bytes, position: int, end: int, count: int) -> list[RawR
     return records
 
 
-def split_keys(body: bytes, position: int, end: int, count: int) -> tuple[list[bytes | None], bool]:
-    """The keys of `count` records, and whether one of them has no value: a tombstone.
+def offsets_and_keys(
+    body: bytes, header: BatchHeader, records: list[RawRecord]
+) -> list[tuple[int, bytes | None]]:
+    """Return the absolute offset and the key of each record.
 
-    `split_records` with less to say; lengths of one byte are read in line.
+    Args:
+        body: the uncompressed records.
+        header: of their batch.
+        records: the parts of the records.
+    """
+    return [
+        (
+            header.base_offset + offset_delta,
+            body[key_at : key_at + key_bytes] if key_bytes >= 0 else None,
+        )
+        for _, _, _, offset_delta, _, key_at, key_bytes, _, _ in records
+    ]
+
+
+def split_keys(body: bytes, position: int, end: int, count: int) -> list[bytes | None]:
+    """Return the keys of the `count` records between `position` and `end`.
+
+    This is `split_records` for the first pass of compaction, which needs nothing else. Lengths of
+    one byte are read in line.
 
     Raises:
-        MalformedFrame: as `split_records`.
+        MalformedFrame: there are not exactly `count` records.
     """
     keys: list[bytes | None] = []
-    tombstones = False
     try:
         for _ in range(count):
             size = body[position]
@@ -100,18 +127,20 @@ def split_keys(body: bytes, position: int, end: int, count: int) -> tuple[list[b
             if size >= 0:
                 keys.append(body[position : position + size])
                 position += size
-            else:
+            elif size == -1:
                 keys.append(None)
-            if body[position] & 1:
-                tombstones = True
-            # A value's length and the number of headers are at least one byte each.
+            else:
+                raise MalformedFrame(f"a key of {size} bytes before byte {position}")
+            if body[position] & 1 and body[position] != 1:
+                raise MalformedFrame(f"a value with a length below -1 at byte {position}")
+            # The value's length and the number of headers take at least one byte each.
             if position + 1 >= stop:
                 raise MalformedFrame(f"a record ends at byte {position} and not at {stop}")
             position = stop
     except IndexError:
         raise MalformedFrame("a batch ends within a record") from None
     _check_end(position, end)
-    return keys, tombstones
+    return keys
 
 
 def _check_end(position: int, end: int) -> None:

@@ -1,61 +1,48 @@
-"""Record batches from outside: header, framing, checksum, what a broker rewrites (spec 14.1,
-KIP-98).
+"""Record batches as units: header, framing, checksum, and the fields that a broker rewrites.
 
-A batch of magic 2 is a header of 61 bytes and its records, which may be compressed as one block.
-The CRC covers everything from the attributes on, so that a broker can set base offset and leader
-epoch without recomputing it, and the reason why those two, the magic and the length must be checked
-by other means (`storage/segment.py` does). Magic 0 and 1, the message sets written before Kafka
-0.11, share the first 17 bytes' meaning as far as needed: offset, length, magic. Their headers are
-told in the same shape; `record_legacy.py` reads what is in them.
+A batch of magic 2 is a header and its records, which may be compressed as one block
+[record-batch/header]. Messages of magic 0 and 1 are described by the same `BatchHeader` as far as
+their formats agree; `record_legacy.py` reads their contents.
 
-Nothing here decompresses and nothing allocates in proportion to a number that the bytes claim.
+Nothing here decompresses, and no allocation depends on a number that a batch merely claims
+[record-batch/bounded-decoding].
 """
 
-import struct
 import zlib
 from collections.abc import Iterator
-from enum import IntEnum
 from typing import NamedTuple
 
 from coterie.protocol import checksum
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.record_batch_layout import (
+    ATTRIBUTES,
+    ATTRIBUTES_AT,
+    COMPRESSION_MASK,
+    CONTROL,
+    CRC,
+    CRC_AT,
+    CRC_START,
+    HEADER,
+    HEADER_BYTES,
+    HEADER_UP_TO_MAGIC_BYTES,
+    LEGACY_CRC_START,
+    LEGACY_HEADER,
+    LEGACY_MIN_BYTES,
+    LEGACY_TIMESTAMP_AT,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD_BYTES,
+    MAGIC_AT,
+    MAX_TIMESTAMP_AT,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TIMESTAMP,
+    TRANSACTIONAL,
+)
 
-
-class Compression(IntEnum):
-    """The low three bits of a batch's attributes."""
-
-    NONE = 0
-    GZIP = 1
-    SNAPPY = 2
-    LZ4 = 3
-    ZSTD = 4
-
-
-COMPRESSION_MASK = 0x07
-LOG_APPEND_TIME = 0x08
-TRANSACTIONAL = 0x10
-CONTROL = 0x20
-HAS_DELETE_HORIZON = 0x40
-
-NO_TIMESTAMP = -1
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
-NO_SEQUENCE = -1
-
-# Base offset and length: what comes before the bytes that the length counts.
-PREFIX_BYTES = 12
-# Where the bytes covered by the CRC of magic 2 begin.
-CRC_START = 21
-HEADER_BYTES = 61
-# The bytes that tell offset, length and magic in every format.
-COMMON_BYTES = 17
-# Offset, length, CRC, magic, attributes, [timestamp], two empty lengths.
-LEGACY_MIN_BYTES = (26, 34)
-
-HEADER = struct.Struct(">qiibIhiqqqhii")
-_LEGACY = struct.Struct(">qiIbb")
-_INT64 = struct.Struct(">q")
-_OFFSET_AND_LENGTH = struct.Struct(">qi")
+# Sequence numbers start again at 0 after 2^31 - 1.
+_SEQUENCE_MASK = 0x7FFFFFFF
 
 
 class Record(NamedTuple):
@@ -69,11 +56,11 @@ class Record(NamedTuple):
 
 
 class BatchHeader(NamedTuple):
-    """The header of one batch; `length_bytes` counts the whole batch, its 12-byte prefix included.
+    """The header of one batch. `length_bytes` is the length of the whole batch.
 
-    For magic 0 and 1 leader epoch, producer fields and base sequence are -1, the record count is 1
-    (-1 when compressed), and `base_offset` is the offset in the entry, which for a compressed one
-    is that of its last record.
+    For magic 0 and 1, leader epoch, producer fields and base sequence are -1, the record count is 1
+    (-1 if the message is compressed), and `base_offset` is the offset in the message, which for a
+    compressed one is the offset of its last record.
     """
 
     base_offset: int
@@ -92,7 +79,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
-        """The offset of the last record it was written with; compaction may have removed that."""
+        """The offset of the last record that was written. Compaction may have removed it."""
         return self.base_offset + self.last_offset_delta
 
     @property
@@ -102,7 +89,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> int:
-        """The codec's number: a `Compression`, or 5 to 7, which nobody has defined."""
+        """The number of the codec: a `Compression`, or 5 to 7, which are undefined."""
         return self.attributes & COMPRESSION_MASK
 
     @property
@@ -112,49 +99,43 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether the batch holds a transaction marker and not data."""
+        """Whether the batch holds a transaction marker instead of data."""
         return self.attributes & CONTROL != 0
 
     @property
     def log_append_time(self) -> bool:
-        """Whether all records carry the broker's time, which is then `max_timestamp_ms`."""
+        """Whether all records have the broker's time, which is then `max_timestamp_ms`."""
         return self.attributes & LOG_APPEND_TIME != 0
 
     @property
     def last_sequence(self) -> int:
-        """The sequence number of the last record; it wraps to 0 after 2**31 - 1 (KIP-98)."""
+        """The sequence number of the last record, -1 if there is none [record-batch/sequences]."""
         if self.base_sequence < 0:
             return NO_SEQUENCE
-        return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
-
-
-class InvalidRecord(MalformedFrame):
-    """An undamaged batch that breaks a rule for producers: INVALID_RECORD, not CORRUPT_MESSAGE."""
+        return (self.base_sequence + self.last_offset_delta) & _SEQUENCE_MASK
 
 
 def read_header(buffer: bytes, position: int = 0) -> BatchHeader:
-    """The header of the batch at `position`. The batch's records need not be in the buffer.
+    """Return the header of the batch at `position`. The records need not be in the buffer.
 
     Raises:
-        MalformedFrame: the header is cut off, the magic unknown, or the length too small for any
-            batch.
+        MalformedFrame: the header is incomplete, the magic is unknown, or the length is too small
+            for any batch.
     """
-    if position + COMMON_BYTES > len(buffer):
-        raise MalformedFrame(f"a batch header at byte {position} is cut off at byte {len(buffer)}")
-    magic = buffer[position + 16]
+    if position + HEADER_UP_TO_MAGIC_BYTES > len(buffer):
+        raise _incomplete("a batch header", buffer, position)
+    magic = buffer[position + MAGIC_AT]
     if magic == 2:
         if position + HEADER_BYTES > len(buffer):
-            raise MalformedFrame(
-                f"a batch header at byte {position} is cut off at byte {len(buffer)}"
-            )
+            raise _incomplete("a batch header", buffer, position)
         fields = HEADER.unpack_from(buffer, position)
-        length = fields[1]
-        if length < HEADER_BYTES - PREFIX_BYTES:
+        length_bytes = fields[1] + LOG_OVERHEAD_BYTES
+        if length_bytes < HEADER_BYTES:
             raise MalformedFrame(
-                f"the batch at byte {position} claims {length} bytes, less than a header"
+                f"the batch at byte {position} claims {fields[1]} bytes, less than a header"
             )
-        # The class's own constructor takes each field as an argument, at twice the cost.
-        return tuple.__new__(BatchHeader, (fields[0], length + PREFIX_BYTES, *fields[2:]))
+        # The constructor of the class takes each field as an argument, at twice the cost.
+        return tuple.__new__(BatchHeader, (fields[0], length_bytes, *fields[2:]))
     if magic > 2:
         raise MalformedFrame(
             f"the batch at byte {position} has magic {magic}; 0, 1 and 2 are known"
@@ -164,29 +145,35 @@ def read_header(buffer: bytes, position: int = 0) -> BatchHeader:
 
 def _read_legacy_header(buffer: bytes, position: int, magic: int) -> BatchHeader:
     if position + LEGACY_MIN_BYTES[magic] > len(buffer):
-        raise MalformedFrame(f"a message at byte {position} is cut off at byte {len(buffer)}")
-    offset, length, crc, _, attributes = _LEGACY.unpack_from(buffer, position)
-    if length + PREFIX_BYTES < LEGACY_MIN_BYTES[magic]:
+        raise _incomplete("a message", buffer, position)
+    offset, length, crc, _, attributes = LEGACY_HEADER.unpack_from(buffer, position)
+    if length + LOG_OVERHEAD_BYTES < LEGACY_MIN_BYTES[magic]:
         raise MalformedFrame(
-            f"the message at byte {position} claims {length} bytes, less than any has"
+            f"the message at byte {position} claims {length} bytes, less than any message has"
         )
     timestamp_ms = NO_TIMESTAMP
     if magic == 1:
-        (timestamp_ms,) = _INT64.unpack_from(buffer, position + 18)
-    # The bits above log append time mean nothing before magic 2.
+        (timestamp_ms,) = TIMESTAMP.unpack_from(buffer, position + LEGACY_TIMESTAMP_AT)
+    # The bits above log append time have no meaning before magic 2.
     attributes &= COMPRESSION_MASK | (LOG_APPEND_TIME if magic == 1 else 0)
     count = -1 if attributes & COMPRESSION_MASK else 1
     return BatchHeader(
-        offset, length + PREFIX_BYTES, -1, magic, crc, attributes, 0, timestamp_ms, timestamp_ms,
-        NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, count,
+        offset, length + LOG_OVERHEAD_BYTES, -1, magic, crc, attributes, 0,
+        timestamp_ms, timestamp_ms, NO_PRODUCER_ID, NO_PRODUCER_EPOCH, NO_SEQUENCE, count,
     )  # fmt: skip
 
 
+def _incomplete(what: str, buffer: bytes, position: int) -> MalformedFrame:
+    return MalformedFrame(f"{what} at byte {position} is cut off at byte {len(buffer)}")
+
+
 def iterate_batches(buffer: bytes, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Each batch as (position, header) up to the end of the buffer, checksums unseen.
+    """Yield position and header of each batch up to the end of the buffer.
+
+    Checksums are not compared.
 
     Raises:
-        MalformedFrame: a header is impossible, or the last batch is cut off.
+        MalformedFrame: a header is impossible, or the last batch is incomplete.
     """
     end = len(buffer)
     while position < end:
@@ -201,74 +188,30 @@ def iterate_batches(buffer: bytes, position: int = 0) -> Iterator[tuple[int, Bat
 
 
 def check_crc(buffer: bytes, header: BatchHeader, position: int = 0) -> bool:
-    """Whether the header's checksum is that of the batch at `position`, which must be whole."""
+    """Return whether the checksum in the header is right [record-batch/checksum].
+
+    Args:
+        buffer: contains the whole batch.
+        header: of the batch.
+        position: where the batch begins.
+    """
     view = memoryview(buffer)
     end = position + header.length_bytes
     if header.magic == 2:
         return checksum.crc32c(view[position + CRC_START : end]) == header.crc
-    return zlib.crc32(view[position + 16 : end]) == header.crc
-
-
-def stamp(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
-    """One batch of magic 2 with another base offset and leader epoch; the CRC covers neither."""
-    assert batch[16] == 2, "only batches of magic 2 are appended"
-    return b"".join(
-        (_INT64.pack(base_offset), batch[8:12], leader_epoch.to_bytes(4, signed=True), batch[16:])
-    )
+    return zlib.crc32(view[position + LEGACY_CRC_START : end]) == header.crc
 
 
 def stamp_append_time(batch: bytes, timestamp_ms: int) -> bytes:
-    """One batch of magic 2 as a topic with message.timestamp.type=LogAppendTime stores it.
+    """Return one batch of magic 2 with the broker's time [record-batch/stamping].
 
-    All its records get the broker's time through the attribute and the maximum; the records
-    themselves stay as they are, compressed or not. The attributes are under the CRC, so it is
-    computed anew.
+    The CRC covers attributes and maximum timestamp, so it is computed again. The records are not
+    changed, whether they are compressed or not.
     """
     header = read_header(batch)
     assert header.magic == 2, "only batches of magic 2 are appended"
     out = bytearray(batch)
-    struct.pack_into(">h", out, 21, header.attributes | LOG_APPEND_TIME)
-    _INT64.pack_into(out, 35, timestamp_ms)
-    struct.pack_into(">I", out, 17, checksum.crc32c(memoryview(out)[CRC_START:]))
+    ATTRIBUTES.pack_into(out, ATTRIBUTES_AT, header.attributes | LOG_APPEND_TIME)
+    TIMESTAMP.pack_into(out, MAX_TIMESTAMP_AT, timestamp_ms)
+    CRC.pack_into(out, CRC_AT, checksum.crc32c(memoryview(out)[CRC_START:]))
     return bytes(out)
-
-
-def validate_batches(records: bytes) -> list[BatchHeader]:
-    """What a broker checks of produced batches before it stores them; their headers, in order.
-
-    Framing, magic 2, CRC, and that the record count agrees with the offsets the batch takes up.
-    Compressed records are not opened (issue: passed through). The rules are those of Kafka's
-    LogValidator for batches from clients.
-
-    Raises:
-        InvalidRecord: an undamaged batch with a count that is not its offsets', a marker (only
-            brokers write those), or a producer id without a sequence.
-        MalformedFrame: anything else; the produce handler answers CORRUPT_MESSAGE.
-    """
-    headers = []
-    for position, header in iterate_batches(records):
-        if header.magic != 2:
-            raise MalformedFrame(
-                f"the batch at byte {position} has magic {header.magic}; producers write 2"
-            )
-        if not check_crc(records, header, position):
-            raise MalformedFrame(
-                f"the CRC of the batch at byte {position} is not {header.crc:#010x}"
-            )
-        if header.record_count < 1 or header.record_count != header.last_offset_delta + 1:
-            raise InvalidRecord(
-                f"the batch at byte {position} has {header.record_count} records"
-                f" for {header.last_offset_delta + 1} offsets"
-            )
-        if header.compression > Compression.ZSTD:
-            raise MalformedFrame(
-                f"the batch at byte {position} has unknown compression {header.compression}"
-            )
-        if header.is_control:
-            raise InvalidRecord(
-                f"the batch at byte {position} is a control batch; only brokers write those"
-            )
-        if header.producer_id >= 0 and header.base_sequence < 0:
-            raise InvalidRecord(f"the batch at byte {position} has a producer id and no sequence")
-        headers.append(header)
-    return headers

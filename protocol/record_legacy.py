@@ -1,27 +1,24 @@
-"""Reading message sets of magic 0 and 1, as Kafka wrote them before 0.11 (KIP-31, KIP-32).
+"""Reading messages of magic 0 and 1, which Kafka wrote before 0.11.
 
-One entry is offset, length, CRC-32 (of gzip's kind), magic, attributes, in magic 1 a timestamp, key
-and value, each behind a 4-byte length. A compressed entry wraps a whole message set in its value:
-the inner offsets are absolute in magic 0; in magic 1 they count from 0 and the wrapper has the last
-one's. They are read so that old data directories stay legible. Nothing writes them.
+They are read so that old data directories can be used, compacted and moved
+[record-batch/legacy-messages]. Only compaction writes them (`record_writer.encode_legacy`).
 """
 
 import struct
 
-from coterie.protocol.compression import decompress
+from coterie.protocol.compression import Compression, decompress
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.record_batch import (
-    BatchHeader,
-    Compression,
-    Record,
-    check_crc,
-    iterate_batches,
-)
+from coterie.protocol.record_batch import BatchHeader, Record, check_crc, iterate_batches
+from coterie.protocol.record_batch_layout import LEGACY_KEY_AT
 
 _INT32 = struct.Struct(">i")
 
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_HAS_CONTENT_SIZE = 0x08
+# An LZ4 frame descriptor is flags, block size and perhaps the content size; then its checksum.
+_LZ4_CHECKSUM_AT = 6
+_LZ4_CHECKSUM_AT_WITH_SIZE = 14
+# The constants of xxHash32.
 _MASK = 0xFFFFFFFF
 _PRIME_1, _PRIME_2, _PRIME_3, _PRIME_4, _PRIME_5 = (
     2654435761, 2246822519, 3266489917, 668265263, 374761393,
@@ -29,10 +26,11 @@ _PRIME_1, _PRIME_2, _PRIME_3, _PRIME_4, _PRIME_5 = (
 
 
 def decode_legacy(buffer: bytes, header: BatchHeader, position: int = 0) -> list[Record]:
-    """The records of the entry at `position`: one, or all that a compressed entry wraps.
+    """Return the record of the message at `position`, or all records of a compressed message.
 
     Raises:
-        MalformedFrame: cut off, damaged (inner CRCs are checked), or wrapped twice.
+        MalformedFrame: the message is incomplete or damaged, which includes the CRCs of inner
+            messages, or it is compressed twice [record-batch/legacy-compression].
     """
     if position + header.length_bytes > len(buffer):
         raise MalformedFrame(f"a message of {header.length_bytes} bytes at {position} is cut off")
@@ -42,7 +40,7 @@ def decode_legacy(buffer: bytes, header: BatchHeader, position: int = 0) -> list
     if value is None:
         raise MalformedFrame(f"a compressed message without a value at offset {header.base_offset}")
     if header.magic == 0 and header.compression == Compression.LZ4:
-        value = _with_right_lz4_checksum(value)
+        value = _with_correct_lz4_checksum(value)
     inner = decompress(header.compression, value)
     records = []
     for start, entry in iterate_batches(inner):
@@ -67,7 +65,7 @@ def _key_and_value(
     buffer: bytes, header: BatchHeader, position: int
 ) -> tuple[bytes | None, bytes | None]:
     end = position + header.length_bytes
-    key, position = _bytes(buffer, position + (26 if header.magic else 18), end)
+    key, position = _bytes(buffer, position + LEGACY_KEY_AT[header.magic], end)
     value, position = _bytes(buffer, position, end)
     if position != end:
         raise MalformedFrame(f"a message has {end - position} bytes after its value")
@@ -86,19 +84,20 @@ def _bytes(buffer: bytes, position: int, end: int) -> tuple[bytes | None, int]:
     return buffer[position : position + size], position + size
 
 
-def _with_right_lz4_checksum(frame: bytes) -> bytes:
-    """The LZ4 frame with the header checksum its format asks for.
+def _with_correct_lz4_checksum(frame: bytes) -> bytes:
+    """Return the frame with the checksum that its format demands.
 
-    For magic 0 Kafka computed it over the frame's magic too (KAFKA-3160), and decoders refuse that.
+    See [record-batch/legacy-lz4-checksum].
     """
-    if frame[:4] != _LZ4_MAGIC or len(frame) < 15:
+    if frame[:4] != _LZ4_MAGIC or len(frame) <= _LZ4_CHECKSUM_AT_WITH_SIZE:
         raise MalformedFrame("an LZ4 message has no LZ4 frame")
-    end = 14 if frame[4] & _LZ4_HAS_CONTENT_SIZE else 6
-    return frame[:end] + bytes(((_xxh32_of_few(frame[4:end]) >> 8) & 0xFF,)) + frame[end + 1 :]
+    has_size = frame[4] & _LZ4_HAS_CONTENT_SIZE
+    end = _LZ4_CHECKSUM_AT_WITH_SIZE if has_size else _LZ4_CHECKSUM_AT
+    return frame[:end] + bytes(((_short_xxh32(frame[4:end]) >> 8) & 0xFF,)) + frame[end + 1 :]
 
 
-def _xxh32_of_few(data: bytes) -> int:
-    """xxHash32 with seed 0 of fewer than 16 bytes: what checksums an LZ4 frame's descriptor."""
+def _short_xxh32(data: bytes) -> int:
+    """Return xxHash32 with seed 0 of fewer than 16 bytes, the checksum of an LZ4 descriptor."""
     assert len(data) < 16, "the long form of the hash is not needed here"
     value = (_PRIME_5 + len(data)) & _MASK
     whole = len(data) & ~3

@@ -1,48 +1,44 @@
-"""Writing record batches of magic 2: the coordinator's own, general ones, and transaction markers.
+"""Writing record batches of magic 2, and what compaction leaves of a batch.
 
-`encode_batch` is on the path of every commit: its varints come from a table, its header from two
-structs, its bytes from one join. The rest is for tools, tests and compaction, which rewrites what
-is left of a batch.
+Every commit passes through `encode_batch`: its varints come from a table, its header from two
+structs, and its bytes from one join. The other functions are for tools, tests and compaction.
 """
 
-import struct
 import zlib
 from collections.abc import Sequence
 
 from coterie.protocol import checksum
-from coterie.protocol.compression import compress
+from coterie.protocol.compression import Compression, compress
 from coterie.protocol.raw_records import RawRecord
-from coterie.protocol.record_batch import (
+from coterie.protocol.record_batch import BatchHeader, Record
+from coterie.protocol.record_batch_layout import (
+    BASE_OFFSET,
     COMPRESSION_MASK,
     CONTROL,
+    COUNTED_BEFORE_CRC_START,
     HAS_DELETE_HORIZON,
+    HEADER_BEFORE_CRC_START,
+    HEADER_FROM_CRC_START,
     LOG_APPEND_TIME,
+    LOG_OVERHEAD_BYTES,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    TIMESTAMP,
     TRANSACTIONAL,
-    BatchHeader,
-    Compression,
-    Record,
 )
+from coterie.protocol.record_reader import ABORT, COMMIT, MARKER_KEY, MARKER_VALUE
 from coterie.protocol.varints import TABLE_SIZE, VARINTS, varint
 
-# Base offset, length, leader epoch, magic, CRC: what the CRC does not cover.
-_FRONT = struct.Struct(">qiibI").pack
-# Attributes, last offset delta, base and maximum timestamp, producer id and epoch, base sequence,
-# count.
-_REST = struct.Struct(">hiqqqhii").pack
-# What the length field counts and `_REST` and the records do not hold: epoch, magic, CRC.
-_FRONT_COUNTED_BYTES = 9
+_pack_front = HEADER_BEFORE_CRC_START.pack
+_pack_rest = HEADER_FROM_CRC_START.pack
 
-# Attributes 0, timestamp delta 0, offset delta: the beginning of a record of `encode_batch`, by
-# offset delta.
+# How a record of `encode_batch` begins, by offset delta: attributes 0, timestamp delta 0, offset
+# delta.
 _RECORD_STARTS = tuple(b"\0\0" + VARINTS[delta] for delta in range(256))
 
 _NULL_VALUE_NO_HEADERS = b"\x01\0"
-_MARKER_KEY = struct.Struct(">hh")
-_MARKER_VALUE = struct.Struct(">hi")
 _INT64_RANGE = 1 << 64
 
 
@@ -57,15 +53,20 @@ def encode_batch(
     producer_epoch: int = NO_PRODUCER_EPOCH,
     base_sequence: int = 0,
 ) -> bytes:
-    """Keys and values as one uncompressed batch, all records with the same timestamp.
+    """Return keys and values as one uncompressed batch whose records have the same timestamp.
 
-    The defaults are what Kafka 4.3.1 writes to __consumer_offsets: no producer, and yet base
-    sequence 0 (spec section 14.1). A value of None is a tombstone. Keys are never null here.
+    The defaults are those of the group log [record-batch/coordinator-batches]. The records of a
+    batch are stored together or not at all.
 
     Args:
-        pairs: (key, value), at least one; all of them land in this batch, or none does.
-        base_offset: the offset of the first, normally the log's end offset.
+        pairs: keys and values, at least one pair; a value of None is a tombstone.
+        base_offset: the offset of the first record, normally the log's end offset.
         timestamp_ms: epoch milliseconds.
+        leader_epoch: see [record-batch/header], as for the arguments below.
+        attributes: the bits, without compression.
+        producer_id: -1 for none.
+        producer_epoch: -1 for none.
+        base_sequence: -1 for none.
     """
     assert pairs, "a batch without records is never written"
     parts = [b""]
@@ -83,19 +84,19 @@ def encode_batch(
                 parts += (VARINTS[size], start, key_size, key, value_size, value, b"\0")
             delta += 1
     except IndexError:
-        # A length beyond the table: a long assignment, say. The straight line starts over without
-        # it.
+        # A length is not in the table, for example that of a large assignment. Start over with the
+        # general encoder.
         parts = [b""]
         delta = len(pairs)
         for index, (key, value) in enumerate(pairs):
             parts.append(_encode_record(index, 0, key, value, ()))
-    parts[0] = _REST(
+    parts[0] = _pack_rest(
         attributes, delta - 1, timestamp_ms, timestamp_ms,
         producer_id, producer_epoch, base_sequence, delta,
     )  # fmt: skip
     rest = b"".join(parts)
-    length = len(rest) + _FRONT_COUNTED_BYTES
-    return _FRONT(base_offset, length, leader_epoch, 2, checksum.crc32c(rest)) + rest
+    length = len(rest) + COUNTED_BEFORE_CRC_START
+    return _pack_front(base_offset, length, leader_epoch, 2, checksum.crc32c(rest)) + rest
 
 
 def encode_records(
@@ -109,10 +110,18 @@ def encode_records(
     transactional: bool = False,
     log_append_time_ms: int | None = None,
 ) -> bytes:
-    """Records with their own offsets, timestamps and headers as one batch.
+    """Return records with their own offsets, timestamps and headers as one batch.
 
-    Offsets must ascend and may have gaps, as after compaction. The first record's offset and
-    timestamp are the batch's base. With `log_append_time_ms` every record has that timestamp.
+    Args:
+        records: at least one; offsets ascend and may have gaps, as after compaction. Offset and
+            timestamp of the first record become the base of the batch.
+        compression: the codec of the records.
+        leader_epoch: see [record-batch/header], as for the producer's fields.
+        producer_id: -1 for none.
+        producer_epoch: -1 for none.
+        base_sequence: -1 for none.
+        transactional: whether the records belong to a transaction.
+        log_append_time_ms: the broker's time, which then counts for every record.
     """
     assert records, "a batch without records is never written"
     base_offset, base_timestamp_ms = records[0].offset, records[0].timestamp_ms
@@ -125,12 +134,12 @@ def encode_records(
     if log_append_time_ms is not None:
         attributes |= LOG_APPEND_TIME
         max_timestamp_ms = log_append_time_ms
-    rest = _REST(
+    rest = _pack_rest(
         attributes, records[-1].offset - base_offset, base_timestamp_ms, max_timestamp_ms,
         producer_id, producer_epoch, base_sequence, len(records),
     ) + compress(compression, body)  # fmt: skip
-    length = len(rest) + _FRONT_COUNTED_BYTES
-    return _FRONT(base_offset, length, leader_epoch, 2, checksum.crc32c(rest)) + rest
+    length = len(rest) + COUNTED_BEFORE_CRC_START
+    return _pack_front(base_offset, length, leader_epoch, 2, checksum.crc32c(rest)) + rest
 
 
 def encode_marker(
@@ -143,10 +152,10 @@ def encode_marker(
     coordinator_epoch: int = 0,
     leader_epoch: int = 0,
 ) -> bytes:
-    """The control batch that ends a transaction on a partition (KIP-98; spec section 14.1)."""
-    key = _MARKER_KEY.pack(0, 1 if commit else 0)
+    """Return the control batch that ends a transaction [record-batch/control-batches]."""
+    key = MARKER_KEY.pack(0, COMMIT if commit else ABORT)
     return encode_batch(
-        [(key, _MARKER_VALUE.pack(0, coordinator_epoch))],
+        [(key, MARKER_VALUE.pack(0, coordinator_epoch))],
         base_offset,
         timestamp_ms,
         leader_epoch=leader_epoch,
@@ -164,84 +173,84 @@ def rebuild_batch(
     *,
     delete_horizon_ms: int | None = None,
 ) -> bytes:
-    """The batch of `header` with some of its records, as compaction leaves it (KIP-98, KIP-534).
-
-    Offsets, producer, sequence and codec stay, and so does the last offset, of whatever record it
-    was. The greatest timestamp becomes that of what is left.
+    """Return a batch with only some of its records [compaction/batches].
 
     Args:
         header: of the batch that the records are taken from, of magic 2.
-        body: its records, uncompressed.
-        records: those that stay, at least one.
-        delete_horizon_ms: the time from which on tombstones and markers of this batch may go. It
-            takes the place of the base timestamp, so every record is written anew against it. None
-            where the batch has none, or keeps the one it has.
+        body: the uncompressed records.
+        records: the parts of the records that stay, at least one.
+        delete_horizon_ms: a new delete horizon [compaction/tombstones]. It takes the place of the
+            base timestamp, so every timestamp delta is written anew. None if the batch gets no
+            horizon or keeps the one that it has.
     """
-    assert header.magic == 2, "older batches know no gaps"
-    assert records, "a batch without records is `empty_batch`"
+    assert header.magic == 2, "older messages have no gaps"
+    assert records, "a batch without records is an `empty_batch`"
     attributes, base_timestamp_ms = header.attributes, header.base_timestamp_ms
     max_timestamp_ms = header.max_timestamp_ms
     if not header.log_append_time:
-        max_timestamp_ms = base_timestamp_ms + max(record[2] for record in records)
-        max_timestamp_ms = _as_int64(max_timestamp_ms)
+        greatest_delta_ms = max(timestamp_delta_ms for _, _, timestamp_delta_ms, *_ in records)
+        max_timestamp_ms = _as_int64(base_timestamp_ms + greatest_delta_ms)
     if delete_horizon_ms is None:
-        kept = b"".join(body[record[0] : record[1]] for record in records)
+        kept = b"".join(body[start:stop] for start, stop, *_ in records)
     else:
         parts: list[bytes] = []
-        for _, stop, delta_ms, _, rest, _, _ in records:
-            timestamp_ms = base_timestamp_ms + delta_ms
+        for _, stop, timestamp_delta_ms, _, offset_delta_at, *_ in records:
+            timestamp_ms = base_timestamp_ms + timestamp_delta_ms
             if header.log_append_time:
                 timestamp_ms = max_timestamp_ms
             delta = varint(_as_int64(timestamp_ms - delete_horizon_ms))
-            parts += (_length(1 + len(delta) + stop - rest), b"\0", delta, body[rest:stop])
+            size = 1 + len(delta) + stop - offset_delta_at
+            parts += (_length(size), b"\0", delta, body[offset_delta_at:stop])
         kept = b"".join(parts)
         attributes |= HAS_DELETE_HORIZON
         base_timestamp_ms = delete_horizon_ms
-    rest_bytes = _REST(
+    rest = _pack_rest(
         attributes, header.last_offset_delta, base_timestamp_ms, max_timestamp_ms,
         header.producer_id, header.producer_epoch, header.base_sequence, len(records),
     ) + compress(Compression(header.compression), kept)  # fmt: skip
-    return _front(header, rest_bytes)
+    return _with_front(header, rest)
 
 
 def empty_batch(header: BatchHeader) -> bytes:
-    """The batch of `header` without any record: what compaction leaves where offsets and sequence
-    of the batch must not be forgotten (KIP-98)."""
-    assert header.magic == 2, "older batches know no gaps"
+    """Return the batch without its records [record-batch/empty-batches]."""
+    assert header.magic == 2, "older messages have no gaps"
     attributes = header.attributes & ~(COMPRESSION_MASK | HAS_DELETE_HORIZON)
-    rest = _REST(
+    rest = _pack_rest(
         attributes, header.last_offset_delta, NO_TIMESTAMP, header.max_timestamp_ms,
         header.producer_id, header.producer_epoch, header.base_sequence, 0,
     )  # fmt: skip
-    return _front(header, rest)
+    return _with_front(header, rest)
 
 
 def encode_legacy(record: Record, magic: int, *, log_append_time: bool = False) -> bytes:
-    """One record as an uncompressed message of magic 0 or 1, with its absolute offset (KIP-31).
+    """Return one record as an uncompressed message of magic 0 or 1.
 
-    For compaction, where of a compressed message only some are left. Headers did not exist yet.
+    Only compaction writes such messages: what is left of a compressed one
+    [compaction/legacy-messages].
     """
     assert magic in (0, 1), "magic 2 has `encode_records`"
-    assert not record.headers, "headers came with magic 2"
+    assert not record.headers, "headers exist since magic 2"
     parts = [magic.to_bytes(), (LOG_APPEND_TIME if log_append_time else 0).to_bytes()]
     if magic == 1:
-        parts.append(record.timestamp_ms.to_bytes(8, signed=True))
+        parts.append(TIMESTAMP.pack(record.timestamp_ms))
     for content in (record.key, record.value):
         parts.append((-1 if content is None else len(content)).to_bytes(4, signed=True))
         parts.append(content or b"")
     body = b"".join(parts)
-    crc = zlib.crc32(body)
-    return b"".join((record.offset.to_bytes(8), (len(body) + 4).to_bytes(4), crc.to_bytes(4), body))
+    crc = zlib.crc32(body).to_bytes(4)
+    length = (len(crc) + len(body)).to_bytes(LOG_OVERHEAD_BYTES - BASE_OFFSET.size)
+    return b"".join((BASE_OFFSET.pack(record.offset), length, crc, body))
 
 
-def _front(header: BatchHeader, rest: bytes) -> bytes:
-    length = len(rest) + _FRONT_COUNTED_BYTES
+def _with_front(header: BatchHeader, rest: bytes) -> bytes:
+    """Return the rest of a rewritten batch with base offset, length, epoch, magic and CRC."""
+    length = len(rest) + COUNTED_BEFORE_CRC_START
     crc = checksum.crc32c(rest)
-    return _FRONT(header.base_offset, length, header.leader_epoch, 2, crc) + rest
+    return _pack_front(header.base_offset, length, header.leader_epoch, 2, crc) + rest
 
 
 def _as_int64(value: int) -> int:
-    """The number that Java's long would hold: timestamps that producers made up may overflow."""
+    """Return the number as a Java long: timestamps that a producer invented may overflow."""
     return (value + (_INT64_RANGE >> 1)) % _INT64_RANGE - (_INT64_RANGE >> 1)
 
 
@@ -257,7 +266,7 @@ def _encode_record(
     _add_bytes(parts, value)
     parts.append(_length(len(headers)))
     for name, content in headers:
-        # Names that were no UTF-8 were read with surrogates and go back as the same bytes.
+        # The reverse of the reader's decoding [record-batch/records].
         _add_bytes(parts, name.encode("utf-8", "surrogateescape"))
         _add_bytes(parts, content)
     body = b"".join(parts)

@@ -1,28 +1,28 @@
-"""Record batches: the one import for everybody who reads or writes them.
+"""Record batches: the one import for code that reads or writes them.
 
-What a batch is stands in `record_batch.py`, how records are written in `record_writer.py`, how they
-are read in `record_reader.py`; `record_legacy.py` reads what Kafka wrote before 0.11, and
-`compression.py` holds the four codecs and their limits.
+record_batch_layout.py   the layout of a header
+record_batch.py          headers, framing, checksums
+record_reader.py         the records of a batch
+record_writer.py         new batches, and batches that compaction rewrites
+record_legacy.py         messages of magic 0 and 1
+raw_records.py           where the parts of records are, for readers that make no records
+layouts.py               runs of batches that look alike, for loading and compaction
+compression.py           the codecs and their limits
 """
 
-from coterie.protocol.compression import compress, decompress
+from coterie.protocol.compression import Compression, compress, decompress
 from coterie.protocol.record_batch import (
     BatchHeader,
-    Compression,
-    InvalidRecord,
     Record,
     check_crc,
     iterate_batches,
     read_header,
-    stamp,
     stamp_append_time,
-    validate_batches,
 )
 from coterie.protocol.record_reader import (
     Marker,
     decode_pairs,
     decode_records,
-    iterate_pairs,
     read_marker,
     record_timestamps,
 )
@@ -31,7 +31,6 @@ from coterie.protocol.record_writer import encode_batch, encode_marker, encode_r
 __all__ = [
     "BatchHeader",
     "Compression",
-    "InvalidRecord",
     "Marker",
     "Record",
     "check_crc",
@@ -43,11 +42,8 @@ __all__ = [
     "encode_marker",
     "encode_records",
     "iterate_batches",
-    "iterate_pairs",
     "read_header",
     "read_marker",
     "record_timestamps",
-    "stamp",
     "stamp_append_time",
-    "validate_batches",
 ]

@@ -1,22 +1,21 @@
-"""Signed varints of records: zigzag, seven bits a byte, low bits first, as in Protocol Buffers.
+"""Signed varints of records: zigzag, seven bits a byte, low bits first [record-batch/varints].
 
-Records are the only place of the protocol that uses them; messages use unsigned ones
-(`primitives.py`). A varint is at most 5 bytes (int32) or 10 bytes (int64); more is refused, so a
-run of 0xff costs nothing. Reading past the end of the buffer raises IndexError, which the readers
-of records turn into `MalformedFrame` at their one boundary.
+Only records use them; messages use unsigned varints (`primitives.py`). More than ten bytes are
+refused. Reading beyond the end of the buffer raises IndexError, which the readers of records turn
+into `MalformedFrame`.
 """
 
 from coterie.protocol.errors import MalformedFrame
 
-# Lengths and offset deltas met in practice, by value: looking one up is five times as fast as
-# making it.
+# Looking up a varint is five times as fast as encoding it. Most lengths and offset deltas are below
+# this.
 TABLE_SIZE = 2048
 
 _MAX_SHIFT = 63
 
 
 def varint(value: int) -> bytes:
-    """The bytes of a signed number of up to 64 bits."""
+    """Return the varint of a signed number of up to 64 bits."""
     rest = (value << 1) ^ (value >> 63)
     out = bytearray()
     while rest > 127:
@@ -27,7 +26,7 @@ def varint(value: int) -> bytes:
 
 
 def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
-    """A signed varint of up to 64 bits at `position`: (value, position after it)."""
+    """Read a varint of up to 64 bits; return its value and the position after it."""
     byte = buffer[position]
     position += 1
     rest = byte & 127

@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from coterie.protocol.errors import MalformedFrame
+from coterie.storage.batches import BadBatch
 from coterie.storage.dirty_part import DirtyPart, DirtyPartConfig
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import File
+from coterie.storage.index import MAX_RELATIVE_OFFSET
 from coterie.storage.log import Log
 from coterie.storage.retained import BatchFilter
-from coterie.storage.scan import BadBatch
-from coterie.storage.segment import MAX_RELATIVE_OFFSET, Segment
+from coterie.storage.segment import Segment
 from coterie.storage.swap import CLEANED_SUFFIX, SWAP_SUFFIX, PendingDisk, removal
 
 
@@ -119,9 +120,10 @@ def cleanable(log: Log, first_dirty_offset: int, now_ms: int, config: CleanerCon
     if config.min_compaction_lag_ms > 0:
         for segment in older:
             young_ms = now_ms - config.min_compaction_lag_ms
-            if segment.next_offset > first_dirty_offset and (
-                segment.size and segment.max_timestamp()[0] > young_ms
-            ):
+            if segment.next_offset <= first_dirty_offset or not segment.size:
+                continue
+            greatest_ms, _ = segment.max_timestamp()
+            if greatest_ms > young_ms:
                 end_offset = segment.base_offset
                 break
     end_offset = max(end_offset, first_dirty_offset)

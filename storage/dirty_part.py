@@ -11,12 +11,11 @@ the map would take the place of a good one.
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from coterie.protocol.raw_records import open_body, split_keys, split_records
-from coterie.protocol.record_batch import BatchHeader
-from coterie.protocol.records import decode_records
+from coterie.protocol.raw_records import offsets_and_keys, open_body, split_keys, split_records
+from coterie.protocol.records import BatchHeader, decode_records
+from coterie.storage.key_runs import KeyLayouts
 from coterie.storage.offset_map import OffsetMap
 from coterie.storage.open_files import OpenFiles
-from coterie.storage.plain_batches import PlainBatches
 from coterie.storage.segment import Segment
 from coterie.storage.slices import Slices, checked_header
 from coterie.storage.transactions import Transactions
@@ -78,7 +77,7 @@ class DirtyPart:
         # Lowered while mapping: to where an open transaction begins, to where the map was full.
         self.end_offset = end_offset
         self.map = OffsetMap(config.max_map_bytes)
-        self.plain = PlainBatches()
+        self.layouts = KeyLayouts()
         # Of the batches that were mapped.
         self.records_read = 0
         self.map_full = False
@@ -159,8 +158,8 @@ class DirtyPart:
         """
         position = slices.position
         origin = stretch.origin + position
-        unchecked = slices.unchecked(len(buffer))
-        view, take = memoryview(buffer), self.plain.take
+        unchecked = not slices.is_checked(len(buffer))
+        view, take = memoryview(buffer), self.layouts.take
         least_offset = self.first_offset
         expected_offset = self._expected_offset
         at, end = 0, len(buffer)
@@ -169,7 +168,7 @@ class DirtyPart:
         while at < end:
             # The last batch of all is for the slow path: it is looked at again.
             offsets = range(max(expected_offset, least_offset), self.end_offset - 1)
-            run = take(view, at, offsets, position=unchecked)
+            run = take(view, at, offsets, check_crc=unchecked)
             if run is not None:
                 self.map.add_run(run.keys, origin + at, run.batch_bytes, run.batch_records)
                 records += len(run.keys)
@@ -182,7 +181,7 @@ class DirtyPart:
             self._map_batch(buffer, header, at, origin + at, stretch)
             if self._done and header.next_offset > self.end_offset:
                 break
-            self.plain.learn(buffer, header, at)
+            self.layouts.learn(buffer, header, at)
             records += max(header.record_count, 0)
             expected_offset = header.next_offset
             at += header.length_bytes
@@ -227,7 +226,8 @@ class DirtyPart:
             # More keys than the map holds, in one batch: a part of it, to get on at all.
             room = max(room, 1)
             if len(keys) > room:
-                self._end_at(self._records(buffer, header, at)[room][0])
+                offset, _ = self._records(buffer, header, at)[room]
+                self._end_at(offset)
         self.map.add(keys[:room], place)
 
     def _keys(self, buffer: bytes, header: BatchHeader, at: int) -> list[bytes | None]:
@@ -235,7 +235,7 @@ class DirtyPart:
         whole = header.base_offset >= self.first_offset and header.last_offset < self.end_offset
         if header.magic == 2 and whole:
             body, start, end = open_body(buffer, header, at)
-            return split_keys(body, start, end, header.record_count)[0]
+            return split_keys(body, start, end, header.record_count)
         return [key for _, key in self._records(buffer, header, at)]
 
     def _records(
@@ -246,11 +246,12 @@ class DirtyPart:
             found = [(each.offset, each.key) for each in decode_records(buffer, header, at)]
         else:
             body, start, end = open_body(buffer, header, at)
-            found = [
-                (header.base_offset + each[3], each[5])
-                for each in split_records(body, start, end, header.record_count)
-            ]
-        return [each for each in found if self.first_offset <= each[0] < self.end_offset]
+            found = offsets_and_keys(
+                body, header, split_records(body, start, end, header.record_count)
+            )
+        return [
+            (offset, key) for offset, key in found if self.first_offset <= offset < self.end_offset
+        ]
 
     def _remember(self, batches: dict[int, int], header: BatchHeader) -> None:
         """Note a batch as the newest of its producer, if that may still be active."""

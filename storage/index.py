@@ -1,37 +1,34 @@
 """The two indexes of a segment, in Kafka's files: where to begin looking for an offset or a time.
 
-`.index` has entries of 8 bytes: an offset relative to the segment's base, and the position of the
-batch that ends with it. `.timeindex` has entries of 12: a timestamp, and the relative offset of the
-batch that first had it as the greatest so far. Both ascend, both are sparse (one entry per
-index.interval.bytes of log), and both can be rebuilt from the log at any time. So they are never
-synced, the newest entries stay in memory until there are enough for a write, and a reader treats
-what an index says as a hint to be checked against the log.
-
-Kafka allocates the files of an active segment beforehand; after its crash they end in zeros, which
-are not entries.
+`.index` has entries of 8 bytes [log/offset-index], `.timeindex` entries of 12 bytes
+[log/time-index]. Both ascend and are sparse, and both can be rebuilt from the log at any time. So
+they are never synced, the newest entries stay in memory until there are enough of them for a write,
+and readers check what an index says against the log [log/index-is-hint].
 """
 
 import struct
 from collections.abc import Iterable
 from typing import ClassVar
 
+from coterie.storage.batches import BatchFacts
 from coterie.storage.open_files import OpenFiles
-from coterie.storage.placing import BatchFacts
 
-# Kafka's index.interval.bytes: log between two entries.
+# Kafka's index.interval.bytes: the log between two entries.
 INDEX_INTERVAL_BYTES = 4096
+# Offsets in an index are int32, relative to the segment's base offset.
+MAX_RELATIVE_OFFSET = 0x7FFFFFFF
 # Entries kept in memory before they are written: 2 MiB of log, 4 to 6 KiB of memory.
 PENDING_ENTRIES = 512
-# Below this many entries a search reads them all at once instead of going on halving.
+# A search among fewer entries reads all of them at once instead of halving further.
 _READ_AT_ONCE = 512
 
 
 class IndexDamaged(Exception):  # noqa: N818 - says what the index is
-    """The index can't be what was written. Rebuild it; the log has everything."""
+    """The index is not what was written. It can be rebuilt: the log has everything."""
 
 
 class _Index:
-    """Entries of fixed size in a file, ascending by both fields; the newest still in memory."""
+    """Entries of a fixed size in a file, ascending by both numbers; the newest still in memory."""
 
     ENTRY: ClassVar[struct.Struct]
 
@@ -49,7 +46,7 @@ class _Index:
         return self._written + len(self._pending) // self.ENTRY.size
 
     def load(self) -> bool:
-        """Take the entries of the file; False when it is missing or no index, and to be rebuilt."""
+        """Take the entries of the file; return False if it is missing or no index."""
         size = self.ENTRY.size
         try:
             file = self._files.get(self.path)
@@ -59,8 +56,9 @@ class _Index:
         if length % size:
             return False
         self._pending.clear()
-        # Entries first, zeros after them: find where the zeros begin. An entry of zeros at the very
-        # front is a batch of one record at the segment's base offset, which Kafka does not index.
+        # Kafka allocates the file of an active segment beforehand, so after its crash there are
+        # zeros behind the entries: search where they begin. An entry of zeros at the very front
+        # would be a batch of one record at the base offset, for which Kafka makes no entry.
         low, high = 0, length // size
         zeros = bytes(size)
         while low < high:
@@ -74,13 +72,14 @@ class _Index:
         return True
 
     def clear(self) -> None:
-        """Forget every entry. The file follows at the next `flush`."""
+        """Forget every entry. The file changes with the next `flush`."""
         self._written = 0
         self._pending.clear()
         self.last = None
 
     def append(self, first: int, second: int) -> None:
-        """Add an entry; the caller has made sure that it ascends."""
+        """Add an entry, which must ascend."""
+        assert self.last is None or self.last < (first, second), "entries ascend"
         self._pending += self.ENTRY.pack(first, second)
         self.last = (first, second)
         if len(self._pending) >= PENDING_ENTRIES * self.ENTRY.size:
@@ -100,9 +99,15 @@ class _Index:
             self._pending.clear()
         if file.size() != end:
             file.truncate(end)
+        assert self._written * self.ENTRY.size == end, "the file holds every entry"
 
     def floor(self, target: int, field: int = 0) -> tuple[int, int] | None:
-        """The last entry whose first (or second, `field` 1) number is not above `target`."""
+        """Return the last entry whose number is not above `target`.
+
+        Args:
+            target: the greatest number that is accepted.
+            field: which number of the entries to compare, 0 or 1.
+        """
         low, high = 0, len(self)
         while high - low > _READ_AT_ONCE:
             middle = (low + high) // 2
@@ -130,7 +135,7 @@ class _Index:
         return first, second
 
     def _entries(self, start: int, end: int) -> bytes:
-        """The bytes of the entries from `start` to before `end`, from file and memory."""
+        """Return the bytes of the entries from `start` to before `end`, from file and memory."""
         size = self.ENTRY.size
         written = self._written
         data = b""
@@ -139,7 +144,7 @@ class _Index:
             try:
                 data = self._files.get(self.path).read(start * size, (stop - start) * size)
             except FileNotFoundError:
-                raise IndexDamaged(f"{self.path} is gone") from None
+                raise IndexDamaged(f"{self.path} does not exist") from None
             if len(data) != (stop - start) * size:
                 raise IndexDamaged(f"{self.path} is shorter than its {written} entries")
         if end > written:
@@ -148,21 +153,21 @@ class _Index:
 
 
 class OffsetIndex(_Index):
-    """(offset relative to the segment's base, position of the batch that ends with it)."""
+    """Entries of relative offset and position: the last offset of a batch, and where it begins."""
 
     ENTRY = struct.Struct(">ii")
     __slots__ = ()
 
 
 class TimeIndex(_Index):
-    """(greatest timestamp so far, relative offset of the batch that brought it)."""
+    """Entries of timestamp and relative offset: the greatest so far, and the batch that has it."""
 
     ENTRY = struct.Struct(">qi")
     __slots__ = ()
 
 
 class SegmentIndexes:
-    """Both indexes of a segment, fed with its batches in order at the moments Kafka does it."""
+    """Both indexes of a segment, fed with its batches in order."""
 
     __slots__ = (
         "_base_offset", "_interval_bytes", "_since_entry", "max_timestamp", "offsets", "times",
@@ -181,7 +186,7 @@ class SegmentIndexes:
         self._base_offset = base_offset
         self._interval_bytes = interval_bytes
         self._since_entry = 0
-        # (greatest timestamp, last offset of the batch that first had it)
+        # The greatest timestamp, and the last offset of the first batch that had it.
         self.max_timestamp = (-1, base_offset)
 
     @property
@@ -190,23 +195,25 @@ class SegmentIndexes:
         return self.offsets.path, self.times.path
 
     def clear(self) -> None:
-        """Forget everything, to be fed anew."""
+        """Forget everything. The batches have to be added again."""
         self.offsets.clear()
         self.times.clear()
         self._since_entry = 0
         self.max_timestamp = (-1, self._base_offset)
 
     def add(self, batches: Iterable[BatchFacts], shift: int) -> int:
-        """Take the next batches of the segment, which stand `shift` bytes behind what they say.
+        """Add the next batches of the segment, at the moments of Kafka's LogSegment.append.
 
-        The moments are those of Kafka's LogSegment.append.
+        Args:
+            batches: their facts.
+            shift: where the bytes that the positions count from begin in the file.
 
         Returns:
             The last offset of the last batch.
         """
         last_offset = self._base_offset - 1
         since_entry, interval_bytes = self._since_entry, self._interval_bytes
-        greatest_ms = self.max_timestamp[0]
+        greatest_ms, _ = self.max_timestamp
         for position, length_bytes, _, last_offset, max_timestamp_ms in batches:
             if max_timestamp_ms > greatest_ms:
                 greatest_ms = max_timestamp_ms
@@ -220,27 +227,32 @@ class SegmentIndexes:
         return last_offset
 
     def finish(self) -> None:
-        """The segment is complete: end with the greatest timestamp, and write both files."""
+        """Complete the indexes of a finished segment: add the greatest timestamp, write both."""
         self._add_time_entry()
         self.offsets.flush()
         self.times.flush()
 
     def load(self, log_bytes: int) -> bool:
-        """Take the entries from the files; False when they can't belong to a log of that size."""
+        """Take the entries from the files; return False if they cannot belong to such a log.
+
+        Args:
+            log_bytes: the size of the segment's log file.
+        """
         if not (self.offsets.load() and self.times.load()):
             return False
-        last = self.offsets.last
-        if last is not None and (last[1] >= log_bytes or last[0] < 0):
-            return False
-        last_time = self.times.last
-        if last_time is None:
-            # A finished segment ends with a time entry, unless there is nothing in it.
+        if self.offsets.last is not None:
+            relative_offset, position = self.offsets.last
+            if position >= log_bytes or relative_offset < 0:
+                return False
+        if self.times.last is None:
+            # A finished segment ends with a time entry, unless it is empty.
             return log_bytes == 0
-        self.max_timestamp = (last_time[0], self._base_offset + last_time[1])
+        timestamp_ms, relative_offset = self.times.last
+        self.max_timestamp = (timestamp_ms, self._base_offset + relative_offset)
         return True
 
     def _add_time_entry(self) -> None:
         timestamp_ms, offset = self.max_timestamp
-        last = self.times.last
-        if timestamp_ms > (-1 if last is None else last[0]):
+        last_ms, _ = self.times.last or (-1, 0)
+        if timestamp_ms > last_ms:
             self.times.append(timestamp_ms, offset - self._base_offset)

@@ -23,9 +23,10 @@ from hashlib import blake2b
 from itertools import chain, islice, repeat
 from sys import getsizeof
 
-# Keys up to here are held as they are. Their length is one byte in a record, which is what the fast
-# paths look for.
-MAX_WHOLE_KEY_BYTES = 63
+from coterie.protocol.layouts import MAX_KEY_BYTES
+
+# Keys up to this length are stored as they are; so the keys of runs never need a digest.
+MAX_WHOLE_KEY_BYTES = MAX_KEY_BYTES
 _DIGEST_BYTES = 64
 # The number, and the share of the table: see above.
 _ENTRY_BYTES = 122

@@ -16,23 +16,20 @@ their tombstones until something follows under their key. What is left of a comp
 written as messages of its own.
 """
 
-import struct
 from collections.abc import Iterator
 
-from coterie.protocol.raw_records import RawRecord, open_body, split_records
-from coterie.protocol.record_batch import HAS_DELETE_HORIZON, BatchHeader
+from coterie.protocol.raw_records import RawRecord, offsets_and_keys, open_body, split_records
+from coterie.protocol.record_batch_layout import HAS_DELETE_HORIZON, OFFSETS_AND_TIME
 from coterie.protocol.record_writer import empty_batch, encode_legacy, rebuild_batch
-from coterie.protocol.records import decode_records, read_header, read_marker
+from coterie.protocol.records import BatchHeader, decode_records, read_header, read_marker
+from coterie.storage.batches import BatchFacts
 from coterie.storage.dirty_part import DirtyPart
+from coterie.storage.key_runs import Run
 from coterie.storage.offset_map import map_key
 from coterie.storage.open_files import OpenFiles
-from coterie.storage.placing import BatchFacts
-from coterie.storage.plain_batches import Run
 from coterie.storage.segment import Segment
 from coterie.storage.slices import Slices, checked_header
 
-# Base offset, last offset delta, maximum timestamp.
-_KEPT = struct.Struct(">q15xi8xq")
 # How far to look for the next marked batch in one step: 8 KiB of marks.
 _HOP_BYTES = 512 << 10
 # Marked batches looked at together.
@@ -131,12 +128,12 @@ class BatchFilter:
     ) -> tuple[int, int]:
         """Filter the whole batches of a slice: the bytes taken in, the offset after the last."""
         first_offset, position = self._dirty.first_offset, slices.position
-        unchecked = slices.unchecked(len(buffer))
-        view, take = memoryview(buffer), self._dirty.plain.take
+        unchecked = not slices.is_checked(len(buffer))
+        view, take = memoryview(buffer), self._dirty.layouts.take
         at, end = 0, len(buffer)
         while at < end:
             offsets = range(expected_offset, first_offset)
-            run = take(view, at, offsets, position=unchecked)
+            run = take(view, at, offsets, check_crc=unchecked)
             if run is not None:
                 self._filter_run(buffer, run, at)
                 at, expected_offset = run.stop, run.next_offset
@@ -147,7 +144,7 @@ class BatchFilter:
             if not self._mapped and header.magic == 2:
                 self.records_read += header.record_count
             self._filter(buffer, header, at, -1 if origin is None else origin + position + at)
-            self._dirty.plain.learn(buffer, header, at)
+            self._dirty.layouts.learn(buffer, header, at)
             expected_offset = header.next_offset
             at += header.length_bytes
         return at, expected_offset
@@ -156,7 +153,7 @@ class BatchFilter:
         """Filter the marked batches of a slice, which begins with one; the bytes done with it."""
         dirty, place = self._dirty, origin + position
         marks = dirty.map
-        view, take = memoryview(buffer), dirty.plain.take
+        view, take = memoryview(buffer), dirty.layouts.take
         offsets = range(dirty.first_offset, dirty.end_offset - 1)
         # Where one batch stays its neighbours often do: more and more are looked at together.
         at, end, most = 0, len(buffer), 1
@@ -166,7 +163,7 @@ class BatchFilter:
                 at = marks.next_marked(here, place + end) - place
                 continue
             # Whatever is marked was checked when it was mapped.
-            run = take(view, at, offsets, position=None, most=most)
+            run = take(view, at, offsets, check_crc=False, most=most)
             stop = at if run is None else self._stay_until(run, at, place)
             if run is not None and stop > at:
                 self._keep_run(buffer, at, stop, run)
@@ -214,7 +211,7 @@ class BatchFilter:
             return
         data, size, length = buffer[start:stop], run.batch_bytes, self._length
         self._pieces.append(data)
-        for base_offset, delta, max_timestamp_ms in run.kept_facts(data):
+        for base_offset, delta, max_timestamp_ms in run.offsets_and_times(data):
             self._facts.append((length, size, base_offset, base_offset + delta, max_timestamp_ms))
             length += size
         self.records_kept += (length - self._length) // size * run.batch_records
@@ -222,7 +219,7 @@ class BatchFilter:
 
     def _keep(self, data: bytes, records: int) -> None:
         """Let a batch of magic 2 stay; `data` is all of it."""
-        base_offset, last_offset_delta, max_timestamp_ms = _KEPT.unpack_from(data)
+        base_offset, last_offset_delta, max_timestamp_ms = OFFSETS_AND_TIME.unpack_from(data)
         length = len(data)
         self._pieces.append(data)
         self._facts.append(
@@ -249,8 +246,10 @@ class BatchFilter:
         elif header.is_transactional and self._meet(header):
             kept = []
         else:
-            kept = self._retained(header, records, place)
-        tombstones = 0 if header.is_control else sum(not record[6] for record in kept)
+            kept = self._retained(header, body, records, place)
+        tombstones = 0
+        if not header.is_control:
+            tombstones = sum(value_bytes < 0 for *_, value_bytes in kept)
         self.tombstones_kept += tombstones
         new_horizon = (
             (tombstones > 0 or ends_nothing) and not header.attributes & HAS_DELETE_HORIZON
@@ -267,17 +266,18 @@ class BatchFilter:
             self._keep(data, len(kept))
 
     def _retained(
-        self, header: BatchHeader, records: list[RawRecord], place: int
+        self, header: BatchHeader, body: bytes, records: list[RawRecord], place: int
     ) -> list[RawRecord]:
         passed, end_offset = self._horizon_passed(header), self._dirty.end_offset
-        stay = self._last_of_key(
-            [(header.base_offset + each[3], each[5]) for each in records], place
-        )
-        return [
-            record
-            for record, stays in zip(records, stay, strict=True)
-            if stays and (record[6] or not passed or header.base_offset + record[3] >= end_offset)
-        ]
+        keys = offsets_and_keys(body, header, records)
+        kept = []
+        for record, (offset, _), stays in zip(
+            records, keys, self._last_of_key(keys, place), strict=True
+        ):
+            *_, value_bytes = record
+            if stays and (value_bytes >= 0 or not passed or offset >= end_offset):
+                kept.append(record)
+        return kept
 
     def _last_of_key(self, records: list[tuple[int, bytes | None]], place: int) -> list[bool]:
         """Of each record (offset, key) of a batch: whether it is the last of its key, or too new

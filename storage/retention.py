@@ -46,7 +46,7 @@ def expired_segments(
     if retention_ms >= 0:
         for segment in segments:
             # One that compaction emptied has nothing to keep.
-            greatest_ms = segment.max_timestamp()[0] if segment.size else 0
+            greatest_ms, _ = segment.max_timestamp() if segment.size else (0, 0)
             if greatest_ms < 0 or now_ms - greatest_ms <= retention_ms:
                 break
             remove(segment, "time")

@@ -4,18 +4,17 @@ A slice is taken apart by loops that know the header's layout themselves: `FIELD
 of it. Nothing here is cached: the cleaner reads everything once or twice and then never again.
 """
 
-import struct
-
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.record_batch import COMMON_BYTES, PREFIX_BYTES, BatchHeader, read_header
-from coterie.protocol.records import check_crc
+from coterie.protocol.record_batch_layout import (
+    HEADER_BYTES,
+    HEADER_UP_TO_MAGIC_BYTES,
+    LENGTH,
+    LOG_OVERHEAD_BYTES,
+)
+from coterie.protocol.records import BatchHeader, check_crc, read_header
+from coterie.storage.batches import MAX_BATCH_BYTES, BadBatch
 from coterie.storage.open_files import OpenFiles
-from coterie.storage.scan import MAX_BATCH_BYTES, BadBatch
 from coterie.storage.segment import Segment
-
-# Base offset, length, magic, CRC, attributes, last offset delta, producer id, record count.
-FIELDS = struct.Struct(">qi4xbIhi16xq6xi")
-_LENGTH = struct.Struct(">8xi")
 
 
 class Slices:
@@ -34,7 +33,7 @@ class Slices:
         self.position = position
         self._files = files
         # A header at least, to know how much more to read.
-        self._slice_bytes = max(slice_bytes, FIELDS.size)
+        self._slice_bytes = max(slice_bytes, HEADER_BYTES)
         self._end = segment.size if end is None else end
 
     @property
@@ -49,20 +48,19 @@ class Slices:
             BadBatch: no batch begins here, or the file is shorter than it was.
         """
         buffer = self._read(min(self._slice_bytes, self.left))
-        if len(buffer) >= PREFIX_BYTES:
-            (length,) = _LENGTH.unpack_from(buffer)
-            length += PREFIX_BYTES
-            if not COMMON_BYTES <= length <= min(self.left, MAX_BATCH_BYTES):
+        if len(buffer) >= LOG_OVERHEAD_BYTES:
+            (length,) = LENGTH.unpack_from(buffer)
+            length += LOG_OVERHEAD_BYTES
+            if not HEADER_UP_TO_MAGIC_BYTES <= length <= min(self.left, MAX_BATCH_BYTES):
                 raise BadBatch(self.position, f"{length} bytes are claimed, {self.left} are left")
             if length > len(buffer):
                 return self._read(length)
             return buffer
         raise BadBatch(self.position, "the file ends within a batch")
 
-    def unchecked(self, length: int) -> int | None:
-        """Where the next `length` bytes begin, if their checksums are to be looked at; or None."""
-        known = self.segment.is_checked(self.position, self.position + length)
-        return None if known else self.position
+    def is_checked(self, length: int) -> bool:
+        """Return whether this process wrote or checked the next `length` bytes before."""
+        return self.segment.is_checked(self.position, self.position + length)
 
     def skip(self, length: int) -> None:
         """`length` bytes from here, whole batches, are done."""
@@ -90,12 +88,12 @@ def checked_header(
     Raises:
         BadBatch: what stands there is no batch, is damaged, or is out of order.
     """
-    if len(buffer) - at < COMMON_BYTES:
+    if len(buffer) - at < HEADER_UP_TO_MAGIC_BYTES:
         return None
     try:
         header = read_header(buffer, at)
     except MalformedFrame as error:
-        if at and len(buffer) - at < FIELDS.size:
+        if at and len(buffer) - at < HEADER_BYTES:
             # The slice ends within the header, as far as can be told.
             return None
         raise BadBatch(position + at, str(error)) from None

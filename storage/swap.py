@@ -35,9 +35,9 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from coterie.storage.batches import BadBatch, scan
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import File, FileSystem
-from coterie.storage.scan import BadBatch, scan
 from coterie.storage.segment import Segment
 
 CLEANED_SUFFIX = ".cleaned"
@@ -155,8 +155,8 @@ def _next_offset(filesystem: FileSystem, path: str, base_offset: int) -> int:
     file = filesystem.open(path)
     next_offset = base_offset
     try:
-        for facts in scan(file, 0, file.size(), base_offset, gaps=True):
-            next_offset = facts[3] + 1
+        for _, _, _, last_offset, _ in scan(file, 0, file.size(), base_offset, gaps=True):
+            next_offset = last_offset + 1
     except BadBatch as bad:
         raise CorruptLog(path, bad.position, bad.reason) from None
     finally:

@@ -9,22 +9,23 @@ search here for batches that are whole in spite of theirs.
 """
 
 import re
-import struct
 from enum import Enum
 
 from coterie.protocol import checksum
+from coterie.protocol.record_batch_layout import (
+    BASE_OFFSET,
+    CRC,
+    CRC_AT,
+    CRC_START,
+    HEADER_BYTES,
+    LAST_OFFSET_DELTA,
+    LAST_OFFSET_DELTA_AT,
+    LENGTH,
+    LOG_OVERHEAD_BYTES,
+    MAGIC_AT,
+)
+from coterie.storage.batches import MAX_BATCH_BYTES
 from coterie.storage.filesystem import File
-from coterie.storage.scan import MAX_BATCH_BYTES
-
-_HEADER_BYTES = 61
-_PREFIX_BYTES = 12
-_MAGIC_AT = 16
-_CRC_AT = 17
-_CRC_START = 21
-_LAST_OFFSET_DELTA_AT = 23
-_INT64 = struct.Struct(">q")
-_INT32 = struct.Struct(">i")
-_UINT32 = struct.Struct(">I")
 
 
 class TailTrust(Enum):
@@ -65,20 +66,20 @@ def refusal(
 def _header_refusal(tail: bytes, expected_offset: int, *, gaps: bool) -> str | None:
     """What is wrong with as much of the header as there is."""
     left = len(tail)
-    expected = _INT64.pack(expected_offset)
+    expected = BASE_OFFSET.pack(expected_offset)
     if not gaps and tail[:8] != expected[:left]:
         return f"offset {expected_offset} does not begin it"
-    if gaps and left >= 8 and _INT64.unpack_from(tail)[0] < expected_offset:
+    if gaps and left >= 8 and BASE_OFFSET.unpack_from(tail)[0] < expected_offset:
         return f"its offset is before {expected_offset}"
-    if left >= _PREFIX_BYTES:
-        length = _INT32.unpack_from(tail, 8)[0] + _PREFIX_BYTES
+    if left >= LOG_OVERHEAD_BYTES:
+        length = _length_bytes(tail, 0)
         if length <= left:
             return "all bytes of it are there"
-        if not _HEADER_BYTES < length <= MAX_BATCH_BYTES:
+        if not HEADER_BYTES < length <= MAX_BATCH_BYTES:
             return f"a batch has no {length} bytes"
-    if left > _MAGIC_AT and tail[_MAGIC_AT] != 2:
-        return f"batches of magic {tail[_MAGIC_AT]} are not written"
-    if left >= _LAST_OFFSET_DELTA_AT + 4 and _last_offset_delta(tail, 0) < 0:
+    if left > MAGIC_AT and tail[MAGIC_AT] != 2:
+        return f"batches of magic {tail[MAGIC_AT]} are not written"
+    if left >= LAST_OFFSET_DELTA_AT + 4 and _last_offset_delta(tail, 0) < 0:
         return "its last offset is before its first"
     return None
 
@@ -86,32 +87,37 @@ def _header_refusal(tail: bytes, expected_offset: int, *, gaps: bool) -> str | N
 def _whole_batch(tail: bytes, expected_offset: int, *, gaps: bool) -> str | None:
     """Whether a batch that claims more bytes than there are is whole all the same."""
     left = len(tail)
-    if left <= _HEADER_BYTES:
+    if left <= HEADER_BYTES:
         return None
     if _is_whole(tail, 0, left):
         return "it is whole up to the file's end, only its length is wrong"
     if gaps:
         # Any batch that can follow: with an offset that begins with the same four bytes.
-        follows = re.escape(_INT64.pack(expected_offset)[:4])
+        follows = re.escape(BASE_OFFSET.pack(expected_offset)[:4])
     else:
         # An interrupted write may hold several batches, but then the first of them is whole.
-        follows = re.escape(_INT64.pack(expected_offset + _last_offset_delta(tail, 0) + 1))
-    after = _MAGIC_AT - (4 if gaps else 8)
+        follows = re.escape(BASE_OFFSET.pack(expected_offset + _last_offset_delta(tail, 0) + 1))
+    after = MAGIC_AT - (4 if gaps else 8)
     for match in re.finditer(b"(?=%b.{%d}\x02)" % (follows, after), tail[1:], re.DOTALL):
         start = match.start() + 1
-        if left - start < _HEADER_BYTES:
+        if left - start < HEADER_BYTES:
             break
-        length = _INT32.unpack_from(tail, start + 8)[0] + _PREFIX_BYTES
-        if _HEADER_BYTES <= length <= left - start and _is_whole(tail, start, start + length):
+        length = _length_bytes(tail, start)
+        if HEADER_BYTES <= length <= left - start and _is_whole(tail, start, start + length):
             return f"a whole batch follows {start} bytes behind it"
     return None
 
 
 def _is_whole(tail: bytes, start: int, stop: int) -> bool:
-    crc: int = _UINT32.unpack_from(tail, start + _CRC_AT)[0]
-    return checksum.crc32c(memoryview(tail)[start + _CRC_START : stop]) == crc
+    crc: int = CRC.unpack_from(tail, start + CRC_AT)[0]
+    return checksum.crc32c(memoryview(tail)[start + CRC_START : stop]) == crc
 
 
 def _last_offset_delta(tail: bytes, start: int) -> int:
-    delta: int = _INT32.unpack_from(tail, start + _LAST_OFFSET_DELTA_AT)[0]
+    delta: int = LAST_OFFSET_DELTA.unpack_from(tail, start + LAST_OFFSET_DELTA_AT)[0]
     return delta
+
+
+def _length_bytes(tail: bytes, start: int) -> int:
+    (length,) = LENGTH.unpack_from(tail, start)
+    return int(length) + LOG_OVERHEAD_BYTES

@@ -11,9 +11,15 @@ ends before the first batch of the first such transaction (Kafka: before the las
 
 from bisect import bisect_right
 
-from coterie.protocol.record_batch import CONTROL, PREFIX_BYTES, TRANSACTIONAL, BatchHeader
-from coterie.protocol.records import decode_records, read_marker
-from coterie.storage.slices import FIELDS, Slices, checked_header
+from coterie.protocol.record_batch_layout import (
+    CONTROL,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    TRANSACTION_FIELDS,
+    TRANSACTIONAL,
+)
+from coterie.protocol.records import BatchHeader, decode_records, read_marker
+from coterie.storage.slices import Slices, checked_header
 
 # What an aborted transaction takes up here, generously: two numbers in a list, and the list.
 ABORTED_BYTES = 250
@@ -57,15 +63,13 @@ class Transactions:
             MalformedFrame: a marker is none.
         """
         buffer = slices.read()
-        unpack = FIELDS.unpack_from
+        unpack = TRANSACTION_FIELDS.unpack_from
         at, end = 0, len(buffer)
         while at < end and self.stopped_at < 0:
-            if end - at >= FIELDS.size:
-                base_offset, length, magic, _, attributes, delta, producer_id, _ = unpack(
-                    buffer, at
-                )
-                length += PREFIX_BYTES
-                if magic == 2 and not attributes & CONTROL and FIELDS.size <= length <= end - at:
+            if end - at >= HEADER_BYTES:
+                base_offset, length, magic, attributes, delta, producer_id = unpack(buffer, at)
+                length += LOG_OVERHEAD_BYTES
+                if magic == 2 and not attributes & CONTROL and HEADER_BYTES <= length <= end - at:
                     if attributes & TRANSACTIONAL:
                         self._begin(producer_id, base_offset)
                     expected_offset = base_offset + delta + 1

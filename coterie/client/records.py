@@ -18,7 +18,7 @@ from coterie.protocol.messages.fetch import (
     FetchResponse,
     FetchResponsePartition,
 )
-from coterie.protocol.record_batch import HEADER_BYTES
+from coterie.protocol.record_batch_layout import HEADER_BYTES
 from coterie.protocol.records import Record, decode_records, read_header
 from coterie.protocol.wire import ZERO_UUID
 
@@ -120,6 +120,7 @@ def _records(data: bytes, offset: int) -> tuple[list[Record], int]:
     records: list[Record] = []
     position = 0
     next_offset = offset
+    # The last batch is cut off if the response had no room for it.
     while position + HEADER_BYTES <= len(data):
         header = read_header(data, position)
         if position + header.length_bytes > len(data):

@@ -10,7 +10,6 @@ identified by its cluster's id [pipeline/input-identity].
 """
 
 import os
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, Self
 
@@ -32,6 +31,7 @@ from coterie.protocol.messages.fetch import (
     FetchResponse,
     FetchResponsePartition,
 )
+from coterie.protocol.record_batch_layout import BASE_OFFSET_AND_LENGTH
 from coterie.protocol.records import read_header
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from coterie.protocol.wire import ZERO_UUID
@@ -44,7 +44,6 @@ TABLE_OF = {OFFSETS_TOPIC: "log_records", JOURNAL_TOPIC: "journal_records"}
 # a time, and four partitions per round trip make the round trip cheap.
 PARTITION_BYTES = 4 << 20
 RESPONSE_BYTES = 16 << 20
-_PREFIX = struct.Struct(">qi")
 
 
 def is_kafka(source: str) -> bool:
@@ -337,9 +336,9 @@ def _whole_batches(data: bytes) -> tuple[int, int]:
     """Return the size of the whole batches of a response, and where the last of them begins."""
     position = last = 0
     end = len(data)
-    while position + _PREFIX.size <= end:
-        _, length = _PREFIX.unpack_from(data, position)
-        stop = position + _PREFIX.size + length
+    while position + BASE_OFFSET_AND_LENGTH.size <= end:
+        _, length = BASE_OFFSET_AND_LENGTH.unpack_from(data, position)
+        stop = position + BASE_OFFSET_AND_LENGTH.size + length
         if length <= 0 or stop > end:
             break
         last, position = position, stop

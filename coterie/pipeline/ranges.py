@@ -18,7 +18,7 @@ from coterie.pipeline.codec.decoder import (
     END_OF_LOG,
     SegmentDecoder,
 )
-from coterie.pipeline.codec.framing import MAX_BATCH_BYTES, frame
+from coterie.pipeline.codec.framing import frame
 from coterie.pipeline.codec.numbers import Buffer
 from coterie.pipeline.codec.piece import Source
 from coterie.pipeline.segments import (
@@ -28,6 +28,7 @@ from coterie.pipeline.segments import (
     position_before,
     segment_of,
 )
+from coterie.storage.batches import MAX_BATCH_BYTES
 
 # No cleaner replaces a segment this often before a reader opens it. If lookups still fail,
 # something else is wrong, and an endless search would hide it.

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.record_batch_layout import HEADER_BYTES
 from coterie.protocol.records import BatchHeader, read_header
 
 _SEGMENT = re.compile(r"(\d{20})\.log")
@@ -25,7 +26,6 @@ _INDEX_ENTRY = struct.Struct(">ii")
 # A cleaner needs milliseconds for each segment that it replaces.
 _SWAP_PATIENCE_SECONDS = 2.0
 _SWAP_PAUSE_SECONDS = 0.02
-_HEADER_BYTES = 61
 
 
 class NoSuchLog(Exception):  # noqa: N818 - says what was looked for
@@ -151,7 +151,7 @@ def position_before(segment: Segment, descriptor: int, offset: int) -> int:
 def header_at(descriptor: int, position: int) -> BatchHeader | None:
     """Read the batch header at a position of a file; None if there cannot be one."""
     try:
-        return read_header(os.pread(descriptor, _HEADER_BYTES, position))
+        return read_header(os.pread(descriptor, HEADER_BYTES, position))
     except MalformedFrame:
         return None
 

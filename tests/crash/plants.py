@@ -29,9 +29,9 @@ PLANTS = (
     ),
     Plant(
         "a log goes on after a failed write or sync",
-        "coterie.storage.log:Log._fail",
-        "self._failure = error",
-        "return LogFailed(self.directory, error)",
+        "coterie.storage.sync:SyncState.fail",
+        "self.failure = error",
+        "return LogFailed(self._directory, error)",
         ("failing EIO:commit:commit",),
     ),
     Plant(
@@ -43,8 +43,8 @@ PLANTS = (
     ),
     Plant(
         "a bad batch in an older segment is not looked at",
-        "coterie.storage.scan:_check_crc",
-        "if not right:",
+        "coterie.storage.batches:_check_crc",
+        "if not is_right:",
         "if False:",
         ("flipped:roll:commit",),
     ),

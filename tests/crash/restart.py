@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.service import GroupCoordinator
-from coterie.protocol.records import decode_records, encode_batch, iterate_batches, iterate_pairs
+from coterie.protocol.records import decode_records, encode_batch, iterate_batches
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
 from tests.crash.disk import FIRST_BOOT, Disk, RecordingFileSystem
 from tests.crash.history import NO_GROUPS, GroupState, History, TopicState
 from tests.crash.node import Pairs, load, log_config, open_directory, state_of
+from tests.record_batches import pairs_in
 from tests.unit.coordinator.desk import START_MS
 
 
@@ -80,13 +81,12 @@ class Restarts:
         chunks = tuple(log.chunks())
         newest: dict[bytes, bytes] = {}
         for data in chunks:
-            for _, pairs in iterate_pairs(data):
-                for key, value in pairs:
-                    assert key is not None
-                    if value is None:
-                        newest.pop(key, None)
-                    else:
-                        newest[key] = value
+            for key, value in pairs_in(data):
+                assert key is not None
+                if value is None:
+                    newest.pop(key, None)
+                else:
+                    newest[key] = value
         found = frozenset(newest.items())
         replayed = self._replayed.get(chunks)
         if replayed is None:

@@ -14,7 +14,7 @@ from coterie.protocol.messages.log_records import (
     GroupMetadataValue,
     encode_key,
 )
-from coterie.protocol.record_batch import HAS_DELETE_HORIZON
+from coterie.protocol.record_batch_layout import HAS_DELETE_HORIZON
 from coterie.protocol.records import (
     Compression,
     Record,

@@ -10,7 +10,7 @@ from coterie.pipeline.codec.damage import MAX_KEPT_BYTES
 from coterie.pipeline.codec.framing import frame
 from coterie.pipeline.codec.numbers import Buffer
 from coterie.pipeline.ranges import log_end, whole_end
-from coterie.protocol.records import encode_batch, stamp
+from coterie.protocol.records import encode_batch
 from tests.pipeline.histories import (
     NOW_MS,
     commit_key,
@@ -20,6 +20,7 @@ from tests.pipeline.histories import (
     steps,
     write_segments,
 )
+from tests.record_batches import with_offset
 
 RECORDS = 3
 
@@ -117,17 +118,19 @@ def test_a_tail_of_which_pages_are_missing_is_waited_for(tmp_path: Path) -> None
 
 def test_order_is_checked_across_pieces_and_segments(tmp_path: Path) -> None:
     log = [batch(number) for number in range(6)]
-    moved = stamp(log[2], 1000, 0)
+    moved = with_offset(log[2], 1000)
     write_segments(str(tmp_path), (0, [*log[:2], moved, *log[3:5]]), (15, log[5:]))
     for chunk_bytes in (100, 1 << 20):
         found = rows(str(tmp_path), "raw", chunk_bytes=chunk_bytes)
         assert [row["log_offset"] for row in found] == [*range(6), *range(9, 18)]
         assert reasons(str(tmp_path), "raw", chunk_bytes=chunk_bytes) == ["order"]
     # The last one of a segment may not reach into the next.
-    write_segments(str(tmp_path), (0, [*log[:4], stamp(log[4], 14, 0)]), (15, log[5:]))
+    write_segments(str(tmp_path), (0, [*log[:4], with_offset(log[4], 14)]), (15, log[5:]))
     assert reasons(str(tmp_path), "raw") == ["order"]
     # A leader epoch that goes up and down again.
-    write_segments(str(tmp_path), (0, [*log[:2], stamp(log[2], 6, 64), *log[3:5]]), (15, log[5:]))
+    write_segments(
+        str(tmp_path), (0, [*log[:2], with_offset(log[2], 6, 64), *log[3:5]]), (15, log[5:])
+    )
     assert reasons(str(tmp_path), "raw") == ["order"]
     write_segments(str(tmp_path), (0, [*log[:2], batch(2, 1), batch(3, 1)]))
     assert reasons(str(tmp_path), "raw") == []

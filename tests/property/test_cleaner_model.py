@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coterie.protocol.record_batch import HAS_DELETE_HORIZON
+from coterie.protocol.record_batch_layout import HAS_DELETE_HORIZON
 from coterie.protocol.records import (
     Compression,
     Record,

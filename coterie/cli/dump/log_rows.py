@@ -16,7 +16,7 @@ from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
 from coterie.protocol.messages.group_record_types import decode_group_key, decode_group_value
 from coterie.protocol.messages.log_records import UnknownKey, UnknownValueVersion
-from coterie.protocol.record_batch import HAS_DELETE_HORIZON
+from coterie.protocol.record_batch_layout import HAS_DELETE_HORIZON
 from coterie.protocol.records import BatchHeader, Compression, Record, decode_records, read_marker
 from coterie.protocol.wire import Message
 

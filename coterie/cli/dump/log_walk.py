@@ -1,6 +1,6 @@
 """A walk over the batches in a log's files that continues after damage, in bounded memory.
 
-`storage.scan` stops at the first invalid batch, as a server must. This walk serves people who want
+`storage.batches.scan` stops at the first invalid batch, as a server must. This walk serves people who want
 to see what a log contains: it reports where and why a batch is invalid, and searches for the next
 place with a batch whose checksum is right. Invalid bytes at the end of the last segment, without a
 batch after them, are what a crash leaves (a torn tail); the server truncates them when it starts.
@@ -17,15 +17,14 @@ from typing import NamedTuple, Self
 
 from coterie.cli.dump.log_files import PartitionFiles, SegmentFile
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.record_batch import HEADER_BYTES
+from coterie.protocol.record_batch_layout import HEADER_BYTES
 from coterie.protocol.records import BatchHeader, check_crc, read_header
+from coterie.storage.index import MAX_RELATIVE_OFFSET
 
 _CHUNK_BYTES = 1 << 20
 # Longer batches are taken for damage, because Kafka's socket.request.max.bytes is 100 MiB. The
 # limit bounds the memory that a damaged length can cost.
 MAX_BATCH_BYTES = 128 << 20
-# Relative offsets within a segment are int32.
-_MAX_RELATIVE_OFFSET = 0x7FFFFFFF
 
 # What follows the base offset in a header: a length of up to MAX_BATCH_BYTES, the magic byte,
 # attributes whose high byte is unused, an offset delta and a record count that are not negative.
@@ -250,7 +249,7 @@ class _SegmentWalk:
         if end is not None and last >= end:
             return f"offsets {first} to {last} in a segment that ends before {end}"
         base = self._segment.base_offset
-        if last - base > _MAX_RELATIVE_OFFSET:
+        if last - base > MAX_RELATIVE_OFFSET:
             return f"offsets {first} to {last} in a segment that begins with {base}"
         return ""
 
@@ -296,7 +295,7 @@ class _SegmentWalk:
         relative = header.base_offset - self._segment.base_offset
         return (
             position + header.length_bytes <= self._end
-            and 0 <= relative <= _MAX_RELATIVE_OFFSET
+            and 0 <= relative <= MAX_RELATIVE_OFFSET
             and header.record_count <= header.last_offset_delta + 1
         )
 

@@ -23,7 +23,7 @@ from coterie.protocol.messages.log_records import (
     decode_value,
 )
 from coterie.protocol.primitives import MAX_STRING_BYTES
-from coterie.protocol.record_batch import TRANSACTIONAL
+from coterie.protocol.record_batch_layout import TRANSACTIONAL
 
 KEY_TYPES = (0, 1)
 

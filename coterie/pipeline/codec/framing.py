@@ -7,7 +7,6 @@ checked for all batches at once. The CRC does not cover base offset, leader epoc
 After damage, decoding continues at the next whole batch [pipeline/next-batch].
 """
 
-import struct
 import zlib
 from dataclasses import dataclass, fields
 from typing import NamedTuple
@@ -20,30 +19,29 @@ from coterie.pipeline.codec.damage import Damage, damage
 from coterie.pipeline.codec.numbers import Bools, Buffer, Int64s
 from coterie.protocol import checksum
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.record_batch_layout import (
+    CRC_START,
+    HEADER_BYTES,
+    HEADER_FIELDS,
+    LAST_OFFSET_DELTA_AT,
+    LEGACY_CRC_START,
+    LEGACY_MIN_BYTES,
+    LENGTH,
+    LENGTH_AT,
+    LOG_OVERHEAD_BYTES,
+    MAGIC_AT,
+)
 from coterie.protocol.records import check_crc, read_header
+from coterie.storage.batches import MAX_BATCH_BYTES
 
 # The shortest batch is a message of magic 0 without key and value.
-MIN_BATCH_BYTES = 26
-# No batch is longer. storage/scan.py has the same limit and gives the reason.
-MAX_BATCH_BYTES = 256 << 20
-HEADER_BYTES = 61
-PREFIX_BYTES = 12
-_MIN_LEGACY_BYTES = (26, 34)
-_CRC_START = 21
+MIN_BATCH_BYTES = LEGACY_MIN_BYTES[0]
 _NO_EPOCH = -1
-_LENGTH = struct.Struct(">i")
 # A search for the next batch examines this many positions at once.
 _SEARCH_BYTES = 64 << 10
 
-# The header of magic 2 (KIP-98), as it is stored in the file.
-_HEADER = np.dtype(
-    [
-        ("base_offset", ">i8"), ("length", ">i4"), ("leader_epoch", ">i4"), ("magic", ">i1"),
-        ("crc", ">u4"), ("attributes", ">i2"), ("last_offset_delta", ">i4"),
-        ("base_timestamp_ms", ">i8"), ("max_timestamp_ms", ">i8"), ("producer_id", ">i8"),
-        ("producer_epoch", ">i2"), ("base_sequence", ">i4"), ("record_count", ">i4"),
-    ]
-)  # fmt: skip
+# The header of magic 2 [record-batch/header].
+_HEADER = np.dtype([(name, f">{character}") for name, character in HEADER_FIELDS])
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,16 +132,16 @@ def _concatenate(runs: list[Batches]) -> Batches:
 def _follow_lengths(data: bytes, position: int, end: int) -> tuple[list[int], int]:
     """Return where batches begin if every length is right, and where the last of them ends."""
     starts: list[int] = []
-    unpack = _LENGTH.unpack_from
+    unpack = LENGTH.unpack_from
     add = starts.append
-    last = end - PREFIX_BYTES
-    shortest = MIN_BATCH_BYTES - PREFIX_BYTES
+    last = end - LOG_OVERHEAD_BYTES
+    shortest = MIN_BATCH_BYTES - LOG_OVERHEAD_BYTES
     while position <= last:
-        (length,) = unpack(data, position + 8)
+        (length,) = unpack(data, position)
         if length < shortest:
             return starts, position
         add(position)
-        position += length + PREFIX_BYTES
+        position += length + LOG_OVERHEAD_BYTES
     if position > end:
         # The last batch is cut off: only its beginning is in this piece.
         position = starts.pop()
@@ -154,7 +152,7 @@ def _headers(buffer: Buffer, position: Int64s) -> Batches:
     """Read the headers at the positions. Those of magic 0 and 1 are given the same fields."""
     headers = buffer.read_as(_HEADER, position)
     read = {name: headers[name].astype(np.int64) for name in _HEADER.names or ()}
-    length = read.pop("length") + PREFIX_BYTES
+    length = read.pop("length") + LOG_OVERHEAD_BYTES
     legacy = np.flatnonzero(read["magic"] < 2)
     for index in legacy:
         try:
@@ -181,7 +179,7 @@ def _valid(data: bytes, batches: Batches, *, crc: bool) -> Bools:
         return right
     view = memoryview(data)
     checksum.crc32c(b"")  # the first call replaces the name by the compiled function
-    starts = (batches.position + _CRC_START).tolist()
+    starts = (batches.position + CRC_START).tolist()
     stops = (batches.position + batches.length_bytes).tolist()
     # map and slice are C functions: no line of Python runs for each batch here.
     bodies = map(view.__getitem__, map(slice, starts, stops))
@@ -231,10 +229,12 @@ def _next_valid(data: bytes, position: int, end: int) -> int | None:
         window = np.frombuffer(data, np.uint8, min(_SEARCH_BYTES, end - position - 16), position)
         piece = Buffer(data[position : position + _SEARCH_BYTES + HEADER_BYTES])
         at = np.arange(min(len(window), len(piece) - HEADER_BYTES + 1), dtype=np.int64)
-        at = at[piece.octets[at + 16] == 2]
-        length = piece.read(">i4", at + 8) + PREFIX_BYTES
+        at = at[piece.octets[at + MAGIC_AT] == 2]
+        length = piece.read(">i4", at + LENGTH_AT) + LOG_OVERHEAD_BYTES
         possible = (length >= HEADER_BYTES) & (length <= end - position - at)
-        possible &= (piece.read(">i8", at) >= 0) & (piece.read(">i4", at + 23) >= 0)
+        possible &= (piece.read(">i8", at) >= 0) & (
+            piece.read(">i4", at + LAST_OFFSET_DELTA_AT) >= 0
+        )
         for candidate in at[possible].tolist():
             if check_crc(data, read_header(data, position + candidate), position + candidate):
                 return int(position + candidate)
@@ -259,9 +259,9 @@ def _diagnose(data: bytes, start: int, stop: int) -> Damage:
     if not check_crc(data, header, start):
         view = memoryview(data)
         if header.magic == 2:
-            found = checksum.crc32c(view[start + _CRC_START : start + header.length_bytes])
+            found = checksum.crc32c(view[start + CRC_START : start + header.length_bytes])
         else:
-            found = zlib.crc32(view[start + 16 : start + header.length_bytes])
+            found = zlib.crc32(view[start + LEGACY_CRC_START : start + header.length_bytes])
         detail = f"the checksum is {found:#010x}, the header has {header.crc:#010x}"
         return damage(data, start, stop, reasons.CRC, detail, header.base_offset)
     detail = f"offset {header.base_offset}, {header.record_count} records"

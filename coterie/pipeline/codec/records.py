@@ -18,9 +18,10 @@ import numpy as np
 
 from coterie.pipeline.codec import damage as reasons
 from coterie.pipeline.codec.damage import Damage, damage
-from coterie.pipeline.codec.framing import HEADER_BYTES, Batches
+from coterie.pipeline.codec.framing import Batches
 from coterie.pipeline.codec.numbers import Bools, Buffer, Int64s
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.record_batch_layout import HEADER_BYTES
 from coterie.protocol.records import Record, decode_records, decompress, read_header
 
 # With fewer batches than this, a loop over each batch is faster than numpy's calls.

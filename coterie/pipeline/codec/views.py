@@ -26,7 +26,7 @@ from coterie.pipeline.codec.records import is_control
 from coterie.pipeline.schemas import BATCHES, MARKERS, QUARANTINE, RAW
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.group_record_types import GROUP_RECORD_TYPES
-from coterie.protocol.record_batch import CONTROL, HAS_DELETE_HORIZON, TRANSACTIONAL
+from coterie.protocol.record_batch_layout import CONTROL, HAS_DELETE_HORIZON, TRANSACTIONAL
 from coterie.protocol.records import Record, read_marker
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 

@@ -18,7 +18,7 @@ from coterie.pipeline.ranges import LogRange, read_range
 from coterie.pipeline.source import packed
 from coterie.pipeline.tables import with_input
 from coterie.pipeline.transforms.decoding import view_of
-from coterie.protocol.record_batch import TRANSACTIONAL
+from coterie.protocol.record_batch_layout import TRANSACTIONAL
 
 QUARANTINE = "quarantine"
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coterie.pipeline.codec.numbers import Int64s
-from coterie.protocol.record_batch import HAS_DELETE_HORIZON
+from coterie.protocol.record_batch_layout import HAS_DELETE_HORIZON
 
 COLUMNS = (
     "input", "log_partition", "segment_base", "batch_base_offset", "log_offset", "attributes",

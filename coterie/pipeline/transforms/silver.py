@@ -15,7 +15,7 @@ from coterie.pipeline.codec.groups import KEY_TYPE as GROUP_KEY_TYPE
 from coterie.pipeline.schemas import COMMITS, CONSUMER_EPOCHS, GROUPS, spark_schema
 from coterie.pipeline.tables import TABLES
 from coterie.pipeline.transforms.decoding import events_of, view_of
-from coterie.protocol.record_batch import CONTROL, TRANSACTIONAL
+from coterie.protocol.record_batch_layout import CONTROL, TRANSACTIONAL
 
 Labels = Mapping[str, str]
 

@@ -21,7 +21,8 @@ from queue import SimpleQueue
 from typing import NamedTuple
 
 from coterie.storage.errors import StorageError
-from coterie.storage.log import Log, PendingSync
+from coterie.storage.log import Log
+from coterie.storage.sync import PendingSync
 
 # How long stopping waits for a sync in progress. A disk that takes longer will not answer.
 STOP_TIMEOUT_S = 10.0

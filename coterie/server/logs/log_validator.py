@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages.produce import ProduceResponseRecordError
+from coterie.protocol.record_batch_layout import LENGTH_AT, LOG_OVERHEAD_BYTES, MAGIC_AT
 from coterie.protocol.records import (
     BatchHeader,
     Compression,
@@ -24,10 +25,7 @@ from coterie.server.config.config import TopicConfig
 from coterie.server.logs.partition import Partition
 
 _ZSTD_SINCE = 7
-_MAGIC_AT = 16
 _NEWEST_MAGIC = 2
-# Base offset and length, which the length does not count.
-_PREFIX_BYTES = 12
 _CODECS = {
     "gzip": Compression.GZIP,
     "snappy": Compression.SNAPPY,
@@ -108,11 +106,12 @@ def validate_batch(
 
 def _one_batch(records: bytes, version: int) -> ValidBatch:
     """Return the only batch. As in Kafka, up to 16 bytes behind it are ignored."""
-    length = int.from_bytes(records[8:_PREFIX_BYTES], signed=True) + _PREFIX_BYTES
-    if len(records) > _MAGIC_AT and records[_MAGIC_AT] > _NEWEST_MAGIC:
-        text = f"Invalid magic found in record: {records[_MAGIC_AT]}"
+    length = int.from_bytes(records[LENGTH_AT:LOG_OVERHEAD_BYTES], signed=True)
+    length += LOG_OVERHEAD_BYTES
+    if len(records) > MAGIC_AT and records[MAGIC_AT] > _NEWEST_MAGIC:
+        text = f"Invalid magic found in record: {records[MAGIC_AT]}"
         raise RefusedBatch(ErrorCode.CORRUPT_MESSAGE, text, in_log=False)
-    if len(records) <= _MAGIC_AT or length > len(records) or records[_MAGIC_AT] < _NEWEST_MAGIC:
+    if len(records) <= MAGIC_AT or length > len(records) or records[MAGIC_AT] < _NEWEST_MAGIC:
         raise RefusedBatch(ErrorCode.INVALID_RECORD, in_log=False)
     try:
         header = read_header(records)
@@ -121,9 +120,11 @@ def _one_batch(records: bytes, version: int) -> ValidBatch:
     if header.compression == Compression.ZSTD and version < _ZSTD_SINCE:
         raise RefusedBatch(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, in_log=False)
     behind = len(records) - length
-    if behind > _MAGIC_AT:
-        following = int.from_bytes(records[length + 8 : length + _PREFIX_BYTES], signed=True)
-        if following + _PREFIX_BYTES <= behind:
+    if behind > MAGIC_AT:
+        following = int.from_bytes(
+            records[length + LENGTH_AT : length + LOG_OVERHEAD_BYTES], signed=True
+        )
+        if following + LOG_OVERHEAD_BYTES <= behind:
             # A second batch.
             raise RefusedBatch(ErrorCode.INVALID_RECORD, in_log=False)
     return ValidBatch(records if not behind else records[:length], header)

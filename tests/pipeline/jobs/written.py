@@ -11,7 +11,7 @@ from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages import consumer_protocol as consumer
 from coterie.protocol.messages import log_records as log
 from coterie.protocol.messages.journal_records import encode_fact
-from coterie.protocol.record_batch import TRANSACTIONAL
+from coterie.protocol.record_batch_layout import TRANSACTIONAL
 from coterie.protocol.records import encode_batch, encode_marker
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from tests.pipeline.timeline.facts import HOST, partitions

@@ -16,7 +16,7 @@ from coterie.pipeline.transforms.segment_sums import (
     OF_KEY,
     segment_sums,
 )
-from coterie.protocol.record_batch import HAS_DELETE_HORIZON
+from coterie.protocol.record_batch_layout import HAS_DELETE_HORIZON
 
 Row = dict[str, Any]
 

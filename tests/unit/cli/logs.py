@@ -20,7 +20,7 @@ from coterie.protocol.messages.log_records import (
     encode_key,
     encode_value,
 )
-from coterie.protocol.records import Compression, Record, encode_records, stamp
+from coterie.protocol.records import Compression, Record, encode_records
 
 TIME = 1_700_000_000_000
 
@@ -35,7 +35,7 @@ def batch(
         Record(base_offset + n, TIME + base_offset + n, key, value)
         for n, (key, value) in enumerate(pairs)
     ]
-    return stamp(encode_records(records, compression=compression), base_offset, 0)
+    return encode_records(records, compression=compression)
 
 
 def segment(directory: Path, *batches: bytes, base_offset: int = 0) -> Path:

@@ -19,13 +19,12 @@ from coterie.protocol.messages.log_records import (
     encode_key,
     encode_value,
 )
-from coterie.protocol.newest_records import Shapes, take_newest
+from coterie.protocol.newest_records import PairLayouts
 from coterie.protocol.records import (
     Compression,
     Record,
     encode_marker,
     encode_records,
-    iterate_pairs,
 )
 
 START_MS = 1_700_000_000_000
@@ -177,8 +176,8 @@ def test_damaged_bytes_are_refused_where_the_plain_reading_refuses_them(
     that the record itself does not say.
     """
     whole = b"".join(batch_of(each) for each in log)
-    shapes = Shapes(frozenset({b"\0\1", b"\0\2"}))
-    for _ in take_newest(whole, {}, shapes):
+    layouts = PairLayouts(frozenset({b"\0\1", b"\0\2"}))
+    for _ in layouts.take_newest(whole, {}):
         pass
     damaged = bytearray(whole)
     for _ in range(data.draw(st.integers(0, 2))):
@@ -186,7 +185,7 @@ def test_damaged_bytes_are_refused_where_the_plain_reading_refuses_them(
         damaged[at] ^= 1 << data.draw(st.integers(0, 7))
     damaged = damaged[: data.draw(st.integers(0, len(damaged)))]
     outcomes = []
-    for read in (_plainly, lambda buffer: _in_bulk(buffer, shapes)):
+    for read in (_plainly, lambda buffer: _in_bulk(buffer, layouts)):
         try:
             outcomes.append(read(bytes(damaged)))
         except MalformedFrame:
@@ -197,8 +196,8 @@ def test_damaged_bytes_are_refused_where_the_plain_reading_refuses_them(
 def test_any_changed_bit_of_a_run_is_read_as_the_plain_reading_reads_it() -> None:
     """Batches of one record that look alike are taken together, as long as they do."""
     whole = b"".join(batch_of([(offset_key("g", n), offset_value(n))]) for n in range(4))
-    shapes = Shapes(frozenset({b"\0\1"}))
-    for _ in take_newest(whole, {}, shapes):
+    layouts = PairLayouts(frozenset({b"\0\1"}))
+    for _ in layouts.take_newest(whole, {}):
         pass
     read = 0
     for at in range(len(whole)):
@@ -206,7 +205,7 @@ def test_any_changed_bit_of_a_run_is_read_as_the_plain_reading_reads_it() -> Non
             changed = bytearray(whole)
             changed[at] ^= 1 << bit
             outcomes = []
-            for how in (_plainly, lambda buffer: _in_bulk(buffer, shapes)):
+            for how in (_plainly, lambda buffer: _in_bulk(buffer, layouts)):
                 try:
                     outcomes.append(how(bytes(changed)))
                 except MalformedFrame:
@@ -229,12 +228,14 @@ def test_keys_of_other_types_end_a_run() -> None:
 
 
 def _plainly(buffer: bytes) -> dict[bytes | None, bytes | None]:
-    return {key: value for _, found in iterate_pairs(buffer) for key, value in found}
+    """Read as `_in_bulk` does, without any layout."""
+    layouts = PairLayouts(frozenset())
+    return {key: value for _, found in layouts.take_newest(buffer, {}) for key, value in found}
 
 
-def _in_bulk(buffer: bytes, shapes: Shapes) -> dict[bytes | None, bytes | None]:
+def _in_bulk(buffer: bytes, layouts: PairLayouts) -> dict[bytes | None, bytes | None]:
     newest: dict[bytes, bytes] = {}
-    for _, found in take_newest(buffer, newest, shapes):
+    for _, found in layouts.take_newest(buffer, newest):
         newest.update(found)  # type: ignore[arg-type]  # tombstones and null keys too
     return newest  # type: ignore[return-value]
 
@@ -265,13 +266,13 @@ def test_memory_is_that_of_the_keys_alive_and_transactions_open() -> None:
 def test_few_records_of_a_shape_are_looked_at_closely() -> None:
     log = [batch_of([(offset_key("g", n), offset_value(n))]) for n in range(100)]
     newest: dict[bytes, bytes] = {}
-    close = list(take_newest(b"".join(log), newest, Shapes(frozenset({b"\0\1"}))))
+    close = list(PairLayouts(frozenset({b"\0\1"})).take_newest(b"".join(log), newest))
     assert [found for _, found in close] == [[(offset_key("g"), offset_value(0))]]
     assert len(newest) == 99
 
 
 def test_a_log_of_many_shapes_is_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coterie.protocol.newest_records._MAX_SHAPES", 3)
+    monkeypatch.setattr("coterie.protocol.layouts._BUDGET", 15)
     log = [
         batch_of([(offset_key("g" * n), offset_value(n))]) for n in [*range(1, 30), *range(1, 30)]
     ]

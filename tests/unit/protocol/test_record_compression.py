@@ -12,11 +12,11 @@ from coterie.protocol.compression import (
     FREE_DECOMPRESSED_BYTES,
     MAX_DECOMPRESSED_BYTES,
     MAX_RATIO,
+    Compression,
     compress,
     decompress,
 )
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.record_batch import Compression
 
 CODECS = [codec for codec in Compression if codec is not Compression.NONE]
 TEXT = b"the quick brown fox " * 5000
@@ -59,7 +59,7 @@ def test_damage_is_refused(codec: Compression) -> None:
 
 def test_unknown_codecs_are_refused() -> None:
     for codec in (5, 6, 7):
-        with pytest.raises(MalformedFrame, match="unknown"):
+        with pytest.raises(MalformedFrame, match="undefined"):
             decompress(codec, b"")
 
 

@@ -4,9 +4,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from coterie.protocol.records import encode_batch, iterate_pairs
+from coterie.protocol.records import encode_batch
 from coterie.server.broker import Broker
 from coterie.storage.log import Log
+from tests.record_batches import pairs_in
 from tests.unit.server.manual import ManualLoop, RecordingLog, make_broker
 
 SEGMENT_BYTES = 4096
@@ -45,13 +46,12 @@ def fill(log: Log, broker: Broker, rounds: int = 20, keys: int = 10) -> dict[byt
 def newest_values(log: Log) -> dict[bytes | None, bytes | None]:
     found: dict[bytes | None, bytes | None] = {}
     for data in log.chunks():
-        for _, pairs in iterate_pairs(data):
-            found.update(pairs)
+        found.update(pairs_in(data))
     return found
 
 
 def records(log: Log) -> int:
-    return sum(len(pairs) for data in log.chunks() for _, pairs in iterate_pairs(data))
+    return sum(len(pairs_in(data)) for data in log.chunks())
 
 
 def advance(broker: Broker, milliseconds: int) -> None:

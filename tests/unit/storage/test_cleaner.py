@@ -2,7 +2,7 @@
 
 import pytest
 
-from coterie.protocol.record_batch import HAS_DELETE_HORIZON
+from coterie.protocol.record_batch_layout import HAS_DELETE_HORIZON
 from coterie.protocol.record_writer import encode_legacy
 from coterie.protocol.records import (
     BatchHeader,

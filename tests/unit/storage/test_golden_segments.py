@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from coterie.protocol.newest_records import PairLayouts
 from coterie.protocol.records import (
     Compression,
     Marker,
@@ -14,7 +15,6 @@ from coterie.protocol.records import (
     encode_batch,
     encode_marker,
     iterate_batches,
-    iterate_pairs,
     read_marker,
 )
 from coterie.storage.log import Log, LogConfig
@@ -171,13 +171,19 @@ def test_our_writer_makes_the_very_bytes_of_kafkas_coordinator() -> None:
     assert plain == 9
 
 
-def test_the_offsets_partition_loads_in_bulk() -> None:
+def test_the_offsets_partition_is_loaded() -> None:
     log = opened(copied("offsets"))
-    runs = [(header, pairs) for chunk in log.chunks() for header, pairs in iterate_pairs(chunk)]
-    # Nine ordinary operations in one run; then each transactional batch and marker by itself.
-    assert [(header is None, len(pairs)) for header, pairs in runs] == [
-        (True, 9), (False, 1), (False, 1), (False, 1), (False, 1),
-    ]  # fmt: skip
-    assert [header.is_control for header, _ in runs if header] == [False, True, False, True]
-    assert runs[0][1][0][0] == b"\x00\x02\x00\x06golden"
-    assert runs[0][1][3][0] == b"\x00\x01\x00\x06golden\x00\x09gold-none\x00\x00\x00\x00"
+    layouts = PairLayouts(frozenset({b"\0\1", b"\0\2"}))
+    newest: dict[bytes, bytes] = {}
+    keys, headers = [], []
+    for chunk in log.chunks():
+        for header, pairs in layouts.take_newest(chunk, newest):
+            keys += [key for key, _ in pairs]
+            headers += [header] if header else []
+    # Nine plain batches of one record, then two transactional batches, each with its marker.
+    assert layouts.records == 13
+    assert [header.is_control for header in headers] == [False, True, False, True]
+    assert {b"\x00\x02\x00\x06golden", b"\x00\x01\x00\x06golden\x00\x09gold-none\0\0\0\0"} <= {
+        *keys,
+        *newest,
+    }

@@ -9,7 +9,6 @@ from coterie.protocol.records import (
     encode_batch,
     encode_records,
     iterate_batches,
-    iterate_pairs,
     read_header,
     stamp_append_time,
 )
@@ -17,6 +16,7 @@ from coterie.storage.errors import CorruptLog, OffsetOutOfRange
 from coterie.storage.log import Log, LogConfig
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.torn_tail import TailTrust
+from tests.record_batches import pairs_in
 from tests.unit.storage.conftest import Place
 
 NOW_MS = 1_700_000_000_000
@@ -143,7 +143,7 @@ def test_chunks_are_whole_batches_in_bounded_pieces(place: Place) -> None:
     chunks = list(log.chunks(chunk_bytes=400))
     assert all(len(chunk) <= 400 for chunk in chunks)
     assert [record.offset for record in records_of(b"".join(chunks))] == list(range(120))
-    pairs = [pair for chunk in log.chunks() for _, pairs in iterate_pairs(chunk) for pair in pairs]
+    pairs = [pair for chunk in log.chunks() for pair in pairs_in(chunk)]
     assert len(pairs) == 120
     assert records_of(b"".join(log.chunks(100)))[0].offset in (99, 100)
 

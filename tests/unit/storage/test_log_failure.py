@@ -188,20 +188,20 @@ def test_a_roll_does_not_count_for_a_sync_under_way(memory: Place) -> None:
 def test_dirty_files_are_not_closed_before_their_sync(memory: Place) -> None:
     """A descriptor opened after a lost write is not told of it."""
     log = Log.open(memory.filesystem, memory.directory, DURABLE)
-    log._files = OpenFiles(memory.filesystem, limit=1)
+    log._files = log._sync._files = OpenFiles(memory.filesystem, limit=1)
     for segment in log.segments:
         segment._files = log._files
     log.append(batch(b"x" * 400))
     log.append(batch(b"y" * 400))
     assert len(log.segments) == 2
-    dirty = set(log._pinned.values())
+    dirty = set(log._sync.pinned.values())
     assert len(dirty) == 2
     assert dirty == set(log._files._pins)
     pending = log.unsynced()
     assert pending is not None
     assert set(pending.files) == dirty
     log.synced(pending)
-    assert not log._pinned
+    assert not log._sync.pinned
     assert not log._files._pins
 
 
@@ -247,6 +247,6 @@ def test_the_harness_sees_a_log_that_goes_on_after_a_failed_sync(memory: Place) 
     acknowledged: list[bytes] = []
     with pytest.raises(LogFailed):
         commits(log, acknowledged, 1)
-    log._failure = None
+    log._sync.failure = None
     commits(log, acknowledged, 1)
     assert acknowledged == [b"value 0"], "this is what the tests above would have to refuse"

@@ -82,7 +82,7 @@ def test_the_cut_tells_what_was_wrong(memory: Place) -> None:
     memory.write(LOG, memory.read(LOG) + encode_batch([(b"k", b"v")], 99, NOW_MS))
     log = Log.open(memory.filesystem, memory.directory)
     assert log.tail_cut is not None
-    assert log.tail_cut.reason == "offset 99 where 3 follows"
+    assert log.tail_cut.reason == "offset 99 where 3 is expected"
 
 
 def test_below_the_recovery_point_nothing_is_cut(memory: Place) -> None:

@@ -1,0 +1,195 @@
+"""Reading one segment of a log: finding batches by offset, and checking them when first read.
+
+No read loads a file. The position of a batch comes from the index, or from the place where an
+earlier read stopped. An index is a hint [log/index-is-hint]: if it leads to a wrong place,
+`IndexDamaged` is raised, or `BadBatch` if the log itself may be wrong. `Segment` catches both,
+rebuilds the indexes once, and tries again.
+"""
+
+from collections.abc import Iterator
+
+from coterie.storage.batches import BadBatch, BatchFacts, scan, steps
+from coterie.storage.index import INDEX_INTERVAL_BYTES, IndexDamaged, SegmentIndexes
+from coterie.storage.leader_epochs import LeaderEpochs
+from coterie.storage.open_files import OpenFiles
+
+# How many places are remembered where a read stopped: one for each consumer that follows a
+# partition, and some more.
+MAX_REMEMBERED_PLACES = 64
+_MAX_OFFSET = 0x7FFFFFFFFFFFFFFF
+
+
+class SegmentReader:
+    """The batches of a segment from `base_offset` to before `next_offset`, in `size` bytes.
+
+    Attributes:
+        path: the log file.
+        base_offset: the offset that names the segment.
+        next_offset: where the next segment begins, or will begin.
+        size: the length of the log file that is in use.
+        indexes: the segment's indexes.
+        trusted: whether the indexes were made from the log by this process.
+    """
+
+    __slots__ = (
+        "_checked", "_epochs", "_files", "_gaps", "_places",
+        "base_offset", "indexes", "next_offset", "path", "size", "trusted",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        files: OpenFiles,
+        stem: str,
+        base_offset: int,
+        *,
+        gaps: bool = False,
+        index_interval_bytes: int = INDEX_INTERVAL_BYTES,
+        epochs: LeaderEpochs | None = None,
+        suffix: str = "",
+    ) -> None:
+        """Nothing is opened yet.
+
+        Args:
+            files: the open files of the file system.
+            stem: the path of the files without their extensions.
+            base_offset: the offset that names the segment.
+            gaps: whether offsets may be missing between batches [log/continuous-offsets].
+            index_interval_bytes: the log between two index entries.
+            epochs: the log's leader epochs, to be compared with those of the batches.
+            suffix: what the names of the files end with while the cleaner writes them.
+        """
+        self._files = files
+        self._gaps = gaps
+        self._epochs = epochs
+        self.path = f"{stem}.log{suffix}"
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.size = 0
+        self.indexes = SegmentIndexes(files, stem, base_offset, index_interval_bytes, suffix)
+        self.trusted = True
+        # The stretch of the file that this process wrote or checked.
+        self._checked = (0, 0)
+        # The offset that a reader will ask for next, and the position of the batch that begins with
+        # it.
+        self._places: dict[int, int] = {}
+
+    def remember(self, offset: int, position: int) -> None:
+        """Note that the batch that begins with `offset` is, or will be, at `position`."""
+        places = self._places
+        if len(places) >= MAX_REMEMBERED_PLACES and offset not in places:
+            del places[next(iter(places))]
+        places[offset] = position
+
+    def is_checked(self, position: int, end: int) -> bool:
+        """Return whether this process wrote or checked all of a stretch of the file."""
+        start, stop = self._checked
+        return start <= position and end <= stop
+
+    # What follows may raise BadBatch or IndexDamaged.
+
+    def read_batches(self, offset: int, max_bytes: int) -> tuple[bytes, int]:
+        """Return whole batches from the one that holds `offset`, and the offset after them.
+
+        At least one batch is returned, even if it is longer than `max_bytes`. Without a batch at or
+        after `offset` no bytes are returned, and the segment's end.
+        """
+        place = self.locate(offset)
+        if place is None:
+            return b"", self.next_offset
+        position, expected_offset = place
+        end, next_offset = self.size, self.next_offset
+        if position + max_bytes < end:
+            end, next_offset = self._cut(position, position + max_bytes)
+        self.check(position, end, expected_offset)
+        data = self.bytes_at(position, end - position)
+        self.remember(next_offset, end)
+        return data, next_offset
+
+    def steps_from(self, position: int) -> Iterator[BatchFacts]:
+        """Yield each batch from `position` on, by its header alone."""
+        return steps(self._files.get(self.path), position, self.size)
+
+    def locate(self, offset: int) -> tuple[int, int | None] | None:
+        """Return the position of the first batch that ends at or after `offset`; None if none does.
+
+        The second number is the base offset that the batch must have, or None if that is not known.
+        """
+        position = self._places.get(offset)
+        if position is not None:
+            return (position, offset) if position < self.size else None
+        start, greatest_base, expected_offset = 0, _MAX_OFFSET, self.base_offset
+        entry = self.indexes.offsets.floor(offset - self.base_offset)
+        is_known = entry is None
+        if entry is not None:
+            relative_offset, start = entry
+            greatest_base = self.base_offset + relative_offset
+        for position, _, base_offset, last_offset, _ in self.steps_from(start):
+            if not self.base_offset <= base_offset <= greatest_base:
+                raise BadBatch(position, f"offset {base_offset} is not what the index says")
+            if last_offset >= offset:
+                return position, expected_offset if is_known else None
+            expected_offset, is_known, greatest_base = last_offset + 1, True, _MAX_OFFSET
+        if start and (start >= self.size or (offset < self.next_offset and not self._gaps)):
+            raise IndexDamaged(f"{self.path} has no batch where its index says")
+        return None
+
+    def _cut(self, position: int, limit: int) -> tuple[int, int]:
+        """Return where the last batch that ends by `limit` ends, and the offset after it.
+
+        The first batch, at `position`, counts even if it ends behind the limit.
+        """
+        file = self._files.get(self.path)
+        last: BatchFacts | None = None
+        start = max(limit, position + 1)
+        while last is None:
+            # There are few batches behind the last index entry. If the batch that it points to ends
+            # too late, go back by one entry.
+            entry = self.indexes.offsets.floor(start - 1, 1)
+            start = position if entry is None else max(entry[1], position)
+            for facts in steps(file, start, self.size):
+                batch_position, length_bytes, *_ = facts
+                if batch_position + length_bytes > limit and (last or start > position):
+                    break
+                last = facts
+        last_position, length_bytes, _, last_offset, _ = last
+        end = last_position + length_bytes
+        if not self.trusted:
+            # If the index pointed into the middle of a batch, this would not be the end of one.
+            for _ in scan(file, last_position, end, None, gaps=self._gaps):
+                pass
+        return end, last_offset + 1
+
+    def bytes_at(self, position: int, length: int) -> bytes:
+        """Return so many bytes of the file."""
+        data = self._files.get(self.path).read(position, length)
+        if len(data) < length:
+            raise BadBatch(position + len(data), f"the file ends here and not at byte {self.size}")
+        return data
+
+    def check(self, position: int, end: int, expected_offset: int | None) -> None:
+        """Check the batches of a stretch, unless that was done before [log/checked-once]."""
+        if self.is_checked(position, end):
+            return
+        start, stop = self._checked
+        file = self._files.get(self.path)
+        next_offset = self.next_offset
+        for _, _, _, last_offset, _ in scan(
+            file, position, end, expected_offset, gaps=self._gaps, epochs=self._epochs
+        ):
+            next_offset = last_offset + 1
+        missing = self._missing_end(next_offset) if end == self.size else None
+        if missing is not None:
+            raise missing
+        # One stretch is remembered, which is enough for a reader that goes forward.
+        self._checked = (start, end) if start <= position <= stop else (position, end)
+
+    def _missing_end(self, next_offset: int) -> BadBatch | None:
+        """Return what is wrong if the last batch is not the one before the next segment's first.
+
+        Args:
+            next_offset: the offset after the last batch.
+        """
+        if next_offset == self.next_offset or (self._gaps and next_offset < self.next_offset):
+            return None
+        reason = f"the file ends before offset {next_offset} and not {self.next_offset}"
+        return BadBatch(self.size, reason)

@@ -1,0 +1,125 @@
+"""What of a log is synced, and the end of all writing after the first error.
+
+A sync has three parts [log/group-commit]: `begin` says what has to be synced, `PendingSync.run`
+syncs it and may run in another thread, and `end` takes the result. After the first failed write or
+sync the log has failed for good [log/fail-stop].
+"""
+
+from collections.abc import Set as AbstractSet
+from typing import NamedTuple
+
+from coterie.storage.errors import LogFailed
+from coterie.storage.filesystem import File
+from coterie.storage.open_files import OpenFiles
+from coterie.storage.segment import Segment
+
+
+class PendingSync(NamedTuple):
+    """A sync that has to be done. Give it back to `Log.synced` afterwards.
+
+    Attributes:
+        end_offset: everything below it is included.
+        files: the files to sync; they are pinned.
+        dropped: the files that the log has begun to remove. This set changes during the sync.
+    """
+
+    end_offset: int
+    files: tuple[File, ...]
+    dropped: AbstractSet[File]
+
+    def run(self) -> None:
+        """Sync the files, in any thread.
+
+        Raises:
+            OSError: a sync failed. It must not be repeated.
+        """
+        for file in self.files:
+            try:
+                file.sync()
+            except FileNotFoundError:
+                # A file that we removed needs no sync. If someone else did, its data is lost.
+                if file not in self.dropped:
+                    raise
+
+
+class SyncState:
+    """How far a log is synced, which files wait for a sync, and whether the log has failed.
+
+    Attributes:
+        synced_offset: everything below it needs no sync any more.
+        failure: the first error of a write or sync.
+        pinned: the files with writes that a later sync has to confirm, by path [log/pinned-files].
+    """
+
+    __slots__ = ("_directory", "_files", "failure", "pinned", "synced_offset")
+
+    def __init__(self, files: OpenFiles, directory: str) -> None:
+        """Nothing is synced yet.
+
+        Args:
+            files: the open files of the file system.
+            directory: the log's directory, for error messages.
+        """
+        self.synced_offset = 0
+        self.failure: OSError | None = None
+        self._files = files
+        self._directory = directory
+        self.pinned: dict[str, File] = {}
+
+    def check(self) -> None:
+        """Raise LogFailed if the log has failed."""
+        if self.failure is not None:
+            raise LogFailed(self._directory, self.failure)
+
+    def fail(self, error: OSError) -> LogFailed:
+        """Let the log fail for good; the first error remains the cause. Return what to raise."""
+        if self.failure is None:
+            self.failure = error
+        assert self.failure is not None, "a log that has failed does not recover"
+        return LogFailed(self._directory, self.failure)
+
+    def pin(self, path: str) -> None:
+        """Keep a file open until the log is synced, because it is about to be written."""
+        assert path not in self.pinned, "a file is pinned once"
+        self.pinned[path] = self._files.pin(path)
+
+    def begin(self, segments: list[Segment], end_offset: int) -> PendingSync | None:
+        """Return what a sync that begins now has to do; None if everything is synced.
+
+        Args:
+            segments: the log's segments.
+            end_offset: the log's end.
+
+        Raises:
+            OSError: a file could not be opened.
+        """
+        if self.synced_offset >= end_offset:
+            return None
+        unsynced = [each for each in segments if each.next_offset > self.synced_offset]
+        pins = tuple(self._files.pin(segment.path) for segment in unsynced if segment.size)
+        return PendingSync(end_offset, pins, self._files.dropped)
+
+    def end(self, pending: PendingSync, error: OSError | None, end_offset: int) -> None:
+        """Take the result of a sync. An error fails the log.
+
+        Args:
+            pending: what was synced.
+            error: what `pending.run` raised.
+            end_offset: the log's end now.
+        """
+        for file in pending.files:
+            self._files.unpin(file)
+        if error is not None:
+            self.fail(error)
+        if self.failure is not None:
+            return
+        self.synced_offset = max(self.synced_offset, pending.end_offset)
+        assert self.synced_offset <= end_offset, "only what was appended is synced"
+        if self.synced_offset == end_offset:
+            self.unpin()
+
+    def unpin(self) -> None:
+        """Let the files be closed: nothing in them waits for a sync."""
+        for file in self.pinned.values():
+            self._files.unpin(file)
+        self.pinned.clear()

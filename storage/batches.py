@@ -106,11 +106,10 @@ def scan(
         file: the segment's log file.
         position: where a batch begins.
         end: where the last batch ends.
-        expected_offset: the base offset of the first batch, or with `gaps` the least it may have;
-            None if it is not known.
+        expected_offset: the base offset of the first batch (with `gaps` the least it may have), or
+            None.
         gaps: whether offsets may be missing between batches [log/continuous-offsets].
-        epochs: the log's leader epochs, to be compared with those of the batches
-            [recovery/epoch-check].
+        epochs: to be compared with those of the batches [recovery/epoch-check].
 
     Raises:
         BadBatch: the first batch that fails a check.
@@ -149,7 +148,6 @@ def scan(
             _, length_bytes, base_offset, last_offset, _ = facts
             stop = at + length_bytes
             if stop > asked:
-                # The batch continues behind the buffer: read all of it.
                 wanted = max(CHUNK_BYTES, length_bytes)
                 break
             _check_crc(buffer, at, stop, position + at)

@@ -1,10 +1,10 @@
 """A walk over the batches in a log's files that continues after damage, in bounded memory.
 
-`storage.batches.scan` stops at the first invalid batch, as a server must. This walk serves people who want
-to see what a log contains: it reports where and why a batch is invalid, and searches for the next
-place with a batch whose checksum is right. Invalid bytes at the end of the last segment, without a
-batch after them, are what a crash leaves (a torn tail); the server truncates them when it starts.
-Invalid bytes anywhere else are damage.
+`storage.batches.scan` stops at the first invalid batch, as a server must. This walk serves people
+who want to see what a log contains: it reports where and why a batch is invalid, and searches for
+the next place with a batch whose checksum is right. Invalid bytes at the end of the last segment,
+without a batch after them, are what a crash leaves (a torn tail); the server truncates them when it
+starts. Invalid bytes anywhere else are damage.
 
 Files are only read, in chunks. A running server may append to the log and remove segments during
 the walk.

@@ -140,7 +140,7 @@ class Broker:
         return groups
 
     async def start(self, host: str, port: int, advertise: Address | None = None) -> Address:
-        """Listen and load the groups; requests are served meanwhile.
+        """Listen and load the groups; requests are served meanwhile [connections/listening].
 
         Args:
             host: the address to listen on.

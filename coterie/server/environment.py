@@ -39,7 +39,7 @@ def new_uuid_text() -> str:
 
 
 def new_topic_id() -> bytes:
-    """Return a random topic id of 16 bytes.
+    """Return a random topic id of 16 bytes [topics/topic-ids].
 
     As in Kafka, the text form of an id does not begin with a dash, which tools would read as an
     option.

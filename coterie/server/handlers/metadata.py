@@ -134,6 +134,7 @@ def _missing(broker: "Broker", name: str, *, may_create: bool) -> MetadataRespon
 
 
 def _topic(broker: "Broker", topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
+    """Describe a topic; partitions without a log are offline [topics/offline-partitions]."""
     node = [broker.node_id]
     operations = AUTHORIZED_OPERATIONS_OMITTED
     if request.include_topic_authorized_operations:

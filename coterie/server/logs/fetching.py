@@ -64,7 +64,7 @@ class PartitionData(NamedTuple):
 def read_partition(
     wanted: FetchPartition, limit_bytes: int, isolation: int, *, first: bool
 ) -> PartitionData:
-    """Read one partition.
+    """Read one partition [data-plane/fetch-offset].
 
     Args:
         wanted: the partition and the position.
@@ -83,6 +83,7 @@ def read_partition(
         return _error(wanted.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
     log = partition.log
     end = log.log_end_offset
+    # [data-plane/diverging-epoch]
     if wanted.last_fetched_epoch > partition.leader_epoch:
         return _error(wanted.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
     if wanted.last_fetched_epoch >= 0 and wanted.offset > end:
@@ -125,7 +126,8 @@ def _response(
     diverging: FetchResponseDivergingEpoch | None,
 ) -> FetchResponsePartition:
     end = partition.log.log_end_offset
-    # There are no transactions, so none is aborted. With READ_COMMITTED the list must not be null.
+    # There are no transactions, so none is aborted. With READ_COMMITTED the list must not be null
+    # [data-plane/isolation].
     aborted: list[FetchResponseAbortedTransaction] | None = (
         [] if isolation == READ_COMMITTED else None
     )

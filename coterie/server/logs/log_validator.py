@@ -71,7 +71,7 @@ class ValidBatch(NamedTuple):
 def validate_batch(
     records: bytes | None, version: int, partition: Partition, now_ms: int
 ) -> ValidBatch:
-    """Validate the records that a produce request has for one partition.
+    """Validate the records of one partition of a produce request [data-plane/batch-checks].
 
     Returns:
         The batch to store. It differs from the received one if the topic asks for the append time
@@ -105,7 +105,7 @@ def validate_batch(
 
 
 def _one_batch(records: bytes, version: int) -> ValidBatch:
-    """Return the only batch. As in Kafka, up to 16 bytes behind it are ignored."""
+    """Return the only batch. Bytes behind it that are not a batch are ignored."""
     length = int.from_bytes(records[LENGTH_AT:LOG_OVERHEAD_BYTES], signed=True)
     length += LOG_OVERHEAD_BYTES
     if len(records) > MAGIC_AT and records[MAGIC_AT] > _NEWEST_MAGIC:
@@ -131,6 +131,7 @@ def _one_batch(records: bytes, version: int) -> ValidBatch:
 
 
 def _check_contents(batch: bytes, header: BatchHeader, partition: Partition, now_ms: int) -> None:
+    """Check keys, timestamps and compression [data-plane/undecodable-records]."""
     config = partition.topic.config
     earliest, latest = now_ms - config.before_max_ms, now_ms + config.after_max_ms
     try:
@@ -148,6 +149,7 @@ def _check_contents(batch: bytes, header: BatchHeader, partition: Partition, now
 
 
 def _check_keys(batch: bytes, header: BatchHeader, partition: Partition) -> None:
+    """Refuse records without a key [data-plane/compacted-keys]."""
     text = f"Compacted topic cannot accept message without key in topic partition {partition}"
     errors = [
         ProduceResponseRecordError(batch_index=index, batch_index_error_message=text)
@@ -169,6 +171,7 @@ def _check_keys(batch: bytes, header: BatchHeader, partition: Partition) -> None
 
 
 def _check_timestamps(batch: bytes, header: BatchHeader, earliest: int, latest: int) -> None:
+    """Refuse a timestamp too far from the broker's time [data-plane/timestamps]."""
     for index, (timestamp, _) in enumerate(record_timestamps(batch, header)):
         if timestamp != -1 and not earliest <= timestamp <= latest:
             text = (
@@ -183,7 +186,7 @@ def _check_timestamps(batch: bytes, header: BatchHeader, earliest: int, latest: 
 
 
 def _recompressed(batch: bytes, header: BatchHeader, config: TopicConfig) -> bytes:
-    """Return the batch in the compression that the topic asks for."""
+    """Return the batch in the compression of the topic [data-plane/recompression]."""
     codec = _CODECS[config.compression]
     if header.compression == codec:
         return batch

@@ -112,7 +112,10 @@ class Partition:
 
     @property
     def producers(self) -> ProducerState:
-        """The idempotent producers, read from the log at the first use."""
+        """The idempotent producers, read from the log at the first use.
+
+        [data-plane/producers-after-restart]
+        """
         if self._producers is None:
             self._producers = self._read_producers()
         return self._producers

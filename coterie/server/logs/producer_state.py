@@ -16,7 +16,8 @@ from coterie.protocol.records import BatchHeader
 # A producer has at most five requests in flight, so a retry is one of its last five batches.
 BATCHES_KEPT = 5
 # The most producers that a partition remembers, at about 1 KiB each; the one that was silent
-# longest is forgotten first. Kafka has no limit, and each restart of a producer adds one.
+# longest is forgotten first [data-plane/producer-limits]. Kafka has no limit, and each restart of a
+# producer adds one.
 MAX_PRODUCERS = 10_000
 
 _LARGEST_SEQUENCE = 2**31 - 1

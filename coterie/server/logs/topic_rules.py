@@ -22,6 +22,7 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 # Kafka's bound on the partitions that one CreateTopics request creates.
 MAX_PARTITIONS_PER_REQUEST = 10_000
 
+# [topics/internal-topics]
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC})
 # Topics that only the broker writes. The journal is not internal in Kafka's sense, because readers
 # of topics (Spark's Kafka connector, for example) skip internal ones.
@@ -118,7 +119,7 @@ def check_settings(values: Mapping[str, str | None]) -> None:
 
 
 def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
-    """Check the brokers that are to hold the replicas of one partition.
+    """Check the brokers that are to hold the replicas of one partition [topics/replication].
 
     Raises:
         TopicRefused: they are not exactly this broker (INVALID_REPLICA_ASSIGNMENT).

@@ -30,8 +30,8 @@ from coterie.storage.log import Log, LogConfig
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-# The most partitions of a broker. Each is a directory and about 1 KiB of memory, and any client may
-# create them.
+# The most partitions of a broker [topics/partition-limits]. Each is a directory and about 1 KiB of
+# memory, and any client may create them.
 MAX_PARTITIONS = 20_000
 
 # Producer ids are reserved in blocks of Kafka's size, so that not every new id writes a file.
@@ -114,7 +114,7 @@ class Topics:
                 own = {**self._offsets_overrides(), **own}
             topic = Topic(name, topic_id, TopicConfig(config, own))
             count = max(found.partitions) + 1
-            # A crash during the creation of the topic may have left gaps.
+            # A crash during the creation may have left gaps [topics/interrupted-creation].
             missing = sorted(set(range(count)) - found.partitions)
             data.create_partitions(name, missing, found.topic_id)
             self._add(topic, count)
@@ -233,7 +233,7 @@ class Topics:
             raise
         if log.tail_cut is not None:
             # Consumers may have read the records that were cut off. The new leader epoch lets them
-            # detect that (KIP-320).
+            # detect that [data-plane/epoch-after-cut].
             log.leader_epoch += 1
             self._log.warning(
                 "log tail cut", topic=topic.name, partition=index, reason=str(log.tail_cut)

@@ -111,7 +111,7 @@ class Connection(Channel):
         self._transport.set_write_buffer_limits(limits.UNREAD_HIGH_BYTES)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
-        """Drop delayed responses, which can no longer be sent."""
+        """Drop delayed responses, which can no longer be sent [connections/disconnect]."""
         self.closed = True
         self._muted = True
         self._drop_buffered()
@@ -295,7 +295,7 @@ class Connection(Channel):
         self._received = ReceiveBuffer()
 
     def _yield_turn(self) -> None:
-        """Stop for this turn of the event loop, so that other connections are served."""
+        """Let other connections be served first [connections/requests-per-turn]."""
         self._yielded = True
         self._muted = True
         self._broker.loop.call_soon(self._end_yield)

@@ -63,7 +63,10 @@ class ConnectionQuotas:
         return len(self._connections)
 
     def admit(self, connection: "Connection", address: str) -> str | None:
-        """Admit a connection; return the reason if it is refused."""
+        """Admit a connection; return the reason if it is refused.
+
+        [connections/connection-limits]
+        """
         if len(self._connections) >= self._max_connections:
             return f"{self._max_connections} connections are open (max.connections)"
         here = self._per_address.get(address, 0)
@@ -90,6 +93,8 @@ class ConnectionQuotas:
     def reserve_buffer(self, size_bytes: int) -> bool:
         """Count buffered bytes, or with a negative number bytes that are no longer buffered.
 
+        The limit is that of all connections together [connections/receive-buffer].
+
         Returns:
             False if all connections together buffer too much.
         """
@@ -98,7 +103,7 @@ class ConnectionQuotas:
         return self.buffered_bytes <= limits.TOTAL_BUFFERED_BYTES
 
     def log_close(self, peer: str, error: str, reason: str) -> None:
-        """Log that a connection was closed; in a flood only the first ones of each second."""
+        """Log that a connection was closed, a limited number a second [connections/close-lines]."""
         self._close_lines += 1
         if self._close_lines <= limits.CLOSE_LINES_PER_SWEEP:
             self._broker.log.warning("connection closed", peer=peer, error=error, reason=reason)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _TOPIC_IDS_SINCE = 13
 _NO_ACKS = 0
-# [data-plane/required-acks]
+# One broker is all replicas [data-plane/required-acks].
 _VALID_ACKS = (-1, 0, 1)
 
 

@@ -83,7 +83,7 @@ def read_partition(
         return _error(wanted.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
     log = partition.log
     end = log.log_end_offset
-    # [data-plane/diverging-epoch]
+    # The client's log and this one have diverged [data-plane/diverging-epoch].
     if wanted.last_fetched_epoch > partition.leader_epoch:
         return _error(wanted.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
     if wanted.last_fetched_epoch >= 0 and wanted.offset > end:

@@ -22,7 +22,7 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 # Kafka's bound on the partitions that one CreateTopics request creates.
 MAX_PARTITIONS_PER_REQUEST = 10_000
 
-# [topics/internal-topics]
+# Kafka's internal topics [topics/internal-topics].
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC})
 # Topics that only the broker writes. The journal is not internal in Kafka's sense, because readers
 # of topics (Spark's Kafka connector, for example) skip internal ones.

@@ -27,7 +27,7 @@ from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import StorageError
 from coterie.storage.log import Log, LogConfig
 from tests.crash.history import History, TopicState
-from tests.unit.coordinator.desk import START_MS, Desk
+from tests.unit.coordinator.harness import START_MS, UnitHarness
 
 DATA = "/data"
 OFFSETS_ID = bytes(15) + b"\x01"
@@ -83,7 +83,7 @@ def state_of(coordinator: GroupCoordinator) -> Pairs:
     return frozenset(pairs)
 
 
-class Node(Desk):
+class Node(UnitHarness):
     """A desk whose appends go to a log on a disk."""
 
     def __init__(
@@ -204,7 +204,7 @@ class Node(Desk):
 
     def sync_group(self, name: str, member_id: str, generation: int, given: Any) -> None:
         """Send a SyncGroup."""
-        Desk.sync(self, f"{name} syncs {self.done}", member_id, generation, given)
+        UnitHarness.sync(self, f"{name} syncs {self.done}", member_id, generation, given)
 
     def pass_time(self, delay_ms: int) -> None:
         """Let time pass, and write what comes of it."""

@@ -17,7 +17,7 @@ from tests.crash.disk import FIRST_BOOT, Disk, RecordingFileSystem
 from tests.crash.history import NO_GROUPS, GroupState, History, TopicState
 from tests.crash.node import Pairs, load, log_config, open_directory, state_of
 from tests.record_batches import pairs_in
-from tests.unit.coordinator.desk import START_MS
+from tests.unit.coordinator.harness import START_MS
 
 
 class Wrong(AssertionError):  # noqa: N818 - says what the answer is

@@ -1,4 +1,7 @@
-"""The timing wheel and the purgatory against a sorted list, over all levels and any jump (S154)."""
+"""The timing wheel and the purgatory compared with a sorted list, over all levels and any jump.
+
+Scenario S154 of COVERAGE.md; [sessions/timer-order] [sessions/one-timer-per-key]
+"""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +12,7 @@ from coterie.coordinator.purgatory import Purgatory
 from coterie.coordinator.timer_wheel import TimingWheel
 
 KEYS = st.integers(0, 30)
-# From the past over every level of the wheel to a year ahead; often at the borders of levels.
+# From the past over every level of the wheel to a year ahead, often at the end of a level.
 DELAYS = st.one_of(
     st.integers(-50, 50),
     st.integers(0, 9_000),
@@ -19,7 +22,7 @@ DELAYS = st.one_of(
 
 
 class WheelAgainstList(RuleBasedStateMachine):
-    """Random arming, cancelling and advancing."""
+    """Arm, cancel and advance at random."""
 
     @initialize(start_ms=st.integers(0, 2_000_000_000_000))
     def start(self, start_ms: int) -> None:
@@ -58,7 +61,7 @@ class WheelAgainstList(RuleBasedStateMachine):
             del self.model[key]
 
     @invariant()
-    def equal(self) -> None:
+    def wheel_equals_list(self) -> None:
         if not hasattr(self, "model"):
             return
         assert len(self.wheel) == len(self.model)
@@ -76,7 +79,7 @@ TestWheel = WheelAgainstList.TestCase
 TestWheel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
-# What the owner of a due operation does to others: (whose turn, verb, to whom, delay).
+# What handling a due operation does to others: (due operation, verb, other operation, delay).
 REACTIONS = st.lists(
     st.tuples(st.integers(0, 5), st.sampled_from(["complete", "delay"]), st.integers(0, 5), DELAYS),
     max_size=6,
@@ -89,10 +92,10 @@ REACTIONS = st.lists(
     st.integers(0, 500),
 )
 @settings(deadline=None)
-def test_due_operations_react_on_each_other(
+def test_due_operations_complete_and_delay_each_other(
     deadlines: dict[int, int], reactions: list[tuple[int, str, int, int]], now_ms: int
 ) -> None:
-    """Each is handed out at most once, and only while it is the current one of its key."""
+    """An operation is due at most once, and only while it is the current one of its key."""
 
     def key(number: int) -> TimerKey:
         return (TimerKind.SESSION, "g", str(number))
@@ -102,29 +105,29 @@ def test_due_operations_react_on_each_other(
         purgatory.delay(key(number), deadline_ms)
     queue = sorted(deadlines, key=lambda number: (deadlines[number], list(deadlines).index(number)))
     current = dict(deadlines)
-    stale: set[int] = set()
-    expected, seen = [], []
+    replaced: set[int] = set()
+    expected, due = [], []
     for number in queue:
-        if deadlines[number] > now_ms or number in stale or number not in current:
+        if deadlines[number] > now_ms or number in replaced or number not in current:
             continue
         expected.append(number)
         del current[number]
         for turn, verb, other, delay_ms in reactions:
             if turn == number:
-                stale.add(other)
+                replaced.add(other)
                 if verb == "complete":
                     current.pop(other, None)
                 else:
                     current[other] = now_ms + delay_ms
     for each in purgatory.due(now_ms):
         number = int(each[2])
-        seen.append(number)
+        due.append(number)
         for turn, verb, other, delay_ms in reactions:
             if turn == number and verb == "complete":
                 purgatory.complete(key(other))
             elif turn == number:
                 purgatory.delay(key(other), now_ms + delay_ms)
-    assert seen == expected
+    assert due == expected
     assert {number: purgatory.deadline_ms(key(number)) for number in range(6)} == {
         number: current.get(number) for number in range(6)
     }

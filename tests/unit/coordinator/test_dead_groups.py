@@ -1,8 +1,8 @@
-"""Answers of a Dead group, and of a group that contradicts itself.
+"""Answers of a Dead group, and of an Empty group that has an instance.
 
-Neither can be met over the wire: a group is Dead when its partition is given up, and then the
-partition answers first. Kafka's unit tests pin them all the same (scenarios S7, S71, S72, S86, S92
-of the conformance table), for they stand between a race and a wrong answer.
+No client can observe either: a group is Dead when its partition is given up, and then the partition
+refuses the request first. Kafka's unit tests have these cases too (scenarios S7, S71, S72, S86 and
+S92 of COVERAGE.md), as a second line of defence.
 """
 
 import itertools
@@ -30,7 +30,7 @@ from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFet
 from coterie.protocol.messages.sync_group import SyncGroupRequest
 
 NOW_MS = 1_000_000
-CALLER = RequestContext("c1", "/127.0.0.1", 5, "address")
+CONTEXT = RequestContext("c1", "/127.0.0.1", 5, "address")
 
 
 def join(member_id: str = "", instance: str | None = None) -> JoinGroupRequest:
@@ -47,17 +47,17 @@ def join(member_id: str = "", instance: str | None = None) -> JoinGroupRequest:
 
 @pytest.fixture
 def coordinator() -> GroupCoordinator:
-    """With a group "g" that one static and one dynamic member are joining."""
+    """Return a coordinator with a group "g" that a static and a dynamic member are joining."""
     numbers = itertools.count(1)
-    made = GroupCoordinator(
+    coordinator = GroupCoordinator(
         GroupConfig(offsets_topic_num_partitions=1), lambda: str(next(numbers)), NOW_MS
     )
-    assert made.begin_load(0, 0)
-    made.finish_load(0, NOW_MS)
-    effects = made.join_group(NOW_MS, join(instance="i1"), CALLER._replace(to="one"))
-    made.appended(0, len(effects.appends), NOW_MS)
-    made.join_group(NOW_MS, join(), CALLER._replace(version=3, to="two"))
-    return made
+    assert coordinator.begin_load(0, 0)
+    coordinator.finish_load(0, NOW_MS)
+    effects = coordinator.join_group(NOW_MS, join(instance="i1"), CONTEXT._replace(to="one"))
+    coordinator.appended(0, len(effects.appends), NOW_MS)
+    coordinator.join_group(NOW_MS, join(), CONTEXT._replace(version=3, to="two"))
+    return coordinator
 
 
 @pytest.fixture
@@ -76,18 +76,18 @@ def dead(coordinator: GroupCoordinator) -> GroupCoordinator:
         join(instance="new"),
         join("c1-2"),
         join("i1-1", "i1"),
-        join("stranger"),
+        join("unknown"),
     ],
     ids=lambda request: f"{request.member_id or 'blank'}-{request.group_instance_id}",
 )
-def test_join(dead: GroupCoordinator, request_: JoinGroupRequest) -> None:
-    answer = dead.join_group(NOW_MS, request_, CALLER).answer
+def test_dead_group_refuses_joins(dead: GroupCoordinator, request_: JoinGroupRequest) -> None:
+    answer = dead.join_group(NOW_MS, request_, CONTEXT).answer
     assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert answer.member_id == request_.member_id
 
 
-@pytest.mark.parametrize("member_id", ["c1-2", "stranger"])
-def test_sync_and_heartbeat(dead: GroupCoordinator, member_id: str) -> None:
+@pytest.mark.parametrize("member_id", ["c1-2", "unknown"])
+def test_dead_group_refuses_syncs_and_heartbeats(dead: GroupCoordinator, member_id: str) -> None:
     sync = SyncGroupRequest(
         group_id="g",
         generation_id=0,
@@ -97,18 +97,18 @@ def test_sync_and_heartbeat(dead: GroupCoordinator, member_id: str) -> None:
         assignments=[],
     )
     beat = HeartbeatRequest(group_id="g", generation_id=0, member_id=member_id)
-    for effects in (dead.sync_group(NOW_MS, sync, CALLER), dead.heartbeat(NOW_MS, beat)):
+    for effects in (dead.sync_group(NOW_MS, sync, CONTEXT), dead.heartbeat(NOW_MS, beat)):
         assert effects.answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def test_leave(dead: GroupCoordinator) -> None:
+def test_dead_group_refuses_leaves(dead: GroupCoordinator) -> None:
     request = LeaveGroupRequest(group_id="g", members=[LeaveGroupRequestMember(member_id="c1-2")])
-    answer = dead.leave_group(NOW_MS, request, CALLER).answer
+    answer = dead.leave_group(NOW_MS, request, CONTEXT).answer
     assert (answer.error_code, answer.members) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, [])
 
 
 @pytest.mark.parametrize("generation_id", [-1, 0])
-def test_commit(dead: GroupCoordinator, generation_id: int) -> None:
+def test_dead_group_refuses_commits(dead: GroupCoordinator, generation_id: int) -> None:
     partition = OffsetCommitRequestPartition(
         partition_index=0, committed_offset=1, committed_metadata=None
     )
@@ -118,26 +118,26 @@ def test_commit(dead: GroupCoordinator, generation_id: int) -> None:
         member_id="",
         topics=[OffsetCommitRequestTopic(name="sales", partitions=[partition])],
     )
-    answer = dead.offset_commit(NOW_MS, request, CALLER).answer
+    answer = dead.offset_commit(NOW_MS, request, CONTEXT).answer
     code = answer.topics[0].partitions[0].error_code
     assert code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def test_fetch_and_administration(dead: GroupCoordinator) -> None:
+def test_dead_group_has_no_offsets_and_cannot_be_administered(dead: GroupCoordinator) -> None:
     fetch = OffsetFetchRequest(
         group_id="g", topics=[OffsetFetchRequestTopic(name="sales", partition_indexes=[0])]
     )
-    (topic,) = dead.offset_fetch(NOW_MS, fetch, CALLER).answer.topics
+    (topic,) = dead.offset_fetch(NOW_MS, fetch, CONTEXT).answer.topics
     assert (topic.partitions[0].committed_offset, topic.partitions[0].error_code) == (-1, 0)
     delete = OffsetDeleteRequest(group_id="g", topics=[])
-    assert dead.offset_delete(NOW_MS, delete, CALLER).answer.error_code == (
+    assert dead.offset_delete(NOW_MS, delete, CONTEXT).answer.error_code == (
         ErrorCode.GROUP_ID_NOT_FOUND
     )
     describe = DescribeGroupsRequest(groups=["g"])
-    (described,) = dead.describe_groups(NOW_MS, describe, CALLER).answer.groups
+    (described,) = dead.describe_groups(NOW_MS, describe, CONTEXT).answer.groups
     assert (described.group_state, described.error_code) == ("Dead", ErrorCode.NONE)
     groups = DeleteGroupsRequest(groups_names=["g"])
-    (result,) = dead.delete_groups(NOW_MS, groups, CALLER).answer.results
+    (result,) = dead.delete_groups(NOW_MS, groups, CONTEXT).answer.results
     assert result.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
@@ -147,8 +147,8 @@ def test_timers_of_a_dead_group_do_nothing(dead: GroupCoordinator) -> None:
     assert (effects.replies, effects.appends) == ([], [])
 
 
-def test_an_empty_group_that_still_knows_an_instance(coordinator: GroupCoordinator) -> None:
+def test_replacement_in_an_empty_group_is_an_internal_error(coordinator: GroupCoordinator) -> None:
     group: Any = coordinator.group("g")
     group.state = GroupState.EMPTY
-    answer = coordinator.join_group(NOW_MS, join(instance="i1"), CALLER).answer
+    answer = coordinator.join_group(NOW_MS, join(instance="i1"), CONTEXT).answer
     assert (answer.error_code, answer.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")

@@ -1,4 +1,4 @@
-"""Operations that fit no batch fail alone; sweeps are cut into batches (spec section 14.2)."""
+"""Operations that do not fit a batch fail alone; sweeps are split into batches."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,17 +29,17 @@ from coterie.protocol.messages.offset_commit import (
 )
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
 from coterie.protocol.records import encode_batch
-from tests.unit.coordinator.desk import START_MS, Desk
+from tests.unit.coordinator.harness import START_MS, UnitHarness
 
-# More commits with the longest metadata than a batch has room for.
+# More offsets with the longest metadata than fit into a batch.
 TOO_MANY = 300
 METADATA = "m" * 4096
-# More tombstones than a batch has room for: a record of this topic takes 270 bytes.
+# More tombstones than fit into a batch: a record of this topic takes 270 bytes.
 MANY_PARTITIONS = 8_000
 LONG_TOPIC = "t" * 240
 
 
-def commit_long(desk: Desk, to: str, count: int = TOO_MANY, group_id: str = "g") -> None:
+def commit_long(harness: UnitHarness, to: str, count: int = TOO_MANY, group_id: str = "g") -> None:
     partitions = [
         OffsetCommitRequestPartition(
             partition_index=index, committed_offset=1, committed_metadata=METADATA
@@ -50,11 +50,11 @@ def commit_long(desk: Desk, to: str, count: int = TOO_MANY, group_id: str = "g")
     request = OffsetCommitRequest(
         group_id=group_id, generation_id_or_member_epoch=-1, member_id="", topics=[topic]
     )
-    desk.send(request, 8, to)
+    harness.send(request, 8, to)
 
 
-def commit_code(desk: Desk, to: str) -> int:
-    return int(desk.answers[to].topics[0].partitions[0].error_code)
+def commit_code(harness: UnitHarness, to: str) -> int:
+    return int(harness.answers[to].topics[0].partitions[0].error_code)
 
 
 def batch_bytes(records: list[LogRecord]) -> int:
@@ -67,146 +67,149 @@ def batch_bytes(records: list[LogRecord]) -> int:
 # -- one operation ---------------------------------------------------------------------------------
 
 
-def test_a_commit_too_large_fails_alone_between_others_of_its_group() -> None:
-    desk = Desk()
-    desk.commit("before", 1)
-    commit_long(desk, "too large")
-    desk.commit("behind", 2, partitions=(1,))
-    desk.fetch("reads")
-    assert commit_code(desk, "too large") == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert not {"before", "behind", "reads"} & set(desk.answers)
-    desk.store()
-    assert (commit_code(desk, "before"), commit_code(desk, "behind")) == (0, 0)
-    assert desk.fetch("reads again") == {("sales", 0): 1, ("sales", 1): 2}
-    desk.restart()
-    assert desk.fetch("reads after") == {("sales", 0): 1, ("sales", 1): 2}
+def test_large_commit_fails_alone_among_others_of_its_group() -> None:
+    harness = UnitHarness()
+    harness.commit("before", 1)
+    commit_long(harness, "too large")
+    harness.commit("behind", 2, partitions=(1,))
+    harness.fetch("reads")
+    assert commit_code(harness, "too large") == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not {"before", "behind", "reads"} & set(harness.answers)
+    harness.store()
+    assert (commit_code(harness, "before"), commit_code(harness, "behind")) == (0, 0)
+    assert harness.fetch("reads again") == {("sales", 0): 1, ("sales", 1): 2}
+    harness.restart()
+    assert harness.fetch("reads after") == {("sales", 0): 1, ("sales", 1): 2}
 
 
-def test_a_group_that_only_a_commit_too_large_has_made_is_not_there() -> None:
-    desk = Desk()
-    commit_long(desk, "too large")
-    assert desk.coordinator.group("g") is None
-    desk.commit("again", 1)
-    desk.store()
-    assert desk.fetch("reads") == {("sales", 0): 1}
+def test_large_commit_creates_no_group() -> None:
+    harness = UnitHarness()
+    commit_long(harness, "too large")
+    assert harness.coordinator.group("g") is None
+    harness.commit("again", 1)
+    harness.store()
+    assert harness.fetch("reads") == {("sales", 0): 1}
 
 
-def test_a_commit_that_just_fits_is_written() -> None:
-    desk = Desk()
-    # 4,096 of metadata, 40 of key and value, 24 over: 252 of these are less than a batch.
-    commit_long(desk, "large", 251)
-    (append,) = desk.pending_appends()
+def test_commit_that_just_fits_is_written() -> None:
+    harness = UnitHarness()
+    # A record has 4,096 bytes of metadata, 40 of key and value and 24 of overhead; 251 of them
+    # nearly fill a batch.
+    commit_long(harness, "large", 251)
+    (append,) = harness.pending_appends()
     assert MAX_BATCH_BYTES - 2 * 4_200 < batch_bytes(append.records) <= MAX_BATCH_BYTES
-    desk.store()
-    assert commit_code(desk, "large") == 0
+    harness.store()
+    assert commit_code(harness, "large") == 0
 
 
-def test_an_assignment_too_large_costs_a_rebalance_and_nothing_else() -> None:
-    desk = Desk()
-    desk.commit("another group", 5, group_id="h")
+def test_large_assignment_starts_a_rebalance_and_affects_nothing_else() -> None:
+    harness = UnitHarness()
+    harness.commit("another group", 5, group_id="h")
     for name in ("c1", "c2"):
-        desk.join(name)
-    desk.store()
-    desk.wait(0)
-    c1, c2 = desk.id_of("c1"), desk.id_of("c2")
-    desk.sync("c2 syncs", c2, 1)
-    desk.commit("behind", 6, group_id="h")
-    desk.sync("c1 syncs", c1, 1, {c1: bytes(MAX_BATCH_BYTES), c2: b""})
+        harness.join(name)
+    harness.store()
+    harness.wait(0)
+    c1, c2 = harness.id_of("c1"), harness.id_of("c2")
+    harness.sync("c2 syncs", c2, 1)
+    harness.commit("behind", 6, group_id="h")
+    harness.sync("c1 syncs", c1, 1, {c1: bytes(MAX_BATCH_BYTES), c2: b""})
     for name in ("c1 syncs", "c2 syncs"):
-        assert desk.answers[name].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert desk.group().state is GroupState.PREPARING_REBALANCE
-    assert "behind" not in desk.answers
-    desk.store()
-    assert commit_code(desk, "behind") == 0
-    # The group goes on: both rejoin, and an assignment that fits is stored.
-    desk.join("c1 again", c1)
-    desk.join("c2 again", c2)
-    desk.sync("c1 syncs again", c1, 2, {c1: b"mine", c2: b"yours"})
-    desk.store()
-    assert desk.answers["c1 syncs again"].assignment == b"mine"
+        assert harness.answers[name].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert harness.group().state is GroupState.PREPARING_REBALANCE
+    assert "behind" not in harness.answers
+    harness.store()
+    assert commit_code(harness, "behind") == 0
+    # Both rejoin, and an assignment that fits is stored.
+    harness.join("c1 again", c1)
+    harness.join("c2 again", c2)
+    harness.sync("c1 syncs again", c1, 2, {c1: b"mine", c2: b"yours"})
+    harness.store()
+    assert harness.answers["c1 syncs again"].assignment == b"mine"
 
 
-def test_one_part_of_a_deletion_that_is_too_large_is_refused() -> None:
-    desk = Desk()
-    fill(desk, "large")
-    desk.commit("small", 1, group_id="small")
-    desk.store()
-    desk.send(DeleteGroupsRequest(groups_names=["large", "small"]), 2, "admin")
-    desk.store()
-    codes = [each.error_code for each in desk.answers["admin"].results]
+def test_large_deletion_of_one_group_is_refused_alone() -> None:
+    harness = UnitHarness()
+    commit_many(harness, "large")
+    harness.commit("small", 1, group_id="small")
+    harness.store()
+    harness.send(DeleteGroupsRequest(groups_names=["large", "small"]), 2, "admin")
+    harness.store()
+    codes = [each.error_code for each in harness.answers["admin"].results]
     assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
-    assert desk.coordinator.group("small") is None
-    assert len(desk.fetch("reads", "large") or ()) == MANY_PARTITIONS
+    assert harness.coordinator.group("small") is None
+    assert len(harness.fetch("reads", "large") or ()) == MANY_PARTITIONS
 
 
-def test_what_is_refused_changes_no_state_and_no_timer() -> None:
-    desk = Desk()
-    desk.stable("c1")
-    timers, looks = len(desk.coordinator.purgatory), desk.coordinator.shards[0].logged
-    offsets, groups = dict(looks.offsets), dict(looks.groups)
-    commit_long(desk, "too large", group_id="h")
-    assert len(desk.coordinator.purgatory) == timers
-    assert (looks.offsets, looks.groups) == (offsets, groups)
-    assert not desk.coordinator.shards[0].unacknowledged
+def test_refused_operation_changes_no_state_and_no_timer() -> None:
+    harness = UnitHarness()
+    harness.stable("c1")
+    timers, logged = len(harness.coordinator.purgatory), harness.coordinator.shards[0].logged
+    offsets, groups = dict(logged.offsets), dict(logged.groups)
+    commit_long(harness, "too large", group_id="h")
+    assert len(harness.coordinator.purgatory) == timers
+    assert (logged.offsets, logged.groups) == (offsets, groups)
+    assert not harness.coordinator.shards[0].unacknowledged
 
 
 # -- sweeps ----------------------------------------------------------------------------------------
 
 
-def fill(desk: Desk, group_id: str) -> None:
-    """Commit so many offsets that their tombstones take more than one batch."""
+def commit_many(harness: UnitHarness, group_id: str) -> None:
+    """Commit so many offsets that their tombstones need more than one batch."""
     step = 2_000
     for first in range(0, MANY_PARTITIONS, step):
         partitions = tuple(range(first, first + step))
-        to = f"fills {group_id} from {first}"
-        desk.commit(to, 1, topic=LONG_TOPIC, partitions=partitions, group_id=group_id)
-    desk.store()
+        to = f"{group_id} commits from {first}"
+        harness.commit(to, 1, topic=LONG_TOPIC, partitions=partitions, group_id=group_id)
+    harness.store()
 
 
-def test_expiry_of_very_many_offsets_takes_several_batches() -> None:
-    desk = Desk(offsets_retention_ms=1_000, offsets_retention_check_interval_ms=2_000)
-    fill(desk, "g")
-    desk.wait(2_000)
-    appends = desk.pending_appends()
+def test_expiry_of_many_offsets_needs_several_batches() -> None:
+    harness = UnitHarness(offsets_retention_ms=1_000, offsets_retention_check_interval_ms=2_000)
+    commit_many(harness, "g")
+    harness.wait(2_000)
+    appends = harness.pending_appends()
     assert len(appends) > 1
     assert all(batch_bytes(append.records) <= MAX_BATCH_BYTES for append in appends)
     assert sum(len(append.records) for append in appends) == MANY_PARTITIONS + 1
-    # The group's own tombstone stands behind those of its offsets.
+    # The tombstone of the group comes after those of its offsets.
     assert appends[-1].records[-1] == (GroupMetadataKey(group="g"), None)
-    desk.store()
-    assert desk.coordinator.group("g") is None
-    desk.restart()
-    assert desk.fetch("reads") == {}
+    harness.store()
+    assert harness.coordinator.group("g") is None
+    harness.restart()
+    assert harness.fetch("reads") == {}
 
 
-def test_what_of_a_sweep_is_durable_stays_and_the_rest_comes_back() -> None:
-    desk = Desk(offsets_retention_ms=1_000, offsets_retention_check_interval_ms=2_000)
-    fill(desk, "g")
-    desk.wait(2_000)
-    gone = len(desk.pending_appends()[0].records)
-    desk.store(count=1)
-    desk.lose()
-    assert len(desk.fetch("reads") or ()) == MANY_PARTITIONS - gone
-    desk.wait(2_000)
-    desk.store()
-    assert desk.coordinator.group("g") is None
+def test_durable_part_of_a_failed_sweep_stays() -> None:
+    harness = UnitHarness(offsets_retention_ms=1_000, offsets_retention_check_interval_ms=2_000)
+    commit_many(harness, "g")
+    harness.wait(2_000)
+    removed = len(harness.pending_appends()[0].records)
+    harness.store(count=1)
+    harness.lose()
+    assert len(harness.fetch("reads") or ()) == MANY_PARTITIONS - removed
+    harness.wait(2_000)
+    harness.store()
+    assert harness.coordinator.group("g") is None
 
 
-def test_the_offsets_of_a_deleted_topic_take_several_batches() -> None:
-    desk = Desk()
-    fill(desk, "g")
-    desk.commit("stays", 4, group_id="g")
-    desk.store()
-    desk.take(desk.coordinator.topics_deleted([(LONG_TOPIC, bytes(16))], desk.now_ms))
-    assert len(desk.pending_appends()) > 1
-    assert all(batch_bytes(append.records) <= MAX_BATCH_BYTES for append in desk.pending_appends())
-    desk.store()
-    assert desk.fetch("reads") == {("sales", 0): 4}
+def test_deletion_of_a_topic_needs_several_batches() -> None:
+    harness = UnitHarness()
+    commit_many(harness, "g")
+    harness.commit("stays", 4, group_id="g")
+    harness.store()
+    harness.take(harness.coordinator.topics_deleted([(LONG_TOPIC, bytes(16))], harness.now_ms))
+    assert len(harness.pending_appends()) > 1
+    assert all(
+        batch_bytes(append.records) <= MAX_BATCH_BYTES for append in harness.pending_appends()
+    )
+    harness.store()
+    assert harness.fetch("reads") == {("sales", 0): 4}
 
 
 # -- sizes -----------------------------------------------------------------------------------------
 
-texts = st.sampled_from(["", "g", "ö" * 100, "😀" * 60, "x" * 32_767])
+strings = st.sampled_from(["", "g", "ö" * 100, "😀" * 60, "x" * 32_767])
 offsets = st.builds(
     lambda group, metadata, expires: (
         OffsetCommitKey(group=group, topic="t" * 249, partition=2**31 - 1),
@@ -219,8 +222,8 @@ offsets = st.builds(
             topic_id=bytes(range(16)),
         ),
     ),
-    texts,
-    texts,
+    strings,
+    strings,
     st.booleans(),
 )
 tombstones = offsets.map(lambda record: (record[0], None))
@@ -249,9 +252,9 @@ generations = st.integers(0, 2_000_000).map(
 
 @settings(max_examples=40)
 @given(st.lists(st.one_of(offsets, tombstones, generations), min_size=1, max_size=40))
-def test_what_is_said_to_fit_fits(records: list[LogRecord]) -> None:
+def test_records_that_are_said_to_fit_do_fit(records: list[LogRecord]) -> None:
     size = batch_bytes(records)
-    # The estimate may be too large by some bytes a record, and never too small.
+    # The estimate may be some bytes per record too large, and is never too small.
     if fits_batch(records):
         assert size <= MAX_BATCH_BYTES
     else:
@@ -260,7 +263,7 @@ def test_what_is_said_to_fit_fits(records: list[LogRecord]) -> None:
 
 @settings(max_examples=20)
 @given(st.lists(offsets, max_size=60))
-def test_parts_are_all_records_in_order_and_each_fits(records: list[LogRecord]) -> None:
+def test_split_keeps_all_records_in_order(records: list[LogRecord]) -> None:
     effects = Effects("the answer")
     effects.records = list(records)
     parts = list(split_into_batches(effects))
@@ -270,8 +273,8 @@ def test_parts_are_all_records_in_order_and_each_fits(records: list[LogRecord]) 
     assert all(part.answer is None for part in parts[:-1])
 
 
-def test_so_few_offsets_fit_whatever_is_in_them() -> None:
-    """Characters of three bytes in every text: the worst there is for a limit in characters."""
+def test_few_offsets_fit_whatever_they_contain() -> None:
+    """The largest case: every character takes three bytes of UTF-8."""
     key = OffsetCommitKey(group="x" * 32_767, topic="x" * 32_767, partition=2**31 - 1)
     value = OffsetCommitValue(
         offset=2**63 - 1, metadata="€" * 4096, commit_timestamp=START_MS, topic_id=bytes(range(16))
@@ -281,10 +284,10 @@ def test_so_few_offsets_fit_whatever_is_in_them() -> None:
     assert always_fitting_offsets(10_000_000) == 0
 
 
-def test_a_read_is_not_refused_with_a_large_operation_before_it() -> None:
-    desk = Desk()
-    desk.commit("before", 1)
-    commit_long(desk, "too large")
-    desk.send(OffsetFetchRequest(group_id="g", topics=None), 5, "reads")
-    desk.store()
-    assert desk.answers["reads"].error_code == 0
+def test_read_is_not_refused_with_a_large_operation_before_it() -> None:
+    harness = UnitHarness()
+    harness.commit("before", 1)
+    commit_long(harness, "too large")
+    harness.send(OffsetFetchRequest(group_id="g", topics=None), 5, "reads")
+    harness.store()
+    assert harness.answers["reads"].error_code == 0

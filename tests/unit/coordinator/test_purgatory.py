@@ -1,31 +1,57 @@
-"""The purgatory beyond one operation: what an end changes for others that are due (S150 to S153).
+"""The purgatory: every operation ends once, by an event or by time, and nothing remains of it.
 
-The plain cases stand in test_timers.py.
+Scenarios S150 to S153 of COVERAGE.md.
 """
 
 from coterie.coordinator.effects import Timer, TimerKey, TimerKind
 from coterie.coordinator.purgatory import Purgatory
-from tests.unit.coordinator.desk import Desk
+from tests.unit.coordinator.harness import START_MS, UnitHarness
 
 
 def key(name: str, kind: TimerKind = TimerKind.SESSION) -> TimerKey:
     return (kind, "g", name)
 
 
-def test_an_operation_delayed_again_to_the_same_moment_comes_with_the_next_call() -> None:
+def test_operation_ends_once_by_event_or_by_time() -> None:
+    purgatory = Purgatory(START_MS)
+    purgatory.delay(key("event"), START_MS + 10)
+    purgatory.delay(key("time"), START_MS + 10)
+    assert purgatory.complete(key("event"))
+    assert not purgatory.complete(key("event"))
+    assert list(purgatory.due(START_MS + 9)) == []
+    assert list(purgatory.due(START_MS + 10)) == [key("time")]
+    assert list(purgatory.due(START_MS + 20)) == []
+    assert not purgatory.complete(key("time"))
+
+
+def test_operation_that_an_earlier_one_completes_or_delays_is_not_due() -> None:
+    purgatory = Purgatory(START_MS)
+    for name in ("a", "b", "c"):
+        purgatory.delay(key(name), START_MS + 10)
+    due = []
+    for each in purgatory.due(START_MS + 10):
+        due.append(each)
+        if each == key("a"):
+            purgatory.complete(key("b"))
+            purgatory.apply(Timer(key("c"), START_MS + 30))
+    assert due == [key("a")]
+    assert list(purgatory.due(START_MS + 30)) == [key("c")]
+
+
+def test_operation_delayed_again_to_the_same_time_is_due_at_the_next_call() -> None:
     purgatory = Purgatory()
     purgatory.delay(key("a"), 10)
-    seen = []
+    due = []
     for each in purgatory.due(10):
-        seen.append(each)
+        due.append(each)
         purgatory.delay(key("a"), 10)
-    assert seen == [key("a")]
+    assert due == [key("a")]
     assert purgatory.next_deadline_ms() == 10
     assert list(purgatory.due(10)) == [key("a")]
     assert list(purgatory.due(10)) == []
 
 
-def test_a_due_operation_that_is_delayed_and_completed_by_another_is_gone() -> None:
+def test_due_operation_that_another_delays_and_completes_has_ended() -> None:
     purgatory = Purgatory()
     for name in ("a", "b"):
         purgatory.delay(key(name), 10)
@@ -37,7 +63,18 @@ def test_a_due_operation_that_is_delayed_and_completed_by_another_is_gone() -> N
     assert purgatory.next_deadline_ms() is None
 
 
-def test_keys_of_one_name_and_other_kinds_are_others() -> None:
+def test_due_operations_that_the_caller_left_are_due_at_the_next_call() -> None:
+    purgatory = Purgatory()
+    for name in ("a", "b"):
+        purgatory.delay(key(name), 10)
+    assert next(iter(purgatory.due(10))) == key("a")
+    assert (len(purgatory), purgatory.next_deadline_ms()) == (1, 10)
+    assert purgatory.deadline_ms(key("b")) == 10
+    purgatory.delay(key("c"), 11)
+    assert list(purgatory.due(11)) == [key("b"), key("c")]
+
+
+def test_operations_of_different_kinds_are_different() -> None:
     purgatory = Purgatory()
     purgatory.apply(Timer(key("", TimerKind.JOIN), 10))
     purgatory.apply(Timer(key("", TimerKind.SYNC), 20))
@@ -48,49 +85,64 @@ def test_keys_of_one_name_and_other_kinds_are_others() -> None:
     assert purgatory.deadline_ms(key("", TimerKind.EXPIRY)) == 30
 
 
-def test_completing_what_is_not_there_is_harmless() -> None:
+def test_completing_an_absent_operation_does_nothing() -> None:
     purgatory = Purgatory()
-    assert not purgatory.complete(key("nobody"))
-    purgatory.apply(Timer(key("nobody"), None))
+    assert not purgatory.complete(key("absent"))
+    purgatory.apply(Timer(key("absent"), None))
     assert len(purgatory) == 0
 
 
-def test_heartbeats_leave_one_entry_a_member() -> None:
-    """However often a session is moved, its wheel entry stays where it is until it fires (S151)."""
-    desk = Desk()
-    generation_id = desk.stable("c1", "c2")
-    waiting = len(desk.coordinator.purgatory)
+def test_nothing_remains_of_completed_operations() -> None:
+    purgatory = Purgatory(START_MS)
+    for number in range(5_000):
+        purgatory.delay(key(str(number)), START_MS + number)
+        if number % 2:
+            purgatory.complete(key(str(number)))
+    assert len(purgatory) == 2_500
+    assert len(list(purgatory.due(START_MS + 5_000))) == 2_500
+    assert len(purgatory) == 0
+    assert purgatory.next_deadline_ms() is None
+
+
+# -- in the coordinator ----------------------------------------------------------------------------
+
+
+def test_heartbeats_leave_one_entry_per_member() -> None:
+    """However often a session is extended, its entry stays until it fires (S151)."""
+    harness = UnitHarness()
+    generation_id = harness.stable("c1", "c2")
+    delayed = len(harness.coordinator.purgatory)
     for _ in range(500):
-        desk.wait(20)
+        harness.wait(20)
         for name in ("c1", "c2"):
-            desk.heartbeat(desk.id_of(name), generation_id)
-        assert len(desk.coordinator.purgatory) == waiting
-    desk.wait(9_999)
-    assert len(desk.group().members) == 2
-    desk.wait(1)
-    assert not desk.group().members
+            harness.heartbeat(harness.id_of(name), generation_id)
+        assert len(harness.coordinator.purgatory) == delayed
+    harness.wait(9_999)
+    assert len(harness.group().members) == 2
+    harness.wait(1)
+    assert not harness.group().members
 
 
-def test_late_timers_of_a_group_that_is_gone_are_harmless() -> None:
-    """The sessions of members whose group was unloaded under them (S153)."""
-    desk = Desk()
-    desk.stable("c1")
-    desk.take(desk.coordinator.unload(0, None, desk.now_ms))
-    assert len(desk.coordinator.purgatory) == 0
-    effects = desk.coordinator.advance(desk.now_ms + 1_000_000)
+def test_unload_leaves_no_timer() -> None:
+    """The sessions of members whose group is unloaded (S153)."""
+    harness = UnitHarness()
+    harness.stable("c1")
+    harness.take(harness.coordinator.unload(0, None, harness.now_ms))
+    assert len(harness.coordinator.purgatory) == 0
+    effects = harness.coordinator.advance(harness.now_ms + 1_000_000)
     assert effects.quiet
 
 
-def test_two_timers_of_one_group_in_one_moment() -> None:
-    """A session and the join phase end together: the member goes once, one generation comes."""
-    desk = Desk()
-    desk.stable("c1", "c2")
-    desk.wait(1_000)
-    desk.heartbeat(desk.id_of("c1"), 1)
-    desk.join("c1 again", desk.id_of("c1"), rebalance_ms=9_000)
-    for member in desk.group().members.values():
+def test_session_and_join_phase_that_end_together() -> None:
+    """The member is removed once, and one generation begins."""
+    harness = UnitHarness()
+    harness.stable("c1", "c2")
+    harness.wait(1_000)
+    harness.heartbeat(harness.id_of("c1"), 1)
+    harness.join("c1 again", harness.id_of("c1"), rebalance_ms=9_000)
+    for member in harness.group().members.values():
         member.rebalance_timeout_ms = 9_000
-    desk.coordinator.purgatory.delay((TimerKind.JOIN, "g", ""), desk.now_ms + 9_000)
-    desk.wait(9_000)
-    assert list(desk.group().members) == [desk.id_of("c1")]
-    assert desk.answers["c1 again"].generation_id == 2
+    harness.coordinator.purgatory.delay((TimerKind.JOIN, "g", ""), harness.now_ms + 9_000)
+    harness.wait(9_000)
+    assert list(harness.group().members) == [harness.id_of("c1")]
+    assert harness.answers["c1 again"].generation_id == 2

@@ -1,6 +1,7 @@
-"""The levels of the timing wheel: overflow, the turns of a level, jumps, the far future.
+"""The timing wheel: order, overflow between levels, turns of a level, jumps, the far future.
 
-The plain cases stand in test_timers.py, random ones in tests/property/test_timer_wheel.py.
+Scenarios S144, S149 and S154 of COVERAGE.md. Random sequences are in
+tests/property/test_timer_wheel.py.
 """
 
 import pytest
@@ -12,24 +13,42 @@ YEAR_MS = 365 * 24 * 3_600_000
 
 
 def drain(wheel: "TimingWheel[int]") -> list[tuple[int, int]]:
-    """Advance from slot to slot until nothing is left: when each key came, and the key."""
+    """Advance from slot to slot until no key is armed; return when each key fired."""
     fired = []
     while (next_ms := wheel.next_ms()) is not None:
         fired += [(next_ms, key) for _, key in wheel.advance(next_ms)]
     return fired
 
 
+def test_deadline_that_has_passed_is_due_at_once() -> None:
+    wheel: TimingWheel[str] = TimingWheel(START_MS)
+    wheel.arm("past", START_MS - 5)
+    wheel.arm("now", START_MS)
+    wheel.arm("soon", START_MS + 1)
+    assert wheel.advance(START_MS) == [(START_MS - 5, "past"), (START_MS, "now")]
+    assert wheel.advance(START_MS) == []
+    assert wheel.advance(START_MS + 1) == [(START_MS + 1, "soon")]
+
+
+def test_deadlines_on_every_level_fire_in_order_and_on_time() -> None:
+    wheel: TimingWheel[int] = TimingWheel(START_MS)
+    delays = [1, 19, 20, 21, 399, 400, 401, 7_999, 8_000, 160_001, 3_200_000, 90_000_000]
+    for delay_ms in reversed(delays):
+        wheel.arm(delay_ms, START_MS + delay_ms)
+    assert drain(wheel) == [(START_MS + delay_ms, delay_ms) for delay_ms in delays]
+
+
 @pytest.mark.parametrize("level", range(1, 9))
-def test_the_borders_of_every_level(level: int) -> None:
-    border_ms = SLOTS**level
-    delays = [border_ms - 1, border_ms, border_ms + 1, 2 * border_ms - 1]
+def test_deadlines_at_the_end_of_a_level_fire_on_time(level: int) -> None:
+    end_ms = SLOTS**level
+    delays = [end_ms - 1, end_ms, end_ms + 1, 2 * end_ms - 1]
     wheel: TimingWheel[int] = TimingWheel(START_MS)
     for delay_ms in delays:
         wheel.arm(delay_ms, START_MS + delay_ms)
     assert drain(wheel) == [(START_MS + delay_ms, delay_ms) for delay_ms in delays]
 
 
-def test_a_wheel_that_starts_in_the_middle_of_its_slots() -> None:
+def test_wheel_may_start_in_the_middle_of_its_slots() -> None:
     for start_ms in (*range(25), 399, 7_999, START_MS):
         wheel: TimingWheel[int] = TimingWheel(start_ms)
         for delay_ms in (0, 1, 19, 20, 381, 7_602):
@@ -37,16 +56,33 @@ def test_a_wheel_that_starts_in_the_middle_of_its_slots() -> None:
         assert drain(wheel) == [(start_ms + d, d) for d in (0, 1, 19, 20, 381, 7_602)]
 
 
-def test_equal_deadlines_come_in_the_order_of_arming() -> None:
-    """Also where one of them waited on a coarse level and the other did not."""
+def test_equal_deadlines_fire_in_the_order_of_arming() -> None:
+    """Also if only one of them was armed on a coarse level."""
     wheel: TimingWheel[str] = TimingWheel(0)
-    wheel.arm("from far away", 500)
+    wheel.arm("armed on a coarse level", 500)
     wheel.advance(490)
-    wheel.arm("from close by", 500)
-    assert wheel.advance(500) == [(500, "from far away"), (500, "from close by")]
+    wheel.arm("armed on the finest level", 500)
+    assert wheel.advance(500) == [
+        (500, "armed on a coarse level"),
+        (500, "armed on the finest level"),
+    ]
 
 
-def test_arming_again_moves_between_levels() -> None:
+def test_arming_again_replaces_and_cancelling_disarms() -> None:
+    wheel: TimingWheel[str] = TimingWheel(START_MS)
+    wheel.arm("a", START_MS + 10)
+    wheel.arm("a", START_MS + 5_000)
+    wheel.arm("b", START_MS + 10)
+    assert wheel.cancel("b")
+    assert not wheel.cancel("b")
+    assert len(wheel) == 1
+    assert wheel.advance(START_MS + 4_999) == []
+    assert wheel.advance(START_MS + 5_000) == [(START_MS + 5_000, "a")]
+    assert len(wheel) == 0
+    assert wheel.next_ms() is None
+
+
+def test_arming_again_moves_a_key_between_levels() -> None:
     wheel: TimingWheel[str] = TimingWheel(0)
     wheel.arm("a", 5)
     wheel.arm("a", 500_000)
@@ -57,7 +93,7 @@ def test_arming_again_moves_between_levels() -> None:
     assert wheel.advance(600_000) == []
 
 
-def test_a_cancelled_slot_of_a_coarse_level_is_no_reason_to_wake() -> None:
+def test_slot_without_entries_is_no_reason_to_wake() -> None:
     wheel: TimingWheel[str] = TimingWheel(0)
     wheel.arm("a", 5_000)
     wheel.arm("b", 90_000)
@@ -69,8 +105,8 @@ def test_a_cancelled_slot_of_a_coarse_level_is_no_reason_to_wake() -> None:
     assert wheel.next_ms() is None
 
 
-def test_a_slot_is_used_again_in_its_next_turn() -> None:
-    """Slot 3 of the finest level stands for 3, 23, 43 ...: also after it was left empty."""
+def test_slot_is_used_again_in_its_next_turn() -> None:
+    """Slot 3 of the finest level is that of 3, 23, 43 ms; also if it was emptied before."""
     wheel: TimingWheel[int] = TimingWheel(0)
     for turn in range(5):
         deadline_ms = 3 + turn * SLOTS
@@ -81,7 +117,7 @@ def test_a_slot_is_used_again_in_its_next_turn() -> None:
         assert wheel.advance(deadline_ms) == [(deadline_ms, turn)]
 
 
-def test_a_big_jump_hands_everything_out_in_order_and_once() -> None:
+def test_long_jump_fires_everything_in_order_and_once() -> None:
     wheel: TimingWheel[int] = TimingWheel(START_MS)
     delays = [delay * delay for delay in range(1, 400)]
     for delay_ms in sorted(delays, key=lambda delay: delay % 7):
@@ -91,7 +127,7 @@ def test_a_big_jump_hands_everything_out_in_order_and_once() -> None:
     assert wheel.advance(START_MS + 2 * YEAR_MS) == []
 
 
-def test_what_is_armed_after_a_jump_counts_from_there() -> None:
+def test_key_armed_after_a_jump_fires_on_time() -> None:
     wheel: TimingWheel[str] = TimingWheel(START_MS)
     wheel.advance(START_MS + YEAR_MS)
     wheel.arm("a", START_MS + YEAR_MS + 25)
@@ -99,7 +135,7 @@ def test_what_is_armed_after_a_jump_counts_from_there() -> None:
     assert wheel.advance(START_MS + YEAR_MS + 25) == [(START_MS + YEAR_MS + 25, "a")]
 
 
-def test_the_far_future_costs_levels_and_no_time() -> None:
+def test_far_deadline_costs_levels_and_not_time() -> None:
     wheel: TimingWheel[str] = TimingWheel(0)
     wheel.arm("a century", 100 * YEAR_MS)
     wakes = 0
@@ -107,10 +143,10 @@ def test_the_far_future_costs_levels_and_no_time() -> None:
         wakes += 1
         fired = wheel.advance(next_ms)
     assert fired == [(100 * YEAR_MS, "a century")]
-    assert wakes <= 12  # one a level
+    assert wakes <= 12  # one per level
 
 
-def test_a_clock_that_stands_still_or_goes_back_fires_nothing_early() -> None:
+def test_clock_that_stops_or_goes_back_fires_nothing_early() -> None:
     wheel: TimingWheel[str] = TimingWheel(1_000)
     wheel.arm("a", 1_050)
     assert wheel.advance(1_000) == []

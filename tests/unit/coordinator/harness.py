@@ -1,6 +1,6 @@
-"""A coordinator for unit tests: requests by keyword, appends that stay pending until `store`.
+"""Coordinators for unit tests: requests by keyword, appends that stay pending until `store`.
 
-Unlike a transcript it lets a test inspect the coordinator between the steps.
+Unlike a transcript they let a test inspect the coordinator between the steps.
 """
 
 from typing import Any
@@ -21,13 +21,13 @@ from coterie.protocol.messages.offset_commit import (
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
-__all__ = ["SALES", "START_MS", "Desk", "offsets_of"]
+__all__ = ["SALES", "START_MS", "EventHarness", "UnitHarness", "assert_fields", "offsets_of"]
 
 # A subscription to the topic "sales", as version 0 of the consumer protocol.
 SALES = b"\0\0\0\0\0\x01\0\x05sales\0\0\0\0"
 
 
-class Desk(CoordinatorHarness):
+class UnitHarness(CoordinatorHarness):
     """A coordinator whose responses are kept by name.
 
     Attributes:
@@ -130,7 +130,7 @@ class Desk(CoordinatorHarness):
     def heartbeat(
         self, member_id: str, generation_id: int, instance: str | None = None
     ) -> ErrorCode:
-        """Send a Heartbeat; its error."""
+        """Send a Heartbeat; return its error."""
         request = HeartbeatRequest(
             group_id="g",
             generation_id=generation_id,
@@ -175,12 +175,12 @@ class Desk(CoordinatorHarness):
         return self.send(request, 8, to)
 
     def fetch(self, to: str, group_id: str = "g") -> dict[tuple[str, int], int] | None:
-        """Send an OffsetFetch of everything; what is committed, or None while it waits."""
+        """Send an OffsetFetch of all partitions; return the offsets, or None if it is delayed."""
         answer = self.send(OffsetFetchRequest(group_id=group_id, topics=None), 5, to)
         return None if answer is None else offsets_of(answer)
 
     def stable(self, *names: str, instances: dict[str, str] | None = None) -> int:
-        """Bring a group of new members into a Stable generation; returns its number."""
+        """Bring a group of new members into a Stable generation; return its number."""
         for name in names:
             self.join(name, instance=(instances or {}).get(name))
         self.store()
@@ -189,20 +189,76 @@ class Desk(CoordinatorHarness):
         leader = next(each for each in answers.values() if each.members)
         generation_id = int(leader.generation_id)
         for name, answer in answers.items():
-            given = {each.member_id: each.member_id.encode() for each in answer.members}
-            self.sync(f"{name} syncs", answer.member_id, generation_id, given)
+            assignments = {each.member_id: each.member_id.encode() for each in answer.members}
+            self.sync(f"{name} syncs", answer.member_id, generation_id, assignments)
         self.store()
         return generation_id
 
     def id_of(self, name: str) -> str:
-        """The member id a joiner was given."""
+        """Return the member id of the answer to a JoinGroup."""
         return str(self.answers[name].member_id)
 
 
+class EventHarness(UnitHarness):
+    """A coordinator whose events a test takes step by step."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.events.clear()  # of the first load
+
+    def take_facts(self) -> list[Any]:
+        """Return the facts since the last call."""
+        facts = [event.fact for event in self.events]
+        self.events.clear()
+        return facts
+
+    def take_fact_names(self) -> list[str]:
+        """Return the names of the facts since the last call."""
+        names = [event.name for event in self.events]
+        self.events.clear()
+        return names
+
+    def rejoin(
+        self,
+        name: str,
+        *,
+        protocols: tuple[tuple[str, bytes], ...] = (("range", SALES),),
+        reason: str | None = None,
+        to: str = "",
+        protocol_type: str = "consumer",
+    ) -> Any:
+        """Send a JoinGroup with the member id of an earlier one."""
+        request = JoinGroupRequest(
+            group_id="g",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=60_000,
+            member_id=self.id_of(name),
+            protocol_type=protocol_type,
+            protocols=[JoinGroupRequestProtocol(name=n, metadata=m) for n, m in protocols],
+            reason=reason,
+        )
+        return self.send(request, 9, to or f"{name} rejoins")
+
+    def remove(
+        self, *members: tuple[str, str | None], reason: str | None = None, to: str = "operator"
+    ) -> Any:
+        """Send a LeaveGroup of (member id, instance id)."""
+        listed = [
+            LeaveGroupRequestMember(member_id=member, group_instance_id=instance, reason=reason)
+            for member, instance in members
+        ]
+        return self.send(LeaveGroupRequest(group_id="g", members=listed), 5, to)
+
+
 def offsets_of(answer: Any) -> dict[tuple[str, int], int]:
-    """Topic and partition to offset, of an OffsetFetch answer."""
+    """Return topic and partition to offset, of an OffsetFetch answer."""
     return {
         (topic.name, each.partition_index): each.committed_offset
         for topic in answer.topics
         for each in topic.partitions
     }
+
+
+def assert_fields(fact: Any, **expected: Any) -> None:
+    """Assert that a fact has these fields, whatever others it has."""
+    assert {name: getattr(fact, name) for name in expected} == expected

@@ -1,6 +1,4 @@
-"""Every request type and version is refused in a form that its version can carry, with the error
-where its clients look for it.
-"""
+"""Error answers: every version can carry them, with the error where its clients expect it."""
 
 from typing import Any
 
@@ -79,7 +77,7 @@ CASES = [
 
 
 def errors_of(api_key: ApiKey, version: int, message: Any) -> list[int]:
-    """The errors where a client of this version looks for them."""
+    """Return the errors of an answer, from where a client of this version reads them."""
     if api_key is ApiKey.OFFSET_COMMIT:
         return [each.error_code for topic in message.topics for each in topic.partitions]
     if api_key is ApiKey.OFFSET_FETCH and version >= 8:
@@ -92,7 +90,7 @@ def errors_of(api_key: ApiKey, version: int, message: Any) -> list[int]:
 @pytest.mark.parametrize(
     ("api_key", "version"), CASES, ids=[f"{key.name.lower()}-v{version}" for key, version in CASES]
 )
-def test_every_request_and_version(api_key: ApiKey, version: int) -> None:
+def test_every_version_carries_the_error(api_key: ApiKey, version: int) -> None:
     error = ErrorCode.NOT_COORDINATOR
     refused = error_answer(REQUESTS[api_key], error, version)
     assert isinstance(refused, Message)
@@ -102,14 +100,14 @@ def test_every_request_and_version(api_key: ApiKey, version: int) -> None:
     assert set(errors) == {error}
 
 
-def test_a_join_hears_its_own_id_again() -> None:
+def test_refused_join_echoes_its_member_id() -> None:
     refused = error_answer(REQUESTS[ApiKey.JOIN_GROUP], ErrorCode.INVALID_SESSION_TIMEOUT, 9)
     assert (refused.member_id, refused.generation_id, refused.leader) == ("m", -1, "")
     assert (refused.protocol_type, refused.protocol_name, refused.members) == (None, None, [])
 
 
 @pytest.mark.parametrize("version", [9, 10])
-def test_a_commit_is_refused_partition_by_partition_in_its_order(version: int) -> None:
+def test_refused_commit_has_the_error_on_every_partition(version: int) -> None:
     (topic,) = error_answer(
         REQUESTS[ApiKey.OFFSET_COMMIT], ErrorCode.NOT_COORDINATOR, version
     ).topics
@@ -117,7 +115,7 @@ def test_a_commit_is_refused_partition_by_partition_in_its_order(version: int) -
     assert [each.partition_index for each in topic.partitions] == [3, 1]
 
 
-def test_a_fetch_of_version_1_says_it_on_each_partition() -> None:
+def test_refused_fetch_of_version_1_has_the_error_on_every_partition() -> None:
     refused = error_answer(REQUESTS[ApiKey.OFFSET_FETCH], ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 1)
     found = [
         (each.partition_index, each.committed_offset, each.committed_leader_epoch, each.metadata)
@@ -127,7 +125,8 @@ def test_a_fetch_of_version_1_says_it_on_each_partition() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 7, 8, 10])
-def test_a_fetch_is_never_told_that_no_coordinator_is_available(version: int) -> None:
+def test_fetch_never_reports_coordinator_not_available(version: int) -> None:
+    """[offsets/fetch-not-available]"""
     refused = error_answer(
         REQUESTS[ApiKey.OFFSET_FETCH], ErrorCode.COORDINATOR_NOT_AVAILABLE, version
     )
@@ -135,16 +134,18 @@ def test_a_fetch_is_never_told_that_no_coordinator_is_available(version: int) ->
     assert set(errors) == {ErrorCode.NOT_COORDINATOR}
 
 
-def test_the_parts_of_requests_about_several_groups() -> None:
+def test_every_version_carries_the_error_of_one_of_several_groups() -> None:
     described = error_answer(DescribedGroup("g"), ErrorCode.NOT_COORDINATOR, 0)
     deleted = error_answer(DeletedGroup("g"), ErrorCode.NOT_COORDINATOR, 0)
     fetched = error_answer(REQUESTS[ApiKey.OFFSET_FETCH].groups[0], ErrorCode.NOT_COORDINATOR, 0)
     for version in range(SERVED_VERSIONS[ApiKey.DESCRIBE_GROUPS][1] + 1):
-        answer: Message = DescribeGroupsResponse(groups=[described])
-        assert DescribeGroupsResponse.decode(answer.encode(version), version)
+        encoded = DescribeGroupsResponse(groups=[described]).encode(version)
+        (group,) = DescribeGroupsResponse.decode(encoded, version).groups
+        assert group.error_code == ErrorCode.NOT_COORDINATOR
     for version in range(SERVED_VERSIONS[ApiKey.DELETE_GROUPS][1] + 1):
-        answer = DeleteGroupsResponse(results=[deleted])
-        assert DeleteGroupsResponse.decode(answer.encode(version), version)
+        encoded = DeleteGroupsResponse(results=[deleted]).encode(version)
+        (result,) = DeleteGroupsResponse.decode(encoded, version).results
+        assert result.error_code == ErrorCode.NOT_COORDINATOR
     assert {each.error_code for each in (described, deleted, fetched)} == {
         ErrorCode.NOT_COORDINATOR
     }

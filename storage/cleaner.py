@@ -23,7 +23,8 @@ from coterie.storage.index import MAX_RELATIVE_OFFSET
 from coterie.storage.log import Log
 from coterie.storage.retained import BatchFilter
 from coterie.storage.segment import Segment
-from coterie.storage.swap import CLEANED_SUFFIX, SWAP_SUFFIX, PendingDisk, removal
+from coterie.storage.segment_files import CLEANED_SUFFIX, SWAP_SUFFIX
+from coterie.storage.swap import PendingDisk, removal
 
 
 class CleanerConfig(NamedTuple):

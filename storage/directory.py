@@ -1,30 +1,29 @@
-"""A data directory as Kafka 4 lays it out: its owner, its partitions, where their logs begin.
+"""A data directory in Kafka's layout: its lock, its partitions, its checkpoints.
 
     .lock                           held while a process uses the directory
     meta.properties                 cluster, node and directory id
     *-offset-checkpoint             see `offset_checkpoints.py`
-    .kafka_cleanshutdown            the last stop was in order; coterie-boot-id: see `last_stop.py`
+    .kafka_cleanshutdown            the last stop was in order; see `last_stop.py`
+    coterie-boot-id                 how the directory was last used; see `last_stop.py`
     <topic>-<n>/                    segments, partition.metadata, leader-epoch-checkpoint
-    <topic>-<n>.<id>-delete/        a deleted partition, until its files are gone
+    <topic>-<n>.<id>-delete/        a deleted partition whose files are not all removed yet
 
-One holder at a time. Ids are given by the caller, who has the randomness. Logs are opened when they
-are asked for, and share one bounded set of open files.
+One process holds the directory at a time [log/directory-lock]. The caller gives ids, since it has
+the randomness. Logs are opened when they are first used, and share one bounded set of open files.
 """
 
-import base64
-import binascii
 import errno
-import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from coterie.protocol.fields import uuid_text
+from coterie.protocol.fields import ZERO_UUID
 from coterie.protocol.topic_names import METADATA_TOPIC
 from coterie.storage.checkpoints import read_file, replace_file
-from coterie.storage.errors import CorruptLog, DirectoryLocked, DirectoryMismatch
+from coterie.storage.errors import DirectoryLocked, DirectoryMismatch
 from coterie.storage.filesystem import FileSystem, Lock
 from coterie.storage.last_stop import LastStop
 from coterie.storage.log import Log, LogConfig
+from coterie.storage.meta_properties import META_FILE, read_meta, write_meta
 from coterie.storage.offset_checkpoints import (
     CLEANER_FILE,
     LOG_START_FILE,
@@ -32,28 +31,36 @@ from coterie.storage.offset_checkpoints import (
     OffsetCheckpoints,
 )
 from coterie.storage.open_files import MAX_OPEN_FILES, OpenFiles
-from coterie.storage.properties import PropertiesError, properties_text, read_properties
+from coterie.storage.partition_directories import (
+    METADATA_FILE,
+    deleted_name,
+    directory_name,
+    is_deleted,
+    metadata_text,
+    parse_metadata,
+    partition_of,
+)
 
 LOCK_FILE = ".lock"
-META_FILE = "meta.properties"
-PARTITION_FILE = "partition.metadata"
-
-_LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
-_PARTITION_NAME = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9]\d{0,9})")
-_DELETED_NAME = re.compile(r".*\.[0-9a-f]{32}-delete")
-_MAX_NAME_BYTES = 255
-_ZERO_ID = bytes(16)
 
 
 class TopicOnDisk(NamedTuple):
-    """A topic found in the directory. The id is 16 zero bytes where Kafka before 2.8 wrote it."""
+    """A topic in the directory. The id is 16 zero bytes if Kafka before 2.8 wrote it."""
 
     topic_id: bytes
     partitions: frozenset[int]
 
 
 class DataDirectory:
-    """A data directory that this process holds. `close` it to let others have it."""
+    """A data directory that this process holds. `close` releases it.
+
+    Attributes:
+        path: the directory.
+        files: the open files of all logs.
+        cluster_id, node_id, directory_id: from `meta.properties`.
+        topics: the topics in the directory, by name.
+        last_stop: how the directory was left the last time.
+    """
 
     def __init__(self, files: OpenFiles, path: str, lock: Lock, *, durable: bool) -> None:
         """Use `DataDirectory.open`."""
@@ -62,17 +69,18 @@ class DataDirectory:
         self.cluster_id = ""
         self.node_id = 0
         self.directory_id = ""
-        # Every topic that the directory holds, by name.
         self.topics: dict[str, TopicOnDisk] = {}
+        self.last_stop = LastStop(files.filesystem, path, durable=durable)
         self._filesystem = files.filesystem
         self._lock = lock
         self._durable = durable
         self._logs: dict[tuple[str, int], Log] = {}
-        self.last_stop = LastStop(files.filesystem, path, durable=durable)
         self._recovery_points, self._log_starts, self._cleaner_offsets = (
             OffsetCheckpoints(files.filesystem, f"{path}/{name}", durable=durable)
             for name in (RECOVERY_POINT_FILE, LOG_START_FILE, CLEANER_FILE)
         )
+
+    # --- opening and closing ----------------------------------------------------------------------
 
     @classmethod
     def open(
@@ -86,28 +94,28 @@ class DataDirectory:
         durable: bool = False,
         max_open_files: int = MAX_OPEN_FILES,
     ) -> "DataDirectory":
-        """Take a directory, made if it is missing, and look at what it holds.
+        """Lock a directory, which is made if it is missing, and find its partitions.
 
         Args:
             filesystem: where the directory is.
             path: the directory.
-            node_id: the broker's id; a directory of another broker is refused.
-            cluster_id: for a new directory; one that has a cluster id keeps it.
-            directory_id: likewise.
-            durable: whether what is made and deleted here is to survive a loss of power.
-            max_open_files: how many segments and indexes to hold open.
+            node_id: the broker's id; the directory of another broker is refused.
+            cluster_id: for a new directory; an old one keeps its own.
+            directory_id: for a new directory; an old one keeps its own.
+            durable: whether what is made and deleted here must survive a loss of power.
+            max_open_files: how many segments and indexes may be open.
 
         Raises:
-            DirectoryLocked: somebody else holds it.
-            DirectoryMismatch: it belongs to another broker.
-            CorruptLog: one of its small files can't be read.
+            DirectoryLocked: another process or broker holds the directory.
+            DirectoryMismatch: the directory belongs to another broker.
+            CorruptLog: one of its small files cannot be read.
         """
         _make(filesystem, path, durable=durable)
         lock = filesystem.lock(f"{path}/{LOCK_FILE}")
         if lock is None:
             raise DirectoryLocked(
-                f"the data directory {path} is in use: another process, or another broker of this"
-                f" one, holds {path}/{LOCK_FILE}"
+                f"the data directory {path} is in use: another process, or another broker in this"
+                f" process, holds {path}/{LOCK_FILE}"
             )
         directory = cls(OpenFiles(filesystem, max_open_files), path, lock, durable=durable)
         try:
@@ -118,32 +126,103 @@ class DataDirectory:
             raise
         return directory
 
+    def check(self) -> None:
+        """Check that the directory still exists and is still the one that was locked.
+
+        Raises:
+            FileNotFoundError: it was removed or replaced, so writes no longer reach it.
+        """
+        if not self._lock.held():
+            text = f"{LOCK_FILE} is gone: the data directory was removed or replaced while in use"
+            raise FileNotFoundError(errno.ENOENT, text, self.path)
+
+    def close(self) -> None:
+        """Sync and close every log, leave the mark of a clean stop, and release the directory.
+
+        After a failure the mark is not left, so the next start recovers [recovery/clean-stop].
+
+        Raises:
+            LogFailed: the last sync of a log failed. The other logs are closed all the same.
+            OSError: a checkpoint could not be written, or the directory was removed.
+        """
+        failure: Exception | None = None
+        for log in self._logs.values():
+            try:
+                log.close()
+            except Exception as error:  # noqa: BLE001 - raised below, when the others are closed
+                failure = failure or error
+        try:
+            if failure is None and not any(log.failed for log in self._logs.values()):
+                self._leave_clean()
+        except OSError as error:
+            failure = error
+        self._logs.clear()
+        self._lock.release()
+        if failure is not None:
+            raise failure
+
+    # --- partitions -------------------------------------------------------------------------------
+
     def create_partition(self, topic: str, partition: int, topic_id: bytes) -> None:
-        """Make one partition's directory. See `create_partitions`."""
+        """Make the directory of one partition. See `create_partitions`."""
         self.create_partitions(topic, [partition], topic_id)
 
     def create_partitions(self, topic: str, partitions: Iterable[int], topic_id: bytes) -> None:
-        """Make the directories of partitions that do not exist, and write down the topic's id.
+        """Make the directories of partitions that do not exist yet [log/partition-creation].
 
         Raises:
-            ValueError: the topic's name could lead out of the directory; callers refuse it earlier.
+            ValueError: the topic's name is illegal. Callers check names before.
+            OSError: a directory or file could not be made.
         """
-        assert len(topic_id) == 16, "a topic id has 16 bytes"
         known = self.topics.get(topic, TopicOnDisk(topic_id, frozenset()))
+        assert known.topic_id in (topic_id, ZERO_UUID), "a topic keeps its id"
         made = []
         for partition in partitions:
             assert partition not in known.partitions, f"{topic}-{partition} exists"
-            place = self._partition_path(topic, partition)
-            self._filesystem.make_directory(place)
-            text = f"version: 0\ntopic_id: {uuid_text(topic_id)}"
-            replace_file(self._filesystem, f"{place}/{PARTITION_FILE}", text, durable=self._durable)
+            path = self._partition_path(topic, partition)
+            self._filesystem.make_directory(path)
+            replace_file(
+                self._filesystem,
+                f"{path}/{METADATA_FILE}",
+                metadata_text(topic_id),
+                durable=self._durable,
+            )
             made.append(partition)
         if self._durable:
             self._filesystem.sync_directory(self.path)
         self.topics[topic] = TopicOnDisk(topic_id, known.partitions.union(made))
 
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic's partitions [log/topic-deletion].
+
+        Raises:
+            OSError: a directory could not be renamed or removed.
+        """
+        topic_id, partitions = self.topics.pop(topic)
+        deleted = []
+        for partition in sorted(partitions):
+            log = self._logs.pop((topic, partition), None)
+            if log is not None:
+                log.abandon()
+            self.last_stop.settled((topic, partition))
+            name = deleted_name(topic, partition, topic_id)
+            self._filesystem.rename(self._partition_path(topic, partition), f"{self.path}/{name}")
+            deleted.append(name)
+        if self._durable:
+            self._filesystem.sync_directory(self.path)
+        # The name may be used again from now on, and the new topic begins at offset 0.
+        self._forget_deleted()
+        assert not any(key[0] == topic for key in self._logs), "no log of the topic is open"
+        for name in deleted:
+            self._remove_tree(name)
+
     def open_log(self, topic: str, partition: int, config: LogConfig | None = None) -> Log:
-        """The log of an existing partition, opened and recovered at the first call.
+        """Return the log of an existing partition, opened and recovered by the first call.
+
+        Args:
+            topic: the topic's name.
+            partition: the partition's number.
+            config: the log's settings, for the first call.
 
         Raises:
             CorruptLog: as `Log.open`.
@@ -164,70 +243,29 @@ class DataDirectory:
             self.last_stop.settled(key)
         return log
 
+    # --- offsets that outlive the process ---------------------------------------------------------
+
     def recovery_point(self, topic: str, partition: int) -> int:
-        """The offset below which a partition is known to have been synced."""
+        """Return the offset below which a partition was synced."""
         return self._recovery_points.get((topic, partition))
 
     def write_recovery_points(self) -> None:
-        """Write down how far the open logs were synced, if that has changed. Syncs none of them.
+        """Write down how far the open logs are synced, if that has changed. Nothing is synced here.
 
-        The less lies above these offsets, the less can be torn and the less a start has to scan.
+        The higher these offsets are, the less can be incomplete and the less a start has to scan.
 
         Raises:
             OSError: the file could not be written.
         """
-        self._recovery_points.update(
-            {key: min(log.synced_offset, log.log_end_offset) for key, log in self._logs.items()}
-        )
+        self._recovery_points.update({key: log.synced_offset for key, log in self._logs.items()})
         self.last_stop.write()
 
     def note_log_start(self, topic: str, partition: int, offset: int) -> None:
         """Write down where a log begins now. Raises OSError."""
         self._log_starts.update({(topic, partition): offset})
 
-    def cleaner_offset(self, topic: str, partition: int) -> int:
-        """The offset up to which a partition was compacted, 0 if it never was."""
-        return self._cleaner_offsets.get((topic, partition))
-
-    def set_cleaner_offset(self, topic: str, partition: int, offset: int) -> None:
-        """Write down up to which offset a partition was compacted. Raises OSError."""
-        self._cleaner_offsets.update({(topic, partition): offset})
-
-    def check(self) -> None:
-        """Make sure that the directory is still there, and still ours.
-
-        Raises:
-            FileNotFoundError: it was removed, or another one has been put in its place. What is
-                written goes nowhere.
-        """
-        if not self._lock.held():
-            text = f"{LOCK_FILE} is gone: the data directory was removed or replaced while in use"
-            raise FileNotFoundError(errno.ENOENT, text, self.path)
-
-    def delete_topic(self, topic: str) -> None:
-        """Delete a topic's partitions: renamed at once, as Kafka does, and then removed.
-
-        What a crash leaves of them is removed at the next start.
-        """
-        topic_id, partitions = self.topics.pop(topic)
-        deleted = []
-        for partition in sorted(partitions):
-            log = self._logs.pop((topic, partition), None)
-            if log is not None:
-                log.abandon()
-            self.last_stop.settled((topic, partition))
-            name = _deleted_name(topic, partition, topic_id)
-            self._filesystem.rename(self._partition_path(topic, partition), f"{self.path}/{name}")
-            deleted.append(name)
-        if self._durable:
-            self._filesystem.sync_directory(self.path)
-        # Before the name can be used again, for the next topic of that name begins at 0.
-        self._forget_gone()
-        for name in deleted:
-            self._remove_tree(name)
-
     def delete_records(self, topic: str, partition: int, before_offset: int) -> int:
-        """Let a log begin at `before_offset` and write that down; the log's start (KIP-107).
+        """Let a log begin at `before_offset` and write that down; return the log's start.
 
         Raises:
             OffsetOutOfRange: the log ends before.
@@ -235,92 +273,71 @@ class DataDirectory:
         """
         log = self.open_log(topic, partition)
         if self._durable:
-            # A log that ends before its start would be damage at the next start.
+            # Otherwise the log could end before its start after a loss of power.
             log.sync()
         start = log.delete_records(before_offset)
+        assert start >= before_offset, "the start of a log never moves back"
         self.note_log_start(topic, partition, start)
         return start
 
-    def close(self) -> None:
-        """Sync and close every log, write down that all is in order, and let the directory go.
+    def cleaner_offset(self, topic: str, partition: int) -> int:
+        """Return the offset up to which a partition was compacted, 0 if it never was."""
+        return self._cleaner_offsets.get((topic, partition))
 
-        After a failure there is no such mark, and the next start looks at what may be torn.
+    def set_cleaner_offset(self, topic: str, partition: int, offset: int) -> None:
+        """Write down up to which offset a partition was compacted. Raises OSError."""
+        self._cleaner_offsets.update({(topic, partition): offset})
 
-        Raises:
-            LogFailed: a log's last sync failed. The rest is closed all the same.
-            OSError: the checkpoints could not be written, or the directory is gone.
-        """
-        failure: Exception | None = None
-        for log in self._logs.values():
-            try:
-                log.close()
-            except Exception as error:  # noqa: BLE001 - told below; the others must still be closed
-                failure = failure or error
-        try:
-            if failure is None and not any(log.failed for log in self._logs.values()):
-                self._leave_clean()
-        except OSError as error:
-            failure = error
-        self._logs.clear()
-        self._lock.release()
-        if failure is not None:
-            raise failure
+    # --- parts of the methods above ---------------------------------------------------------------
 
     def _leave_clean(self) -> None:
         self.check()
         self.write_recovery_points()
         if not self._durable:
-            # What the checkpoints say belongs to a stop in order too.
+            # After a clean stop the checkpoints are believed, so they must be on the disk.
             self._recovery_points.sync()
             self._log_starts.sync()
         self.last_stop.mark_clean()
 
     def _partition_path(self, topic: str, partition: int) -> str:
-        if not _LEGAL_TOPIC.fullmatch(topic) or topic in (".", "..") or partition < 0:
-            raise ValueError(f"{topic!r}-{partition} is no name for a partition's directory")
-        return f"{self.path}/{topic}-{partition}"
+        return f"{self.path}/{directory_name(topic, partition)}"
 
     def _load_meta(self, node_id: int, cluster_id: str, directory_id: str) -> None:
+        meta = read_meta(self._filesystem, self.path) or write_meta(
+            self._filesystem,
+            self.path,
+            node_id=node_id,
+            cluster_id=cluster_id,
+            directory_id=directory_id,
+            durable=self._durable,
+        )
         path = f"{self.path}/{META_FILE}"
-        text = read_file(self._filesystem, path)
-        if text is None:
-            meta = {
-                "version": "1",
-                "cluster.id": cluster_id,
-                "node.id": str(node_id),
-                "directory.id": directory_id,
-            }
-            replace_file(self._filesystem, path, properties_text(meta), durable=self._durable)
-        else:
-            try:
-                meta = read_properties(text)
-            except PropertiesError as error:
-                raise CorruptLog(path, 0, str(error)) from None
-        if meta.get("version") not in ("0", "1"):
-            raise DirectoryMismatch(f"{path}: version {meta.get('version')} is not 0 or 1")
-        # Kafka before KRaft called it broker.id, and had no directory ids.
-        found = meta.get("node.id", meta.get("broker.id"))
-        if found != str(node_id):
+        if not meta.is_known_version:
+            raise DirectoryMismatch(f"{path}: version {meta.version} is not 0 or 1")
+        if meta.node_id != str(node_id):
             raise DirectoryMismatch(
-                f"{path}: the directory is of node {found}, this is node {node_id}"
+                f"{path}: the directory is of node {meta.node_id}, this is node {node_id}"
             )
         self.node_id = node_id
-        self.cluster_id = meta.get("cluster.id", cluster_id)
-        self.directory_id = meta.get("directory.id", directory_id)
+        self.cluster_id = cluster_id if meta.cluster_id is None else meta.cluster_id
+        self.directory_id = directory_id if meta.directory_id is None else meta.directory_id
 
     def _load_partitions(self) -> None:
-        # What was never synced may be lost with the power.
-        # The next start knows of no such loss, and must find the file whole.
-        self._log_starts.load(needed=self.last_stop.synced, mended=True)
-        self._recovery_points.load(needed=self.last_stop.synced and not self.last_stop.same_boot)
+        # Checkpoints that were never synced may be damaged by a loss of power. The log starts are
+        # then written anew, because the next start does not know of that loss
+        # [recovery/damaged-checkpoints].
+        was_synced = self.last_stop.synced
+        self._log_starts.load(needed=was_synced, mended=True)
+        self._recovery_points.load(needed=was_synced and not self.last_stop.same_boot)
         self._cleaner_offsets.load(needed=False)
         for name in self._filesystem.list(self.path):
-            if _DELETED_NAME.fullmatch(name):
+            partition = partition_of(name)
+            if is_deleted(name):
                 self._remove_tree(name)
-            elif (match := _PARTITION_NAME.fullmatch(name)) and match[1] != METADATA_TOPIC:
-                self._load_partition(name, match[1], int(match[2]))
-        # If a deletion stopped before it came to this.
-        self._forget_gone()
+            elif partition is not None and partition[0] != METADATA_TOPIC:
+                self._load_partition(name, *partition)
+        # In case that a deletion was interrupted before this.
+        self._forget_deleted()
         self.last_stop.begin(
             {
                 (topic, number)
@@ -329,37 +346,36 @@ class DataDirectory:
             }
         )
 
-    def _forget_gone(self) -> None:
-        """Let a new topic of a deleted one's name begin at 0."""
+    def _load_partition(self, name: str, topic: str, partition: int) -> None:
+        path = f"{self.path}/{name}/{METADATA_FILE}"
+        text = read_file(self._filesystem, path)
+        if text is not None and not text.strip("\0") and not self.last_stop.synced:
+            # The file's name survived a loss of power, its contents did not. The next start does
+            # not know of that loss and would take the empty file for damage.
+            text = None
+            self._filesystem.remove(path)
+            if self._durable:
+                self._filesystem.sync_directory(f"{self.path}/{name}")
+        names = self._filesystem.list(f"{self.path}/{name}")
+        if text is None and not any(each.endswith(".log") for each in names):
+            # The creation was interrupted, so the partition was never used.
+            self._remove_tree(name)
+            return
+        topic_id = ZERO_UUID if text is None else parse_metadata(path, text)
+        known = self.topics.get(topic, TopicOnDisk(topic_id, frozenset()))
+        if known.topic_id != topic_id and ZERO_UUID not in (known.topic_id, topic_id):
+            raise DirectoryMismatch(f"{path}: another partition of {topic} has another topic id")
+        topic_id = max(known.topic_id, topic_id)
+        self.topics[topic] = TopicOnDisk(topic_id, known.partitions | {partition})
+
+    def _forget_deleted(self) -> None:
+        """Remove deleted partitions from the checkpoints."""
         for checkpoints in (self._log_starts, self._recovery_points, self._cleaner_offsets):
             checkpoints.forget(lambda key: not self._holds(key))
 
     def _holds(self, key: tuple[str, int]) -> bool:
         topic, partition = key
         return topic in self.topics and partition in self.topics[topic].partitions
-
-    def _load_partition(self, name: str, topic: str, partition: int) -> None:
-        path = f"{self.path}/{name}/{PARTITION_FILE}"
-        text = read_file(self._filesystem, path)
-        if text is not None and not text.strip("\0") and not self.last_stop.synced:
-            # Its name outlived a loss of power, its bytes did not. The next start, which knows of
-            # no loss of power, must not find it so.
-            text = None
-            self._filesystem.remove(path)
-            if self._durable:
-                self._filesystem.sync_directory(f"{self.path}/{name}")
-        if text is None and not any(
-            entry.endswith(".log") for entry in self._filesystem.list(f"{self.path}/{name}")
-        ):
-            # Creation stopped half-way, before anybody was told of the partition.
-            self._remove_tree(name)
-            return
-        topic_id = _ZERO_ID if text is None else _parse_id(path, text)
-        known = self.topics.get(topic, TopicOnDisk(topic_id, frozenset()))
-        if known.topic_id != topic_id and _ZERO_ID not in (known.topic_id, topic_id):
-            raise DirectoryMismatch(f"{path}: another partition of {topic} has another topic id")
-        topic_id = max(known.topic_id, topic_id)
-        self.topics[topic] = TopicOnDisk(topic_id, known.partitions | {partition})
 
     def _remove_tree(self, name: str) -> None:
         path = f"{self.path}/{name}"
@@ -369,34 +385,17 @@ class DataDirectory:
 
 
 def _make(filesystem: FileSystem, path: str, *, durable: bool) -> None:
-    """Make a directory; with `durable` its name, and new ones above it, survive a loss of power."""
+    """Make a directory, and those above it that are missing.
+
+    With `durable` the new names survive a loss of power.
+    """
     parents = []
     missing = path
     while missing and not filesystem.exists(missing):
-        above = missing.rpartition("/")[0]
+        above, _, _ = missing.rpartition("/")
         parents.append(above or ("/" if missing.startswith("/") else "."))
         missing = above
     filesystem.make_directory(path)
     if durable:
         for parent in parents:
             filesystem.sync_directory(parent)
-
-
-def _deleted_name(topic: str, partition: int, topic_id: bytes) -> str:
-    """Kafka's name for a deleted partition's directory, the topic cut where it would be too long.
-
-    Kafka makes it unique with a random id; a topic's own id is as unique as the topic.
-    """
-    suffix = f"-{partition}.{topic_id.hex()}-delete"
-    return topic[: _MAX_NAME_BYTES - len(suffix)] + suffix
-
-
-def _parse_id(path: str, text: str) -> bytes:
-    fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
-    try:
-        topic_id = base64.urlsafe_b64decode(fields["topic_id"] + "==")
-    except (KeyError, binascii.Error):
-        topic_id = b""
-    if fields.get("version") != "0" or len(topic_id) != 16:
-        raise CorruptLog(path, 0, "version 0 and a topic id are expected")
-    return topic_id

@@ -378,7 +378,8 @@ class Log:
         )
         self._segments = SegmentList(segments)
         if not segments:
-            self._begin_segment(known.log_start_offset)
+            # No offset may be given twice.
+            self._begin_segment(max(known.log_start_offset, known.recovery_point))
         first, last = self._segments.all[0], self._segments.all[-1]
         self.log_start_offset = max(known.log_start_offset, first.base_offset)
         self.log_end_offset = last.next_offset

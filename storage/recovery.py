@@ -1,24 +1,32 @@
-"""What a partition's directory holds when a log is opened: its segments, and the litter of crashes.
+"""Opening the segments of a partition's directory, and putting it in order after a crash.
 
-What may be torn is scanned and cut at its first bad batch, the last segment as a rule (`TailTrust`
-tells); older ones are taken as they are (`segment.py` says why). An interrupted cleaning is
-finished or thrown away (`swap.py`), and what a deletion left is removed, as Kafka's LogLoader does.
+The last segment is scanned and cut where it may be incomplete [recovery/tail-scan]; older ones are
+taken as they are [recovery/older-segments]. Before that, an interrupted cleaning is finished or
+discarded (`swap.py`), and files that are not in use are removed [recovery/leftovers]. Kafka does
+this in `LogLoader`.
 """
 
-import re
 from typing import NamedTuple
 
 from coterie.storage.errors import CorruptLog
 from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.segment import Segment, TailCut
-from coterie.storage.swap import CLEANED_SUFFIX, SWAP_SUFFIX, finish_swap
+from coterie.storage.segment_files import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    SWAP_SUFFIX,
+    log_base_offsets,
+    parse_segment_file,
+)
+from coterie.storage.swap import finish_swap
 from coterie.storage.torn_tail import TailTrust
 
-_SEGMENT_FILE = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex)")
-# Nothing in such a file is in use: it was to be removed, or was not finished.
-_LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".tmp")
+# Files that were to be removed or were not finished.
+_LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")
 _CLEANING_SUFFIXES = (SWAP_SUFFIX, CLEANED_SUFFIX)
+# The snapshot of Kafka's producers has an offset of its own.
+_INDEX_KINDS = ("index", "timeindex", "txnindex")
 
 
 class Recovery(NamedTuple):
@@ -26,9 +34,8 @@ class Recovery(NamedTuple):
 
     Attributes:
         log_start_offset: from the checkpoint; the log begins there or where its files do.
-        recovery_point: offsets below are known to be on the medium. A bad batch among them is
-            damage, and so is a log that ends before it.
-        trust: what may be torn above the recovery point.
+        recovery_point: offsets below it were synced [recovery/recovery-point].
+        trust: what may be incomplete above it [recovery/trust].
     """
 
     log_start_offset: int = 0
@@ -45,10 +52,18 @@ def load_segments(
     gaps: bool,
     index_interval_bytes: int,
 ) -> tuple[list[Segment], TailCut | None]:
-    """The segments of a directory in order, and what was cut off the end.
+    """Return the segments of a directory in order, perhaps none, and what was cut off the end.
+
+    Args:
+        files: the open files of the file system.
+        directory: the partition's directory.
+        epochs: the log's leader epochs, which are read here.
+        known: what is known of the log.
+        gaps: whether offsets may be missing between batches.
+        index_interval_bytes: the log between two index entries.
 
     Raises:
-        CorruptLog: damage where no torn tail can be.
+        CorruptLog: something is wrong that no interrupted write explains.
     """
     bases = _clean(files, directory)
     segments = [
@@ -58,14 +73,14 @@ def load_segments(
         )
         for base in bases
     ]  # fmt: skip
-    unsynced = known.trust is TailTrust.POWER_LOST_UNSYNCED
-    # Epochs that can't be read are made from all batches there are.
-    unread = not epochs.read()
-    epochs.learning = unread or unsynced
+    is_unsynced = known.trust is TailTrust.POWER_LOST_UNSYNCED
+    # Epochs that cannot be read are learned from all batches [recovery/epoch-check].
+    must_learn = not epochs.read()
+    epochs.learning = must_learn or is_unsynced
     cut: TailCut | None = None
     for number, segment in enumerate(segments[:-1]):
         next_offset = bases[number + 1]
-        if unread or (unsynced and next_offset > known.recovery_point):
+        if must_learn or (is_unsynced and next_offset > known.recovery_point):
             cut = segment.recover_older(next_offset, known.recovery_point, known.trust)
         else:
             segment.open_older(next_offset)
@@ -75,14 +90,20 @@ def load_segments(
         cut = segments[-1].recover(known.recovery_point, known.trust)
         _check_end(segments[-1], known)
         if segments[-1].next_offset < known.log_start_offset:
-            # Less is left than clients were told is deleted: offsets must not be given twice.
+            # The log begins anew at its start [recovery/start-beyond-end].
             reason = f"the log began at offset {known.log_start_offset}, and ends before"
             return [], _remove_all(segments, TailCut(segments[0].path, 0, 0, reason))
+    elif known.recovery_point > known.log_start_offset and not is_unsynced:
+        reason = f"there are no segments, but the log was synced up to {known.recovery_point}"
+        raise CorruptLog(directory, 0, reason)
     return segments, cut
 
 
 def _remove_all(segments: list[Segment], cut: TailCut) -> TailCut:
-    """Remove what stands behind a cut, the last first: what a crash leaves is cut again."""
+    """Remove the segments behind a cut; return the cut with their bytes.
+
+    The last one goes first: if a crash interrupts this, the rest is cut again.
+    """
     bytes_cut = cut.bytes_cut
     for segment in reversed(segments):
         bytes_cut += segment.file_bytes()
@@ -91,35 +112,29 @@ def _remove_all(segments: list[Segment], cut: TailCut) -> TailCut:
 
 
 def _check_end(last: Segment, known: Recovery) -> None:
+    """Check that the log does not end before an offset that it must reach."""
     start, ends = known.log_start_offset, f"the log ends at offset {last.next_offset}"
     if last.next_offset < known.recovery_point:
         reason = f"{ends}, but was synced up to {known.recovery_point}"
         raise CorruptLog(last.path, last.size, reason)
     if last.next_offset < start and known.trust is not TailTrust.POWER_LOST_UNSYNCED:
-        # Nothing is deleted that was not written, and here that was not lost.
-        reason = f"{ends}, but is to begin at {start}, says log-start-offset-checkpoint"
+        # Only records that exist are deleted, and in these cases they cannot have been lost.
+        reason = f"{ends}, but log-start-offset-checkpoint lets it begin at {start}"
         raise CorruptLog(last.path, last.size, reason)
 
 
 def _clean(files: OpenFiles, directory: str) -> list[int]:
-    """Remove litter; the base offsets of the segments, in order."""
+    """Remove files that are not in use; return the base offsets of the segments, ascending."""
     filesystem = files.filesystem
     names = filesystem.list(directory)
     if any(name.endswith(_CLEANING_SUFFIXES) for name in names):
         finish_swap(filesystem, directory)
         names = filesystem.list(directory)
-    bases = set()
-    indexes = []
+    bases = set(log_base_offsets(names))
     for name in names:
-        path = f"{directory}/{name}"
-        if name.endswith(_LEFTOVER_SUFFIXES):
-            filesystem.remove(path)
-        elif match := _SEGMENT_FILE.fullmatch(name):
-            if match[2] == "log":
-                bases.add(int(match[1]))
-            else:
-                indexes.append((int(match[1]), path))
-    for base, path in indexes:
-        if base not in bases:
-            filesystem.remove(path)
+        file = parse_segment_file(name)
+        is_leftover = name.endswith(_LEFTOVER_SUFFIXES)
+        is_orphan = file and file.kind in _INDEX_KINDS and file.base_offset not in bases
+        if is_leftover or is_orphan:
+            filesystem.remove(f"{directory}/{name}")
     return sorted(bases)

@@ -17,6 +17,7 @@ from coterie.storage.errors import CorruptLog
 from coterie.storage.index import INDEX_INTERVAL_BYTES, MAX_RELATIVE_OFFSET, IndexDamaged
 from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.open_files import OpenFiles
+from coterie.storage.segment_files import segment_stem
 from coterie.storage.segment_reader import SegmentReader
 from coterie.storage.time_search import check_last_entry, first_at_or_after, greatest_timestamp_from
 from coterie.storage.torn_tail import TailTrust, refusal
@@ -63,7 +64,7 @@ class Segment(SegmentReader):
 
         The arguments are those of `SegmentReader`, with the directory of the files.
         """
-        stem = f"{directory}/{base_offset:020d}"
+        stem = f"{directory}/{segment_stem(base_offset)}"
         super().__init__(
             files,
             stem,

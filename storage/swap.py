@@ -1,37 +1,35 @@
-"""Cleaned segments take the place of old ones: the steps, and what a restart does with the rest.
+"""How cleaned segments take the place of old ones, and what a restart does with the rest.
 
-    00..07.log.cleaned    being written; thrown away at a restart
-    00..07.log.swap       complete and synced; a restart finishes the swap
-    00..07.log            in place
+A group of neighbouring segments becomes one cleaned segment with the base offset of the first
+[compaction/swap]:
 
-A group of neighbouring segments becomes one cleaned segment with the base offset of the first:
+ 1. The cleaned segment is written as `.cleaned` and synced; then its files are renamed to `.swap`,
+    the log last, and the directory is synced.
+ 2. The old segments are removed in ascending order, with a sync of the directory after each.
+ 3. The files of the `.swap` are renamed to their final names, the log last, and the directory is
+    synced.
 
- 1. `.cleaned` is written and synced; then its files are renamed to `.swap`, the log last, and the
-    directory is synced.
- 2. The old segments are removed in ascending order, the directory synced after each.
- 3. `.swap` is renamed, the log last, and the directory synced.
+Whatever a crash leaves is a consistent log:
 
-Why whatever a crash leaves is a consistent log:
-
- * Before the log is named `.swap` nothing old has been touched, and `.cleaned` is thrown away. The
-   directory is synced before anything old is removed, so no loss of power leaves less than both.
- * From then on the `.swap` is complete, and a restart removes what it replaces and gives it its
-   name. What it replaces is told by its own offsets, as in Kafka: old segments that begin at its
-   base or before its end. If the last records of the group were all dropped, later old segments of
-   the group begin behind that end and may survive the crash, but only as the end of the group,
-   since they are removed in ascending order and each removal is durable before the next. A
-   surviving end is harmless. Each of its records that the cleaning dropped was superseded by a
-   later record, or is a tombstone or marker whose time had come. The superseding record is in the
-   log: behind the group, or in the surviving end itself (were only a part in front of it left, an
-   old value could outlive its tombstone). A tombstone that comes back shadows nothing but what is
-   gone. The next cleaning drops them again, for the cleaner's checkpoint is not moved before a
-   whole cleaning is done.
- * Groups follow each other in order of offsets and never overlap: one swap is done before the next
-   is begun. So at any moment the log is a cleaned front and an old end, and what was dropped from
-   the front on account of a later record has that record behind it.
+ * Before the log is named `.swap`, nothing old has been touched, and `.cleaned` is discarded. The
+   directory is synced before anything old is removed, so no loss of power leaves less than one of
+   the two.
+ * From then on the `.swap` is complete, and a restart finishes the swap. As in Kafka, the `.swap`
+   replaces the old segments that begin at its base offset or before its end. If the last records of
+   the group were all dropped, old segments of the group may begin behind that end and survive the
+   crash; but only the end of the group can, because segments are removed in ascending order and
+   each removal is durable before the next one.
+ * Such a surviving end is harmless. Each of its records that the cleaning dropped was superseded by
+   a later record, or is a tombstone or marker whose time had come. The superseding record is in the
+   log: behind the group, or in the surviving end itself. (If only a part in front of the end
+   survived, an old value could outlive its tombstone.) A tombstone that comes back hides only
+   records that no longer exist. The next cleaning drops all of them again, because the cleaner's
+   checkpoint moves after a whole cleaning only.
+ * Groups follow each other in the order of offsets, and one swap is finished before the next one
+   begins. So the log is always a cleaned front and an old end, and every record that was dropped
+   from the front because of a later one has that later record behind it.
 """
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -39,28 +37,40 @@ from coterie.storage.batches import BadBatch, scan
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import File, FileSystem
 from coterie.storage.segment import Segment
-
-CLEANED_SUFFIX = ".cleaned"
-SWAP_SUFFIX = ".swap"
-_DELETED_SUFFIX = ".deleted"
-_FILE = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)(\.swap)?")
-# In this order: a log without its indexes is complete, and indexes without a log are litter.
-_KINDS = ("index", "timeindex", "txnindex", "snapshot", "log")
+from coterie.storage.segment_files import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    KINDS,
+    SWAP_SUFFIX,
+    log_base_offsets,
+    parse_segment_file,
+    segment_stem,
+)
 
 
 class PendingDisk(NamedTuple):
-    """Slow work on the disk: run it, in any thread, before the cleaning goes on."""
+    """Slow work on the disk that has to be done before a cleaning continues, in any thread.
+
+    Attributes:
+        filesystem: where the files are.
+        file: to be synced first.
+        removed: the files of each segment that is then removed, with a sync of the directory after
+            each segment.
+        directory: to be synced at last.
+    """
 
     filesystem: FileSystem
-    # To be synced first.
     file: File | None = None
-    # Then to be removed, each segment's files apart, the directory synced after each segment.
     removed: tuple[tuple[str, ...], ...] = ()
-    # At last to be synced.
     directory: str = ""
 
     def run(self) -> None:
-        """Do it. Raises OSError: give that to `Cleaning.fail`."""
+        """Do the work.
+
+        Raises:
+            OSError: it failed. The error has to be given to `Cleaning.fail`.
+        """
+        assert self.directory or not self.removed, "removals are made durable"
         if self.file is not None:
             self.file.sync()
         for paths in self.removed:
@@ -73,7 +83,9 @@ class PendingDisk(NamedTuple):
 
 
 def removal(filesystem: FileSystem, directory: str, old: Sequence[Segment]) -> PendingDisk:
-    """Step 2, of segments that are not part of the log any more."""
+    """Return the work of step 2, for segments that are no longer part of the log."""
+    bases = [segment.base_offset for segment in old]
+    assert bases == sorted(bases), "segments are removed in ascending order"
     for segment in old:
         segment.release()
     return PendingDisk(
@@ -81,77 +93,77 @@ def removal(filesystem: FileSystem, directory: str, old: Sequence[Segment]) -> P
     )
 
 
-def finish_swap(filesystem: FileSystem, directory: str) -> list[str]:
+def finish_swap(filesystem: FileSystem, directory: str) -> None:
     """Bring a partition's directory out of an interrupted cleaning, ours or Kafka's.
 
-    To be called before the segments are looked for. It may be interrupted itself, any number of
-    times. Kafka splits a segment whose offsets do not fit into several `.swap`; while one of them
-    is still `.cleaned`, the old segment is complete and they are thrown away (KAFKA-6264).
-
-    Returns:
-        A line for each thing done, for the server's log.
+    This has to be done before segments are opened. It may be interrupted itself, any number of
+    times [compaction/swap-recovery].
 
     Raises:
-        CorruptLog: a `.swap` is damaged, though it was synced.
+        CorruptLog: a `.swap` is damaged, although it was synced.
     """
     names = sorted(filesystem.list(directory))
-    cleaned_bases = [int(name[:20]) for name in names if _is_leftover(name, CLEANED_SUFFIX)]
+    files = [(name, file) for name in names if (file := parse_segment_file(name)) is not None]
+    cleaned_bases = [f.base_offset for _, f in files if f.suffix.endswith(CLEANED_SUFFIX)]
     first_cleaned = min(cleaned_bases, default=None)
-    done = []
     swaps: dict[int, set[str]] = {}
-    for name in names:
+    is_changed = False
+    for name, file in files:
         path = f"{directory}/{name}"
-        match = _FILE.fullmatch(name)
-        if _is_leftover(name, CLEANED_SUFFIX) or _is_leftover(name, _DELETED_SUFFIX):
+        if file.suffix.endswith((CLEANED_SUFFIX, DELETED_SUFFIX)):
             filesystem.remove(path)
-            done.append(f"removed {path}: what an interrupted cleaning or deletion left")
-        elif match is not None and match[3]:
-            if first_cleaned is not None and int(match[1]) >= first_cleaned:
+            is_changed = True
+        elif file.suffix == SWAP_SUFFIX:
+            if first_cleaned is not None and file.base_offset >= first_cleaned:
+                # The cleaning that wrote it was not finished.
                 filesystem.remove(path)
-                done.append(f"removed {path}: the cleaning that wrote it was not finished")
+                is_changed = True
             else:
-                swaps.setdefault(int(match[1]), set()).add(match[2])
+                swaps.setdefault(file.base_offset, set()).add(file.kind)
     for base_offset, kinds in sorted(swaps.items()):
-        done.append(_finish(filesystem, directory, base_offset, kinds))
-    if done:
+        _finish(filesystem, directory, base_offset, kinds)
+    if is_changed or swaps:
         filesystem.sync_directory(directory)
-    return done
 
 
-def _is_leftover(name: str, suffix: str) -> bool:
-    return name.endswith(suffix) and _FILE.fullmatch(name.removesuffix(suffix)) is not None
+def _finish(filesystem: FileSystem, directory: str, base_offset: int, kinds: set[str]) -> None:
+    """Finish the swap of one cleaned segment.
 
-
-def _finish(filesystem: FileSystem, directory: str, base_offset: int, kinds: set[str]) -> str:
-    """Finish the swap of one cleaned segment, which has files of these kinds left to rename."""
-    stem = f"{directory}/{base_offset:020d}"
+    Args:
+        filesystem: where the directory is.
+        directory: the partition's directory.
+        base_offset: of the cleaned segment.
+        kinds: its files that still have to be renamed.
+    """
+    stem = f"{directory}/{segment_stem(base_offset)}"
     if "log" not in kinds:
-        # The log got its name, or was never renamed: indexes alone are made anew.
+        # The log has its final name, or was never renamed. Indexes are rebuilt when needed.
         for kind in kinds:
             filesystem.remove(f"{stem}.{kind}{SWAP_SUFFIX}")
-        return f"removed the indexes of {stem}.log{SWAP_SUFFIX}, which is gone"
+        return
     next_offset = _next_offset(filesystem, f"{stem}.log{SWAP_SUFFIX}", base_offset)
+    names = filesystem.list(directory)
     old: dict[int, set[str]] = {}
-    for name in filesystem.list(directory):
-        match = _FILE.fullmatch(name)
-        if match is not None and not match[3]:
-            old.setdefault(int(match[1]), set()).add(match[2])
+    for name in names:
+        file = parse_segment_file(name)
+        if file is not None and not file.suffix:
+            old.setdefault(file.base_offset, set()).add(file.kind)
     replaced = [each for each in sorted(old) if base_offset <= each < next_offset]
-    bases = [each for each in sorted(old) if "log" in old[each]]
+    bases = log_base_offsets(names)
     if replaced and bases and base_offset < bases[-1] < next_offset:
         reason = f"it ends at offset {next_offset}, within or behind the active segment"
         raise CorruptLog(f"{stem}.log{SWAP_SUFFIX}", 0, reason)
     for each in replaced:
-        for kind in sorted(old[each], key=_KINDS.index):
-            filesystem.remove(f"{directory}/{each:020d}.{kind}")
+        for kind in sorted(old[each], key=KINDS.index):
+            filesystem.remove(f"{directory}/{segment_stem(each)}.{kind}")
         filesystem.sync_directory(directory)
-    for kind in sorted(kinds, key=_KINDS.index):
+    for kind in sorted(kinds, key=KINDS.index):
         filesystem.rename(f"{stem}.{kind}{SWAP_SUFFIX}", f"{stem}.{kind}")
-    return f"finished an interrupted cleaning: {stem}.log replaces {len(replaced)} segments"
+    assert filesystem.exists(f"{stem}.log"), "the cleaned segment has its final name"
 
 
 def _next_offset(filesystem: FileSystem, path: str, base_offset: int) -> int:
-    """The offset after a cleaned segment's last batch; every batch is checked."""
+    """Return the offset after a cleaned segment's last batch. Every batch is checked."""
     file = filesystem.open(path)
     next_offset = base_offset
     try:

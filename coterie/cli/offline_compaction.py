@@ -17,14 +17,15 @@ from coterie.cli.errors import CommandFailed
 from coterie.cli.output import Row, printable
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config, ConfigError, TopicConfig
+from coterie.server.logs.log_configs import cleaner_config, log_config
 from coterie.server.logs.stored_settings import SETTINGS_FILE
 from coterie.storage.checkpoints import read_file
 from coterie.storage.cleaner import Cleanable, CleanerConfig, CleaningResult, clean, cleanable
-from coterie.storage.directory import META_FILE, DataDirectory
+from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog, DirectoryLocked, LogFailed, StorageError
 from coterie.storage.filesystem import OsFileSystem
-from coterie.storage.log import Log, LogConfig
-from coterie.storage.properties import read_properties
+from coterie.storage.log import Log
+from coterie.storage.meta_properties import META_FILE, read_meta
 
 _MEGABYTE = 1_000_000
 
@@ -62,14 +63,13 @@ def locked_directory(path: str) -> Iterator[DataDirectory]:
     filesystem = OsFileSystem()
     path = path.rstrip("/") or "/"
     try:
-        text = read_file(filesystem, f"{path}/{META_FILE}") if os.path.isdir(path) else None
-        if text is None:
+        meta = read_meta(filesystem, path) if os.path.isdir(path) else None
+        if meta is None:
             raise CommandFailed(
                 f"{printable(path)} is not a data directory: it has no {META_FILE}.",
                 "Give the directory of `coterie serve --data-dir`, or of Kafka's log.dirs.",
             )
-        meta = read_properties(text)
-        node_id = int(meta.get("node.id", meta.get("broker.id", "")))
+        node_id = int(meta.node_id or "")
         # The cluster id and directory id are only used to create a directory.
         directory = DataDirectory.open(
             filesystem, path, node_id=node_id, cluster_id="", directory_id="", durable=True
@@ -190,14 +190,10 @@ def _compact(
 ) -> None:
     topic, number, settings = partition
     first_dirty = directory.cleaner_offset(topic, number)
-    log_config = LogConfig(
-        segment_bytes=settings.segment_bytes,
-        segment_ms=settings.segment_ms,
-        index_interval_bytes=settings.index_interval_bytes,
-        compacted=_is_compacted(partition) or first_dirty > 0,
-        flush=True,
+    was_compacted = _is_compacted(partition) or first_dirty > 0
+    log = directory.open_log(
+        topic, number, log_config(settings, was_compacted=was_compacted, durable=True)
     )
-    log = directory.open_log(topic, number, log_config)
     if options.include_active and not options.dry_run:
         # No server appends to this segment now; the next server continues in a new one.
         log.roll()
@@ -217,7 +213,7 @@ def _compact(
     if options.dry_run or not found.due:
         row["state"] = "due" if found.due else "not due"
         return
-    log.config = log_config._replace(compacted=True)
+    log.config = log.config._replace(compacted=True)
     began = time.monotonic()
     bytes_read = 0
     for result in _rounds(directory, partition, log, now_ms, config, count_bytes):
@@ -268,14 +264,12 @@ def _rounds(
 
 
 def _cleaner_config(settings: TopicConfig, options: Options) -> CleanerConfig:
-    ratio, retention_ms = options.min_cleanable_ratio, options.delete_retention_ms
-    return CleanerConfig(
-        delete_retention_ms=settings.delete_retention_ms if retention_ms is None else retention_ms,
-        min_compaction_lag_ms=settings.min_compaction_lag_ms,
-        max_compaction_lag_ms=settings.max_compaction_lag_ms,
-        min_cleanable_ratio=settings.min_cleanable_ratio if ratio is None else ratio,
-        segment_bytes=settings.segment_bytes,
-    )
+    config = cleaner_config(settings)
+    if options.min_cleanable_ratio is not None:
+        config = config._replace(min_cleanable_ratio=options.min_cleanable_ratio)
+    if options.delete_retention_ms is not None:
+        config = config._replace(delete_retention_ms=options.delete_retention_ms)
+    return config
 
 
 def _is_compacted(partition: Partition) -> bool:

@@ -7,8 +7,6 @@ Which files are segments: [pipeline/segment-files].
 """
 
 import os
-import re
-import struct
 import time
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -18,11 +16,11 @@ import numpy as np
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.record_batch_layout import HEADER_BYTES
 from coterie.protocol.records import BatchHeader, read_header
+from coterie.storage.index import OffsetIndex
+from coterie.storage.partition_directories import partition_of
+from coterie.storage.segment_files import SWAP_SUFFIX, parse_segment_file, segment_stem
 
-_SEGMENT = re.compile(r"(\d{20})\.log")
-_SWAP = re.compile(r"(\d{20})\.log\.swap")
-_PARTITION = re.compile(r"(.+)-(0|[1-9]\d{0,9})")
-_INDEX_ENTRY = struct.Struct(">ii")
+_INDEX_ENTRY_BYTES = OffsetIndex.ENTRY.size
 # A cleaner needs milliseconds for each segment that it replaces.
 _SWAP_PATIENCE_SECONDS = 2.0
 _SWAP_PAUSE_SECONDS = 0.02
@@ -52,18 +50,18 @@ def find_partitions(path: str, topic: str) -> dict[int, str]:
         NoSuchLog: there is none.
     """
     path = os.path.abspath(path)
-    own = _PARTITION.fullmatch(os.path.basename(path))
-    if own and own[1] == topic and os.path.isdir(path):
-        return {int(own[2]): path}
+    own_topic, own_number = partition_of(os.path.basename(path)) or ("", -1)
+    if own_topic == topic and os.path.isdir(path):
+        return {own_number: path}
     try:
         names = os.listdir(path)
     except OSError as error:
         raise NoSuchLog(f"the data directory {path} cannot be listed: {error.strerror}") from None
     found = {}
     for name in names:
-        matched = _PARTITION.fullmatch(name)
-        if matched and matched[1] == topic:
-            found[int(matched[2])] = os.path.join(path, name)
+        found_topic, number = partition_of(name) or ("", -1)
+        if found_topic == topic:
+            found[number] = os.path.join(path, name)
     if not found:
         raise NoSuchLog(
             f"none of the {len(names)} entries of {path} is a directory {topic}-0, {topic}-1, ...;"
@@ -80,13 +78,15 @@ def list_segments(directory: str) -> list[Segment]:
             names = os.listdir(directory)
         except FileNotFoundError:
             return []
-        swaps = [name for name in names if _SWAP.fullmatch(name)]
+        files = {name: file for name in names if (file := parse_segment_file(name))}
+        logs = {name: file for name, file in files.items() if file.kind == "log"}
+        swaps = [name for name, file in logs.items() if file.suffix == SWAP_SUFFIX]
         if not swaps or time.monotonic() > deadline:
             break
         time.sleep(_SWAP_PAUSE_SECONDS)
-    taken = {match[1] for match in map(_SEGMENT.fullmatch, names) if match}
-    names = [name for name in names if _SEGMENT.fullmatch(name)]
-    names += [name for name in swaps if name[:20] not in taken]
+    names = [name for name, file in logs.items() if not file.suffix]
+    taken = {logs[name].base_offset for name in names}
+    names += [name for name in swaps if logs[name].base_offset not in taken]
     segments = []
     for name in sorted(names):
         path = os.path.join(directory, name)
@@ -95,7 +95,7 @@ def list_segments(directory: str) -> list[Segment]:
         except FileNotFoundError:
             # Renamed after the listing, which is therefore out of date.
             return list_segments(directory)
-        segments.append(Segment(path, int(name[:20]), size_bytes, name.endswith(".swap")))
+        segments.append(Segment(path, logs[name].base_offset, size_bytes, name in swaps))
     return segments
 
 
@@ -159,12 +159,12 @@ def header_at(descriptor: int, position: int) -> BatchHeader | None:
 def _index_table(segment: Segment) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """Read the written entries of a segment's index: relative offsets and positions, ascending."""
     try:
-        stem = os.path.join(os.path.dirname(segment.path), f"{segment.base_offset:020d}")
+        stem = os.path.join(os.path.dirname(segment.path), segment_stem(segment.base_offset))
         with open(stem + ".index", "rb") as file:
             data = file.read()
     except OSError:
         data = b""
-    whole = len(data) // _INDEX_ENTRY.size * _INDEX_ENTRY.size
+    whole = len(data) // _INDEX_ENTRY_BYTES * _INDEX_ENTRY_BYTES
     table = np.frombuffer(data[:whole], ">i4").reshape(-1, 2).astype(np.int64)
     # Positions ascend. The preallocated zeros begin at the first that does not.
     falls = np.flatnonzero(np.diff(table[:, 1]) <= 0)

@@ -22,6 +22,7 @@ from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.records import check_crc, iterate_batches
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.storage.last_stop import CLEAN_SHUTDOWN_FILE
+from coterie.storage.segment_files import log_base_offsets
 from tests.crash.disk import FIRST_BOOT, Disk, Operation
 from tests.crash.history import History
 from tests.crash.losses import Crash
@@ -31,7 +32,6 @@ from tests.crash.restart import Found, Wrong, check
 SECTOR_BYTES = 512
 # Files of Kafka's without a checksum.
 _TEXTS = ("meta.properties", "partition.metadata", "-offset-checkpoint")
-_SEGMENT = re.compile(r"(.*/)(\d{20})\.log")
 
 
 def truncations(base: Disk, operations: list[Operation], first: int, last: int) -> Iterator[Crash]:
@@ -179,8 +179,9 @@ def _in_a_tail(crash: Crash) -> bool:
     """Whether only the last segments of logs are damaged, as a crash could have torn them."""
     last: dict[str, str] = {}
     for path in crash.disk.paths():
-        if match := _SEGMENT.fullmatch(path):
-            last[match[1]] = max(last.get(match[1], ""), path)
+        directory, _, name = path.rpartition("/")
+        if log_base_offsets([name]):
+            last[directory] = max(last.get(directory, ""), path)
     return all(path in last.values() for path in _damaged(crash))
 
 

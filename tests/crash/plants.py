@@ -65,7 +65,7 @@ PLANTS = (
     Plant(
         "a finished cleaning is thrown away at a restart",
         "coterie.storage.swap:finish_swap",
-        "done.append(_finish(filesystem, directory, base_offset, kinds))",
+        "_finish(filesystem, directory, base_offset, kinds)",
         "[filesystem.remove(f'{directory}/{base_offset:020d}.{kind}.swap') for kind in kinds]",
         ("window:aar:commit",),
     ),
@@ -93,8 +93,8 @@ PLANTS = (
     Plant(
         "a recovery point is written for what was not synced",
         "coterie.storage.directory:DataDirectory.write_recovery_points",
-        "min(log.synced_offset, log.log_end_offset)",
-        "log.log_end_offset + 1",
+        "key: log.synced_offset",
+        "key: log.log_end_offset + 1",
         ("death:checkpoints:commit", "power:checkpoints:commit"),
     ),
     Plant(

@@ -146,7 +146,7 @@ class ModelledLog:
         if end < self.start:
             # What deletion had already been told of is gone too: only where nothing was ever synced
             # can a loss of power explain that, and then the log begins anew where it was to begin.
-            with pytest.raises(CorruptLog, match="is to begin at"):
+            with pytest.raises(CorruptLog, match="lets it begin at"):
                 self.open()
             self.open(TailTrust.POWER_LOST_UNSYNCED)
             return

@@ -6,7 +6,6 @@ out. The topic is known from the name of the directory, as in Kafka.
 """
 
 import os
-import re
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -16,11 +15,12 @@ from click.shell_completion import CompletionItem
 
 from coterie.cli.errors import CommandFailed
 from coterie.cli.output import printable
+from coterie.protocol.fields import uuid_text
 from coterie.protocol.topic_names import METADATA_TOPIC
+from coterie.storage.errors import CorruptLog
+from coterie.storage.partition_directories import METADATA_FILE, parse_metadata, partition_of
+from coterie.storage.segment_files import log_base_offsets, segment_stem
 
-_SEGMENT_NAME = re.compile(r"(\d{20})\.log")
-_PARTITION_NAME = re.compile(r"([a-zA-Z0-9._-]{1,249})-(0|[1-9]\d{0,9})")
-_PARTITION_FILE = "partition.metadata"
 # A valid partition.metadata is two short lines.
 _MAX_METADATA_BYTES = 1024
 
@@ -62,14 +62,10 @@ class PartitionFiles(NamedTuple):
 
     def segments(self) -> list[SegmentFile]:
         """Return the segments that exist now, in order."""
-        bases = sorted(
-            int(match[1])
-            for name in os.listdir(self.directory or ".")
-            if (match := _SEGMENT_NAME.fullmatch(name))
-        )
+        bases = log_base_offsets(os.listdir(self.directory or "."))
         ends: list[int | None] = [*bases[1:], None]
         return [
-            SegmentFile(os.path.join(self.directory, f"{base:020d}.log"), base, end)
+            SegmentFile(os.path.join(self.directory, f"{segment_stem(base)}.log"), base, end)
             for base, end in zip(bases, ends, strict=False)
         ]
 
@@ -124,14 +120,12 @@ def topic_names(data_directory: str) -> dict[str, str]:
     names = {}
     for partition in _partition_directories(data_directory):
         try:
-            path = os.path.join(partition.directory, _PARTITION_FILE)
+            path = os.path.join(partition.directory, METADATA_FILE)
             with open(path, encoding="utf-8") as file:
-                text = file.read(_MAX_METADATA_BYTES)
-        except (OSError, UnicodeDecodeError):
+                topic_id = parse_metadata(path, file.read(_MAX_METADATA_BYTES))
+        except (OSError, UnicodeDecodeError, CorruptLog):
             continue
-        match = re.search(r"^topic_id: (\S+)$", text, re.MULTILINE)
-        if match:
-            names[match[1]] = partition.topic
+        names[uuid_text(topic_id)] = partition.topic
     return names
 
 
@@ -174,10 +168,8 @@ def _at(path: str, *, with_metadata: bool) -> Iterator[PartitionFiles]:
 
 
 def _partition(directory: str, only: str | None = None) -> PartitionFiles:
-    match = _PARTITION_NAME.fullmatch(os.path.basename(os.path.abspath(directory)))
-    if match is None:
-        return PartitionFiles(directory, "", -1, only)
-    return PartitionFiles(directory, match[1], int(match[2]), only)
+    topic, number = partition_of(os.path.basename(os.path.abspath(directory))) or ("", -1)
+    return PartitionFiles(directory, topic, number, only)
 
 
 def _partition_directories(path: str) -> list[PartitionFiles]:
@@ -185,6 +177,6 @@ def _partition_directories(path: str) -> list[PartitionFiles]:
     partitions = [
         _partition(directory)
         for name in os.listdir(path)
-        if _PARTITION_NAME.fullmatch(name) and os.path.isdir(directory := os.path.join(path, name))
+        if partition_of(name) and os.path.isdir(directory := os.path.join(path, name))
     ]
     return sorted(partitions, key=lambda each: (each.topic, each.partition))

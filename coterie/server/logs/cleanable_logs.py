@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coterie.protocol.topic_names import OFFSETS_TOPIC
+from coterie.server.logs.log_configs import cleaner_config
 from coterie.server.logs.partition import Partition
 from coterie.storage.cleaner import Cleanable, CleanerConfig, cleanable
 from coterie.storage.directory import DataDirectory
@@ -83,12 +84,7 @@ class CleanableLogs:
     def cleaner_config(self, topic: "TopicConfig") -> CleanerConfig:
         """Return the settings of a cleaning."""
         config = self._broker.config
-        return CleanerConfig(
-            delete_retention_ms=topic.delete_retention_ms,
-            min_compaction_lag_ms=topic.min_compaction_lag_ms,
-            max_compaction_lag_ms=topic.max_compaction_lag_ms,
-            min_cleanable_ratio=topic.min_cleanable_ratio,
-            segment_bytes=topic.segment_bytes,
+        return cleaner_config(topic)._replace(
             producer_expiration_ms=config.get_int("producer.id.expiration.ms"),
             max_map_bytes=config.get_int("log.cleaner.dedupe.buffer.size"),
         )

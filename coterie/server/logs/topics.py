@@ -14,6 +14,7 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config, TopicConfig
 from coterie.server.environment import new_topic_id
+from coterie.server.logs.log_configs import log_config
 from coterie.server.logs.partition import Partition
 from coterie.server.logs.stored_settings import StoredSettings, read_settings, write_settings
 from coterie.server.logs.topic_rules import (
@@ -293,20 +294,8 @@ class Topics:
         }
 
     def _log_config(self, topic: Topic, index: int) -> LogConfig:
-        config = topic.config
-        segment_ms = config.segment_ms
-        if config.compact:
-            # The active segment is not compacted, so it must end in time (Kafka:
-            # LogConfig.maxSegmentMs).
-            segment_ms = min(segment_ms, config.max_compaction_lag_ms)
-        return LogConfig(
-            segment_bytes=config.segment_bytes,
-            segment_ms=segment_ms,
-            index_interval_bytes=config.index_interval_bytes,
-            # A log that was compacted once has gaps, whatever its policy is now.
-            compacted=config.compact or self._data.cleaner_offset(topic.name, index) > 0,
-            flush=self._durable,
-        )
+        was_compacted = self._data.cleaner_offset(topic.name, index) > 0
+        return log_config(topic.config, was_compacted=was_compacted, durable=self._durable)
 
     def _apply_config(self, topic: Topic) -> None:
         """Apply a topic's settings to its open logs; closed ones get them when they are opened."""

@@ -132,7 +132,7 @@ def test_partitions_are_made_and_found_again(place: Place) -> None:
 def test_no_name_leads_out_of_the_directory(place: Place, name: str) -> None:
     directory = opened(place)
     before = place.names()
-    with pytest.raises(ValueError, match="no name for a partition"):
+    with pytest.raises(ValueError, match="not a legal name for a partition"):
         directory.create_partition(name, 0, ID)
     assert place.names() == before
     directory.close()

@@ -314,7 +314,8 @@ def test_deleting_everything_leaves_an_empty_log_that_goes_on(place: Place) -> N
 def test_a_start_behind_the_end_begins_the_log_anew(place: Place) -> None:
     # Power was lost: the checkpoint of the start reached the medium, the records before it did not.
     filled(place, 3).close()
-    with pytest.raises(CorruptLog, match="ends at offset 6, but is to begin at 50"):
+    reason = "ends at offset 6, but log-start-offset-checkpoint lets it begin at 50"
+    with pytest.raises(CorruptLog, match=reason):
         Log.open(place.filesystem, place.directory, SMALL, log_start_offset=50)
     log = Log.open(
         place.filesystem,

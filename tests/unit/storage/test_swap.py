@@ -56,10 +56,12 @@ def test_a_finished_swap_removes_what_it_replaces_and_nothing_else(place: Place)
     place.write(LOG_10, batch(10))
     place.write(LOG_0 + ".swap", batch(1) + batch(5))
     place.write(f"{0:020d}.timeindex.swap", bytes(12))
-    assert len(finish_swap(place.filesystem, place.directory)) == 1
+    finish_swap(place.filesystem, place.directory)
     assert place.names() == [LOG_0, f"{0:020d}.timeindex", LOG_10]
     assert place.read(LOG_0) == batch(1) + batch(5)
-    assert finish_swap(place.filesystem, place.directory) == []
+    files = {name: place.read(name) for name in place.names()}
+    finish_swap(place.filesystem, place.directory)
+    assert {name: place.read(name) for name in place.names()} == files
 
 
 def test_an_empty_swap_replaces_the_segment_of_its_name(place: Place) -> None:

@@ -1,0 +1,43 @@
+"""The settings of a log and of its cleanings, made from the settings of its topic."""
+
+from typing import TYPE_CHECKING
+
+from coterie.storage.cleaner import CleanerConfig
+from coterie.storage.log import LogConfig
+
+if TYPE_CHECKING:
+    from coterie.server.config.config import TopicConfig
+
+
+def log_config(settings: "TopicConfig", *, was_compacted: bool, durable: bool) -> LogConfig:
+    """Return the settings of a log.
+
+    Args:
+        settings: of the topic.
+        was_compacted: whether the log was compacted before. It has gaps then, whatever its policy
+            is now.
+        durable: whether the log is synced while it is open.
+    """
+    segment_ms = settings.segment_ms
+    if settings.compact:
+        # The active segment is not compacted, so it must end in time (Kafka:
+        # LogConfig.maxSegmentMs).
+        segment_ms = min(segment_ms, settings.max_compaction_lag_ms)
+    return LogConfig(
+        segment_bytes=settings.segment_bytes,
+        segment_ms=segment_ms,
+        index_interval_bytes=settings.index_interval_bytes,
+        compacted=settings.compact or was_compacted,
+        flush=durable,
+    )
+
+
+def cleaner_config(settings: "TopicConfig") -> CleanerConfig:
+    """Return the settings of a cleaning, as far as they are those of the topic."""
+    return CleanerConfig(
+        delete_retention_ms=settings.delete_retention_ms,
+        min_compaction_lag_ms=settings.min_compaction_lag_ms,
+        max_compaction_lag_ms=settings.max_compaction_lag_ms,
+        min_cleanable_ratio=settings.min_cleanable_ratio,
+        segment_bytes=settings.segment_bytes,
+    )

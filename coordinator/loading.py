@@ -1,17 +1,17 @@
-"""What the log of one partition adds up to, before anything is decoded (spec section 14.3).
+"""Reading the log of a group partition in bulk: collect by key first, decode what is left.
 
-A load of a million records leaves some thousand keys: raw bytes are gathered by key, and only what
-is left is decoded and replayed. Batches of a transaction count from their commit marker on; one
-without a marker counts as aborted, for the log ends there.
+A log of a million records may have some thousand keys. Raw bytes are collected by key, and only the
+last value of each key is decoded and replayed [group-log/newest-record-wins]. A value that was
+overwritten is never decoded, not even its version: otherwise it would depend on the cleaner whether
+a log can be loaded [group-log/unknown-versions]. Records of unknown types are skipped and counted
+[group-log/unknown-types].
 
-The record with the greatest offset decides for its key, as it does when the log is compacted: a
-transaction that commits behind a newer record of the same key changes nothing there. And what a
-record says that was overwritten is never looked at, not even the version of its value: whether a
-log can be loaded must not depend on whether the cleaner has been there. A record of a type that is
-not known here is skipped and counted. One that survives and can't be read stops the load.
+Records of a transaction count from its commit marker on [group-log/transactions]. The record with
+the largest offset decides for its key, as in compaction: a transaction that commits after a newer
+record of the same key changes nothing there.
 
-Invariant: memory is bounded by the keys that are alive and the transactions that are open, whatever
-    the size of the log.
+Invariant: memory is bounded by the live keys and the open transactions, whatever the size of the
+log.
 """
 
 from collections import Counter
@@ -28,25 +28,26 @@ from coterie.protocol.newest_records import PairLayouts
 from coterie.protocol.record_batch import BatchHeader, Record
 from coterie.protocol.record_reader import read_marker
 
-# The two-byte record types in front of keys (spec section 14.1).
-_OFFSET_PREFIX = encode_key(OffsetCommitKey(group="", topic="", partition=0))[:2]
-_GROUP_PREFIX = encode_key(GroupMetadataKey(group=""))[:2]
-# What Kafka 0.8.2 wrote for an offset: the same key as `_OFFSET_PREFIX` with the same body.
-_LEGACY_OFFSET_PREFIX = b"\0\0"
-_BULK_PREFIXES = frozenset({_OFFSET_PREFIX, _GROUP_PREFIX})
-# The type under which records without a key are counted; Kafka writes none.
+# The record types, which are the first two bytes of a key [group-log/record-types].
+_OFFSET_TYPE = encode_key(OffsetCommitKey(group="", topic="", partition=0))[:2]
+_GROUP_TYPE = encode_key(GroupMetadataKey(group=""))[:2]
+# The type of an offset that Kafka 0.8.2 wrote; the rest of the key is the same.
+_LEGACY_OFFSET_TYPE = b"\0\0"
+_STORED_TYPES = frozenset({_OFFSET_TYPE, _GROUP_TYPE})
+# The type under which records without a key are counted. Kafka writes no such records.
 NO_KEY = -1
 
 Pair = tuple[bytes | None, bytes | None]
 
 
-class _Pending(NamedTuple):
+class _PendingRecord(NamedTuple):
     """A record of a transaction that has not ended.
 
     Attributes:
         value: None for a tombstone.
-        offset: of its batch.
-        before: the very object that stood for its key when it was written.
+        offset: the base offset of its batch.
+        before: the value of the key when the record was read; compared by identity, to detect that
+            a later record has replaced it.
     """
 
     value: bytes | None
@@ -55,72 +56,95 @@ class _Pending(NamedTuple):
 
 
 class NewestRecords:
-    """The surviving records of a log that is being read, and what was left out of it.
+    """The last value of every key of a log that is being read.
 
     Attributes:
-        skipped: how many of each record type that is not known here.
+        skipped: the number of records of each unknown type.
     """
 
-    __slots__ = ("_committed", "_layouts", "_newest", "_open", "skipped")
+    __slots__ = ("_committed", "_layouts", "_newest", "_open_transactions", "skipped")
 
     def __init__(self) -> None:
-        """Nothing has been read."""
+        """Start with nothing read."""
         self.skipped: Counter[int] = Counter()
         self._newest: dict[bytes, bytes] = {}
-        self._layouts = PairLayouts(_BULK_PREFIXES)
-        self._open: dict[int, dict[bytes, _Pending]] = {}
-        # Which value of a key came from a transaction, and the offset it was written at.
-        self._committed: dict[bytes, _Pending] = {}
+        self._layouts = PairLayouts(_STORED_TYPES)
+        # By producer id, then by key.
+        self._open_transactions: dict[int, dict[bytes, _PendingRecord]] = {}
+        # The records in `_newest` that a transaction has committed; they need their offset.
+        self._committed: dict[bytes, _PendingRecord] = {}
 
     def __len__(self) -> int:
-        """How many keys are alive."""
+        """Return the number of live keys."""
         return len(self._newest)
 
     @property
     def records(self) -> int:
-        """How many records were read."""
+        """The number of records that were read."""
         return self._layouts.records
 
-    def absorb(self, data: bytes) -> None:
-        """Take whole batches, in the order of the log.
+    def add_batches(self, data: bytes) -> None:
+        """Add whole batches, in the order of the log.
 
         Raises:
-            MalformedFrame: they are no batches, or a key is too short to have a type.
+            MalformedFrame: the bytes are no batches, or a key is too short to have a type.
         """
         newest = self._newest
+        # Batches of known layouts, nearly all, go into `newest` without passing through here.
         for header, pairs in self._layouts.take_newest(data, newest):
             if header is not None and header.is_control:
                 self._end_transaction(header, pairs)
             elif header is not None and header.is_transactional:
-                self._hold(header, pairs)
+                self._add_to_transaction(header, pairs)
             else:
-                for key, value in pairs:
-                    known = self._known(key)
-                    if known is None:
+                for raw_key, value in pairs:
+                    key = self._stored_key(raw_key)
+                    if key is None:
                         continue
                     if value is None:
-                        self._remove(known, None)
+                        self._remove(key, None)
                     else:
-                        newest[known] = value
+                        newest[key] = value
 
     def survivors(self) -> Iterator[tuple[bytes, bytes]]:
-        """Key and value of what is left, to be replayed; they are let go on the way.
+        """Yield key and last value of every live key, to be replayed, and forget them.
 
-        The value of a key stands where its first record since the last tombstone stood.
+        A key comes in the place of its first record since its last tombstone.
         """
         newest, self._newest = self._newest, {}
         self._committed.clear()
         for key in list(newest):
             yield key, newest.pop(key)
 
-    def _remove(self, key: bytes, offset: int | None) -> None:
-        """A tombstone counts: of the transaction's batch at `offset`, or the log's newest record.
+    def _stored_key(self, key: bytes | None) -> bytes | None:
+        """Return the key under which a record is stored; None for one that is skipped."""
+        if key is None:
+            self.skipped[NO_KEY] += 1
+            return None
+        record_type = key[:2]
+        if record_type in _STORED_TYPES:
+            return key
+        if record_type == _LEGACY_OFFSET_TYPE:
+            return _OFFSET_TYPE + key[2:]
+        if len(record_type) < len(_OFFSET_TYPE):
+            raise MalformedFrame(f"a record key of {len(key)} bytes has no room for its type")
+        self.skipped[int.from_bytes(record_type, "big", signed=True)] += 1
+        return None
 
-        No value is left to tell by that something happened, so open transactions are told.
+    def _remove(self, key: bytes, offset: int | None) -> None:
+        """Apply a tombstone.
+
+        A tombstone leaves no value that could be compared with `before`. So it is applied to the
+        records of open transactions here: older ones are dropped, newer ones follow an absent key.
+
+        Args:
+            key: the key to remove.
+            offset: the offset of the tombstone if it is part of a transaction; None for the newest
+                record of the log.
         """
         self._newest.pop(key, None)
         self._committed.pop(key, None)
-        for records in self._open.values():
+        for records in self._open_transactions.values():
             pending = records.get(key)
             if pending is None:
                 continue
@@ -129,37 +153,25 @@ class NewestRecords:
             else:
                 records[key] = pending._replace(before=None)
 
-    def _known(self, key: bytes | None) -> bytes | None:
-        """The key under which a record is kept, or None if it is not: then it is counted."""
-        if key is None:
-            self.skipped[NO_KEY] += 1
-            return None
-        prefix = key[:2]
-        if prefix in _BULK_PREFIXES:
-            return key
-        if prefix == _LEGACY_OFFSET_PREFIX:
-            return _OFFSET_PREFIX + key[2:]
-        if len(prefix) < len(_OFFSET_PREFIX):
-            raise MalformedFrame(f"a record key of {len(key)} bytes has no room for its type")
-        self.skipped[int.from_bytes(prefix, "big", signed=True)] += 1
-        return None
+    # -- transactions ------------------------------------------------------------------------------
 
-    def _hold(self, header: BatchHeader, pairs: list[Pair]) -> None:
-        """Keep records of a transaction until its marker."""
-        pending = self._open.setdefault(header.producer_id, {})
-        for key, value in pairs:
-            known = self._known(key)
-            if known is not None:
-                before = self._newest.get(known)
-                pending[known] = _Pending(value, header.base_offset, before)
+    def _add_to_transaction(self, header: BatchHeader, pairs: list[Pair]) -> None:
+        """Keep the records of a transaction until its marker."""
+        records = self._open_transactions.setdefault(header.producer_id, {})
+        for raw_key, value in pairs:
+            key = self._stored_key(raw_key)
+            if key is not None:
+                before = self._newest.get(key)
+                records[key] = _PendingRecord(value, header.base_offset, before)
 
     def _end_transaction(self, header: BatchHeader, pairs: list[Pair]) -> None:
+        """Apply the records of a transaction that was committed; drop those of an aborted one."""
         for key, value in pairs:
             record = Record(header.base_offset, header.base_timestamp_ms, key, value, ())
             marker = read_marker(record)
             if marker is None:
                 continue
-            for each, pending in self._open.pop(header.producer_id, {}).items():
+            for each, pending in self._open_transactions.pop(header.producer_id, {}).items():
                 if marker.commit and not self._is_overtaken(each, pending):
                     if pending.value is None:
                         self._remove(each, pending.offset)
@@ -167,12 +179,12 @@ class NewestRecords:
                         self._newest[each] = pending.value
                         self._committed[each] = pending
 
-    def _is_overtaken(self, key: bytes, pending: _Pending) -> bool:
-        """Whether a record of a greater offset stands for the key by now."""
-        now = self._newest.get(key)
-        if now is pending.before:
+    def _is_overtaken(self, key: bytes, pending: _PendingRecord) -> bool:
+        """Return whether the present value of the key comes from a larger offset."""
+        present = self._newest.get(key)
+        if present is pending.before:
             return False
         committed = self._committed.get(key)
-        if committed is not None and committed.value is now:
+        if committed is not None and committed.value is present:
             return committed.offset > pending.offset
         return True

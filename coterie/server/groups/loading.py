@@ -69,7 +69,7 @@ class LogReplay:
 
     def _work(self) -> Iterator[None]:
         for data in self._log.chunks(chunk_bytes=SLICE_BYTES):
-            self.newest.absorb(data)
+            self.newest.add_batches(data)
             self.bytes_read += len(data)
             yield
         survivors = self.newest.survivors()

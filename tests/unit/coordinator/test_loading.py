@@ -1,5 +1,6 @@
-"""A log gathered in bulk adds up to what it adds up to record by record, whatever is in it."""
+"""A log that is read in bulk gives the same state as one that is read record by record."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
@@ -41,13 +42,13 @@ def offset_value(offset: int, metadata: str = "") -> bytes:
 
 
 def batch_of(
-    pairs: list[Pair],
+    pairs: Sequence[Pair],
     offset: int = 0,
     *,
     producer: int = -1,
     compression: Compression = Compression.NONE,
 ) -> bytes:
-    """One batch; of a transaction if it has a producer."""
+    """Return one batch; with a producer it is part of a transaction."""
     records = [
         Record(offset + number, START_MS, key, value, ())
         for number, (key, value) in enumerate(pairs)
@@ -57,10 +58,10 @@ def batch_of(
     )
 
 
-def left(*batches: bytes) -> dict[bytes, bytes]:
+def survivors(*batches: bytes) -> dict[bytes, bytes]:
     newest = NewestRecords()
     for batch in batches:
-        newest.absorb(batch)
+        newest.add_batches(batch)
     return dict(newest.survivors())
 
 
@@ -68,7 +69,12 @@ def left(*batches: bytes) -> dict[bytes, bytes]:
 
 
 class Batch(NamedTuple):
-    """One batch of a log; `producer` -1: no transaction; a marker has `commit` and no pairs."""
+    """One batch of a log.
+
+    Attributes:
+        producer: -1 outside of transactions.
+        commit: of a marker, which has no pairs; None for other batches.
+    """
 
     pairs: list[Pair]
     producer: int = -1
@@ -78,7 +84,7 @@ class Batch(NamedTuple):
 
 GROUP = encode_key(GroupMetadataKey(group="g"))
 keys = st.one_of(
-    # Long and short texts: lengths of one and of two bytes, shapes that are met again.
+    # Lengths of one and of two bytes, and layouts that occur again.
     st.builds(offset_key, st.sampled_from(["g", "h", "x" * 40, "y" * 70]), st.integers(0, 1)),
     st.builds(lambda key: b"\0\0" + key[2:], st.builds(offset_key, st.sampled_from(["g", "h"]))),
     st.sampled_from([GROUP, b"\0\x05\0\x01g", b"\0\x63rest", b"\xff\xff", None]),
@@ -104,7 +110,7 @@ batches = st.lists(
 
 
 def encoded(log: list[Batch]) -> list[bytes]:
-    """The log as bytes, a batch an entry."""
+    """Return the log as bytes, batch by batch."""
     found, offset = [], 0
     for batch in log:
         if batch.commit is not None:
@@ -120,28 +126,29 @@ def encoded(log: list[Batch]) -> list[bytes]:
 
 
 def reference(log: list[Batch]) -> tuple[dict[bytes, bytes], int]:
-    """The record of the greatest offset decides for its key, of those that count; how many were
-    skipped.
+    """Return the values that survive, and the number of skipped records.
+
+    Of the records that count, the one with the largest offset decides for its key.
     """
-    counting: list[tuple[int, Pair]] = []
+    applied: list[tuple[int, Pair]] = []
     open_: dict[int, list[tuple[int, Pair]]] = {}
     offset = 0
     for batch in log:
         if batch.commit is not None:
             ended = open_.pop(batch.producer, [])
-            counting += ended if batch.commit else []
+            applied += ended if batch.commit else []
             offset += 1
             continue
-        to = counting if batch.producer < 0 else open_.setdefault(batch.producer, [])
+        to = applied if batch.producer < 0 else open_.setdefault(batch.producer, [])
         for pair in batch.pairs:
             to.append((offset, pair))
             offset += 1
     newest: dict[bytes, bytes | None] = {}
-    for _, (key, value) in sorted(counting, key=lambda each: each[0]):
+    for _, (key, value) in sorted(applied, key=lambda each: each[0]):
         if key is not None and key[:2] in (b"\0\0", b"\0\1", b"\0\2"):
             newest[b"\0\1" + key[2:] if key[:2] == b"\0\0" else key] = value
-    every = [key for batch in log for key, _ in batch.pairs]
-    skipped = sum(key is None or key[:2] not in (b"\0\0", b"\0\1", b"\0\2") for key in every)
+    all_keys = [key for batch in log for key, _ in batch.pairs]
+    skipped = sum(key is None or key[:2] not in (b"\0\0", b"\0\1", b"\0\2") for key in all_keys)
     return {key: value for key, value in newest.items() if value is not None}, skipped
 
 
@@ -157,11 +164,11 @@ def reference(log: list[Batch]) -> tuple[dict[bytes, bytes], int]:
           Batch([], 1, commit=True), Batch([], 2, commit=True)], False)  # fmt: skip
 @example([Batch([(GROUP, b"one")]), Batch([(GROUP, b"two")], 1), Batch([(GROUP, None)], 2),
           Batch([], 2, commit=True), Batch([], 1, commit=True)], False)  # fmt: skip
-def test_what_is_left_is_what_a_plain_reading_leaves(log: list[Batch], in_one: bool) -> None:
+def test_bulk_reading_leaves_what_plain_reading_leaves(log: list[Batch], in_one: bool) -> None:
     data = encoded(log)
     newest = NewestRecords()
     for each in [b"".join(data)] if in_one else data:
-        newest.absorb(each)
+        newest.add_batches(each)
     expected, skipped = reference(log)
     assert newest.skipped.total() == skipped
     assert newest.records == sum(max(len(batch.pairs), batch.commit is not None) for batch in log)
@@ -169,12 +176,10 @@ def test_what_is_left_is_what_a_plain_reading_leaves(log: list[Batch], in_one: b
 
 
 @given(st.lists(pairs, min_size=1, max_size=6), st.data())
-def test_damaged_bytes_are_refused_where_the_plain_reading_refuses_them(
+def test_damaged_bytes_are_read_as_plain_reading_reads_them(
     log: list[list[Pair]], data: st.DataObject
 ) -> None:
-    """Or read alike: neither looks at checksums. A shape learnt from whole records decides nothing
-    that the record itself does not say.
-    """
+    """Neither checks checksums. A layout learned from intact records must not hide the damage."""
     whole = b"".join(batch_of(each) for each in log)
     layouts = PairLayouts(frozenset({b"\0\1", b"\0\2"}))
     for _ in layouts.take_newest(whole, {}):
@@ -184,35 +189,24 @@ def test_damaged_bytes_are_refused_where_the_plain_reading_refuses_them(
         at = data.draw(st.integers(0, len(whole) - 1))
         damaged[at] ^= 1 << data.draw(st.integers(0, 7))
     damaged = damaged[: data.draw(st.integers(0, len(damaged)))]
-    outcomes = []
-    for read in (_plainly, lambda buffer: _in_bulk(buffer, layouts)):
-        try:
-            outcomes.append(read(bytes(damaged)))
-        except MalformedFrame:
-            outcomes.append(None)
-    assert outcomes[0] == outcomes[1]
+    assert _read_in_bulk(bytes(damaged), layouts) == _read_plainly(bytes(damaged))
 
 
-def test_any_changed_bit_of_a_run_is_read_as_the_plain_reading_reads_it() -> None:
-    """Batches of one record that look alike are taken together, as long as they do."""
+def test_changed_bit_in_a_run_is_read_as_plain_reading_reads_it() -> None:
+    """Batches of one record with the same layout are read together; a changed bit ends the run."""
     whole = b"".join(batch_of([(offset_key("g", n), offset_value(n))]) for n in range(4))
     layouts = PairLayouts(frozenset({b"\0\1"}))
     for _ in layouts.take_newest(whole, {}):
         pass
-    read = 0
+    readable = 0
     for at in range(len(whole)):
         for bit in range(8):
             changed = bytearray(whole)
             changed[at] ^= 1 << bit
-            outcomes = []
-            for how in (_plainly, lambda buffer: _in_bulk(buffer, layouts)):
-                try:
-                    outcomes.append(how(bytes(changed)))
-                except MalformedFrame:
-                    outcomes.append(None)
-            assert outcomes[0] == outcomes[1], (at, bit)
-            read += outcomes[0] is not None
-    assert 0 < read < 8 * len(whole)
+            plain = _read_plainly(bytes(changed))
+            assert _read_in_bulk(bytes(changed), layouts) == plain, (at, bit)
+            readable += plain is not None
+    assert 0 < readable < 8 * len(whole)
 
 
 def test_keys_of_other_types_end_a_run() -> None:
@@ -221,49 +215,56 @@ def test_keys_of_other_types_end_a_run() -> None:
     for prefix, expected in ((b"\0\0", offset_value(9)), (b"\0\5", offset_value(3))):
         newest = NewestRecords()
         other = batch_of([(prefix + key[2:], offset_value(9))])
-        newest.absorb(b"".join([*run, other]))
+        newest.add_batches(b"".join([*run, other]))
         assert newest.records == 5
         assert newest.skipped.total() == (prefix == b"\0\5")
         assert dict(newest.survivors()) == {key: expected}
 
 
-def _plainly(buffer: bytes) -> dict[bytes | None, bytes | None]:
-    """Read as `_in_bulk` does, without any layout."""
-    layouts = PairLayouts(frozenset())
-    return {key: value for _, found in layouts.take_newest(buffer, {}) for key, value in found}
-
-
-def _in_bulk(buffer: bytes, layouts: PairLayouts) -> dict[bytes | None, bytes | None]:
+def _read_in_bulk(buffer: bytes, layouts: PairLayouts) -> dict[bytes | None, bytes | None] | None:
+    """Return the last value of each key; None if the bytes are refused."""
     newest: dict[bytes, bytes] = {}
-    for _, found in layouts.take_newest(buffer, newest):
-        newest.update(found)  # type: ignore[arg-type]  # tombstones and null keys too
-    return newest  # type: ignore[return-value]
+    found: dict[bytes | None, bytes | None] = {}
+    try:
+        for _, pairs in layouts.take_newest(buffer, newest):
+            found.update(newest.items())
+            newest.clear()
+            found.update(pairs)
+    except MalformedFrame:
+        return None
+    found.update(newest.items())
+    return found
 
 
-# -- what it costs ---------------------------------------------------------------------------------
+def _read_plainly(buffer: bytes) -> dict[bytes | None, bytes | None] | None:
+    """Read as `_read_in_bulk` does, without any layout."""
+    return _read_in_bulk(buffer, PairLayouts(frozenset()))
 
 
-def test_memory_is_that_of_the_keys_alive_and_transactions_open() -> None:
+# -- memory and time ------------------------------------------------------------------------------
+
+
+def test_memory_is_bounded_by_live_keys_and_open_transactions() -> None:
     newest = NewestRecords()
     for number in range(300):
         key, value = offset_key(f"g{number % 3}"), offset_value(number)
         unknown = b"\0\x05" + number.to_bytes(4)
-        newest.absorb(batch_of([(key, value), (unknown, b"\0\0kept nowhere")]))
+        newest.add_batches(batch_of([(key, value), (unknown, b"\0\0not kept")]))
         producer = 7 + number % 5
-        newest.absorb(batch_of([(key, value)], producer=producer))
+        newest.add_batches(batch_of([(key, value)], producer=producer))
         if number % 2:
-            newest.absorb(encode_marker(0, START_MS, producer, 0, commit=bool(number % 4)))
-        newest.absorb(batch_of([(offset_key(f"dead {number}"), value)]))
-        newest.absorb(batch_of([(offset_key(f"dead {number}"), None)]))
+            newest.add_batches(encode_marker(0, START_MS, producer, 0, commit=bool(number % 4)))
+        newest.add_batches(batch_of([(offset_key(f"removed {number}"), value)]))
+        newest.add_batches(batch_of([(offset_key(f"removed {number}"), None)]))
     assert len(newest) == 3
     assert newest.skipped == {5: 300}
-    assert sum(len(each) for each in newest._open.values()) <= 5 * 3
+    assert sum(len(each) for each in newest._open_transactions.values()) <= 5 * 3
     assert len(newest._committed) <= 3
     assert len(list(newest.survivors())) == 3
     assert len(newest) == 0
 
 
-def test_few_records_of_a_shape_are_looked_at_closely() -> None:
+def test_only_the_first_record_of_a_layout_is_parsed() -> None:
     log = [batch_of([(offset_key("g", n), offset_value(n))]) for n in range(100)]
     newest: dict[bytes, bytes] = {}
     close = list(PairLayouts(frozenset({b"\0\1"})).take_newest(b"".join(log), newest))
@@ -271,58 +272,62 @@ def test_few_records_of_a_shape_are_looked_at_closely() -> None:
     assert len(newest) == 99
 
 
-def test_a_log_of_many_shapes_is_read_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_with_more_layouts_than_are_kept_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coterie.protocol.layouts._BUDGET", 15)
     log = [
         batch_of([(offset_key("g" * n), offset_value(n))]) for n in [*range(1, 30), *range(1, 30)]
     ]
-    assert left(*log) == {offset_key("g" * n): offset_value(n) for n in range(1, 30)}
+    assert survivors(*log) == {offset_key("g" * n): offset_value(n) for n in range(1, 30)}
 
 
-# -- what is looked at -----------------------------------------------------------------------------
+# -- what is decoded ------------------------------------------------------------------------------
 
 
-def test_an_unknown_value_version_matters_only_where_it_survives() -> None:
-    """The cleaner may have removed the older record: the log must load either way."""
+def test_unknown_value_version_matters_only_if_it_survives() -> None:
+    """The cleaner may or may not have removed the older record; the log must load either way."""
     unknown, known = b"\0\x09later", offset_value(5)
-    overwritten = left(
+    overwritten = survivors(
         batch_of([(GROUP, b"\0\x09later"), (offset_key("g"), unknown)]),
         batch_of([(GROUP, None), (offset_key("g"), known)]),
     )
     assert overwritten == {offset_key("g"): known}
-    ((key, value),) = left(batch_of([(offset_key("g"), unknown)])).items()
+    ((key, value),) = survivors(batch_of([(offset_key("g"), unknown)])).items()
     decoded = decode_key(key)
     assert isinstance(decoded, OffsetCommitKey)
     with pytest.raises(UnknownValueVersion):
         decode_value(decoded, value)
 
 
-def test_the_old_and_the_new_type_of_an_offset_are_one_key() -> None:
+def test_legacy_and_present_type_of_an_offset_are_one_key() -> None:
     legacy = b"\0\0" + offset_key("g")[2:]
     first, second = offset_value(1), offset_value(2)
-    assert left(batch_of([(legacy, first), (offset_key("g"), second)])) == {offset_key("g"): second}
-    assert left(batch_of([(offset_key("g"), second), (legacy, first)])) == {offset_key("g"): first}
-    assert left(batch_of([(offset_key("g"), second), (legacy, None)])) == {}
+    assert survivors(batch_of([(legacy, first), (offset_key("g"), second)])) == {
+        offset_key("g"): second
+    }
+    assert survivors(batch_of([(offset_key("g"), second), (legacy, first)])) == {
+        offset_key("g"): first
+    }
+    assert survivors(batch_of([(offset_key("g"), second), (legacy, None)])) == {}
 
 
-def test_a_transaction_without_a_marker_does_not_count() -> None:
+def test_transaction_without_a_marker_does_not_count() -> None:
     pair = (offset_key("g"), offset_value(1))
-    assert left(batch_of([pair], producer=1)) == {}
+    assert survivors(batch_of([pair], producer=1)) == {}
 
 
-def test_a_key_without_room_for_its_type_is_refused() -> None:
+def test_key_without_room_for_its_type_is_refused() -> None:
     with pytest.raises(MalformedFrame, match="a record key of 1 bytes"):
-        left(batch_of([(b"\0", b"value")]))
+        survivors(batch_of([(b"\0", b"value")]))
 
 
 def test_records_without_a_key_are_counted() -> None:
     newest = NewestRecords()
-    newest.absorb(batch_of([(None, b"value"), (None, None)]))
+    newest.add_batches(batch_of([(None, b"value"), (None, None)]))
     assert newest.skipped == {NO_KEY: 2}
 
 
-def test_a_length_that_takes_more_bytes_than_it_needs_is_read() -> None:
-    """Other writers may; shapes learnt from such a record hold for such records."""
+def test_length_with_more_bytes_than_needed_is_read() -> None:
+    """A layout learned from such a record holds only for such records."""
     key, value = offset_key("g"), b"12345"
     body = b"\0\0\0" + bytes([2 * len(key)]) + key + b"\x8a\x00" + value + b"\0"
     record = bytes([2 * len(body)]) + body
@@ -330,14 +335,14 @@ def test_a_length_that_takes_more_bytes_than_it_needs_is_read() -> None:
     batch = bytearray(template[:61] + record)
     batch[8:12] = (len(batch) - 12).to_bytes(4)
     plain = batch_of([(key, b"123456")])
-    assert left(bytes(batch) * 2) == {key: value}
-    # As long as the other, but with the shorter length.
-    assert left(bytes(batch), plain) == {key: b"123456"}
+    assert survivors(bytes(batch) * 2) == {key: value}
+    # A batch of the same size whose length field is shorter.
+    assert survivors(bytes(batch), plain) == {key: b"123456"}
 
 
-def test_a_generation_survives_beside_offsets() -> None:
+def test_group_record_survives_among_offsets() -> None:
     value = GroupMetadataValue(
         protocol_type="consumer", generation=3, protocol=None, leader=None, members=[]
     )
     log = [(GROUP, encode_value(value)), (offset_key("g"), offset_value(1))]
-    assert list(left(batch_of(log))) == [GROUP, offset_key("g")]
+    assert list(survivors(batch_of(log))) == [GROUP, offset_key("g")]

@@ -29,8 +29,8 @@ def source_of(
     Raises:
         ValueError: the message is not declared for that version.
     """
-    first, last = cls.versions
-    if not first <= version <= last:
+    if not cls.versions.includes(version):
+        first, last = cls.versions
         raise ValueError(f"{cls.__name__} has versions {first} to {last}, not {version}")
     if direction == "decode":
         decode = DecodeEmitter(cls, version)

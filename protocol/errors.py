@@ -1,7 +1,7 @@
-"""Error codes with Kafka's names, and the one exception a malformed frame may raise.
+"""Error codes with Kafka's names, and the one exception that malformed bytes raise.
 
-A peer's mistake is an `ErrorCode` in an answer. Bytes that are no message are a `MalformedFrame`,
-whatever is wrong with them: the connection that carried them is closed. Our own mistakes are
+A client's mistake is an `ErrorCode` in the response. Bytes that are not a message raise
+`MalformedFrame`, and the connection is closed [framing/malformed-frame]. Our own mistakes are
 assertions.
 """
 
@@ -9,17 +9,17 @@ import struct
 from enum import IntEnum
 
 
-class MalformedFrame(Exception):  # noqa: N818 - the name says what the bytes are
-    """Bytes that are not the message they claim to be; the text names field or position."""
+class MalformedFrame(Exception):  # noqa: N818 - the name describes the bytes
+    """Bytes are not the message that they claim to be; the text names the field or position."""
 
 
-# What bytes that are no message may raise inside a compiled decoder; whoever calls one catches
-# exactly these and makes them one `MalformedFrame`.
+# All exceptions that a compiled decoder raises for malformed bytes. A caller of a decoder catches
+# exactly these.
 DECODE_ERRORS = (MalformedFrame, struct.error, IndexError, UnicodeDecodeError)
 
 
 class ErrorCode(IntEnum):
-    """Kafka's error codes (spec section 18; names and numbers as in the protocol guide)."""
+    """Kafka's error codes, with the names and numbers of its protocol guide."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

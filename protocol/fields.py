@@ -92,11 +92,26 @@ def field(
     return Field(0, LAST_VERSION, default, factory, None, nullable_since, max_items)
 
 
+class VersionRange(NamedTuple):
+    """The versions of a message, both ends included."""
+
+    first: int
+    last: int
+
+    def includes(self, version: int) -> bool:
+        """Return whether a version is in the range."""
+        return self.first <= version <= self.last
+
+
 class Declaration:
     """What `@struct` records on a class: its fields in the order of their declaration."""
 
     __slots__ = ()
     fields_: ClassVar[dict[str, Field]]
+
+    def __init__(self, **values: Any) -> None:
+        # `Struct` replaces this; it is here so that declared types can be constructed by this one.
+        raise NotImplementedError
 
 
 class MessageDeclaration(Declaration):
@@ -104,7 +119,7 @@ class MessageDeclaration(Declaration):
 
     Attributes:
         api_key: the API of a request or response; None for other messages.
-        versions: the first and the last version.
+        versions: the declared versions.
         flexible: the first version with compact lengths and tagged fields; None for never.
         header_flexible: the first version whose frame header has tagged fields; None for never.
         element_budget: how many array elements one message may hold [framing/element-limit].
@@ -114,7 +129,7 @@ class MessageDeclaration(Declaration):
 
     __slots__ = ()
     api_key: ClassVar[int | None] = None
-    versions: ClassVar[tuple[int, int]]
+    versions: ClassVar[VersionRange]
     flexible: ClassVar[int | None]
     header_flexible: ClassVar[int | None]
     element_budget: ClassVar[int]

@@ -1,8 +1,8 @@
-"""The few reading and writing steps that compiled codecs call instead of spelling out.
+"""Steps of encoding and decoding that are not compiled into codecs but called.
 
-They are off the straight line on purpose: lengths of 128 and more, unknown tags, and the refusals.
-Each refusal names the field, so that the one log line about a closed connection tells what was
-wrong.
+Compiled codecs call them only in rare cases: for lengths of 128 and more, for unknown tags, and to
+refuse a message. Each refusal names the field, so that the log line about the closed connection
+says what was wrong.
 """
 
 from typing import NoReturn
@@ -12,18 +12,22 @@ from coterie.protocol.errors import MalformedFrame
 # Unsigned varints of one byte, by value: most lengths on the wire are below 128.
 SHORT_UVARINTS: tuple[bytes, ...] = tuple(bytes((value,)) for value in range(128))
 
-# Tagged fields in one structure. No Kafka schema has more than five; an unchecked count makes a few
-# bytes cost seconds (CVE-2026-111115).
+# Tagged fields in one structure [framing/tag-limit]. No Kafka schema has more than five; without a
+# limit a few bytes could cost seconds (CVE-2026-111115).
 MAX_TAGS = 64
 
-# Kafka's bound for strings of both encodings; in the compact one nothing else keeps it.
+# Kafka's limit for strings [framing/string-limit]. In the plain encoding the int16 length enforces
+# it, in the compact one only this check does.
 MAX_STRING_BYTES = 32767
 
 _MAX_UVARINT = 0xFFFFFFFF
 
+# The size of an int16 record type or version.
+PREFIX_BYTES = 2
+
 
 def uvarint(value: int) -> bytes:
-    """An unsigned varint of any value up to 32 bits."""
+    """Encode an unsigned varint of up to 32 bits."""
     if value < 128:
         return SHORT_UVARINTS[value]
     out = bytearray()
@@ -35,7 +39,11 @@ def uvarint(value: int) -> bytes:
 
 
 def uvarint_rest(buffer: bytes, position: int, first: int) -> tuple[int, int]:
-    """What follows a varint's first byte that had its high bit set: (value, position after)."""
+    """Decode a varint whose first byte, already read, has its high bit set.
+
+    Returns:
+        The value, and the position after it.
+    """
     value = first & 127
     shift = 7
     while True:
@@ -52,7 +60,10 @@ def uvarint_rest(buffer: bytes, position: int, first: int) -> tuple[int, int]:
 
 
 def string_length(buffer: bytes, position: int, first: int, where: str) -> tuple[int, int]:
-    """`uvarint_rest` for the length of a compact string (which is one more than its bytes)."""
+    """Decode the length of a compact string as `uvarint_rest` does, and check it.
+
+    The encoded length is one more than the number of bytes.
+    """
     length, position = uvarint_rest(buffer, position, first)
     if length > MAX_STRING_BYTES + 1:
         raise MalformedFrame(
@@ -62,7 +73,7 @@ def string_length(buffer: bytes, position: int, first: int, where: str) -> tuple
 
 
 def read_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
-    """An unsigned varint: (value, position after it)."""
+    """Decode an unsigned varint; return the value and the position after it."""
     value = buffer[position]
     position += 1
     if value > 127:
@@ -71,7 +82,7 @@ def read_uvarint(buffer: bytes, position: int) -> tuple[int, int]:
 
 
 def tag_count(buffer: bytes, position: int, first: int) -> tuple[int, int]:
-    """The number of tagged fields, bounded: (count, position of the first)."""
+    """Decode the number of tagged fields and check it; return it and the position of the first."""
     if first > 127:
         first, position = uvarint_rest(buffer, position, first)
     if first > MAX_TAGS:
@@ -80,7 +91,7 @@ def tag_count(buffer: bytes, position: int, first: int) -> tuple[int, int]:
 
 
 def skip_tags(buffer: bytes, position: int, end: int, first: int) -> int:
-    """Step over tagged fields nobody here knows; `first` is the first byte of their count."""
+    """Skip unknown tagged fields; `first` is the first byte of their count, already read."""
     count, position = tag_count(buffer, position, first)
     for _ in range(count):
         _, position = read_uvarint(buffer, position)
@@ -91,28 +102,35 @@ def skip_tags(buffer: bytes, position: int, end: int, first: int) -> int:
     return position
 
 
+def read_prefix(data: bytes, what: str, position: int = 0) -> int:
+    """Decode an int16 at a position; `what` names it in the error."""
+    if len(data) < position + PREFIX_BYTES:
+        raise MalformedFrame(f"{what} is missing in {len(data)} bytes")
+    return int.from_bytes(data[position : position + PREFIX_BYTES], "big", signed=True)
+
+
 def refuse_null(where: str) -> NoReturn:
-    """A null where the field is not nullable."""
+    """Refuse a null in a field that is not nullable."""
     raise MalformedFrame(f"{where} is null")
 
 
 def refuse_length(where: str, length: int, left: int) -> NoReturn:
-    """A length that is negative or beyond the message."""
+    """Refuse a length that is negative or exceeds the message."""
     raise MalformedFrame(f"{where} claims {length} bytes where {left} are left")
 
 
 def refuse_count(where: str, count: int, left: int) -> NoReturn:
-    """An array count that the bytes left can't hold."""
+    """Refuse an array count that does not fit into the bytes that are left."""
     raise MalformedFrame(f"{where} claims {count} elements where {left} bytes are left")
 
 
 def refuse_elements(where: str, count: int) -> NoReturn:
-    """More array elements than one message may hold."""
+    """Refuse more array elements than one message may hold."""
     raise MalformedFrame(f"{where} with {count} elements exceeds the elements one message may hold")
 
 
 def refuse_leftover(where: str, position: int, end: int) -> NoReturn:
-    """The message ends before or behind its bytes."""
+    """Refuse a message that ends before or after its bytes."""
     if position > end:
         raise MalformedFrame(f"{where} is cut off: {position - end} bytes are missing")
     raise MalformedFrame(f"{where} has {end - position} bytes left over")

@@ -41,6 +41,7 @@ from coterie.protocol.fields import (
     Uint16,
     Uint32,
     Uuid,
+    VersionRange,
     Wire,
     field,
     since,
@@ -68,6 +69,7 @@ __all__ = [
     "Uint16",
     "Uint32",
     "Uuid",
+    "VersionRange",
     "Wire",
     "field",
     "message",
@@ -77,8 +79,8 @@ __all__ = [
 ]
 
 # Array elements that one request may carry, nested ones included [framing/element-limit]. Building
-# an element costs about 0.7 us and 250 bytes, so a request of any size takes less than 20 ms of the
-# event loop and less than 8 MiB.
+# an element costs about 0.7 us and 250 bytes, so decoding a request of any size takes less than
+# 20 ms of the event loop and less than 8 MiB.
 REQUEST_ELEMENT_BUDGET = 20_000
 # Only our own tools read responses, and only from brokers that their user chose.
 RESPONSE_ELEMENT_BUDGET = 10_000_000
@@ -237,7 +239,7 @@ def message(
         default_budget = RESPONSE_ELEMENT_BUDGET if is_response else REQUEST_ELEMENT_BUDGET
         is_request = api_key is not None and not is_response
         made.api_key = api_key
-        made.versions = versions
+        made.versions = VersionRange(*versions)
         made.flexible = flexible
         # The header of an ApiVersions response stays the same [framing/api-versions-header].
         made.header_flexible = None if answers_api_versions else flexible

@@ -1,7 +1,7 @@
-"""AlterConfigs (api key 33): replace all settings of topics or brokers (KIP-133).
+"""AlterConfigs (API key 33): replace all settings of topics or brokers (KIP-133).
 
-v1   clients throttle themselves (KIP-219)
-v2   flexible (KIP-482)
+v1   the client itself waits for the throttle time (KIP-219)
+v2   flexible encoding (KIP-482)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -20,7 +20,7 @@ from coterie.protocol.wire import (
 
 @struct
 class AlterConfigsRequestConfig(Struct):
-    """A setting; null for its default."""
+    """A setting; a null value stands for its default."""
 
     name: String
     value: String | None
@@ -28,7 +28,7 @@ class AlterConfigsRequestConfig(Struct):
 
 @struct
 class AlterConfigsRequestResource(Struct):
-    """All the settings a resource shall have."""
+    """A resource and all its new settings; others return to their defaults."""
 
     resource_type: Int8
     resource_name: String
@@ -37,7 +37,7 @@ class AlterConfigsRequestResource(Struct):
 
 @message(api_key=ApiKey.ALTER_CONFIGS, flexible=2)
 class AlterConfigsRequest(Message):
-    """The resources, to be changed or (validate_only) only checked."""
+    """The resources to change; with `validate_only` the change is only checked."""
 
     resources: list[AlterConfigsRequestResource]
     validate_only: Boolean
@@ -45,7 +45,7 @@ class AlterConfigsRequest(Message):
 
 @struct
 class AlterConfigsResponseResource(Struct):
-    """What became of one resource."""
+    """The result for one resource."""
 
     error_code: Int16
     error_message: String | None
@@ -55,7 +55,7 @@ class AlterConfigsResponseResource(Struct):
 
 @message(api_key=ApiKey.ALTER_CONFIGS, flexible=2)
 class AlterConfigsResponse(Message):
-    """One result a resource."""
+    """One result for each resource."""
 
     throttle_time_ms: Int32 = 0
     responses: list[AlterConfigsResponseResource]

@@ -1,12 +1,13 @@
-"""ApiVersions (api key 18): which requests are served, in which versions (KIP-35).
+"""ApiVersions (API key 18): the served APIs and their versions (KIP-35).
 
-v1   throttle time (KIP-124)
-v2   clients throttle themselves (KIP-219)
-v3   flexible, and the client's name and version (KIP-511), features (KIP-584)
-v4   a feature's minimum may be 0 (KAFKA-17011)
+v1   throttle_time_ms (KIP-124)
+v2   the client itself waits for the throttle time (KIP-219)
+v3   flexible encoding, name and version of the client library (KIP-511), features (KIP-584)
+v4   the minimum of a feature may be 0 (KAFKA-17011)
 
-Often the first request of a connection, sent before the client knows our versions. So the answer
-has response header v0 in every version, and a v0 body where the version asked for is unknown.
+A client often sends it first, before it knows the broker's versions. Therefore the response header
+never has tagged fields [framing/api-versions-header], and a request of an unknown version is
+answered in version 0 [framing/api-versions-fallback].
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -26,7 +27,7 @@ from coterie.protocol.wire import (
 
 @message(api_key=ApiKey.API_VERSIONS, flexible=3)
 class ApiVersionsRequest(Message):
-    """The client library, where it tells."""
+    """The name and the version of the client library."""
 
     client_software_name: String = since(3, default="")
     client_software_version: String = since(3, default="")
@@ -34,7 +35,7 @@ class ApiVersionsRequest(Message):
 
 @struct
 class ApiVersionsResponseApiKey(Struct):
-    """One request type and its versions."""
+    """One API and the versions that are served."""
 
     api_key: Int16
     min_version: Int16
@@ -43,7 +44,7 @@ class ApiVersionsResponseApiKey(Struct):
 
 @struct
 class ApiVersionsResponseSupportedFeature(Struct):
-    """A feature this broker knows, in which levels."""
+    """A feature that the broker supports, with its lowest and highest level."""
 
     name: String
     min_version: Int16
@@ -52,7 +53,7 @@ class ApiVersionsResponseSupportedFeature(Struct):
 
 @struct
 class ApiVersionsResponseFinalizedFeature(Struct):
-    """A feature the cluster has settled on."""
+    """A feature with the levels that the whole cluster uses."""
 
     name: String
     max_version_level: Int16
@@ -61,7 +62,7 @@ class ApiVersionsResponseFinalizedFeature(Struct):
 
 @message(api_key=ApiKey.API_VERSIONS, flexible=3)
 class ApiVersionsResponse(Message):
-    """What is served."""
+    """The served APIs and the features of the cluster."""
 
     error_code: Int16
     api_keys: list[ApiVersionsResponseApiKey]

@@ -1,10 +1,10 @@
-"""Records of KIP-848 consumer groups in `__consumer_offsets`: types 3 to 8 and 16 (spec 14.1).
+"""Records of consumer groups (KIP-848) in `__consumer_offsets`: types 3 to 8 and 16.
 
-Keys have one version and are never flexible; values have version 0 and are flexible. The classic
-coordinator skips these records; tools show them, and whatever serves such groups writes them.
-Timestamps and timeouts are milliseconds. Field names are Kafka's.
+The coordinator skips these records, because it serves classic groups only; tools decode them. Keys
+have one version and are never flexible; values have version 0 and are flexible. Timestamps and
+timeouts are milliseconds. Field names are Kafka's.
 
-Partitions stand under topic ids, not names: the log of such a group alone does not tell a name.
+Partitions are listed by topic id. The log of such a group does not contain the names of its topics.
 """
 
 from coterie.protocol.wire import (
@@ -25,14 +25,14 @@ from coterie.protocol.wire import (
 
 @message(versions=(0, 0), flexible=None)
 class ConsumerGroupMetadataKey(Message):
-    """Record type 3: whose epoch."""
+    """Record type 3: a group, for its epoch."""
 
     group_id: String
 
 
 @message(versions=(0, 0), flexible=0)
 class ConsumerGroupMetadataValue(Message):
-    """The group's epoch, and the hash over the topics it reads (absent: 0)."""
+    """The epoch of the group, and the hash of its topics' metadata (0 if absent)."""
 
     epoch: Int32
     metadata_hash: Int64 = since(0, tag=0, default=0)
@@ -40,14 +40,14 @@ class ConsumerGroupMetadataValue(Message):
 
 @message(versions=(0, 0), flexible=None)
 class ConsumerGroupPartitionMetadataKey(Message):
-    """Record type 4: whose topics. Kafka 4.1 and later write it as a tombstone only."""
+    """Record type 4: a group, for its topics; Kafka 4.1 and later write only tombstones."""
 
     group_id: String
 
 
 @struct
 class PartitionRacks(Struct):
-    """Where the replicas of a partition are."""
+    """The racks of a partition's replicas."""
 
     partition: Int32
     racks: list[String]
@@ -55,7 +55,7 @@ class PartitionRacks(Struct):
 
 @struct
 class SubscribedTopicMetadata(Struct):
-    """A topic as it was when the group's assignment was computed."""
+    """A topic at the time when the assignment of the group was computed."""
 
     topic_id: Uuid
     topic_name: String
@@ -65,14 +65,14 @@ class SubscribedTopicMetadata(Struct):
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class ConsumerGroupPartitionMetadataValue(Message):
-    """The topics that the group's members read."""
+    """The topics to which members of the group subscribe."""
 
     topics: list[SubscribedTopicMetadata]
 
 
 @message(versions=(0, 0), flexible=None)
 class ConsumerGroupMemberMetadataKey(Message):
-    """Record type 5: whose subscription."""
+    """Record type 5: a member, for its subscription."""
 
     group_id: String
     member_id: String
@@ -80,7 +80,7 @@ class ConsumerGroupMemberMetadataKey(Message):
 
 @struct
 class ClassicProtocol(Struct):
-    """One of the protocols with which a classic member joined."""
+    """A protocol with which a classic member joined."""
 
     name: String
     metadata: Bytes
@@ -88,7 +88,7 @@ class ClassicProtocol(Struct):
 
 @struct
 class ClassicMemberMetadata(Struct):
-    """What a member that speaks the classic protocol brought along."""
+    """The protocols of a member that uses the classic protocol."""
 
     session_timeout_ms: Int32
     supported_protocols: list[ClassicProtocol]
@@ -96,7 +96,7 @@ class ClassicMemberMetadata(Struct):
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class ConsumerGroupMemberMetadataValue(Message):
-    """Who a member is and what it wants to read."""
+    """A member and its subscription."""
 
     instance_id: String | None
     rack_id: String | None
@@ -111,14 +111,14 @@ class ConsumerGroupMemberMetadataValue(Message):
 
 @message(versions=(0, 0), flexible=None)
 class ConsumerGroupTargetAssignmentMetadataKey(Message):
-    """Record type 6: whose target assignment."""
+    """Record type 6: a group, for the epoch of its target assignment."""
 
     group_id: String
 
 
 @message(versions=(0, 0), flexible=0)
 class ConsumerGroupTargetAssignmentMetadataValue(Message):
-    """The group epoch for which the target assignment was computed, and when (absent: 0)."""
+    """The epoch of the target assignment, and the time when it was computed (0 if absent)."""
 
     assignment_epoch: Int32
     assignment_timestamp: Int64 = since(0, tag=0, default=0)
@@ -126,7 +126,7 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message):
 
 @message(versions=(0, 0), flexible=None)
 class ConsumerGroupTargetAssignmentMemberKey(Message):
-    """Record type 7: whose part of the target assignment."""
+    """Record type 7: a member, for its part of the target assignment."""
 
     group_id: String
     member_id: String
@@ -134,7 +134,7 @@ class ConsumerGroupTargetAssignmentMemberKey(Message):
 
 @struct
 class TargetTopicPartitions(Struct):
-    """Partitions of one topic that a member shall read."""
+    """Partitions of one topic in a target assignment."""
 
     topic_id: Uuid
     partitions: list[Int32]
@@ -142,14 +142,14 @@ class TargetTopicPartitions(Struct):
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class ConsumerGroupTargetAssignmentMemberValue(Message):
-    """What a member shall read in the end."""
+    """The target assignment of a member."""
 
     topic_partitions: list[TargetTopicPartitions]
 
 
 @message(versions=(0, 0), flexible=None)
 class ConsumerGroupCurrentMemberAssignmentKey(Message):
-    """Record type 8: whose present assignment."""
+    """Record type 8: a member, for its current assignment."""
 
     group_id: String
     member_id: String
@@ -157,9 +157,9 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message):
 
 @struct
 class CurrentTopicPartitions(Struct):
-    """Partitions of one topic that a member holds, with the epochs at which it got them.
+    """Partitions of one topic that a member owns, and the epochs at which it received them.
 
-    The epochs (KIP-1251) are absent where Kafka before 4.3 wrote the record.
+    Kafka before 4.3 wrote records without the epochs (KIP-1251).
     """
 
     topic_id: Uuid
@@ -169,9 +169,9 @@ class CurrentTopicPartitions(Struct):
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class ConsumerGroupCurrentMemberAssignmentValue(Message):
-    """Where a member is on the way to its target.
+    """The current assignment of a member on the way to its target.
 
-    `state` is 0 STABLE, 1 UNREVOKED_PARTITIONS, 2 UNRELEASED_PARTITIONS (spec 15.2).
+    `state` is 0 for STABLE, 1 for UNREVOKED_PARTITIONS, 2 for UNRELEASED_PARTITIONS.
     """
 
     member_epoch: Int32
@@ -183,7 +183,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
 
 @message(versions=(0, 0), flexible=None)
 class ConsumerGroupRegularExpressionKey(Message):
-    """Record type 16: which regular expression of which group."""
+    """Record type 16: a regular expression in a subscription of a group."""
 
     group_id: String
     regular_expression: String
@@ -191,7 +191,7 @@ class ConsumerGroupRegularExpressionKey(Message):
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class ConsumerGroupRegularExpressionValue(Message):
-    """The topics that a regular expression matched, in which version of the metadata, and when."""
+    """The topics that matched, the version of the metadata, and the time."""
 
     topics: list[String]
     version: Int64

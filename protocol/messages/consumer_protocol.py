@@ -1,20 +1,21 @@
-"""What consumers put into the opaque bytes of JoinGroup and SyncGroup (spec section 21).
+"""The metadata and assignments of consumers in JoinGroup and SyncGroup (protocol type "consumer").
 
-They are the bytes of protocol type "consumer"; an int16 version stands in front of each. The
-classic state machine never looks inside. Tools that show subscriptions do, and OffsetDelete, which
-refuses topics that a group still reads. As in Kafka, a version newer than ours is read as our
-newest, and what follows the last known field is skipped.
+To the coordinator these bytes are opaque, except that it reads the subscribed topics
+[consumer-protocol/subscribed-topics]. Tools decode them to show subscriptions and assignments. Each
+begins with an int16 version [consumer-protocol/version-prefix]; a newer version is read as the
+newest known one [consumer-protocol/newer-versions].
 
-v1   owned_partitions (KIP-429: cooperative rebalancing)
+v1   owned_partitions (KIP-429, cooperative rebalancing)
 v2   generation_id (KIP-792)
 v3   rack_id (KIP-881)
 
-Assignments have the same versions, without a change.
+Assignments have the same versions and are equal in all of them.
 """
 
 from typing import TypeVar
 
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.primitives import PREFIX_BYTES, read_prefix
 from coterie.protocol.wire import Bytes, Int32, Message, String, Struct, message, since, struct
 
 LATEST_VERSION = 3
@@ -22,7 +23,7 @@ LATEST_VERSION = 3
 
 @struct
 class TopicPartition(Struct):
-    """Partitions of one topic."""
+    """The partitions of one topic."""
 
     topic: String
     partitions: list[Int32]
@@ -30,7 +31,7 @@ class TopicPartition(Struct):
 
 @message(versions=(0, LATEST_VERSION), flexible=None, open_ended=True)
 class ConsumerProtocolSubscription(Message):
-    """What a member wants to read; with the cooperative protocol also what it holds."""
+    """The topics of a member and, with the cooperative protocol, the partitions that it owns."""
 
     topics: list[String]
     user_data: Bytes | None = None
@@ -41,47 +42,46 @@ class ConsumerProtocolSubscription(Message):
 
 @message(versions=(0, LATEST_VERSION), flexible=None, open_ended=True)
 class ConsumerProtocolAssignment(Message):
-    """What a member shall read."""
+    """The partitions that are assigned to a member."""
 
     assigned_partitions: list[TopicPartition]
     user_data: Bytes | None = None
 
 
 def decode_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """The subscription in a member's metadata.
+    """Decode the metadata of a member.
 
     Raises:
-        MalformedFrame: the bytes are none; a group may agree on any protocol type and any bytes.
+        MalformedFrame: the bytes are not a subscription; other protocol types carry other bytes.
     """
     return _decode(ConsumerProtocolSubscription, metadata)
 
 
 def decode_subscribed_topics(metadata: bytes) -> list[str]:
-    """The topics in a member's metadata, read as version 0, which every later version begins with.
+    """Decode the topics in the metadata of a member, as the coordinator does.
 
-    That is how the coordinator looks at subscriptions (spec section 3): owned partitions it cannot
-    read, or that are not there yet, do not make a subscription unknown.
+    The bytes are read as version 0, with which every later version begins
+    [consumer-protocol/subscribed-topics].
 
     Raises:
         MalformedFrame: the bytes are no subscription.
     """
-    if len(metadata) < 2 or metadata[0] > 127:
-        raise MalformedFrame(f"ConsumerProtocolSubscription: {metadata[:2]!r} is no version")
-    return ConsumerProtocolSubscription.decode(metadata[2:], 0).topics
+    _version(ConsumerProtocolSubscription, metadata)
+    return ConsumerProtocolSubscription.decode(metadata, 0, PREFIX_BYTES).topics
 
 
 def encode_subscription(
     subscription: ConsumerProtocolSubscription, version: int = LATEST_VERSION
 ) -> bytes:
-    """A member's metadata, as the version given."""
-    return version.to_bytes(2, "big") + subscription.encode(version)
+    """Encode the metadata of a member in a version."""
+    return version.to_bytes(PREFIX_BYTES, "big") + subscription.encode(version)
 
 
 def decode_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
-    """The partitions in a member's assignment.
+    """Decode the assignment of a member.
 
     Raises:
-        MalformedFrame: the bytes are none.
+        MalformedFrame: the bytes are not an assignment.
     """
     return _decode(ConsumerProtocolAssignment, assignment)
 
@@ -89,15 +89,19 @@ def decode_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
 def encode_assignment(
     assignment: ConsumerProtocolAssignment, version: int = LATEST_VERSION
 ) -> bytes:
-    """A member's assignment, as the version given."""
-    return version.to_bytes(2, "big") + assignment.encode(version)
+    """Encode the assignment of a member in a version."""
+    return version.to_bytes(PREFIX_BYTES, "big") + assignment.encode(version)
 
 
 _M = TypeVar("_M", bound=Message)
 
 
 def _decode(cls: type[_M], data: bytes) -> _M:
-    version = int.from_bytes(data[:2], "big", signed=True)
-    if len(data) < 2 or version < 0:
-        raise MalformedFrame(f"{cls.__name__}: {data[:2]!r} is no version")
-    return cls.decode(data[2:], min(version, LATEST_VERSION))
+    return cls.decode(data, min(_version(cls, data), LATEST_VERSION), PREFIX_BYTES)
+
+
+def _version(cls: type[Message], data: bytes) -> int:
+    version = read_prefix(data, f"the version of a {cls.__name__}")
+    if version < 0:
+        raise MalformedFrame(f"{cls.__name__} has no version {version}")
+    return version

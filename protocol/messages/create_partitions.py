@@ -1,8 +1,8 @@
-"""CreatePartitions (api key 37): give topics more partitions (KIP-195).
+"""CreatePartitions (API key 37): add partitions to topics (KIP-195).
 
-v1   clients throttle themselves (KIP-219)
-v2   flexible (KIP-482)
-v3   may answer THROTTLING_QUOTA_EXCEEDED (KIP-599)
+v1   the client itself waits for the throttle time (KIP-219)
+v2   flexible encoding (KIP-482)
+v3   the error may be THROTTLING_QUOTA_EXCEEDED (KIP-599)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -11,14 +11,14 @@ from coterie.protocol.wire import Boolean, Int16, Int32, Message, String, Struct
 
 @struct
 class CreatePartitionsRequestAssignment(Struct):
-    """The brokers of one new partition, where the caller chooses."""
+    """The brokers of one new partition, as the client chooses them."""
 
     broker_ids: list[Int32]
 
 
 @struct
 class CreatePartitionsRequestTopic(Struct):
-    """A topic and how many partitions it shall have; null assignments leave them to the broker."""
+    """A topic and its new number of partitions; without assignments the broker chooses."""
 
     name: String
     count: Int32
@@ -27,7 +27,7 @@ class CreatePartitionsRequestTopic(Struct):
 
 @message(api_key=ApiKey.CREATE_PARTITIONS, flexible=2)
 class CreatePartitionsRequest(Message):
-    """The topics, to be changed or (validate_only) only checked."""
+    """The topics to change; with `validate_only` the change is only checked."""
 
     topics: list[CreatePartitionsRequestTopic]
     timeout_ms: Int32
@@ -36,7 +36,7 @@ class CreatePartitionsRequest(Message):
 
 @struct
 class CreatePartitionsResponseResult(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: String
     error_code: Int16
@@ -45,7 +45,7 @@ class CreatePartitionsResponseResult(Struct):
 
 @message(api_key=ApiKey.CREATE_PARTITIONS, flexible=2)
 class CreatePartitionsResponse(Message):
-    """One result a topic."""
+    """One result for each topic."""
 
     throttle_time_ms: Int32 = 0
     results: list[CreatePartitionsResponseResult]

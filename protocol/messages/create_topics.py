@@ -1,11 +1,11 @@
-"""CreateTopics (api key 19): make topics, with so many partitions and these settings.
+"""CreateTopics (API key 19): create topics with a number of partitions and settings.
 
-v2   the first one served: validate_only, error_message, throttle time
-v3   clients throttle themselves (KIP-219)
-v4   -1 for the default partitions and replication factor (KIP-464)
-v5   flexible (KIP-482), the topic's settings in the answer (KIP-525)
-v6   may answer THROTTLING_QUOTA_EXCEEDED (KIP-599)
-v7   topic_id in the answer (KIP-516)
+v2   the first one served: validate_only, error_message, throttle_time_ms
+v3   the client itself waits for the throttle time (KIP-219)
+v4   -1 selects the default number of partitions or replication factor (KIP-464)
+v5   flexible encoding (KIP-482), the settings of the topic in the response (KIP-525)
+v6   the error may be THROTTLING_QUOTA_EXCEEDED (KIP-599)
+v7   topic_id in the response (KIP-516)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -28,7 +28,7 @@ from coterie.protocol.wire import (
 
 @struct
 class CreateTopicsRequestAssignment(Struct):
-    """The brokers of one partition, where the caller chooses."""
+    """The brokers of one partition, as the client chooses them."""
 
     partition_index: Int32
     broker_ids: list[Int32]
@@ -44,7 +44,10 @@ class CreateTopicsRequestConfig(Struct):
 
 @struct
 class CreateTopicsRequestTopic(Struct):
-    """A topic; -1 for partitions or replicas that are assigned, or (v4) left to the broker."""
+    """A topic.
+
+    num_partitions, replication_factor: -1 with assignments or, from v4 on, for the defaults.
+    """
 
     name: String
     num_partitions: Int32
@@ -55,7 +58,7 @@ class CreateTopicsRequestTopic(Struct):
 
 @message(api_key=ApiKey.CREATE_TOPICS, flexible=5)
 class CreateTopicsRequest(Message):
-    """The topics, to be created or (validate_only) only checked."""
+    """The topics to create; with `validate_only` they are only checked."""
 
     topics: list[CreateTopicsRequestTopic]
     timeout_ms: Int32 = 60000
@@ -64,7 +67,7 @@ class CreateTopicsRequest(Message):
 
 @struct
 class CreateTopicsResponseConfig(Struct):
-    """A setting the topic has; the source is a number of DescribeConfigs."""
+    """A setting of the topic; `config_source` has the values of DescribeConfigs."""
 
     name: String
     value: String | None
@@ -75,7 +78,7 @@ class CreateTopicsResponseConfig(Struct):
 
 @struct
 class CreateTopicsResponseTopic(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: String
     topic_id: Uuid = since(7, default=ZERO_UUID)
@@ -89,7 +92,7 @@ class CreateTopicsResponseTopic(Struct):
 
 @message(api_key=ApiKey.CREATE_TOPICS, flexible=5)
 class CreateTopicsResponse(Message):
-    """One result a topic."""
+    """One result for each topic."""
 
     throttle_time_ms: Int32 = 0
     topics: list[CreateTopicsResponseTopic]

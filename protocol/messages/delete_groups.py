@@ -1,7 +1,7 @@
-"""DeleteGroups (api key 42): remove groups without members, their offsets included (KIP-229).
+"""DeleteGroups (API key 42): delete groups without members, and their offsets (KIP-229).
 
-v1   clients throttle themselves (KIP-219)
-v2   flexible (KIP-482)
+v1   the client itself waits for the throttle time (KIP-219)
+v2   flexible encoding (KIP-482)
 v3   error_message
 """
 
@@ -11,14 +11,14 @@ from coterie.protocol.wire import Int16, Int32, Message, String, Struct, message
 
 @message(api_key=ApiKey.DELETE_GROUPS, flexible=2)
 class DeleteGroupsRequest(Message):
-    """The groups by id."""
+    """The ids of the groups to delete."""
 
     groups_names: list[String]
 
 
 @struct
 class DeleteGroupsResponseResult(Struct):
-    """What became of one group."""
+    """The result for one group."""
 
     group_id: String
     error_code: Int16
@@ -27,7 +27,7 @@ class DeleteGroupsResponseResult(Struct):
 
 @message(api_key=ApiKey.DELETE_GROUPS, flexible=2)
 class DeleteGroupsResponse(Message):
-    """One result a group."""
+    """One result for each group."""
 
     throttle_time_ms: Int32 = 0
     results: list[DeleteGroupsResponseResult]

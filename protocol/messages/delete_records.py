@@ -1,7 +1,7 @@
-"""DeleteRecords (api key 21): move a partition's log start (KIP-107).
+"""DeleteRecords (API key 21): move the log start of partitions forward (KIP-107).
 
-v1   clients throttle themselves (KIP-219)
-v2   flexible (KIP-482)
+v1   the client itself waits for the throttle time (KIP-219)
+v2   flexible encoding (KIP-482)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -18,7 +18,7 @@ class DeleteRecordsRequestPartition(Struct):
 
 @struct
 class DeleteRecordsRequestTopic(Struct):
-    """Partitions of one topic."""
+    """The partitions of one topic."""
 
     name: String
     partitions: list[DeleteRecordsRequestPartition]
@@ -26,7 +26,7 @@ class DeleteRecordsRequestTopic(Struct):
 
 @message(api_key=ApiKey.DELETE_RECORDS, flexible=2)
 class DeleteRecordsRequest(Message):
-    """What to delete."""
+    """The new log start of each partition."""
 
     topics: list[DeleteRecordsRequestTopic]
     timeout_ms: Int32
@@ -34,7 +34,7 @@ class DeleteRecordsRequest(Message):
 
 @struct
 class DeleteRecordsResponsePartition(Struct):
-    """The log start after the deletion."""
+    """The result for one partition; `low_watermark` is the new log start."""
 
     partition_index: Int32
     low_watermark: Int64
@@ -51,7 +51,7 @@ class DeleteRecordsResponseTopic(Struct):
 
 @message(api_key=ApiKey.DELETE_RECORDS, flexible=2)
 class DeleteRecordsResponse(Message):
-    """One result a partition."""
+    """One result for each partition."""
 
     throttle_time_ms: Int32 = 0
     topics: list[DeleteRecordsResponseTopic]

@@ -1,10 +1,10 @@
-"""DeleteTopics (api key 20): remove topics and their records.
+"""DeleteTopics (API key 20): delete topics and their records.
 
-v1   the first one served: throttle time
-v2   clients throttle themselves (KIP-219)
-v3   may answer TOPIC_DELETION_DISABLED
-v4   flexible (KIP-482)
-v5   error_message, may answer THROTTLING_QUOTA_EXCEEDED (KIP-599)
+v1   the first one served: throttle_time_ms
+v2   the client itself waits for the throttle time (KIP-219)
+v3   the error may be TOPIC_DELETION_DISABLED
+v4   flexible encoding (KIP-482)
+v5   error_message, the error may be THROTTLING_QUOTA_EXCEEDED (KIP-599)
 v6   topics by name or by id (KIP-516)
 """
 
@@ -27,7 +27,7 @@ from coterie.protocol.wire import (
 
 @struct
 class DeleteTopicsRequestTopic(Struct):
-    """A topic by name, or with a null name by id (v6 and later)."""
+    """A topic by name, or by id if the name is null."""
 
     name: String | None = None
     topic_id: Uuid = ZERO_UUID
@@ -35,7 +35,7 @@ class DeleteTopicsRequestTopic(Struct):
 
 @message(api_key=ApiKey.DELETE_TOPICS, flexible=4)
 class DeleteTopicsRequest(Message):
-    """The names of v1-5, or the topics of v6 and later."""
+    """The topics to delete: `topic_names` to v5, `topics` from v6 on."""
 
     topics: list[DeleteTopicsRequestTopic] = since(6, factory=list)
     topic_names: list[String] = until(5, factory=list)
@@ -44,7 +44,7 @@ class DeleteTopicsRequest(Message):
 
 @struct
 class DeleteTopicsResponseTopic(Struct):
-    """What became of one topic."""
+    """The result for one topic."""
 
     name: String | None = field(nullable_since=6)
     topic_id: Uuid = since(6, default=ZERO_UUID)
@@ -54,7 +54,7 @@ class DeleteTopicsResponseTopic(Struct):
 
 @message(api_key=ApiKey.DELETE_TOPICS, flexible=4)
 class DeleteTopicsResponse(Message):
-    """One result a topic."""
+    """One result for each topic."""
 
     throttle_time_ms: Int32 = 0
     responses: list[DeleteTopicsResponseTopic]

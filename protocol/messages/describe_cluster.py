@@ -1,6 +1,7 @@
-"""DescribeCluster (api key 60): brokers, controller and cluster id (KIP-700). Flexible from v0.
+"""DescribeCluster (API key 60): the brokers, the controller and the cluster id (KIP-700).
 
-v1   endpoint_type, to ask controllers (KIP-919)
+v0   flexible encoding
+v1   endpoint_type, because controllers serve this API too (KIP-919)
 v2   fenced brokers (KIP-1073)
 """
 
@@ -19,13 +20,14 @@ from coterie.protocol.wire import (
     struct,
 )
 
+# Endpoint types.
 BROKERS = 1
 CONTROLLERS = 2
 
 
 @message(api_key=ApiKey.DESCRIBE_CLUSTER, flexible=0)
 class DescribeClusterRequest(Message):
-    """What is asked; the endpoint type is one of the constants above."""
+    """The content of the response; `endpoint_type` is one of the constants above."""
 
     include_cluster_authorized_operations: Boolean
     endpoint_type: Int8 = since(1, default=BROKERS)
@@ -34,7 +36,7 @@ class DescribeClusterRequest(Message):
 
 @struct
 class DescribeClusterResponseBroker(Struct):
-    """Where to reach a broker."""
+    """A broker and its address."""
 
     broker_id: Int32
     host: String
@@ -45,7 +47,7 @@ class DescribeClusterResponseBroker(Struct):
 
 @message(api_key=ApiKey.DESCRIBE_CLUSTER, flexible=0)
 class DescribeClusterResponse(Message):
-    """The cluster as this broker knows it."""
+    """The cluster from the broker's point of view."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16

@@ -1,9 +1,9 @@
-"""DescribeConfigs (api key 32): the settings of topics and brokers (KIP-133).
+"""DescribeConfigs (API key 32): the settings of topics and brokers (KIP-133).
 
 v1   the first one served: synonyms, config_source (KIP-226)
-v2   clients throttle themselves (KIP-219)
+v2   the client itself waits for the throttle time (KIP-219)
 v3   config_type and documentation (KIP-569)
-v4   flexible (KIP-482)
+v4   flexible encoding (KIP-482)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -23,7 +23,7 @@ from coterie.protocol.wire import (
 
 @struct
 class DescribeConfigsRequestResource(Struct):
-    """A topic (type 2) or broker (type 4); null keys for all its settings."""
+    """A resource, such as a topic or broker; null keys select all its settings."""
 
     resource_type: Int8
     resource_name: String
@@ -32,7 +32,7 @@ class DescribeConfigsRequestResource(Struct):
 
 @message(api_key=ApiKey.DESCRIBE_CONFIGS, flexible=4)
 class DescribeConfigsRequest(Message):
-    """What is asked, and in how much detail."""
+    """The resources to describe, and the detail of the response."""
 
     resources: list[DescribeConfigsRequestResource]
     include_synonyms: Boolean = False
@@ -41,7 +41,7 @@ class DescribeConfigsRequest(Message):
 
 @struct
 class DescribeConfigsResponseSynonym(Struct):
-    """A place the value may come from."""
+    """A setting, at some level, that the value may come from."""
 
     name: String
     value: String | None
@@ -50,7 +50,7 @@ class DescribeConfigsResponseSynonym(Struct):
 
 @struct
 class DescribeConfigsResponseConfig(Struct):
-    """One setting and where its value comes from."""
+    """One setting and the source of its value."""
 
     name: String
     value: String | None
@@ -75,7 +75,7 @@ class DescribeConfigsResponseResult(Struct):
 
 @message(api_key=ApiKey.DESCRIBE_CONFIGS, flexible=4)
 class DescribeConfigsResponse(Message):
-    """One result a resource."""
+    """One result for each resource."""
 
     throttle_time_ms: Int32 = 0
     results: list[DescribeConfigsResponseResult]

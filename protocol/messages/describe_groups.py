@@ -1,11 +1,11 @@
-"""DescribeGroups (api key 15): a group's state, protocol and members.
+"""DescribeGroups (API key 15): the state, the protocol and the members of groups.
 
-v1   throttle time (KIP-124)
-v2   clients throttle themselves (KIP-219)
+v1   throttle_time_ms (KIP-124)
+v2   the client itself waits for the throttle time (KIP-219)
 v3   authorized operations (KIP-430)
 v4   group_instance_id (KIP-345)
-v5   flexible (KIP-482)
-v6   error_message, and GROUP_ID_NOT_FOUND for what was Dead without an error before (KIP-1043)
+v5   flexible encoding (KIP-482)
+v6   error_message; an unknown group is GROUP_ID_NOT_FOUND and not Dead any more (KIP-1043)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -26,7 +26,7 @@ from coterie.protocol.wire import (
 
 @message(api_key=ApiKey.DESCRIBE_GROUPS, flexible=5)
 class DescribeGroupsRequest(Message):
-    """The groups by id."""
+    """The ids of the groups to describe."""
 
     groups: list[String]
     include_authorized_operations: Boolean = since(3, default=False)
@@ -34,7 +34,7 @@ class DescribeGroupsRequest(Message):
 
 @struct
 class DescribeGroupsResponseMember(Struct):
-    """A member, with its metadata for the chosen protocol and its assignment."""
+    """A member; `member_metadata` is that of the chosen protocol."""
 
     member_id: String
     group_instance_id: String | None = since(4, default=None)
@@ -60,7 +60,7 @@ class DescribeGroupsResponseGroup(Struct):
 
 @message(api_key=ApiKey.DESCRIBE_GROUPS, flexible=5)
 class DescribeGroupsResponse(Message):
-    """The groups in the order of the request."""
+    """One result for each group, in the order of the request."""
 
     throttle_time_ms: Int32 = since(1, default=0)
     groups: list[DescribeGroupsResponseGroup]

@@ -1,6 +1,6 @@
-"""DescribeTopicPartitions (api key 75): partitions of many topics, page by page (KIP-966).
+"""DescribeTopicPartitions (API key 75): the partitions of many topics, page by page (KIP-966).
 
-v0   the only one, flexible
+v0   the only version, flexible encoding
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -28,7 +28,7 @@ class DescribeTopicPartitionsRequestTopic(Struct):
 
 @struct
 class DescribeTopicPartitionsRequestCursor(Struct):
-    """Where the page before ended."""
+    """The first partition of the requested page."""
 
     topic_name: String
     partition_index: Int32
@@ -36,7 +36,7 @@ class DescribeTopicPartitionsRequestCursor(Struct):
 
 @message(api_key=ApiKey.DESCRIBE_TOPIC_PARTITIONS, flexible=0)
 class DescribeTopicPartitionsRequest(Message):
-    """The topics (none for all), and how many partitions a page may have."""
+    """The topics (all if empty), and the largest number of partitions in the response."""
 
     topics: list[DescribeTopicPartitionsRequestTopic]
     response_partition_limit: Int32 = 2000
@@ -45,7 +45,7 @@ class DescribeTopicPartitionsRequest(Message):
 
 @struct
 class DescribeTopicPartitionsResponsePartition(Struct):
-    """A partition and its replicas, by node id."""
+    """A partition; replicas are node ids."""
 
     error_code: Int16
     partition_index: Int32
@@ -60,7 +60,7 @@ class DescribeTopicPartitionsResponsePartition(Struct):
 
 @struct
 class DescribeTopicPartitionsResponseTopic(Struct):
-    """A topic, or why there is none."""
+    """A topic, or the error for it."""
 
     error_code: Int16
     name: String | None
@@ -72,7 +72,7 @@ class DescribeTopicPartitionsResponseTopic(Struct):
 
 @struct
 class DescribeTopicPartitionsResponseCursor(Struct):
-    """Where the next page begins."""
+    """The first partition of the next page."""
 
     topic_name: String
     partition_index: Int32
@@ -80,7 +80,7 @@ class DescribeTopicPartitionsResponseCursor(Struct):
 
 @message(api_key=ApiKey.DESCRIBE_TOPIC_PARTITIONS, flexible=0)
 class DescribeTopicPartitionsResponse(Message):
-    """One page; a null cursor on the last one."""
+    """One page; `next_cursor` is null on the last page."""
 
     throttle_time_ms: Int32 = 0
     topics: list[DescribeTopicPartitionsResponseTopic]

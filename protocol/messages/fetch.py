@@ -1,20 +1,20 @@
-"""Fetch (api key 1): read record batches, waiting for `min_bytes` up to `max_wait_ms`.
+"""Fetch (API key 1): read record batches; wait up to `max_wait_ms` until there are `min_bytes`.
 
 v4   the first one served: message format v2, isolation_level (KIP-98)
 v5   log_start_offset (KIP-107)
-v6   may answer KAFKA_STORAGE_ERROR (KIP-112)
+v6   the error may be KAFKA_STORAGE_ERROR (KIP-112)
 v7   fetch sessions (KIP-227)
-v8   clients throttle themselves (KIP-219)
+v8   the client itself waits for the throttle time (KIP-219)
 v9   current_leader_epoch (KIP-320)
-v10  zstd (KIP-110)
+v10  zstd compression (KIP-110)
 v11  rack_id and preferred_read_replica (KIP-392)
-v12  flexible (KIP-482), last_fetched_epoch and what answers it (KIP-595)
-v13  topic ids in place of names (KIP-516)
-v14  may answer OFFSET_MOVED_TO_TIERED_STORAGE (KIP-405)
+v12  flexible encoding (KIP-482), last_fetched_epoch, diverging_epoch, snapshot_id (KIP-595)
+v13  topic_id in place of topic (KIP-516)
+v14  the error may be OFFSET_MOVED_TO_TIERED_STORAGE (KIP-405)
 v15  replica_state in place of replica_id (KIP-903)
 v16  node_endpoints (KIP-951)
 v17  replica_directory_id (KIP-853)
-v18  high_watermark (KIP-1166)
+v18  high_watermark of a follower (KIP-1166)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -36,12 +36,13 @@ from coterie.protocol.wire import (
     until,
 )
 
-HIGH_WATERMARK_UNSUPPORTED = 2**63 - 1  # v18: the follower does not tell
+# From a follower that does not send its high watermark.
+HIGH_WATERMARK_UNSUPPORTED = 2**63 - 1
 
 
 @struct
 class FetchRequestReplicaState(Struct):
-    """Which follower asks; a consumer leaves it out."""
+    """The follower that fetches; a consumer omits it."""
 
     replica_id: Int32 = -1
     replica_epoch: Int64 = -1
@@ -49,13 +50,16 @@ class FetchRequestReplicaState(Struct):
 
 @struct
 class FetchRequestPartition(Struct):
-    """From where to read one partition, and how much at most."""
+    """The first offset to read of one partition, and the largest size.
+
+    log_start_offset, replica_directory_id, high_watermark: sent by followers only.
+    """
 
     partition: Int32
     current_leader_epoch: Int32 = since(9, default=-1)
     fetch_offset: Int64
     last_fetched_epoch: Int32 = since(12, default=-1)
-    log_start_offset: Int64 = since(5, default=-1)  # followers only
+    log_start_offset: Int64 = since(5, default=-1)
     partition_max_bytes: Int32
     replica_directory_id: Uuid = since(17, tag=0, default=ZERO_UUID)
     high_watermark: Int64 = since(18, tag=1, default=HIGH_WATERMARK_UNSUPPORTED)
@@ -63,7 +67,7 @@ class FetchRequestPartition(Struct):
 
 @struct
 class FetchRequestTopic(Struct):
-    """A topic by name (to v12) or by id."""
+    """A topic: by name to v12, by id from v13 on."""
 
     topic: String = until(12, default="")
     topic_id: Uuid = since(13, default=ZERO_UUID)
@@ -72,7 +76,7 @@ class FetchRequestTopic(Struct):
 
 @struct
 class FetchRequestForgottenTopic(Struct):
-    """Partitions that leave the fetch session."""
+    """Partitions to remove from the fetch session."""
 
     topic: String = until(12, default="")
     topic_id: Uuid = since(13, default=ZERO_UUID)
@@ -81,7 +85,7 @@ class FetchRequestForgottenTopic(Struct):
 
 @message(api_key=ApiKey.FETCH, flexible=12)
 class FetchRequest(Message):
-    """What to read; in a session only what changed since the last time."""
+    """The partitions to read; in a fetch session only those that changed."""
 
     cluster_id: String | None = since(12, tag=0, default=None)
     replica_id: Int32 = until(14, default=-1)
@@ -101,7 +105,7 @@ class FetchRequest(Message):
 
 @struct
 class FetchResponseDivergingEpoch(Struct):
-    """Up to where the reader's log agrees with the leader's."""
+    """The end of the part in which the follower's log agrees with the leader's."""
 
     epoch: Int32 = -1
     end_offset: Int64 = -1
@@ -109,7 +113,7 @@ class FetchResponseDivergingEpoch(Struct):
 
 @struct
 class FetchResponseCurrentLeader(Struct):
-    """Who leads the partition instead."""
+    """The present leader of the partition."""
 
     leader_id: Int32 = -1
     leader_epoch: Int32 = -1
@@ -117,7 +121,7 @@ class FetchResponseCurrentLeader(Struct):
 
 @struct
 class FetchResponseSnapshotId(Struct):
-    """The snapshot to read instead of the log; of the metadata log only."""
+    """The snapshot to read instead of the log; only the metadata log has snapshots."""
 
     end_offset: Int64 = -1
     epoch: Int32 = -1
@@ -125,7 +129,7 @@ class FetchResponseSnapshotId(Struct):
 
 @struct
 class FetchResponseAbortedTransaction(Struct):
-    """A transaction whose records a reader of committed ones leaves out."""
+    """An aborted transaction, whose records a reader with read_committed skips."""
 
     producer_id: Int64
     first_offset: Int64
@@ -133,7 +137,7 @@ class FetchResponseAbortedTransaction(Struct):
 
 @struct
 class FetchResponsePartition(Struct):
-    """The batches of one partition, not looked into here."""
+    """The record batches of one partition, not decoded [framing/records-field]."""
 
     partition_index: Int32
     error_code: Int16
@@ -156,7 +160,7 @@ class FetchResponsePartition(Struct):
 
 @struct
 class FetchResponseTopic(Struct):
-    """The partitions of one topic, named as in the request."""
+    """The partitions of one topic, which is named as in the request."""
 
     topic: String = until(12, default="")
     topic_id: Uuid = since(13, default=ZERO_UUID)
@@ -165,7 +169,7 @@ class FetchResponseTopic(Struct):
 
 @struct
 class FetchResponseNodeEndpoint(Struct):
-    """Where to reach a leader the partitions name."""
+    """The address of a leader that is named in `current_leader`."""
 
     node_id: Int32
     host: String
@@ -175,7 +179,7 @@ class FetchResponseNodeEndpoint(Struct):
 
 @message(api_key=ApiKey.FETCH, flexible=12)
 class FetchResponse(Message):
-    """The partitions with something to tell."""
+    """One result for each partition; in a fetch session only those with news."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = since(7, default=0)

@@ -1,10 +1,10 @@
-"""FindCoordinator (api key 10): which broker a group (or transaction) belongs to.
+"""FindCoordinator (API key 10): the broker that coordinates a group or transactional id.
 
-v1   key_type, throttle time and error_message (KIP-98)
-v2   clients throttle themselves (KIP-219)
-v3   flexible (KIP-482)
-v4   many keys (KIP-699)
-v5   TRANSACTION_ABORTABLE may be answered (KIP-890)
+v1   key_type, throttle_time_ms and error_message (KIP-98)
+v2   the client itself waits for the throttle time (KIP-219)
+v3   flexible encoding (KIP-482)
+v4   several keys in one request (KIP-699)
+v5   the error may be TRANSACTION_ABORTABLE (KIP-890)
 v6   share groups (KIP-932)
 """
 
@@ -25,7 +25,10 @@ from coterie.protocol.wire import (
 
 @message(api_key=ApiKey.FIND_COORDINATOR, flexible=3)
 class FindCoordinatorRequest(Message):
-    """The one key of v0-3, or the keys of v4 and later. Types: 0 group, 1 transaction, 2 share."""
+    """The keys to look up: `key` to v3, `coordinator_keys` from v4 on.
+
+    key_type: 0 for groups, 1 for transactional ids, 2 for share partitions.
+    """
 
     key: String = until(3, default="")
     key_type: Int8 = since(1, default=0)
@@ -34,7 +37,7 @@ class FindCoordinatorRequest(Message):
 
 @struct
 class FindCoordinatorResponseCoordinator(Struct):
-    """The coordinator of one key (v4 and later)."""
+    """The coordinator of one key."""
 
     key: String
     node_id: Int32
@@ -46,7 +49,7 @@ class FindCoordinatorResponseCoordinator(Struct):
 
 @message(api_key=ApiKey.FIND_COORDINATOR, flexible=3)
 class FindCoordinatorResponse(Message):
-    """The one coordinator of v0-3, or one a key."""
+    """The coordinator of `key` to v3; `coordinators`, one for each key, from v4 on."""
 
     throttle_time_ms: Int32 = since(1, default=0)
     error_code: Int16 = until(3, default=0)

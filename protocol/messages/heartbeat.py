@@ -1,9 +1,9 @@
-"""Heartbeat (api key 12): a member says that it lives, and hears whether its group rebalances.
+"""Heartbeat (API key 12): keep a member's session alive, and learn whether the group rebalances.
 
-v1   throttle time (KIP-124)
-v2   clients throttle themselves (KIP-219)
+v1   throttle_time_ms (KIP-124)
+v2   the client itself waits for the throttle time (KIP-219)
 v3   group_instance_id (KIP-345)
-v4   flexible (KIP-482)
+v4   flexible encoding (KIP-482)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -12,7 +12,7 @@ from coterie.protocol.wire import Int16, Int32, Message, String, message, since
 
 @message(api_key=ApiKey.HEARTBEAT, flexible=4)
 class HeartbeatRequest(Message):
-    """The member, and the generation it believes to be in."""
+    """The member and its generation."""
 
     group_id: String
     generation_id: Int32
@@ -22,7 +22,7 @@ class HeartbeatRequest(Message):
 
 @message(api_key=ApiKey.HEARTBEAT, flexible=4)
 class HeartbeatResponse(Message):
-    """NONE, REBALANCE_IN_PROGRESS, or why the member is no member (any more)."""
+    """NONE, REBALANCE_IN_PROGRESS, or the reason why the member is not in the group."""
 
     throttle_time_ms: Int32 = since(1, default=0)
     error_code: Int16

@@ -1,6 +1,6 @@
-"""IncrementalAlterConfigs (api key 44): change single settings of topics or brokers (KIP-339).
+"""IncrementalAlterConfigs (API key 44): change single settings of topics or brokers (KIP-339).
 
-v1   flexible (KIP-482)
+v1   flexible encoding (KIP-482)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -16,6 +16,7 @@ from coterie.protocol.wire import (
     struct,
 )
 
+# Operations.
 SET = 0
 DELETE = 1
 APPEND = 2
@@ -24,7 +25,7 @@ SUBTRACT = 3
 
 @struct
 class IncrementalAlterConfigsRequestConfig(Struct):
-    """One change; the operation is one of the constants above."""
+    """One change; `config_operation` is one of the constants above."""
 
     name: String
     config_operation: Int8
@@ -33,7 +34,7 @@ class IncrementalAlterConfigsRequestConfig(Struct):
 
 @struct
 class IncrementalAlterConfigsRequestResource(Struct):
-    """The changes of one resource."""
+    """The changes to one resource."""
 
     resource_type: Int8
     resource_name: String
@@ -42,7 +43,7 @@ class IncrementalAlterConfigsRequestResource(Struct):
 
 @message(api_key=ApiKey.INCREMENTAL_ALTER_CONFIGS, flexible=1)
 class IncrementalAlterConfigsRequest(Message):
-    """The resources, to be changed or (validate_only) only checked."""
+    """The resources to change; with `validate_only` the change is only checked."""
 
     resources: list[IncrementalAlterConfigsRequestResource]
     validate_only: Boolean
@@ -50,7 +51,7 @@ class IncrementalAlterConfigsRequest(Message):
 
 @struct
 class IncrementalAlterConfigsResponseResource(Struct):
-    """What became of one resource."""
+    """The result for one resource."""
 
     error_code: Int16
     error_message: String | None
@@ -60,7 +61,7 @@ class IncrementalAlterConfigsResponseResource(Struct):
 
 @message(api_key=ApiKey.INCREMENTAL_ALTER_CONFIGS, flexible=1)
 class IncrementalAlterConfigsResponse(Message):
-    """One result a resource."""
+    """One result for each resource."""
 
     throttle_time_ms: Int32 = 0
     responses: list[IncrementalAlterConfigsResponseResource]

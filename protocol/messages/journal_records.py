@@ -1,19 +1,22 @@
-"""Keys and values of the records in `coterie.journal`: what happened to the groups, and why.
+"""Keys and values of the records in `coterie.journal`: facts about groups and their causes.
 
-Kafka's classic group log says neither when a rebalance began nor who caused it, and compaction
-destroys what it does say. The journal keeps facts, one a record, in the order in which they
-happened; retention by time is all that removes them.
+Kafka's group log does not say when a rebalance began or who caused it, and compaction removes most
+of what it does say. The journal keeps facts, one in each record, in the order in which they
+happened; only retention removes them.
 
-A key is an int16 record type and the group's id; a value is an int16 version and the fact's body.
-The record types are `FACTS`. All bodies are flexible: a field that a later release adds is a tagged
-one, which this code skips; a type or version it does not know is kept as it came (`UnknownFact`).
+A key is an int16 record type and the group id; a value is an int16 version and the body of the fact
+[journal/format]. `FACTS` lists the record types. A fact of another type or version is kept
+undecoded as `UnknownFact` [journal/unknown-facts].
 
-Units: `_ms` with `at` or `began` or `last` in front is epoch milliseconds of the coordinator's
-clock, which never jumps while a broker runs; every other `_ms` is a duration. Nobody is null, never
-an empty string. Texts that peers choose freely are cut to `MAX_REASON_LENGTH`.
+Conventions of all facts:
 
-Who is meant by `member_id, group_instance_id, client_id, client_host`: the member a fact is about;
-of a rebalance the one whose doing began it. The host is as Java prints it, "/127.0.0.1".
+* `at_ms`, `began_ms` and `last_heard_ms` are epoch milliseconds of the coordinator's clock, which
+  does not jump while the broker runs; every other `_ms` is a duration [journal/times].
+* An absent id is null, never an empty string [journal/absent-values].
+* `member_id`, `group_instance_id`, `client_id` and `client_host` are those of the member that the
+  fact is about; for a rebalance, of the member that caused it.
+* A host is written as Java prints it, "/127.0.0.1".
+* Texts that clients choose are cut to `MAX_REASON_LENGTH`.
 """
 
 from collections.abc import Callable
@@ -21,6 +24,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.primitives import PREFIX_BYTES, read_prefix
 from coterie.protocol.wire import (
     RESPONSE_ELEMENT_BUDGET,
     Boolean,
@@ -34,31 +38,32 @@ from coterie.protocol.wire import (
     struct,
 )
 
-# What a client may say about why it joins or leaves, in characters (KIP-800 cuts it there too).
+# The longest reason that a client may give for joining or leaving, in characters, as in KIP-800.
 MAX_REASON_LENGTH = 255
 
 UNKNOWN_MS = -1
 
-# Keys that are kept: a group that rebalances makes five kinds of facts. About 150 bytes each.
-_REMEMBERED_KEYS = 4_096
-
-_PREFIX_BYTES = 2  # of a record type, value version or length of the group's id
+# A rebalancing group writes five types of facts. A cached key takes about 150 bytes.
+_CACHED_KEYS = 4_096
 
 
 @message(versions=(0, 0), flexible=0)
 class RebalanceBegan(Message):
-    """A group called its members to join again.
+    """A group started a rebalance [journal/rebalance-began].
 
-    cause: one of `coterie.coordinator.rebalance.Cause`.
-    previous_state: Empty, Stable or CompletingRebalance.
-    generation_id: the one it leaves; the next has the next number.
-    member_count: members now, after the instigator joined or was removed.
-    timeout_ms: after so long those who have not rejoined are removed.
-    initial_delay_ms: out of Empty, what is waited for more members; else -1.
-    reason: what the instigator's client gave as its reason (KIP-800).
-    subscription_change: with cause "rejoin with changed subscription", what changed: "topics",
-        "protocols", "owned partitions", "user data", or "opaque" where it can't be told.
-    requester_client_id, requester_host: who asked, where it was not the instigator itself.
+    Attributes:
+        cause: a value of `coterie.coordinator.rebalance.Cause`.
+        previous_state: Empty, Stable or CompletingRebalance.
+        generation_id: the generation that ends; the next one is larger by one.
+        member_count: the members after the one that caused the rebalance joined or was removed.
+        timeout_ms: after this time, members that have not rejoined are removed.
+        initial_delay_ms: the delay for further members, if the group was Empty; else -1.
+        reason: the reason that the client of the member gave (KIP-800).
+        subscription_change: for a changed subscription, the part that changed: "topics",
+            "protocols", "owned partitions", "user data", or "opaque" if that is unknown
+            [journal/subscription-change].
+        requester_client_id, requester_host: the client that sent the request, if it is not the
+            member itself.
     """
 
     at_ms: Int64
@@ -80,11 +85,12 @@ class RebalanceBegan(Message):
 
 @message(versions=(0, 0), flexible=0)
 class MemberJoined(Message):
-    """A member was taken in; it does not count in a generation before the join phase is complete.
+    """A member joined; it is part of a generation when the join phase is complete.
 
-    state, generation_id: of the group when it came.
-    member_count: with it.
-    protocols: the names it offers, in its order of preference.
+    Attributes:
+        state, generation_id: of the group before it joined.
+        member_count: the members including this one.
+        protocols: the names of its protocols, in order of preference.
     """
 
     at_ms: Int64
@@ -103,15 +109,20 @@ class MemberJoined(Message):
 
 @message(versions=(0, 0), flexible=0)
 class MemberRemoved(Message):
-    """A member is none any more.
+    """A member was removed.
 
-    cause: "leave", "admin removal", "session expiry", "rebalance timeout", "sync timeout" or
-        "group full".
-    state, generation_id: of the group when it went.
-    member_count: without it.
-    was_leader, leader: whether it led, and who leads now; null without members.
-    last_heard_ms: when it last gave a sign of life; -1 where it was never told its generation.
-    reason: what its client, or the administrator, gave as reason (KIP-800).
+    Attributes:
+        cause: "leave", "admin removal", "session expiry", "rebalance timeout", "sync timeout" or
+            "group full".
+        state, generation_id: of the group when the member was removed.
+        member_count: the members without this one.
+        was_leader: whether it was the leader.
+        leader: the leader after the removal; null without members.
+        last_heard_ms: the time of its last request that keeps a session alive; -1 if it never
+            received a generation.
+        reason: the reason that its client, or the administrator, gave (KIP-800).
+        requester_client_id, requester_host: the client that sent the request, if it is not the
+            member itself.
     """
 
     at_ms: Int64
@@ -134,10 +145,12 @@ class MemberRemoved(Message):
 
 @message(versions=(0, 0), flexible=0)
 class MemberFenced(Message):
-    """A process was told that another one took over its instance id (KIP-345).
+    """A request was refused because another process took over the instance id (KIP-345).
 
-    member_id: its own; the member that goes by `group_instance_id` now is `holder`.
-    request: what it had asked: "JoinGroup", "SyncGroup" or "LeaveGroup".
+    Attributes:
+        member_id: the refused member id.
+        holder: the member id that has `group_instance_id` now.
+        request: "JoinGroup", "SyncGroup" or "LeaveGroup".
     """
 
     at_ms: Int64
@@ -150,10 +163,12 @@ class MemberFenced(Message):
 
 @message(versions=(0, 0), flexible=0)
 class StaticMemberReplaced(Message):
-    """A static member came back and goes by a new id, in its old place and with its assignment.
+    """A static member returned under a new id and keeps its place and its assignment.
 
-    client_id, client_host: of the process that came; the group goes on showing the old ones.
-    rebalances: whether that costs a rebalance; then a `RebalanceBegan` follows, or one runs.
+    Attributes:
+        client_id, client_host: of the new process; descriptions of the group still show the old.
+        rebalances: whether the group rebalances because of it; then a `RebalanceBegan` follows, or
+            a rebalance is running already.
     """
 
     at_ms: Int64
@@ -170,7 +185,7 @@ class StaticMemberReplaced(Message):
 
 @message(versions=(0, 0), flexible=0)
 class StaticMemberRestored(Message):
-    """The new id could not be logged: the instance goes by its old one again."""
+    """The new id of a static member could not be logged, and the old one was restored."""
 
     at_ms: Int64
     group_instance_id: String
@@ -181,7 +196,7 @@ class StaticMemberRestored(Message):
 
 @message(versions=(0, 0), flexible=0)
 class PendingMemberExpired(Message):
-    """A member id that was handed out (KIP-394) was never used; a join phase waited for it."""
+    """A member id that was assigned (KIP-394) and never used expired during a join phase."""
 
     at_ms: Int64
     member_id: String
@@ -191,7 +206,7 @@ class PendingMemberExpired(Message):
 
 @message(versions=(0, 0), flexible=0)
 class JoinPhaseExtended(Message):
-    """The time was up and only static members are left, none of whom came back: it waits on."""
+    """A join phase was extended, because only static members are left and none has rejoined."""
 
     at_ms: Int64
     generation_id: Int32
@@ -201,10 +216,11 @@ class JoinPhaseExtended(Message):
 
 @message(versions=(0, 0), flexible=0)
 class JoinCompleted(Message):
-    """Everybody who came back was told the new generation; the leader's assignment is waited for.
+    """A join phase is complete; the group waits for the leader's assignment.
 
-    generation_id: the new one.
-    ended_by: "all joined", "initial delay" or "rebalance timeout".
+    Attributes:
+        generation_id: the new generation.
+        ended_by: "all joined", "initial delay" or "rebalance timeout".
     """
 
     at_ms: Int64
@@ -222,10 +238,12 @@ class JoinCompleted(Message):
 class GenerationMember(Struct):
     """A member of a completed generation.
 
-    joined_after_ms: from the beginning of the rebalance to its JoinGroup, for which an eager
-        consumer has given up its partitions; -1 for a static member that stayed away.
-    subscription: its metadata for the chosen protocol; assignment: what the leader gave it. Both
-        opaque, of protocol type "consumer" as consumer_protocol.py reads them.
+    Attributes:
+        joined_after_ms: the time from the beginning of the rebalance to its JoinGroup, before which
+            an eager consumer has revoked its partitions; -1 for a static member that did not
+            rejoin.
+        subscription: its metadata for the chosen protocol.
+        assignment: its assignment. For protocol type "consumer", `consumer_protocol` decodes both.
     """
 
     member_id: String
@@ -241,10 +259,12 @@ class GenerationMember(Struct):
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class GenerationCompleted(Message):
-    """A rebalance is over: the assignment is durable, and told to whoever waits for it.
+    """A rebalance is over: the assignment is durable, and delayed syncs are answered.
 
-    began_ms, join_ms, sync_ms: when it began, how long its members took to come back, and how long
-        the leader's assignment took from there, its append included.
+    Attributes:
+        began_ms: the beginning of the rebalance.
+        join_ms: the length of the join phase.
+        sync_ms: the time from there until the assignment was durable.
     """
 
     at_ms: Int64
@@ -260,7 +280,7 @@ class GenerationCompleted(Message):
 
 @message(versions=(0, 0), flexible=0)
 class GroupEmptied(Message):
-    """A rebalance ended without members. generation_id: the new one."""
+    """A rebalance ended without members; `generation_id` is the new generation."""
 
     at_ms: Int64
     generation_id: Int32
@@ -270,7 +290,7 @@ class GroupEmptied(Message):
 
 @message(versions=(0, 0), flexible=0)
 class GroupDeleted(Message):
-    """An administrator deleted the group, with so many committed offsets."""
+    """An administrator deleted the group and its committed offsets, `offset_count` of them."""
 
     at_ms: Int64
     generation_id: Int32
@@ -281,7 +301,7 @@ class GroupDeleted(Message):
 
 @message(versions=(0, 0), flexible=0)
 class GroupExpired(Message):
-    """Nothing was left of an empty group: no offsets, no members; it is gone."""
+    """An empty group without offsets was removed."""
 
     at_ms: Int64
     generation_id: Int32
@@ -289,7 +309,7 @@ class GroupExpired(Message):
 
 @struct
 class ExpiredOffset(Struct):
-    """A committed offset as it was when it expired."""
+    """A committed offset at the time of its expiry."""
 
     partition: Int32
     committed_offset: Int64
@@ -297,7 +317,7 @@ class ExpiredOffset(Struct):
 
 @struct
 class ExpiredTopic(Struct):
-    """Expired offsets of one topic."""
+    """The expired offsets of one topic."""
 
     topic: String
     partitions: list[ExpiredOffset]
@@ -305,7 +325,7 @@ class ExpiredTopic(Struct):
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class OffsetsExpired(Message):
-    """Committed offsets passed their retention."""
+    """Committed offsets were removed at the end of their retention."""
 
     at_ms: Int64
     offset_count: Int32
@@ -314,9 +334,10 @@ class OffsetsExpired(Message):
 
 @message(versions=(0, 0), flexible=0)
 class PartitionLoaded(Message):
-    """A partition of `__consumer_offsets` was read back; the key's group is "".
+    """A partition of `__consumer_offsets` was loaded; the group id of the key is "".
 
-    Stands in the journal partition of the groups it is about. Written only where there are groups.
+    The fact is in the same journal partition as those about the groups, and is written only if
+    there are groups [journal/partition-facts].
     """
 
     at_ms: Int64
@@ -328,10 +349,13 @@ class PartitionLoaded(Message):
 
 @message(versions=(0, 0), flexible=0)
 class PartitionUnloaded(Message):
-    """A partition of `__consumer_offsets` is not coordinated here any more; as `PartitionLoaded`.
+    """A partition of `__consumer_offsets` was unloaded; otherwise as `PartitionLoaded`.
 
-    cause: "closed" (the broker stopped, or the partition moved) or "failed" (its log can't be
-        used). A load without one before it: the broker was killed.
+    If a load has no unload before it, the broker was killed.
+
+    Attributes:
+        cause: "closed" (the broker stopped, or the partition moved) or "failed" (its log cannot be
+            used).
     """
 
     at_ms: Int64
@@ -360,37 +384,47 @@ Fact = (
     | PartitionUnloaded
 )
 
-# The facts there are: record type, name, class. Types are never given out twice.
-FACTS: tuple[tuple[int, str, type[Fact]], ...] = (
-    (1, "rebalance_began", RebalanceBegan),
-    (2, "member_joined", MemberJoined),
-    (3, "member_removed", MemberRemoved),
-    (4, "member_fenced", MemberFenced),
-    (5, "static_member_replaced", StaticMemberReplaced),
-    (6, "static_member_restored", StaticMemberRestored),
-    (7, "pending_member_expired", PendingMemberExpired),
-    (8, "join_phase_extended", JoinPhaseExtended),
-    (9, "join_completed", JoinCompleted),
-    (10, "generation_completed", GenerationCompleted),
-    (11, "group_emptied", GroupEmptied),
-    (12, "group_deleted", GroupDeleted),
-    (13, "group_expired", GroupExpired),
-    (14, "offsets_expired", OffsetsExpired),
-    (15, "partition_loaded", PartitionLoaded),
-    (16, "partition_unloaded", PartitionUnloaded),
-)
-FACT_NAMES: dict[type[Fact], str] = {cls: name for _, name, cls in FACTS}
 
-_VERSION = 0  # that is written, of every fact
-_VERSION_PREFIX = _VERSION.to_bytes(_PREFIX_BYTES, "big")
-_TYPES: dict[type[Fact], bytes] = {cls: kind.to_bytes(2, "big") for kind, _, cls in FACTS}
-# Compiled at their first use: a broker of a few tests never needs most of them.
+class FactType(NamedTuple):
+    """A record type of the journal; a number is never used again for another type."""
+
+    record_type: int
+    name: str
+    fact_class: type[Fact]
+
+
+FACTS: tuple[FactType, ...] = (
+    FactType(1, "rebalance_began", RebalanceBegan),
+    FactType(2, "member_joined", MemberJoined),
+    FactType(3, "member_removed", MemberRemoved),
+    FactType(4, "member_fenced", MemberFenced),
+    FactType(5, "static_member_replaced", StaticMemberReplaced),
+    FactType(6, "static_member_restored", StaticMemberRestored),
+    FactType(7, "pending_member_expired", PendingMemberExpired),
+    FactType(8, "join_phase_extended", JoinPhaseExtended),
+    FactType(9, "join_completed", JoinCompleted),
+    FactType(10, "generation_completed", GenerationCompleted),
+    FactType(11, "group_emptied", GroupEmptied),
+    FactType(12, "group_deleted", GroupDeleted),
+    FactType(13, "group_expired", GroupExpired),
+    FactType(14, "offsets_expired", OffsetsExpired),
+    FactType(15, "partition_loaded", PartitionLoaded),
+    FactType(16, "partition_unloaded", PartitionUnloaded),
+)
+FACT_NAMES: dict[type[Fact], str] = {each.fact_class: each.name for each in FACTS}
+
+_VERSION = 0  # the version of every fact that is written
+_VERSION_PREFIX = _VERSION.to_bytes(PREFIX_BYTES, "big")
+_PREFIXES: dict[type[Fact], bytes] = {
+    each.fact_class: each.record_type.to_bytes(PREFIX_BYTES, "big") for each in FACTS
+}
+_CLASSES: dict[int, type[Fact]] = {each.record_type: each.fact_class for each in FACTS}
+# Filled at the first use of each: a broker in a test writes few of the types.
 _encoders: dict[type[Fact], Callable[[Any], bytes]] = {}
-_CLASSES: dict[int, type[Fact]] = {kind: cls for kind, _, cls in FACTS}
 
 
 class UnknownFact(NamedTuple):
-    """A fact of a type or version that this code does not know; readers skip and count it."""
+    """A fact of an unknown type or version; readers skip and count it."""
 
     record_type: int
     version: int
@@ -398,58 +432,53 @@ class UnknownFact(NamedTuple):
 
 
 class JournalRecord(NamedTuple):
-    """A fact and whom it is about; `group_id` is "" for a fact about a partition."""
+    """A fact and the group that it is about; `group_id` is "" for a fact about a partition."""
 
     group_id: str
     fact: Fact | UnknownFact
 
 
 def encode_fact(group_id: str, fact: Fact) -> tuple[bytes, bytes]:
-    """Key and value of a journal record.
+    """Encode the key and the value of a journal record.
 
     Args:
-        group_id: at most 32,767 bytes of UTF-8, as every group id that a request can carry.
-        fact: what happened.
+        group_id: at most 32,767 bytes of UTF-8, as in every request.
+        fact: the fact.
     """
     cls = type(fact)
     encode = _encoders.get(cls)
     if encode is None:
         encode = _encoders[cls] = cast("Callable[[Any], bytes]", cls.encoder(_VERSION))
-    return _key(_TYPES[cls], group_id), _VERSION_PREFIX + encode(fact)
+    return _key(_PREFIXES[cls], group_id), _VERSION_PREFIX + encode(fact)
 
 
-@lru_cache(maxsize=_REMEMBERED_KEYS)
-def _key(record_type: bytes, group_id: str) -> bytes:
+@lru_cache(maxsize=_CACHED_KEYS)
+def _key(prefix: bytes, group_id: str) -> bytes:
     group = group_id.encode()
-    return record_type + len(group).to_bytes(_PREFIX_BYTES, "big") + group
+    return prefix + len(group).to_bytes(PREFIX_BYTES, "big") + group
 
 
 def decode_fact(key: bytes | None, value: bytes | None) -> JournalRecord:
-    """The fact in a journal record.
+    """Decode a journal record.
 
     Raises:
-        MalformedFrame: the bytes are not what their type says, or no record of a journal.
+        MalformedFrame: the bytes are not a fact of their type, or not a journal record.
     """
     if key is None or value is None:
         raise MalformedFrame("a record of the journal has a key and a value")
-    record_type = _prefix(key, 0, "a journal key's type")
-    length = _prefix(key, _PREFIX_BYTES, "a journal key's group")
-    group = key[2 * _PREFIX_BYTES :]
+    record_type = read_prefix(key, "the type of a journal key")
+    length = read_prefix(key, "the group id of a journal key", PREFIX_BYTES)
+    group = key[2 * PREFIX_BYTES :]
     if len(group) != length:
-        raise MalformedFrame(f"a journal key's group of {len(group)} bytes says it has {length}")
+        raise MalformedFrame(
+            f"the group id of a journal key claims {length} bytes where {len(group)} are left"
+        )
     try:
         group_id = group.decode()
     except UnicodeDecodeError as error:
-        raise MalformedFrame(f"a journal key's group: {error}") from error
-    version = _prefix(value, 0, "a journal value's version")
+        raise MalformedFrame(f"the group id of a journal key: {error}") from error
+    version = read_prefix(value, "the version of a journal value")
     cls = _CLASSES.get(record_type)
-    if cls is None or not cls.versions[0] <= version <= cls.versions[1]:
-        return JournalRecord(group_id, UnknownFact(record_type, version, value[_PREFIX_BYTES:]))
-    return JournalRecord(group_id, cls.decode(value, version, _PREFIX_BYTES))
-
-
-def _prefix(data: bytes, position: int, what: str) -> int:
-    """The int16 at a position."""
-    if len(data) < position + _PREFIX_BYTES:
-        raise MalformedFrame(f"{what} is missing in {len(data)} bytes")
-    return int.from_bytes(data[position : position + _PREFIX_BYTES], "big", signed=True)
+    if cls is None or not cls.versions.includes(version):
+        return JournalRecord(group_id, UnknownFact(record_type, version, value[PREFIX_BYTES:]))
+    return JournalRecord(group_id, cls.decode(value, version, PREFIX_BYTES))

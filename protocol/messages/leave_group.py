@@ -1,9 +1,9 @@
-"""LeaveGroup (api key 13): members go, at once instead of after their session timeout.
+"""LeaveGroup (API key 13): remove members at once, before their sessions time out.
 
-v1   throttle time (KIP-124)
-v2   clients throttle themselves (KIP-219)
-v3   many members, by id or by instance, each with its own error (KIP-345)
-v4   flexible (KIP-482)
+v1   throttle_time_ms (KIP-124)
+v2   the client itself waits for the throttle time (KIP-219)
+v3   several members, by member id or instance id, each with its own error (KIP-345)
+v4   flexible encoding (KIP-482)
 v5   reason (KIP-800)
 """
 
@@ -23,7 +23,10 @@ from coterie.protocol.wire import (
 
 @struct
 class LeaveGroupRequestMember(Struct):
-    """One who leaves; operators remove a static member by its instance id, member id empty."""
+    """A member to remove.
+
+    member_id: empty if an administrator removes a static member by its instance id.
+    """
 
     member_id: String
     group_instance_id: String | None = None
@@ -32,7 +35,7 @@ class LeaveGroupRequestMember(Struct):
 
 @message(api_key=ApiKey.LEAVE_GROUP, flexible=4)
 class LeaveGroupRequest(Message):
-    """The one member of v0-2, or the members of v3 and later."""
+    """The members to remove: `member_id` to v2, `members` from v3 on."""
 
     group_id: String
     member_id: String = until(2, default="")
@@ -41,7 +44,7 @@ class LeaveGroupRequest(Message):
 
 @struct
 class LeaveGroupResponseMember(Struct):
-    """What became of one of them; its ids are echoed."""
+    """The result for one member, with the ids of the request."""
 
     member_id: String
     group_instance_id: String | None = None
@@ -50,7 +53,7 @@ class LeaveGroupResponseMember(Struct):
 
 @message(api_key=ApiKey.LEAVE_GROUP, flexible=4)
 class LeaveGroupResponse(Message):
-    """In v0-2 the top-level error carries the one member's as well."""
+    """One result for each member; to v2 `error_code` also holds the error of the one member."""
 
     throttle_time_ms: Int32 = since(1, default=0)
     error_code: Int16

@@ -1,10 +1,10 @@
-"""ListGroups (api key 16): the groups this broker coordinates.
+"""ListGroups (API key 16): the groups that the broker coordinates.
 
-v1   throttle time (KIP-124)
-v2   clients throttle themselves (KIP-219)
-v3   flexible (KIP-482)
-v4   states, and a filter on them (KIP-518)
-v5   types, and a filter on them (KIP-848)
+v1   throttle_time_ms (KIP-124)
+v2   the client itself waits for the throttle time (KIP-219)
+v3   flexible encoding (KIP-482)
+v4   group_state and states_filter (KIP-518)
+v5   group_type and types_filter (KIP-848)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -13,7 +13,7 @@ from coterie.protocol.wire import Int16, Int32, Message, String, Struct, message
 
 @message(api_key=ApiKey.LIST_GROUPS, flexible=3)
 class ListGroupsRequest(Message):
-    """Empty filters match every group; names match regardless of case."""
+    """The filters; an empty one matches every group, and case is ignored."""
 
     states_filter: list[String] = since(4, factory=list)
     types_filter: list[String] = since(5, factory=list)
@@ -31,7 +31,7 @@ class ListGroupsResponseGroup(Struct):
 
 @message(api_key=ApiKey.LIST_GROUPS, flexible=3)
 class ListGroupsResponse(Message):
-    """What is known; an error (a partition still loading) hides only that partition's groups."""
+    """The groups of the loaded partitions; the error is that of a partition that is missing."""
 
     throttle_time_ms: Int32 = since(1, default=0)
     error_code: Int16

@@ -1,16 +1,16 @@
-"""ListOffsets (api key 2): the offset that belongs to a time; negative times have meanings.
+"""ListOffsets (API key 2): find offsets by timestamp; negative timestamps have special meanings.
 
-v1   the first one served: one offset a partition, with its timestamp (KIP-79)
-v2   isolation_level, throttle time (KIP-98)
-v3   clients throttle themselves (KIP-219)
-v4   leader epochs (KIP-320)
-v5   may answer OFFSET_NOT_AVAILABLE (KIP-207)
-v6   flexible (KIP-482)
-v7   time -3, of the largest timestamp (KIP-734)
-v8   time -4, earliest local (KIP-405)
-v9   time -5, latest tiered (KIP-1005)
+v1   the first one served: one offset for each partition, with its timestamp (KIP-79)
+v2   isolation_level, throttle_time_ms (KIP-98)
+v3   the client itself waits for the throttle time (KIP-219)
+v4   current_leader_epoch and leader_epoch (KIP-320)
+v5   the error may be OFFSET_NOT_AVAILABLE (KIP-207)
+v6   flexible encoding (KIP-482)
+v7   MAX_TIMESTAMP (KIP-734)
+v8   EARLIEST_LOCAL_TIMESTAMP (KIP-405)
+v9   LATEST_TIERED_TIMESTAMP (KIP-1005)
 v10  timeout_ms (KIP-1075)
-v11  time -6, earliest pending upload (KIP-1023)
+v11  EARLIEST_PENDING_UPLOAD_TIMESTAMP (KIP-1023)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -27,6 +27,7 @@ from coterie.protocol.wire import (
     struct,
 )
 
+# Special timestamps.
 LATEST_TIMESTAMP = -1
 EARLIEST_TIMESTAMP = -2
 MAX_TIMESTAMP = -3
@@ -37,7 +38,7 @@ EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
 
 @struct
 class ListOffsetsRequestPartition(Struct):
-    """The time in question, epoch milliseconds or one of the constants above."""
+    """The timestamp to look up: epoch milliseconds or one of the constants above."""
 
     partition_index: Int32
     current_leader_epoch: Int32 = since(4, default=-1)
@@ -46,7 +47,7 @@ class ListOffsetsRequestPartition(Struct):
 
 @struct
 class ListOffsetsRequestTopic(Struct):
-    """Partitions of one topic."""
+    """The partitions of one topic."""
 
     name: String
     partitions: list[ListOffsetsRequestPartition]
@@ -54,7 +55,7 @@ class ListOffsetsRequestTopic(Struct):
 
 @message(api_key=ApiKey.LIST_OFFSETS, flexible=6)
 class ListOffsetsRequest(Message):
-    """What is asked; consumers are replica -1."""
+    """The timestamps to look up; `replica_id` is -1 for consumers."""
 
     replica_id: Int32
     isolation_level: Int8 = since(2, default=0)
@@ -64,7 +65,7 @@ class ListOffsetsRequest(Message):
 
 @struct
 class ListOffsetsResponsePartition(Struct):
-    """Offset and timestamp -1 where nothing matches."""
+    """The offset and its timestamp; both are -1 if no record matches."""
 
     partition_index: Int32
     error_code: Int16
@@ -83,7 +84,7 @@ class ListOffsetsResponseTopic(Struct):
 
 @message(api_key=ApiKey.LIST_OFFSETS, flexible=6)
 class ListOffsetsResponse(Message):
-    """One answer a partition."""
+    """One result for each partition."""
 
     throttle_time_ms: Int32 = since(2, default=0)
     topics: list[ListOffsetsResponseTopic]

@@ -1,15 +1,16 @@
-"""Keys and values of the records in `__consumer_offsets`: offsets, classic groups (spec 14.1).
+"""Keys and values of the records in `__consumer_offsets`: committed offsets and classic groups.
 
-A key is an int16 record type and the key's body; a value is an int16 version and the value's body;
-a null value is a tombstone. Keys have one version each and are never flexible. What is written is
-what Kafka 4.1 and later writes; every version that any Kafka wrote is read. A type that is not
-known here (the newer group types have theirs) is kept as it came, so that a log of a newer broker
-can be read past it.
+A key is an int16 record type and a body; a value is an int16 version and a body; a null value is a
+tombstone [group-log/record-types]. Keys have one version and are never flexible. Values are written
+as Kafka 4.1 and later writes them; every version that a Kafka release wrote is read. A key of
+another record type is kept undecoded, so that the log of a newer broker can be read: the newer
+group types have record types of their own [group-log/unknown-types].
 """
 
 from typing import NamedTuple, overload
 
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.primitives import PREFIX_BYTES, read_prefix
 from coterie.protocol.wire import (
     RESPONSE_ELEMENT_BUDGET,
     ZERO_UUID,
@@ -25,21 +26,20 @@ from coterie.protocol.wire import (
     struct,
 )
 
-_LEGACY_OFFSET_COMMIT = 0  # what Kafka 0.8.2 wrote; read as type 1, never written
+_LEGACY_OFFSET_COMMIT = 0  # written by Kafka 0.8.2; read as type 1, never written
 _OFFSET_COMMIT = 1
 _GROUP_METADATA = 2
-_PREFIX_BYTES = 2  # of a record type or value version
 
-# OffsetCommitValue.expire_timestamp of a commit that did not ask for a retention of its own.
+# OffsetCommitValue.expire_timestamp of a commit without a retention of its own.
 NO_EXPIRY = -1
 
 
 class UnknownValueVersion(MalformedFrame):
-    """A value newer than this code: the load must stop, for skipping it would lose state."""
+    """A value is newer than this code; skipping it loses state [group-log/unknown-versions]."""
 
 
 class UnknownKey(NamedTuple):
-    """A key of a record type that is not read here: a load skips the record with a warning."""
+    """A key of another record type; a load skips the record [group-log/unknown-types]."""
 
     record_type: int
     body: bytes
@@ -47,7 +47,7 @@ class UnknownKey(NamedTuple):
 
 @message(versions=(0, 0), flexible=None)
 class OffsetCommitKey(Message):
-    """Record type 1 (and 0): whose offset, of which partition."""
+    """Record types 1 and 0: the group and the partition of an offset."""
 
     group: String
     topic: String
@@ -56,11 +56,11 @@ class OffsetCommitKey(Message):
 
 @message(versions=(0, 4), flexible=4)
 class OffsetCommitValue(Message):
-    """An offset and its note.
+    """A committed offset and the client's metadata [group-log/offset-value].
 
-    v1   expire_timestamp (in v1 only: for commits that ask for a retention)
+    v1   expire_timestamp (in v1 only, for commits with a retention of their own)
     v3   leader_epoch (KIP-320)
-    v4   flexible, topic_id (KIP-848)
+    v4   flexible encoding, topic_id (KIP-848)
     """
 
     offset: Int64
@@ -73,14 +73,14 @@ class OffsetCommitValue(Message):
 
 @message(versions=(0, 0), flexible=None)
 class GroupMetadataKey(Message):
-    """Record type 2: which classic group."""
+    """Record type 2: a classic group."""
 
     group: String
 
 
 @struct
 class GroupMetadataMember(Struct):
-    """A member of the generation; its subscription is its metadata for the chosen protocol only."""
+    """A member of the generation; `subscription` is its metadata for the chosen protocol."""
 
     member_id: String
     group_instance_id: String | None = since(3, default=None)
@@ -92,15 +92,15 @@ class GroupMetadataMember(Struct):
     assignment: Bytes
 
 
-# A group that was admitted must stay readable, however many members it has: not a request's budget.
+# The element limit of requests does not apply: a group must stay readable however large it is.
 @message(versions=(0, 4), flexible=4, element_budget=RESPONSE_ELEMENT_BUDGET)
 class GroupMetadataValue(Message):
-    """A generation of a classic group; no members: an empty group.
+    """A generation of a classic group; an empty group has no members [group-log/group-value].
 
     v1   rebalance_timeout (KIP-62)
     v2   current_state_timestamp (KIP-211)
     v3   group_instance_id (KIP-345)
-    v4   flexible; read, but written by no Kafka so far
+    v4   flexible encoding; no Kafka release has written it so far
     """
 
     protocol_type: String
@@ -114,21 +114,26 @@ class GroupMetadataValue(Message):
 LogKey = OffsetCommitKey | GroupMetadataKey
 LogValue = OffsetCommitValue | GroupMetadataValue
 
-_OFFSET_COMMIT_PREFIX = _OFFSET_COMMIT.to_bytes(2, "big")
-_GROUP_METADATA_PREFIX = _GROUP_METADATA.to_bytes(2, "big")
-_OFFSET_VERSION_PREFIX = (4).to_bytes(2, "big")
-_EXPIRING_VERSION_PREFIX = (1).to_bytes(2, "big")
-_GROUP_VERSION_PREFIX = (3).to_bytes(2, "big")
+# The versions that are written.
+_OFFSET_VERSION = 4
+_EXPIRING_OFFSET_VERSION = 1
+_GROUP_VERSION = 3
 
-# Compiled here and not at their first use: every commit needs them.
+_OFFSET_COMMIT_PREFIX = _OFFSET_COMMIT.to_bytes(PREFIX_BYTES, "big")
+_GROUP_METADATA_PREFIX = _GROUP_METADATA.to_bytes(PREFIX_BYTES, "big")
+_OFFSET_VERSION_PREFIX = _OFFSET_VERSION.to_bytes(PREFIX_BYTES, "big")
+_EXPIRING_VERSION_PREFIX = _EXPIRING_OFFSET_VERSION.to_bytes(PREFIX_BYTES, "big")
+_GROUP_VERSION_PREFIX = _GROUP_VERSION.to_bytes(PREFIX_BYTES, "big")
+
+# Looked up once: every commit encodes a key and a value.
 _encode_offset_key = OffsetCommitKey.encoder(0)
 _encode_group_key = GroupMetadataKey.encoder(0)
-_encode_offset_value = OffsetCommitValue.encoder(4)
-_encode_group_value = GroupMetadataValue.encoder(3)
+_encode_offset_value = OffsetCommitValue.encoder(_OFFSET_VERSION)
+_encode_group_value = GroupMetadataValue.encoder(_GROUP_VERSION)
 
 
 def encode_key(key: LogKey) -> bytes:
-    """The key of a record: record type and body."""
+    """Encode the key of a record: record type and body."""
     if type(key) is OffsetCommitKey:
         return _OFFSET_COMMIT_PREFIX + _encode_offset_key(key)
     assert type(key) is GroupMetadataKey, key
@@ -136,30 +141,30 @@ def encode_key(key: LogKey) -> bytes:
 
 
 def encode_value(value: LogValue) -> bytes:
-    """The value of a record in the version Kafka 4.1 and later write.
+    """Encode the value of a record in the version that Kafka 4.1 and later writes.
 
-    That is 4 for an offset, or 1 where it has an expiry of its own, and 3 for a group.
+    This is version 4 for an offset, 1 for an offset with an expiry of its own, 3 for a group.
     """
     if type(value) is OffsetCommitValue:
         if value.expire_timestamp == NO_EXPIRY:
             return _OFFSET_VERSION_PREFIX + _encode_offset_value(value)
-        return _EXPIRING_VERSION_PREFIX + OffsetCommitValue.encoder(1)(value)
+        return _EXPIRING_VERSION_PREFIX + OffsetCommitValue.encoder(_EXPIRING_OFFSET_VERSION)(value)
     assert type(value) is GroupMetadataValue, value
     return _GROUP_VERSION_PREFIX + _encode_group_value(value)
 
 
 def decode_key(key: bytes) -> LogKey | UnknownKey:
-    """The key a record has.
+    """Decode the key of a record.
 
     Raises:
-        MalformedFrame: the bytes are too short, or not a key of the type they name.
+        MalformedFrame: the bytes are too short, or are not a key of their record type.
     """
-    record_type = _prefix(key, "a record key")
+    record_type = read_prefix(key, "the type of a record key")
     if record_type in (_LEGACY_OFFSET_COMMIT, _OFFSET_COMMIT):
-        return OffsetCommitKey.decode(key, 0, _PREFIX_BYTES)
+        return OffsetCommitKey.decode(key, 0, PREFIX_BYTES)
     if record_type == _GROUP_METADATA:
-        return GroupMetadataKey.decode(key, 0, _PREFIX_BYTES)
-    return UnknownKey(record_type, key[_PREFIX_BYTES:])
+        return GroupMetadataKey.decode(key, 0, PREFIX_BYTES)
+    return UnknownKey(record_type, key[PREFIX_BYTES:])
 
 
 @overload
@@ -167,24 +172,27 @@ def decode_value(key: OffsetCommitKey, value: bytes | None) -> OffsetCommitValue
 @overload
 def decode_value(key: GroupMetadataKey, value: bytes | None) -> GroupMetadataValue | None: ...
 def decode_value(key: LogKey, value: bytes | None) -> LogValue | None:
-    """The value that belongs to a key; None for a tombstone.
+    """Decode the value of a record; None for a tombstone.
 
     Raises:
-        UnknownValueVersion: written by a newer broker.
-        MalformedFrame: the bytes are not a value of the version they name.
+        UnknownValueVersion: a newer broker wrote the value.
+        MalformedFrame: the bytes are not a value of their version.
     """
     if value is None:
         return None
-    version = _prefix(value, "a record value")
     cls = OffsetCommitValue if type(key) is OffsetCommitKey else GroupMetadataValue
+    return cls.decode(value, value_version(cls, value), PREFIX_BYTES)
+
+
+def value_version(cls: type[Message], value: bytes) -> int:
+    """Return the version of an encoded value, which must be one that `cls` declares.
+
+    Raises:
+        UnknownValueVersion: `cls` does not declare the version.
+        MalformedFrame: the bytes are too short.
+    """
+    version = read_prefix(value, "the version of a record value")
     first, last = cls.versions
     if not first <= version <= last:
         raise UnknownValueVersion(f"{cls.__name__} has versions {first} to {last}, not {version}")
-    return cls.decode(value, version, _PREFIX_BYTES)
-
-
-def _prefix(data: bytes, what: str) -> int:
-    """The int16 in front of a key or value."""
-    if len(data) < _PREFIX_BYTES:
-        raise MalformedFrame(f"{what} of {len(data)} bytes has no room for its type or version")
-    return int.from_bytes(data[:_PREFIX_BYTES], "big", signed=True)
+    return version

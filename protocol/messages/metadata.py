@@ -1,18 +1,18 @@
-"""Metadata (api key 3): brokers, topics, partitions and their leaders.
+"""Metadata (API key 3): the brokers, the topics, their partitions and leaders.
 
-v1   null topics for all of them (v0: an empty list), controller_id, rack, is_internal
+v1   null topics select all of them (v0: an empty array); controller_id, rack, is_internal
 v2   cluster_id (KIP-78)
-v3   throttle time (KIP-124)
+v3   throttle_time_ms (KIP-124)
 v4   allow_auto_topic_creation
 v5   offline_replicas (KIP-112)
-v6   clients throttle themselves (KIP-219)
+v6   the client itself waits for the throttle time (KIP-219)
 v7   leader_epoch (KIP-320)
 v8   authorized operations (KIP-430)
-v9   flexible (KIP-482)
-v10  topic ids in the answer (KIP-516)
-v11  no more cluster authorized operations (KIP-700)
-v12  topics asked for by id (KIP-516)
-v13  top-level error (KIP-1102)
+v9   flexible encoding (KIP-482)
+v10  topic ids in the response (KIP-516)
+v11  no authorized operations of the cluster any more (KIP-700)
+v12  topics may be requested by id (KIP-516)
+v13  error_code of the whole response (KIP-1102)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -35,7 +35,7 @@ from coterie.protocol.wire import (
 
 @struct
 class MetadataRequestTopic(Struct):
-    """A topic by name; from v10 on also by id, with a null name."""
+    """A topic by name, or by id if the name is null (v10 and later)."""
 
     topic_id: Uuid = since(10, default=ZERO_UUID)
     name: String | None = field(nullable_since=10)
@@ -43,7 +43,7 @@ class MetadataRequestTopic(Struct):
 
 @message(api_key=ApiKey.METADATA, flexible=9)
 class MetadataRequest(Message):
-    """The topics asked for; null (in v0: an empty list) for all."""
+    """The topics to describe; null (in v0: an empty array) selects all of them."""
 
     topics: list[MetadataRequestTopic] | None = field(nullable_since=1)
     allow_auto_topic_creation: Boolean = since(4, default=True)
@@ -53,7 +53,7 @@ class MetadataRequest(Message):
 
 @struct
 class MetadataResponseBroker(Struct):
-    """Where to reach a broker."""
+    """A broker and its address."""
 
     node_id: Int32
     host: String
@@ -63,7 +63,7 @@ class MetadataResponseBroker(Struct):
 
 @struct
 class MetadataResponsePartition(Struct):
-    """A partition and its replicas, by node id."""
+    """A partition; replicas are node ids."""
 
     error_code: Int16
     partition_index: Int32
@@ -76,7 +76,7 @@ class MetadataResponsePartition(Struct):
 
 @struct
 class MetadataResponseTopic(Struct):
-    """A topic, or why there is none; the name is null where an unknown id was asked for."""
+    """A topic, or the error for it; the name is null for an unknown id."""
 
     error_code: Int16
     name: String | None = field(nullable_since=12)
@@ -88,7 +88,7 @@ class MetadataResponseTopic(Struct):
 
 @message(api_key=ApiKey.METADATA, flexible=9)
 class MetadataResponse(Message):
-    """The cluster as this broker knows it."""
+    """The cluster from the broker's point of view."""
 
     throttle_time_ms: Int32 = since(3, default=0)
     brokers: list[MetadataResponseBroker]

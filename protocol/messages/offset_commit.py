@@ -1,14 +1,14 @@
-"""OffsetCommit (api key 8): note how far a group has read.
+"""OffsetCommit (API key 8): store the offsets that a group has read up to.
 
 v2   the first one served: retention_time_ms
-v3   throttle time (KIP-124)
-v4   clients throttle themselves (KIP-219)
-v5   no retention_time_ms (KIP-211)
+v3   throttle_time_ms (KIP-124)
+v4   the client itself waits for the throttle time (KIP-219)
+v5   no retention_time_ms any more (KIP-211)
 v6   committed_leader_epoch (KIP-320)
 v7   group_instance_id (KIP-345)
-v8   flexible (KIP-482)
-v9   may carry a member epoch (KIP-848)
-v10  topic ids in place of names (KIP-848)
+v8   flexible encoding (KIP-482)
+v9   the generation may be a member epoch (KIP-848)
+v10  topic_id in place of name (KIP-848)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -30,7 +30,7 @@ from coterie.protocol.wire import (
 
 @struct
 class OffsetCommitRequestPartition(Struct):
-    """The next offset to read of one partition, with the client's own note."""
+    """The next offset to read of one partition, and metadata of the client's choice."""
 
     partition_index: Int32
     committed_offset: Int64
@@ -40,7 +40,7 @@ class OffsetCommitRequestPartition(Struct):
 
 @struct
 class OffsetCommitRequestTopic(Struct):
-    """A topic by name (to v9) or by id."""
+    """A topic: by name to v9, by id from v10 on."""
 
     name: String = until(9, default="")
     topic_id: Uuid = since(10, default=ZERO_UUID)
@@ -49,7 +49,10 @@ class OffsetCommitRequestTopic(Struct):
 
 @message(api_key=ApiKey.OFFSET_COMMIT, flexible=8)
 class OffsetCommitRequest(Message):
-    """Generation -1 and an empty member id: a commit from outside the group's life."""
+    """The offsets to commit.
+
+    A client that only stores offsets, and is no member, sends generation -1 and an empty member id.
+    """
 
     group_id: String
     generation_id_or_member_epoch: Int32 = -1
@@ -61,7 +64,7 @@ class OffsetCommitRequest(Message):
 
 @struct
 class OffsetCommitResponsePartition(Struct):
-    """What became of one partition's commit."""
+    """The result for one partition."""
 
     partition_index: Int32
     error_code: Int16
@@ -69,7 +72,7 @@ class OffsetCommitResponsePartition(Struct):
 
 @struct
 class OffsetCommitResponseTopic(Struct):
-    """The partitions of one topic, named as in the request."""
+    """The partitions of one topic, which is named as in the request."""
 
     name: String = until(9, default="")
     topic_id: Uuid = since(10, default=ZERO_UUID)
@@ -78,7 +81,7 @@ class OffsetCommitResponseTopic(Struct):
 
 @message(api_key=ApiKey.OFFSET_COMMIT, flexible=8)
 class OffsetCommitResponse(Message):
-    """No top-level error: a group's error stands on every partition."""
+    """One result for each partition; an error of the group is repeated for all of them."""
 
     throttle_time_ms: Int32 = since(3, default=0)
     topics: list[OffsetCommitResponseTopic]

@@ -1,6 +1,7 @@
-"""OffsetDelete (api key 47): forget the offsets of topics a group no longer reads (KIP-496).
+"""OffsetDelete (API key 47): delete committed offsets of topics that a group no longer reads
+(KIP-496).
 
-v0   the only one, not flexible
+v0   the only version, not flexible
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -9,14 +10,14 @@ from coterie.protocol.wire import Int16, Int32, Message, String, Struct, message
 
 @struct
 class OffsetDeleteRequestPartition(Struct):
-    """A partition whose offset goes."""
+    """A partition whose offset is to be deleted."""
 
     partition_index: Int32
 
 
 @struct
 class OffsetDeleteRequestTopic(Struct):
-    """Partitions of one topic."""
+    """The partitions of one topic."""
 
     name: String
     partitions: list[OffsetDeleteRequestPartition]
@@ -24,7 +25,7 @@ class OffsetDeleteRequestTopic(Struct):
 
 @message(api_key=ApiKey.OFFSET_DELETE, flexible=None)
 class OffsetDeleteRequest(Message):
-    """The group, and the offsets it shall forget."""
+    """The group and the offsets to delete."""
 
     group_id: String
     topics: list[OffsetDeleteRequestTopic]
@@ -32,7 +33,7 @@ class OffsetDeleteRequest(Message):
 
 @struct
 class OffsetDeleteResponsePartition(Struct):
-    """What became of one of them."""
+    """The result for one partition."""
 
     partition_index: Int32
     error_code: Int16
@@ -48,7 +49,7 @@ class OffsetDeleteResponseTopic(Struct):
 
 @message(api_key=ApiKey.OFFSET_DELETE, flexible=None)
 class OffsetDeleteResponse(Message):
-    """No topics where the group as a whole is refused."""
+    """One result for each partition; no topics if there is an error of the whole group."""
 
     error_code: Int16
     throttle_time_ms: Int32 = 0

@@ -1,15 +1,15 @@
-"""OffsetFetch (api key 9): ask how far a group, or several, have read.
+"""OffsetFetch (API key 9): fetch the committed offsets of groups.
 
-v1   the first one served (v0 asked ZooKeeper)
-v2   null topics for all of them, top-level error (KIP-88)
-v3   throttle time (KIP-124)
-v4   clients throttle themselves (KIP-219)
+v1   the first one served (v0 read from ZooKeeper)
+v2   null topics select all of them, error_code of the whole response (KIP-88)
+v3   throttle_time_ms (KIP-124)
+v4   the client itself waits for the throttle time (KIP-219)
 v5   committed_leader_epoch (KIP-320)
-v6   flexible (KIP-482)
+v6   flexible encoding (KIP-482)
 v7   require_stable (KIP-447)
-v8   many groups (KIP-709)
+v8   several groups in one request (KIP-709)
 v9   member_id and member_epoch (KIP-848)
-v10  topic ids in place of names (KIP-848)
+v10  topic_id in place of name (KIP-848)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -32,7 +32,7 @@ from coterie.protocol.wire import (
 
 @struct
 class OffsetFetchRequestTopic(Struct):
-    """Partitions of one topic, by name (to v9) or by id."""
+    """A topic and its partitions: by name to v9, by id from v10 on."""
 
     name: String = until(9, default="")
     topic_id: Uuid = since(10, default=ZERO_UUID)
@@ -41,7 +41,7 @@ class OffsetFetchRequestTopic(Struct):
 
 @struct
 class OffsetFetchRequestGroup(Struct):
-    """One group (v8 and later); null topics ask for all it has committed."""
+    """A group (v8 and later); null topics select all that it has committed."""
 
     group_id: String
     member_id: String | None = since(9, default=None)
@@ -51,7 +51,7 @@ class OffsetFetchRequestGroup(Struct):
 
 @message(api_key=ApiKey.OFFSET_FETCH, flexible=6)
 class OffsetFetchRequest(Message):
-    """The one group of v1-7, or the groups of v8 and later."""
+    """The offsets to fetch: `group_id` and `topics` to v7, `groups` from v8 on."""
 
     group_id: String = until(7, default="")
     topics: list[OffsetFetchRequestTopic] | None = until(7, factory=list, nullable_since=2)
@@ -61,7 +61,7 @@ class OffsetFetchRequest(Message):
 
 @struct
 class OffsetFetchResponsePartition(Struct):
-    """Offset -1, leader epoch -1 and empty metadata where nothing is committed."""
+    """The committed offset; offset -1, epoch -1 and empty metadata if there is none."""
 
     partition_index: Int32
     committed_offset: Int64
@@ -72,7 +72,7 @@ class OffsetFetchResponsePartition(Struct):
 
 @struct
 class OffsetFetchResponseTopic(Struct):
-    """The partitions of one topic, named as in the request."""
+    """The partitions of one topic, which is named as in the request."""
 
     name: String = until(9, default="")
     topic_id: Uuid = since(10, default=ZERO_UUID)
@@ -81,7 +81,7 @@ class OffsetFetchResponseTopic(Struct):
 
 @struct
 class OffsetFetchResponseGroup(Struct):
-    """The answer about one group (v8 and later)."""
+    """The result for one group (v8 and later)."""
 
     group_id: String
     topics: list[OffsetFetchResponseTopic]
@@ -90,7 +90,10 @@ class OffsetFetchResponseGroup(Struct):
 
 @message(api_key=ApiKey.OFFSET_FETCH, flexible=6)
 class OffsetFetchResponse(Message):
-    """v1 has no top-level error: there a group's error stands on every partition."""
+    """The result for the one group to v7, `groups` from v8 on.
+
+    v1 has no `error_code`; there an error of the group is repeated for every partition.
+    """
 
     throttle_time_ms: Int32 = since(3, default=0)
     topics: list[OffsetFetchResponseTopic] = until(7, factory=list)

@@ -1,8 +1,10 @@
-"""OffsetForLeaderEpoch (api key 23): where an epoch ends, to notice a truncated log (KIP-320).
+"""OffsetForLeaderEpoch (API key 23): the end offset of a leader epoch (KIP-320).
 
-v2   the first one served: current_leader_epoch, throttle time
+A consumer compares it with its position to detect that the log was truncated.
+
+v2   the first one served: current_leader_epoch, throttle_time_ms
 v3   replica_id
-v4   flexible (KIP-482)
+v4   flexible encoding (KIP-482)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -21,7 +23,7 @@ from coterie.protocol.wire import (
 
 @struct
 class OffsetForLeaderEpochRequestPartition(Struct):
-    """The epoch in question."""
+    """The partition, its leader epoch as the client knows it, and the epoch to look up."""
 
     partition: Int32
     current_leader_epoch: Int32 = -1
@@ -30,7 +32,7 @@ class OffsetForLeaderEpochRequestPartition(Struct):
 
 @struct
 class OffsetForLeaderEpochRequestTopic(Struct):
-    """Partitions of one topic."""
+    """The partitions of one topic."""
 
     topic: String
     partitions: list[OffsetForLeaderEpochRequestPartition]
@@ -38,15 +40,15 @@ class OffsetForLeaderEpochRequestTopic(Struct):
 
 @message(api_key=ApiKey.OFFSET_FOR_LEADER_EPOCH, flexible=4)
 class OffsetForLeaderEpochRequest(Message):
-    """What is asked; consumers are replica -1."""
+    """The epochs to look up; `replica_id` is -1 for a consumer, -2 for a debugging one."""
 
-    replica_id: Int32 = since(3, default=-2)  # -2: a debugging consumer
+    replica_id: Int32 = since(3, default=-2)
     topics: list[OffsetForLeaderEpochRequestTopic]
 
 
 @struct
 class OffsetForLeaderEpochResponsePartition(Struct):
-    """The largest epoch not above the one in question, and where it ends."""
+    """The largest epoch that is not above the requested one, and its end offset."""
 
     error_code: Int16
     partition: Int32
@@ -64,7 +66,7 @@ class OffsetForLeaderEpochResponseTopic(Struct):
 
 @message(api_key=ApiKey.OFFSET_FOR_LEADER_EPOCH, flexible=4)
 class OffsetForLeaderEpochResponse(Message):
-    """One answer a partition."""
+    """One result for each partition."""
 
     throttle_time_ms: Int32 = 0
     topics: list[OffsetForLeaderEpochResponseTopic]

@@ -1,18 +1,18 @@
-"""Produce (api key 0): append record batches to partitions. With acks=0 there is no response.
+"""Produce (API key 0): append record batches to partitions.
 
 v3   the first one served: message format v2, transactional_id (KIP-98)
-v4   may answer KAFKA_STORAGE_ERROR (KIP-112)
+v4   the error may be KAFKA_STORAGE_ERROR (KIP-112)
 v5   log_start_offset (KIP-107)
-v6   clients throttle themselves (KIP-219)
-v7   zstd (KIP-110)
+v6   the client itself waits for the throttle time (KIP-219)
+v7   zstd compression (KIP-110)
 v8   record_errors and error_message (KIP-467)
-v9   flexible (KIP-482)
+v9   flexible encoding (KIP-482)
 v10  current_leader and node_endpoints (KIP-951)
-v11  may answer TRANSACTION_ABORTABLE (KIP-890)
-v12  adds the partitions to the transaction (KIP-890)
-v13  topic ids in place of names (KIP-516)
+v11  the error may be TRANSACTION_ABORTABLE (KIP-890)
+v12  the broker adds the partitions to the transaction (KIP-890)
+v13  topic_id in place of name (KIP-516)
 
-ApiVersions announces it from v0 (spec section 1.1).
+A request with acks=0 has no response. ApiVersions announces v0 to v2 too [framing/produce-minimum].
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -36,7 +36,7 @@ from coterie.protocol.wire import (
 
 @struct
 class ProduceRequestPartition(Struct):
-    """The batches for one partition, not looked into here."""
+    """The record batches for one partition, not decoded [framing/records-field]."""
 
     index: Int32
     records: Records | None
@@ -44,7 +44,7 @@ class ProduceRequestPartition(Struct):
 
 @struct
 class ProduceRequestTopic(Struct):
-    """A topic by name (to v12) or by id."""
+    """A topic: by name to v12, by id from v13 on."""
 
     name: String = until(12, default="")
     topic_id: Uuid = since(13, default=ZERO_UUID)
@@ -53,7 +53,10 @@ class ProduceRequestTopic(Struct):
 
 @message(api_key=ApiKey.PRODUCE, flexible=9)
 class ProduceRequest(Message):
-    """What to append; acks are 0 (none), 1 (the leader's) or -1 (of all in sync)."""
+    """The batches to append.
+
+    acks: 0 for no response, 1 to wait for the leader, -1 to wait for all replicas in sync.
+    """
 
     transactional_id: String | None = None
     acks: Int16
@@ -63,7 +66,7 @@ class ProduceRequest(Message):
 
 @struct
 class ProduceResponseRecordError(Struct):
-    """A record because of which its batch was refused."""
+    """A record that caused its batch to be refused."""
 
     batch_index: Int32
     batch_index_error_message: String | None = None
@@ -71,7 +74,7 @@ class ProduceResponseRecordError(Struct):
 
 @struct
 class ProduceResponseCurrentLeader(Struct):
-    """Who leads the partition instead."""
+    """The present leader of the partition."""
 
     leader_id: Int32 = -1
     leader_epoch: Int32 = -1
@@ -79,12 +82,15 @@ class ProduceResponseCurrentLeader(Struct):
 
 @struct
 class ProduceResponsePartition(Struct):
-    """Where the batches went, or why they did not."""
+    """The result for one partition.
+
+    log_append_time_ms: -1 with CreateTime.
+    """
 
     index: Int32
     error_code: Int16
     base_offset: Int64
-    log_append_time_ms: Int64 = -1  # -1 with CreateTime
+    log_append_time_ms: Int64 = -1
     log_start_offset: Int64 = since(5, default=-1)
     record_errors: list[ProduceResponseRecordError] = since(8, factory=list)
     error_message: String | None = since(8, default=None)
@@ -95,7 +101,7 @@ class ProduceResponsePartition(Struct):
 
 @struct
 class ProduceResponseTopic(Struct):
-    """The partitions of one topic, named as in the request."""
+    """The partitions of one topic, which is named as in the request."""
 
     name: String = until(12, default="")
     topic_id: Uuid = since(13, default=ZERO_UUID)
@@ -104,7 +110,7 @@ class ProduceResponseTopic(Struct):
 
 @struct
 class ProduceResponseNodeEndpoint(Struct):
-    """Where to reach a leader the partitions name."""
+    """The address of a leader that is named in `current_leader`."""
 
     node_id: Int32
     host: String
@@ -114,7 +120,7 @@ class ProduceResponseNodeEndpoint(Struct):
 
 @message(api_key=ApiKey.PRODUCE, flexible=9)
 class ProduceResponse(Message):
-    """One answer a partition."""
+    """One result for each partition."""
 
     responses: list[ProduceResponseTopic]
     throttle_time_ms: Int32 = 0

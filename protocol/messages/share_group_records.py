@@ -1,8 +1,8 @@
-"""Records of share groups (KIP-932) in `__consumer_offsets`: types 10 to 15 (spec 14.1).
+"""Records of share groups (KIP-932) in `__consumer_offsets`: types 10 to 15.
 
-They are kept and shown; nothing here serves share groups. Keys have one version and are never
+The coordinator skips these records; tools decode them. Keys have one version and are never
 flexible; values have version 0 and are flexible. Timestamps are milliseconds, field names Kafka's.
-The delivery state of share groups stands in another topic, `__share_group_state`.
+The delivery state of share groups is in another topic, `__share_group_state`.
 """
 
 from coterie.protocol.wire import (
@@ -22,7 +22,7 @@ from coterie.protocol.wire import (
 
 @message(versions=(0, 0), flexible=None)
 class ShareGroupMemberMetadataKey(Message):
-    """Record type 10: whose subscription."""
+    """Record type 10: a member, for its subscription."""
 
     group_id: String
     member_id: String
@@ -30,7 +30,7 @@ class ShareGroupMemberMetadataKey(Message):
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class ShareGroupMemberMetadataValue(Message):
-    """Who a member is and what it wants to read."""
+    """A member and its subscription."""
 
     rack_id: String | None
     client_id: String
@@ -40,14 +40,14 @@ class ShareGroupMemberMetadataValue(Message):
 
 @message(versions=(0, 0), flexible=None)
 class ShareGroupMetadataKey(Message):
-    """Record type 11: whose epoch."""
+    """Record type 11: a group, for its epoch."""
 
     group_id: String
 
 
 @message(versions=(0, 0), flexible=0)
 class ShareGroupMetadataValue(Message):
-    """The group's epoch, and the hash over the topics it reads."""
+    """The epoch of the group, and the hash of its topics' metadata."""
 
     epoch: Int32
     metadata_hash: Int64
@@ -55,14 +55,14 @@ class ShareGroupMetadataValue(Message):
 
 @message(versions=(0, 0), flexible=None)
 class ShareGroupTargetAssignmentMetadataKey(Message):
-    """Record type 12: whose target assignment."""
+    """Record type 12: a group, for the epoch of its target assignment."""
 
     group_id: String
 
 
 @message(versions=(0, 0), flexible=0)
 class ShareGroupTargetAssignmentMetadataValue(Message):
-    """The group epoch for which the target assignment was computed, and when (absent: 0)."""
+    """The epoch of the target assignment, and the time when it was computed (0 if absent)."""
 
     assignment_epoch: Int32
     assignment_timestamp: Int64 = since(0, tag=0, default=0)
@@ -78,7 +78,7 @@ class ShareTopicPartitions(Struct):
 
 @message(versions=(0, 0), flexible=None)
 class ShareGroupTargetAssignmentMemberKey(Message):
-    """Record type 13: whose part of the target assignment."""
+    """Record type 13: a member, for its part of the target assignment."""
 
     group_id: String
     member_id: String
@@ -86,14 +86,14 @@ class ShareGroupTargetAssignmentMemberKey(Message):
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class ShareGroupTargetAssignmentMemberValue(Message):
-    """What a member shall read."""
+    """The target assignment of a member."""
 
     topic_partitions: list[ShareTopicPartitions]
 
 
 @message(versions=(0, 0), flexible=None)
 class ShareGroupCurrentMemberAssignmentKey(Message):
-    """Record type 14: whose present assignment."""
+    """Record type 14: a member, for its current assignment."""
 
     group_id: String
     member_id: String
@@ -101,7 +101,7 @@ class ShareGroupCurrentMemberAssignmentKey(Message):
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class ShareGroupCurrentMemberAssignmentValue(Message):
-    """What a member reads; in a share group several may read a partition."""
+    """The current assignment of a member; several members may share a partition."""
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -111,7 +111,7 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
 
 @message(versions=(0, 0), flexible=None)
 class ShareGroupStatePartitionMetadataKey(Message):
-    """Record type 15: whose share state is initialized."""
+    """Record type 15: a group, for its initialized partitions."""
 
     group_id: String
 
@@ -135,7 +135,7 @@ class ShareStateTopic(Struct):
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class ShareGroupStatePartitionMetadataValue(Message):
-    """For which partitions the share coordinator has state, gets it, or loses it."""
+    """The partitions whose share state is being initialized, exists, or is being deleted."""
 
     initializing_topics: list[ShareStateTopicPartitions]
     initialized_topics: list[ShareStateTopicPartitions]

@@ -1,6 +1,6 @@
-"""Records of streams groups (KIP-1071) in `__consumer_offsets`: types 17 and 19 to 23 (spec 14.1).
+"""Records of streams groups (KIP-1071) in `__consumer_offsets`: types 17 and 19 to 23.
 
-They are kept and shown; nothing here serves streams groups. Keys have one version and are never
+The coordinator skips these records; tools decode them. Keys have one version and are never
 flexible; values have version 0 and are flexible. Timestamps and timeouts are milliseconds, field
 names Kafka's.
 """
@@ -31,16 +31,16 @@ class StreamsKeyValue(Struct):
 
 @message(versions=(0, 0), flexible=None)
 class StreamsGroupMetadataKey(Message):
-    """Record type 17: whose epoch."""
+    """Record type 17: a group, for its epoch."""
 
     group_id: String
 
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class StreamsGroupMetadataValue(Message):
-    """The group's epoch, and the hash over the topics it reads.
+    """The epoch of the group, and the hash of its topics' metadata.
 
-    `validated_topology_epoch` is -1 and `last_assignment_configs` null where they are absent.
+    If absent, `validated_topology_epoch` is -1 and `last_assignment_configs` is null.
     """
 
     epoch: Int32
@@ -51,7 +51,7 @@ class StreamsGroupMetadataValue(Message):
 
 @message(versions=(0, 0), flexible=None)
 class StreamsGroupMemberMetadataKey(Message):
-    """Record type 19: whose description."""
+    """Record type 19: a member, for its description."""
 
     group_id: String
     member_id: String
@@ -59,7 +59,7 @@ class StreamsGroupMemberMetadataKey(Message):
 
 @struct
 class StreamsEndpoint(Struct):
-    """Where a member answers interactive queries."""
+    """The address at which a member answers interactive queries."""
 
     host: String
     port: Uint16
@@ -67,7 +67,7 @@ class StreamsEndpoint(Struct):
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class StreamsGroupMemberMetadataValue(Message):
-    """Who a member is."""
+    """The description of a member."""
 
     instance_id: String | None
     rack_id: String | None
@@ -82,14 +82,14 @@ class StreamsGroupMemberMetadataValue(Message):
 
 @message(versions=(0, 0), flexible=None)
 class StreamsGroupTargetAssignmentMetadataKey(Message):
-    """Record type 20: whose target assignment."""
+    """Record type 20: a group, for the epoch of its target assignment."""
 
     group_id: String
 
 
 @message(versions=(0, 0), flexible=0)
 class StreamsGroupTargetAssignmentMetadataValue(Message):
-    """The group epoch for which the target assignment was computed, and when (absent: 0)."""
+    """The epoch of the target assignment, and the time when it was computed (0 if absent)."""
 
     assignment_epoch: Int32
     assignment_timestamp: Int64 = since(0, tag=0, default=0)
@@ -97,7 +97,7 @@ class StreamsGroupTargetAssignmentMetadataValue(Message):
 
 @message(versions=(0, 0), flexible=None)
 class StreamsGroupTargetAssignmentMemberKey(Message):
-    """Record type 21: whose part of the target assignment."""
+    """Record type 21: a member, for its part of the target assignment."""
 
     group_id: String
     member_id: String
@@ -105,7 +105,7 @@ class StreamsGroupTargetAssignmentMemberKey(Message):
 
 @struct
 class TargetTasks(Struct):
-    """Tasks of one subtopology that a member shall run, one a partition."""
+    """Tasks of one subtopology in a target assignment, one for each partition."""
 
     subtopology_id: String
     partitions: list[Int32]
@@ -113,7 +113,7 @@ class TargetTasks(Struct):
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class StreamsGroupTargetAssignmentMemberValue(Message):
-    """The tasks that a member shall run."""
+    """The target assignment of a member."""
 
     active_tasks: list[TargetTasks]
     standby_tasks: list[TargetTasks]
@@ -122,7 +122,7 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
 
 @message(versions=(0, 0), flexible=None)
 class StreamsGroupCurrentMemberAssignmentKey(Message):
-    """Record type 22: whose present assignment."""
+    """Record type 22: a member, for its current assignment."""
 
     group_id: String
     member_id: String
@@ -130,7 +130,7 @@ class StreamsGroupCurrentMemberAssignmentKey(Message):
 
 @struct
 class CurrentTasks(Struct):
-    """Tasks of one subtopology that a member runs, with the epochs at which it got them."""
+    """Tasks of one subtopology that a member runs, and the epochs at which it received them."""
 
     subtopology_id: String
     partitions: list[Int32]
@@ -139,7 +139,7 @@ class CurrentTasks(Struct):
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class StreamsGroupCurrentMemberAssignmentValue(Message):
-    """Where a member is on the way to its target."""
+    """The current assignment of a member on the way to its target."""
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -154,14 +154,14 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
 
 @message(versions=(0, 0), flexible=None)
 class StreamsGroupTopologyKey(Message):
-    """Record type 23: whose topology."""
+    """Record type 23: a group, for its topology."""
 
     group_id: String
 
 
 @struct
 class StreamsTopic(Struct):
-    """An internal topic of a topology; 0 partitions or replicas: not decided by the topology."""
+    """An internal topic; 0 partitions or replicas mean that the topology does not specify them."""
 
     name: String
     partitions: Int32
@@ -171,7 +171,7 @@ class StreamsTopic(Struct):
 
 @struct
 class CopartitionGroup(Struct):
-    """Topics that must have the same partitions, as indexes into the subtopology's lists."""
+    """Topics that must have the same partitions, as indexes into the lists of the subtopology."""
 
     source_topics: list[Int16]
     source_topic_regex: list[Int16]
@@ -193,7 +193,7 @@ class Subtopology(Struct):
 
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class StreamsGroupTopologyValue(Message):
-    """What the application computes, as far as assigning its tasks needs to know."""
+    """The part of the application's topology that the assignment of tasks depends on."""
 
     epoch: Int32
     subtopologies: list[Subtopology]

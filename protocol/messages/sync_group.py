@@ -1,10 +1,10 @@
-"""SyncGroup (api key 14): the leader hands in the assignments, every member fetches its own.
+"""SyncGroup (API key 14): the leader sends the assignments, every member receives its own.
 
-v1   throttle time (KIP-124)
-v2   clients throttle themselves (KIP-219)
+v1   throttle_time_ms (KIP-124)
+v2   the client itself waits for the throttle time (KIP-219)
 v3   group_instance_id (KIP-345)
-v4   flexible (KIP-482)
-v5   protocol_type and protocol_name, checked against the group's (KIP-559)
+v4   flexible encoding (KIP-482)
+v5   protocol_type and protocol_name, which must be those of the group (KIP-559)
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -23,7 +23,7 @@ from coterie.protocol.wire import (
 
 @struct
 class SyncGroupRequestAssignment(Struct):
-    """What one member gets; the bytes are the protocol type's own."""
+    """The assignment of one member; its content depends on the protocol type."""
 
     member_id: String
     assignment: Bytes
@@ -31,7 +31,7 @@ class SyncGroupRequestAssignment(Struct):
 
 @message(api_key=ApiKey.SYNC_GROUP, flexible=4)
 class SyncGroupRequest(Message):
-    """A member of the generation; only the leader sends assignments."""
+    """Sent by every member of the generation; only the leader's has assignments."""
 
     group_id: String
     generation_id: Int32
@@ -44,7 +44,7 @@ class SyncGroupRequest(Message):
 
 @message(api_key=ApiKey.SYNC_GROUP, flexible=4)
 class SyncGroupResponse(Message):
-    """The member's own assignment, empty with an error."""
+    """The member's own assignment; it is empty if there is an error."""
 
     throttle_time_ms: Int32 = since(1, default=0)
     error_code: Int16

@@ -1,4 +1,4 @@
-"""Every declared message and every version of it, found in protocol/messages by import."""
+"""All declared messages and their versions, found by importing protocol/messages."""
 
 import importlib
 import pkgutil
@@ -27,16 +27,16 @@ RESPONSES = [cls for cls in MESSAGES if cls.__name__.endswith("Response")]
 
 
 def versions_of(cls: type[Message]) -> range:
-    """The versions a message is declared for."""
+    """Return all versions of a message."""
     first, last = cls.versions
     return range(first, last + 1)
 
 
 def pairs(messages: list[type[Message]]) -> list[tuple[type[Message], int]]:
-    """(message, version) for each version of each message."""
+    """Return (message, version) for each version of each message."""
     return [(cls, version) for cls in messages for version in versions_of(cls)]
 
 
 def pair_id(value: object) -> str:
-    """How a message or version reads in the name of a test."""
+    """Return the text for a message or version in the name of a test."""
     return value.__name__ if isinstance(value, type) else f"v{value}"

@@ -1,19 +1,19 @@
 """Instances of any declared message, from a seeded generator or from Hypothesis.
 
-`build` fills every field, whatever versions it belongs to; `project` leaves of that what one
-version carries. So one built message tests every version of its class.
+`build` fills every field, also those that only some versions have; `project` reduces an instance to
+the fields of one version. So one built message tests every version of its class.
 """
 
 import random
-from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from hypothesis import strategies as st
 
+from coterie.protocol.fields import Declaration
 from coterie.protocol.schema import FieldType, WireField, fields_of
-from coterie.protocol.wire import ABSENT_ONLY, Message, Struct, Wire
+from coterie.protocol.wire import ABSENT_ONLY, Message, Wire
 
-S = TypeVar("S", bound=Struct)
+S = TypeVar("S", bound=Declaration)
 M = TypeVar("M", bound=Message)
 
 _RANGES = {
@@ -24,14 +24,14 @@ _RANGES = {
     "uint32": (0, 2**32 - 1),
     "int64": (-(2**63), 2**63 - 1),
 }
-# One, two, three and four bytes in UTF-8, and what often is escaped wrongly.
+# Characters of one to four bytes in UTF-8, and some that are often escaped wrongly.
 _ALPHABET = "azAZ09-_./ äßЖ東🦎\x00\n\"'"
-# Around the lengths where a compact length takes a second byte.
+# Also lengths around the one at which a compact length takes a second byte.
 _LENGTHS = (0, 1, 2, 3, 5, 8, 126, 127, 128, 129)
 
 
 class Values(Protocol):
-    """Where scalars and decisions come from."""
+    """The source of scalars and decisions."""
 
     def integer(self, low: int, high: int) -> int: ...
     def text(self) -> str: ...
@@ -41,7 +41,7 @@ class Values(Protocol):
 
 
 class RandomValues:
-    """Values from a seeded generator: the same ones in every run."""
+    """Values from a seeded generator: the same in every run."""
 
     def __init__(self, seed: object) -> None:
         self._random = random.Random(str(seed))
@@ -66,9 +66,9 @@ class RandomValues:
 
 
 class DrawnValues:
-    """Values drawn by Hypothesis, so that a failure shrinks."""
+    """Values drawn by Hypothesis, which shrinks failing examples."""
 
-    def __init__(self, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
+    def __init__(self, draw: st.DrawFn) -> None:
         self._draw = draw
 
     def integer(self, low: int, high: int) -> int:
@@ -97,14 +97,14 @@ _SIZES = st.integers(0, 2)
 
 
 def build(cls: type[S], values: Values) -> S:
-    """An instance with every field filled, those of all versions alike."""
+    """Return an instance in which every field of every version has a value."""
     made = {field.name: _field(field, values) for field in fields_of(cls)}
     return cls(**made)
 
 
 @st.composite
-def messages(draw: Callable[[st.SearchStrategy[Any]], Any], cls: type[M]) -> M:
-    """A strategy of built messages."""
+def messages(draw: st.DrawFn, cls: type[M]) -> M:
+    """Return a strategy of built messages."""
     return build(cls, DrawnValues(draw))
 
 
@@ -140,9 +140,9 @@ def _scalar(wire: Wire, values: Values) -> Any:
 
 
 def project(struct: S, version: int) -> S:
-    """What a version carries of an instance; other fields are at their defaults.
+    """Return the instance with all fields that a version does not carry at their defaults.
 
-    A null that the version can't carry becomes the empty value, which is what the encoder writes.
+    A null that the version cannot carry becomes the empty value, as in the encoder.
     """
     values = {}
     for field in fields_of(type(struct)):

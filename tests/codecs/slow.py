@@ -1,27 +1,29 @@
-"""A second encoder, as plain as can be: it walks the declaration and compiles nothing.
+"""A second, simple encoder that walks the declaration instead of compiling it.
 
-It says what the compiled one must write, and can put tags nobody knows into every structure.
+It defines the expected output of the compiled one. It can also add unknown tagged fields to every
+structure.
 """
 
 import struct as struct_module
 from collections.abc import Iterator
 from typing import Any
 
+from coterie.protocol.fields import Declaration
 from coterie.protocol.schema import FieldType, WireField, fields_of
-from coterie.protocol.wire import Message, Struct
+from coterie.protocol.wire import Message
 
-# A tag that no schema defines, with bytes that look like more tags.
+# Tags that no schema defines; the bytes of one look like further tags.
 UNKNOWN_TAGS = ((100, b""), (20_000, b"\x01\x02\x03" * 50))
 
 
 def encode(message: Message, version: int, *, unknown_tags: bool = False) -> bytes:
-    """The body of a message; with `unknown_tags` every tag section has two more of them."""
-    flexible = message.flexible is not None and version >= message.flexible
+    """Encode the body of a message; `unknown_tags` adds two tagged fields to every structure."""
+    flexible = message.is_flexible(version)
     return b"".join(_Writer(version, flexible, unknown_tags).struct(message))
 
 
 def uvarint(value: int) -> bytes:
-    """An unsigned varint."""
+    """Encode an unsigned varint."""
     out = b""
     while value > 127:
         out += bytes((value % 128 + 128,))
@@ -35,7 +37,7 @@ class _Writer:
         self.flexible = flexible
         self.unknown_tags = unknown_tags
 
-    def struct(self, value: Struct) -> Iterator[bytes]:
+    def struct(self, value: Declaration) -> Iterator[bytes]:
         fields = [field for field in fields_of(type(value)) if field.present(self.version)]
         for field in fields:
             if field.declared.tag is None:
@@ -43,12 +45,13 @@ class _Writer:
         if self.flexible:
             yield from self.tags([f for f in fields if f.declared.tag is not None], value)
 
-    def tags(self, fields: list[WireField], value: Struct) -> Iterator[bytes]:
-        written = {}
+    def tags(self, fields: list[WireField], value: Declaration) -> Iterator[bytes]:
+        written: dict[int, bytes] = {}
         for field in fields:
             inner = getattr(value, field.name)
-            if inner != field.default:
-                written[field.declared.tag] = b"".join(self.field(field, inner))
+            tag = field.declared.tag
+            if tag is not None and inner != field.default:
+                written[tag] = b"".join(self.field(field, inner))
         if self.unknown_tags:
             written.update(UNKNOWN_TAGS)
         yield uvarint(len(written))

@@ -1,5 +1,5 @@
-"""Frames that are none, or almost: the decoder and a whole broker are fed with them.
+"""Malformed and nearly correct frames, for the decoder and for a whole broker.
 
-The invariant: bytes are either a request that is answered (or waits), or they close their own
-connection with one line. No exception escapes, no other connection notices.
+Invariant: bytes are either a request, which is answered or delayed, or they close their own
+connection with one log line. No exception escapes, and no other connection is affected.
 """

@@ -1,9 +1,9 @@
-"""`python -m tests.fuzz --seconds 180` (`make fuzz`): mutated frames, as many as fit in the time.
+"""`python -m tests.fuzz --seconds 180` (`make fuzz`): as many mutated frames as the time allows.
 
-Half of them are fed to a broker without sockets, one frame a connection; the other half go over
-real sockets to a broker on another thread, many frames a connection, beside an honest client whose
-requests must all be answered. First the canary: a broker with a planted mistake, which must be
-found.
+First comes the canary: a broker with a planted bug, which must be found. Then half of the time a
+broker without sockets gets one frame on each connection. In the other half a broker on another
+thread gets many frames on each connection over real sockets, while every request of a well-behaved
+client must be answered.
 """
 
 import argparse
@@ -23,16 +23,17 @@ _SHOWN = 5
 
 
 def main() -> int:
-    """Fuzz for a while; the exit status says whether something was found."""
+    """Fuzz for some time; return 1 if a bug was found."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=180.0)
-    parser.add_argument("--seed", type=int, default=None, help="to repeat a run")
+    parser.add_argument("--seed", type=int, default=None, help="repeats a run")
     arguments = parser.parse_args()
     seed = random.SystemRandom().randrange(2**32) if arguments.seed is None else arguments.seed
     corpus = frames()
-    print(f"fuzz: seed {seed}, {len(corpus)} golden frames; canary found after {find_canary(seed)}")
+    after = find_canary(seed)
+    print(f"fuzz: seed {seed}, {len(corpus)} frames; planted bug found after {after}")
     try:
-        _dearest()
+        _most_expensive()
         deadline = time.monotonic() + arguments.seconds
         _without_sockets(Mutator(corpus, seed), deadline - arguments.seconds / 2)
         _over_sockets(Mutator(corpus, seed + 1), deadline)
@@ -42,10 +43,10 @@ def main() -> int:
     return 0
 
 
-def _dearest() -> None:
-    """What the frames cost that are made to cost most."""
+def _most_expensive() -> None:
+    """Print the cost of the most expensive frames."""
     found = sorted(costs(metered=True), reverse=True)
-    print(f"fuzz: every array of every API filled; the dearest of {len(found)} frames:")
+    print(f"fuzz: every array of every API filled; the most expensive of {len(found)} frames:")
     for cost in found[:_SHOWN]:
         print(
             f"    {cost.milliseconds:6.1f} ms, {cost.mebibytes:5.1f} MiB"
@@ -79,10 +80,10 @@ def _over_sockets(mutator: Mutator, deadline: float) -> None:
         while time.monotonic() < deadline:
             for _ in range(50):
                 target.feed(mutator)
-            target.honest_request()
+            target.regular_request()
         print(
             f"fuzz: {target.connections:,} connections, {target.sent:,} frames sent;"
-            f" {target.honest:,} honest requests in between were answered"
+            f" {target.regular:,} requests of the regular client were answered"
         )
 
 

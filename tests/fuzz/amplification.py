@@ -1,7 +1,7 @@
-"""The frames that make a broker work hardest for their size: each array of each API, filled.
+"""The most expensive frames for their size: each array of each API, filled.
 
-Every array of every request gets as many of its smallest elements as one request may have. What
-such a frame costs is the price of the element budget (protocol/wire.py) and of the handler.
+Every array of every request gets as many of its smallest elements as one request may have
+[framing/element-limit]. The cost of such a frame is that of decoding and of the handler.
 """
 
 import time
@@ -11,21 +11,22 @@ from typing import Any, NamedTuple
 
 from coterie.protocol.api_keys import SERVED_VERSIONS
 from coterie.protocol.apis import request_class
+from coterie.protocol.fields import Declaration
 from coterie.protocol.frames import encode_request
 from coterie.protocol.schema import FieldType, WireField, fields_of
-from coterie.protocol.wire import REQUEST_ELEMENT_BUDGET, Struct
+from coterie.protocol.wire import REQUEST_ELEMENT_BUDGET
 from tests.fuzz.target import Finding
 from tests.unit.server.manual import Client, make_broker
 
 # Room for the arrays around the filled one.
 _ELEMENTS = REQUEST_ELEMENT_BUDGET - 5
-# What no frame may need beside twice its own size; the dearest (DescribeGroups) was measured at 30.
+# The most memory for a frame, beside twice its own size. The maximum so far is 30, DescribeGroups.
 MOST_MIB = 40.0
 _MIB = 1024 * 1024
 
 
 class Cost(NamedTuple):
-    """What one frame cost."""
+    """The cost of one frame."""
 
     milliseconds: float
     mebibytes: float
@@ -34,10 +35,10 @@ class Cost(NamedTuple):
 
 
 def costs(*, metered: bool) -> Iterator[Cost]:
-    """Feed every filled array to a broker of its own; `metered` measures memory too, and slowly.
+    """Send every filled array to a broker of its own; `metered` also measures memory, slowly.
 
     Raises:
-        Finding: one failed by our mistake, or needed too much memory.
+        Finding: a request failed by our mistake, or needed too much memory.
     """
     for api, (_, version) in SERVED_VERSIONS.items():
         cls = request_class(api)
@@ -77,9 +78,9 @@ def _feed(client: Client, frame: bytes, name: str) -> None:
 
 
 def _arrays(
-    cls: type[Struct], version: int, above: tuple[WireField, ...]
+    cls: type[Declaration], version: int, above: tuple[WireField, ...]
 ) -> Iterator[tuple[WireField, ...]]:
-    """The way to each array of a declaration."""
+    """Yield the path to each array of a declaration."""
     for field in fields_of(cls):
         element = field.type.element
         if element is not None and field.present(version):
@@ -89,7 +90,7 @@ def _arrays(
 
 
 def _filled(cls: type[Any], version: int, path: tuple[WireField, ...]) -> Any:
-    """The smallest message whose array at the end of `path` is full."""
+    """Return the smallest message whose array at the end of `path` is full."""
     field = path[0]
     element = field.type.element
     assert element is not None
@@ -117,5 +118,5 @@ def _smallest_struct(cls: type[Any], version: int, **given: Any) -> Any:
 
 
 def api_names() -> list[str]:
-    """The APIs that are served, as names of costs begin."""
+    """Return the names of the served APIs, with which the names of costs begin."""
     return [api.kafka_name for api in SERVED_VERSIONS]

@@ -1,4 +1,4 @@
-"""A mistake planted on purpose: a fuzzer that does not find it finds nothing."""
+"""A planted bug: a fuzzer that does not find it would not find others either."""
 
 from typing import Any
 
@@ -8,13 +8,12 @@ from tests.fuzz.corpus import frames
 from tests.fuzz.mutation import Mutator
 from tests.fuzz.target import Finding, Target
 
-# The planted mistake is met by one of some thousand frames; with this many the chance to miss it
-# is that of a broken fuzzer.
+# One of some thousand frames triggers the planted bug; a working fuzzer finds it within this many.
 _FRAMES = 60_000
 
 
 def find_canary(seed: int) -> str:
-    """Fuzz a broker whose Heartbeat fails for one value of one field; how long that took.
+    """Fuzz a broker whose Heartbeat fails for some values of one field; return when it was found.
 
     Raises:
         AssertionError: it was not found.
@@ -26,9 +25,11 @@ def find_canary(seed: int) -> str:
             target.feed(mutator.next())
         except Finding as finding:
             if "KeyError" not in str(finding):
-                raise  # Another mistake, and a real one.
+                raise  # another bug, and a real one
             return f"{number + 1:,} frames"
-    raise AssertionError(f"{_FRAMES} frames did not find the planted mistake: the fuzzer is blind")
+    raise AssertionError(
+        f"{_FRAMES} frames did not trigger the planted bug: the fuzzer does not work"
+    )
 
 
 def _plant(broker: Broker) -> None:

@@ -1,7 +1,7 @@
-"""Golden frames: whole requests of every API and version, from which fuzzing starts.
+"""The frames that fuzzing starts from: whole requests of every API and version.
 
-Two kinds: requests that mean something to a broker with a topic `t` and a group `g`, so that
-handlers and coordinator are reached, and requests with arbitrary values in every field.
+There are requests that make sense to a broker with a topic `t` and a group `g`, so that handlers
+and the coordinator run, and requests with arbitrary values in every field.
 """
 
 from collections.abc import Iterator
@@ -28,9 +28,10 @@ from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequ
 from tests.codecs.instances import RandomValues, build, project
 from tests.unit.server.produced import batch, fetch_request, produce_request
 
-# Arbitrary requests a version: enough that most arrays and nullable fields have been both ways.
+# Arbitrary requests for each version: enough for most arrays and nullable fields to occur both
+# empty and filled.
 _ARBITRARY = 3
-# Larger frames mutate no better and take longer.
+# Larger frames take longer without finding more.
 _LONGEST_BYTES = 2_000
 
 _MEANINGFUL: list[Any] = [
@@ -85,7 +86,7 @@ _MEANINGFUL: list[Any] = [
 
 
 def frames() -> list[bytes]:
-    """The corpus, the same in every run."""
+    """Return the corpus, which is the same in every run."""
     return [*_meaningful(), *_arbitrary()]
 
 

@@ -1,4 +1,4 @@
-"""A running broker on real sockets, fed by hostile connections beside an honest one."""
+"""A running broker with real sockets: malicious connections beside a regular client."""
 
 from contextlib import ExitStack
 from typing import Self
@@ -9,29 +9,29 @@ from tests.fuzz.mutation import Mutator
 from tests.fuzz.target import Finding
 from tests.unit.server.running import RunningBroker
 
-# Frames a hostile connection sends at most before it goes; it is often closed earlier.
+# The largest number of frames on one connection; often the broker closes it earlier.
 _FRAMES = 20
-_HONEST = HeartbeatRequest(group_id="honest", generation_id=1, member_id="m")
+_REGULAR = HeartbeatRequest(group_id="regular", generation_id=1, member_id="m")
 
 
 class LiveTarget:
-    """A broker, and how much it was fed with."""
+    """A broker, and the numbers of connections and requests so far."""
 
     def __init__(self) -> None:
-        self.connections = self.sent = self.honest = 0
+        self.connections = self.sent = self.regular = 0
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         self._running = self._stack.enter_context(RunningBroker())
         self._running.call(lambda: self._running.broker.topics.create("t", 2, {}))
-        self._honest = self._stack.enter_context(self._running.client())
+        self._regular = self._stack.enter_context(self._running.client())
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     def feed(self, mutator: Mutator) -> None:
-        """Open a connection, send mutated frames until it is closed or enough, leave."""
+        """Send mutated frames on a new connection until the broker closes it or all are sent."""
         self.connections += 1
         data = b""
         with self._running.connect() as connection:
@@ -51,14 +51,14 @@ class LiveTarget:
                 raise Finding(data, f"{event}: {fields['exc_info']!r}")
         del self._running.log.lines[:]
 
-    def honest_request(self) -> None:
-        """Somebody else is served as ever."""
+    def regular_request(self) -> None:
+        """Check that another client is served."""
         try:
-            answer = self._honest.call(_HONEST, 4)
+            answer = self._regular.call(_REGULAR, 4)
             versions = ApiVersionsRequest(client_software_name="t", client_software_version="1")
-            self._honest.call(versions, 3)
+            self._regular.call(versions, 3)
         except (OSError, EOFError) as error:
-            raise Finding(b"", f"an honest connection was harmed: {error!r}") from error
+            raise Finding(b"", f"a regular connection failed: {error!r}") from error
         if answer.error_code != 25:
-            raise Finding(b"", f"an honest heartbeat was answered {answer.error_code}")
-        self.honest += 2
+            raise Finding(b"", f"a regular heartbeat was answered {answer.error_code}")
+        self.regular += 2

@@ -1,26 +1,26 @@
-"""Ways to spoil a frame: what fuzzers of wire formats do, with the numbers that hurt."""
+"""Mutations of frames as fuzzers of wire formats make them, with numbers that often cause bugs."""
 
 import random
 
-# Counts, lengths and offsets at which something goes wrong if anywhere.
+# Counts, lengths and offsets at which bugs are likely.
 _NUMBERS = (0, 1, -1, 2, 127, 128, 255, 256, 32767, 32768, 65535, 2**31 - 1, -(2**31), 1_000_000)
 _VARINTS = (b"\xff\xff\xff\xff\x0f", b"\xff\xff\xff\xff\xff\xff", b"\x80\x80\x80\x80\x10", b"\x80")
-# How many mutations a frame gets: mostly one, since each makes it likelier that nothing is left of
-# it.
+# The number of mutations of a frame: mostly one, because each makes it less likely that the frame
+# still reaches a handler.
 _COUNTS = (0, 1, 1, 1, 1, 1, 2, 2, 3, 5)
-# Kinds of mutation, those that change a value more often than those that shift what follows.
+# Kinds of mutation: changing a value is more frequent than shifting the rest of the frame.
 _KINDS = (0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 4, 5, 6, 7, 8)
 
 
 class Mutator:
-    """Spoils frames, reproducibly for a seed."""
+    """Mutates frames, reproducibly for a seed."""
 
     def __init__(self, corpus: list[bytes], seed: int) -> None:
         self._corpus = corpus
         self._random = random.Random(seed)
 
     def next(self) -> bytes:
-        """A frame of the corpus, mutated; its length prefix is right most of the time."""
+        """Return a mutated frame of the corpus; its length is mostly correct."""
         chance = self._random
         body = bytearray(chance.choice(self._corpus)[4:])
         for _ in range(chance.choice(_COUNTS)):
@@ -34,7 +34,7 @@ class Mutator:
         chance = self._random
         if not body:
             return bytearray(chance.randbytes(chance.randint(0, 30)))
-        # The header is 10 bytes: spoiling it too often would never reach a body.
+        # Mutating the header of 10 bytes too often would never reach a body.
         first = 0 if chance.random() < 0.05 else min(10, len(body) - 1)
         at = chance.randrange(first, len(body))
         kind = chance.choice(_KINDS)

@@ -1,4 +1,4 @@
-"""What is fed with frames: a whole broker without sockets, and the checks after each feeding."""
+"""The target of the frames: a whole broker without sockets, checked after each frame."""
 
 import time
 from collections import Counter
@@ -9,15 +9,15 @@ from coterie.server.broker import Broker
 from coterie.server.logs import topics
 from tests.unit.server.manual import Client, ManualLoop, make_broker
 
-# Frames that one broker is fed with before a fresh one takes over: groups and topics pile up.
+# Frames for one broker before a new one replaces it, because groups and topics accumulate.
 FRAMES_PER_BROKER = 5_000
-# Partitions a fuzzed broker may have: creating thousands for every other CreateTopics only takes
-# time. The limit itself is the one that is fuzzed.
+# A low limit of partitions: creating thousands of them would only take time, and the limit itself
+# is tested just as well.
 _PARTITIONS = 100
 
 
-class Finding(AssertionError):  # noqa: N818 - what fuzzers call it
-    """A frame that did what no frame may do."""
+class Finding(AssertionError):  # noqa: N818 - the usual word of fuzzers
+    """A frame violated the invariant."""
 
     def __init__(self, data: bytes, what: str) -> None:
         super().__init__(f"{what}\nframe: {data.hex()}")
@@ -25,18 +25,18 @@ class Finding(AssertionError):  # noqa: N818 - what fuzzers call it
 
 
 class Target:
-    """A broker that is fed frame by frame, each on a connection of its own.
+    """A broker that receives frames, each on a connection of its own.
 
     Attributes:
-        frames, answered, refused, waiting: how many there were, and what became of them.
-        refusals: what was the matter with those refused, and how often.
-        slowest_ms, slowest: the longest a frame took, and which one.
+        frames, answered, refused, waiting: the numbers of frames, in all and by result.
+        refusals: the number of refusals by reason.
+        slowest_ms, slowest: the longest time for a frame, and that frame.
     """
 
     def __init__(self, prepare: Callable[[Broker], None] | None = None) -> None:
-        """`prepare` is done to every broker before it is fed."""
+        """Call `prepare` for every broker before its first frame."""
         self._prepare = prepare
-        topics.MAX_PARTITIONS = _PARTITIONS  # type: ignore[misc]
+        topics.MAX_PARTITIONS = _PARTITIONS
         self.frames = self.answered = self.refused = self.waiting = 0
         self.slowest_ms = 0.0
         self.slowest = b""
@@ -51,11 +51,11 @@ class Target:
         return broker
 
     def feed(self, data: bytes) -> None:
-        """Give one connection these bytes.
+        """Send bytes on a new connection.
 
         Raises:
             Finding: an exception escaped, a request failed by our mistake, a connection was closed
-                without a line, or bytes stay accounted for after it is gone.
+                without a log line, or its bytes are still counted after it was closed.
         """
         if self.frames % FRAMES_PER_BROKER == FRAMES_PER_BROKER - 1:
             self._broker = self._fresh()
@@ -63,12 +63,12 @@ class Target:
         client = Client(self._broker)
         log: Any = self._broker.log
         log.lines.clear()
-        # Each frame is a second of its own, as far as the limit of log lines is concerned.
+        # The limit of log lines in a second starts anew for each frame.
         self._broker.connection_quotas._close_lines = 0
         took_ms = self._timed(client, data)
         self._check(client, data, log)
         if took_ms > self.slowest_ms:
-            # Once more: mostly it was the machine, or the first use of something.
+            # Measured again: mostly the machine was slow, or code ran for the first time.
             again = Client(self._broker)
             took_ms = min(took_ms, self._timed(again, data))
             again.connection.connection_lost(None)
@@ -93,7 +93,7 @@ class Target:
             self.refused += 1
             lines = log.named("connection closed")
             if len(lines) != 1:
-                raise Finding(data, f"a connection was closed with {len(lines)} lines")
+                raise Finding(data, f"a connection was closed with {len(lines)} log lines")
             self.refusals[lines[0]["error"]] += 1
         elif client.transport.written:
             self.answered += 1
@@ -101,9 +101,9 @@ class Target:
             self.waiting += 1
         client.connection.connection_lost(None)
         if self._broker.connection_quotas.buffered_bytes:
-            raise Finding(data, "bytes of a connection that is gone are still accounted for")
+            raise Finding(data, "bytes of a closed connection are still counted")
 
     def pass_time(self) -> None:
-        """Let what waits expire, as it would in real time."""
+        """Let delayed requests expire."""
         loop: ManualLoop = self._broker.loop  # type: ignore[assignment]
         loop.advance(60_000)

@@ -1,4 +1,4 @@
-"""Fuzzing for seconds, in every run of the tests; `make fuzz` does it for minutes."""
+"""A few seconds of fuzzing in every run of the tests; `make fuzz` does it for minutes."""
 
 import os
 import time
@@ -23,7 +23,7 @@ CORPUS = frames()
 
 @pytest.fixture(autouse=True, scope="module")
 def _limits() -> Iterator[None]:
-    # Targets lower it for themselves, the one of the module before any test; others want it back.
+    # Targets lower this limit; other tests of the same process need the original.
     before = topics.MAX_PARTITIONS
     yield
     topics.MAX_PARTITIONS = before
@@ -34,21 +34,21 @@ def target() -> Target:
     return Target()
 
 
-def test_the_planted_mistake_is_found() -> None:
+def test_the_planted_bug_is_found() -> None:
     find_canary(seed=1)
 
 
-def test_the_corpus_is_served_as_it_is() -> None:
-    """No golden frame is refused: mutation starts from what a broker understands."""
+def test_the_corpus_is_served() -> None:
+    """No frame of the corpus is malformed: mutation starts from correct requests."""
     target = Target()
     for frame in CORPUS:
         target.feed(frame)
-    # Produce with acks=0 and an error closes too: it has no other way to tell.
+    # A Produce with acks=0 and an error closes the connection too, because it has no response.
     assert target.refusals["MalformedFrame"] == 0
     assert target.answered > 0.9 * len(CORPUS)
 
 
-def test_mutated_frames() -> None:
+def test_mutated_frames_keep_the_invariant() -> None:
     target, mutator = Target(), Mutator(CORPUS, seed=20_261_121)
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
@@ -58,20 +58,20 @@ def test_mutated_frames() -> None:
     assert min(target.answered, target.refused) > 0.1 * target.frames
 
 
-def test_mutated_frames_over_sockets() -> None:
+def test_mutated_frames_over_sockets_affect_no_other_client() -> None:
     mutator = Mutator(CORPUS, seed=7)
     deadline = time.monotonic() + SECONDS
     with LiveTarget() as live:
         while time.monotonic() < deadline:
             for _ in range(50):
                 live.feed(mutator)
-            live.honest_request()
+            live.regular_request()
         assert live.connections > 100
 
 
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.binary(max_size=300))
-def test_any_bytes(target: Target, data: bytes) -> None:
+def test_any_bytes_keep_the_invariant(target: Target, data: bytes) -> None:
     target.feed(data)
 
 
@@ -83,7 +83,7 @@ def test_any_bytes(target: Target, data: bytes) -> None:
     st.integers(0, 8),
     st.booleans(),
 )
-def test_a_frame_with_other_bytes_somewhere(
+def test_a_frame_with_replaced_bytes_keeps_the_invariant(
     target: Target, frame: bytes, position: int, data: bytes, removed: int, right_length: bool
 ) -> None:
     position = min(position + 4, len(frame))
@@ -94,16 +94,18 @@ def test_a_frame_with_other_bytes_somewhere(
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.sampled_from(CORPUS), min_size=1, max_size=5), st.lists(st.integers(0, 2000)))
-def test_cuts_do_not_change_answers(sent: list[bytes], cuts: list[int]) -> None:
-    """However a stream is cut into reads, the same bytes are answered with the same bytes."""
+def test_responses_do_not_depend_on_how_the_stream_is_split(
+    sent: list[bytes], cuts: list[int]
+) -> None:
+    """The same stream gets the same responses, however it is split into reads."""
     stream = b"".join(sent)
     places = sorted({0, len(stream), *(cut % (len(stream) + 1) for cut in cuts)})
     reads = [stream[a:b] for a, b in pairwise(places)]
-    assert _answers([stream]) == _answers(reads)
+    assert _response_sizes([stream]) == _response_sizes(reads)
 
 
-def _answers(reads: list[bytes]) -> list[int]:
-    """The sizes of the answers to a stream; contents hold random ids."""
+def _response_sizes(reads: list[bytes]) -> list[int]:
+    """Return the sizes of the responses to a stream; their content includes random ids."""
     from tests.unit.server.manual import Client, make_broker
 
     broker = make_broker()
@@ -120,8 +122,8 @@ def _answers(reads: list[bytes]) -> list[int]:
     return sizes
 
 
-def test_twenty_thousand_elements_in_every_array_of_every_api() -> None:
-    """No mistake of ours; `make fuzz` also measures what they cost."""
+def test_every_array_of_every_api_may_be_full() -> None:
+    """No request fails by our mistake; `make fuzz` also measures the cost."""
     found = list(costs(metered=False))
     assert {cost.name.split(".")[0] for cost in found} == set(api_names()) - {
         "ApiVersions",

@@ -1,7 +1,7 @@
-"""Byte for byte with codecs other people wrote: kafka-python's, kio's and aiokafka's.
+"""Our codecs against those of kafka-python, kio and aiokafka, byte for byte.
 
-For every message and version a peer has: our bytes read there are the same values, and the same
-values written there are our bytes.
+For every message and version of a peer: it decodes our bytes to the same values, and encodes the
+same values to our bytes.
 """
 
 from functools import cache
@@ -30,7 +30,7 @@ from tests.codecs.peers.kio_codec import Kio
 _INSTANCES = 10
 _PEERS = {peer.name: peer for peer in (KafkaPython, Kio, Aiokafka)}
 
-# Versions that no codec on PyPI has yet. DeleteGroups v3 came with Kafka 4.4; log records are
+# Versions that no codec on PyPI has yet. DeleteGroups v3 is new in Kafka 4.4; log records are
 # compared with bytes of Kafka's own serializer in tests/unit/protocol/test_log_records.py.
 _WITHOUT_PEER = {
     "DeleteGroupsRequest": [3],
@@ -80,9 +80,9 @@ def test_nulls_and_defaults_are_those_of_kafkas_schemas(cls: type[Message]) -> N
 
 
 def _default(theirs: Any) -> Any:
-    """kafka-python's default of a field, in our terms.
+    """Return kafka-python's default of a field as our declarations express it.
 
-    A nullable string without one is null to us, where Kafka's generator says "".
+    A nullable string without a default is null here, but "" in Kafka's generator.
     """
     if theirs._type_str == "string" and theirs._nullable_versions and "default" not in theirs._json:
         return None
@@ -93,17 +93,17 @@ def _default(theirs: Any) -> Any:
     return theirs.default
 
 
-def test_all_but_the_newest_have_at_least_two_peers() -> None:
+def test_all_but_the_newest_versions_have_at_least_two_peers() -> None:
     peers = [_peer(name) for name in _PEERS]
     without: dict[str, list[int]] = {}
     for cls, version in pairs(MESSAGES):
         known = sum(peer.knows(cls, version) for peer in peers)
-        assert known != 1, f"{cls.__name__} v{version} has one peer only"
+        assert known != 1, f"{cls.__name__} v{version} has only one peer"
         if not known:
             without.setdefault(cls.__name__, []).append(version)
-    print("no peer knows:", without)
-    # Records of logs: no client library has them. tests/unit/protocol compares them with Kafka's
-    # own bytes, and the journal's are our own.
+    print("versions without a peer:", without)
+    # No client library has log records. tests/unit/protocol compares them with Kafka's own bytes;
+    # those of the journal are our own.
     records = {
         cls.__name__
         for cls in MESSAGES
@@ -115,7 +115,7 @@ def test_all_but_the_newest_have_at_least_two_peers() -> None:
 
 @message(api_key=ApiKey.HEARTBEAT, flexible=4)
 class HeartbeatRequest(Message):
-    """Heartbeat with two fields exchanged."""
+    """A Heartbeat with two fields exchanged."""
 
     group_id: String
     member_id: String
@@ -125,7 +125,7 @@ class HeartbeatRequest(Message):
 
 @message(api_key=ApiKey.HEARTBEAT, flexible=3)
 class HeartbeatResponse(Message):
-    """Heartbeat, flexible one version too early."""
+    """A Heartbeat that is flexible one version too early."""
 
     throttle_time_ms: Int32 = since(1, default=0)
     error_code: Int16

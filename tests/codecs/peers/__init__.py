@@ -1,7 +1,7 @@
-"""Codecs other people wrote, behind one face: our message in, their bytes out, and back.
+"""Independent codecs behind one interface: our message to their bytes, and back.
 
-A peer is told values by our declaration's types, but finds field names, order, versions and
-defaults in its own schemas. So a mistake in a declaration of ours makes bytes differ.
+A peer gets values by the types of our declarations, but takes field names, order, versions and
+defaults from its own schemas. So a mistake in one of our declarations makes the bytes differ.
 """
 
 from typing import Protocol, TypeVar
@@ -12,22 +12,22 @@ M = TypeVar("M", bound=Message)
 
 
 class Peer(Protocol):
-    """One codec. The message handed in is first made one that the peer can express (`adapt`)."""
+    """One codec; `adapt` first changes a message to one that the codec can express."""
 
     name: str
 
     def knows(self, cls: type[Message], version: int) -> bool:
-        """Whether the peer has this message and version."""
+        """Return whether the peer has this message and version."""
         ...
 
     def adapt(self, message: M, version: int) -> M:
-        """The message with values the peer has no room for replaced (e.g. unknown error codes)."""
+        """Replace values that the peer cannot express, such as unknown error codes."""
         ...
 
     def encode(self, message: Message, version: int) -> bytes:
-        """The peer's bytes of our message."""
+        """Return the peer's bytes of our message."""
         ...
 
     def decode(self, cls: type[M], data: bytes, version: int) -> M:
-        """What the peer reads in bytes, as our message."""
+        """Return the peer's decoding of bytes as our message."""
         ...

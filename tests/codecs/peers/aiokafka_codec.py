@@ -1,6 +1,6 @@
 """aiokafka's codec: hand-written schemas of the older versions, with field names of its own.
 
-Values are matched by position. It neither reads nor writes tagged fields, so they stay at their
+Values are matched by position. It neither decodes nor encodes tagged fields, so these stay at their
 defaults here.
 """
 
@@ -14,20 +14,21 @@ import aiokafka.protocol
 from aiokafka.protocol.api import RequestStruct, Response
 from aiokafka.protocol.types import Schema, TaggedFields
 
+from coterie.protocol.fields import Declaration
 from coterie.protocol.schema import FieldType, WireField, fields_of
-from coterie.protocol.wire import Message, Struct
+from coterie.protocol.wire import Message
 
-# Its ListOffsets v4 and v5 are marked "not yet supported", with a leader epoch of the wrong width.
+# Its ListOffsets v4 and v5 are marked "not yet supported"; their leader epoch has a wrong width.
 _UNFINISHED = {(2, True, 4), (2, True, 5)}
 
 M = TypeVar("M", bound=Message)
-S = TypeVar("S", bound=Struct)
+S = TypeVar("S", bound=Declaration)
 
 
 def _classes() -> dict[tuple[int, bool, int], Any]:
-    """By api key, whether it is a request, and the version in the class name.
+    """Return all classes by API key, whether it is a request, and the version in the class name.
 
-    The name counts, because ListGroupsRequest_v2 says that its version is 1.
+    The name is used because ListGroupsRequest_v2 declares version 1.
     """
     for module in pkgutil.iter_modules(aiokafka.protocol.__path__, "aiokafka.protocol."):
         importlib.import_module(module.name)
@@ -41,7 +42,7 @@ def _classes() -> dict[tuple[int, bool, int], Any]:
 
 
 class Aiokafka:
-    """Versions up to what aiokafka 0.14 asks for."""
+    """The codec of aiokafka 0.14, up to the versions that it uses."""
 
     name = "aiokafka"
 
@@ -56,7 +57,8 @@ class Aiokafka:
 
     def encode(self, message: Message, version: int) -> bytes:
         cls = self._class(type(message), version)
-        return cls(*_to(cls.SCHEMA, message, version)).encode()
+        encoded: bytes = cls(*_to(cls.SCHEMA, message, version)).encode()
+        return encoded
 
     def decode(self, cls: type[M], data: bytes, version: int) -> M:
         theirs = self._class(cls, version)
@@ -69,7 +71,7 @@ class Aiokafka:
         return self._classes.get((cls.api_key, cls.__name__.endswith("Request"), version))
 
 
-def _in_line(cls: type[Struct], version: int) -> list[WireField]:
+def _in_line(cls: type[Declaration], version: int) -> list[WireField]:
     return [f for f in fields_of(cls) if f.present(version) and f.declared.tag is None]
 
 
@@ -85,7 +87,7 @@ def _without_tags(struct: S, version: int) -> S:
     return type(struct)(**values)
 
 
-def _to(schema: Schema, struct: Struct, version: int) -> tuple[Any, ...]:
+def _to(schema: Schema, struct: Declaration, version: int) -> tuple[Any, ...]:
     fields = iter(_in_line(type(struct), version))
     made = _fill(schema, fields, struct, version)
     assert next(fields, None) is None, "aiokafka has fewer fields"
@@ -93,9 +95,9 @@ def _to(schema: Schema, struct: Struct, version: int) -> tuple[Any, ...]:
 
 
 def _fill(
-    schema: Schema, fields: Iterator[WireField], struct: Struct, version: int
+    schema: Schema, fields: Iterator[WireField], struct: Declaration, version: int
 ) -> tuple[Any, ...]:
-    """The values of a schema, taken in order; a schema inside a schema has no bytes of its own."""
+    """Return the values of a schema in order; a nested schema has no bytes of its own."""
     values: list[Any] = []
     for kind in schema.fields:
         if kind is TaggedFields:
@@ -113,7 +115,7 @@ def _value_to(kind: FieldType, schema: Any, value: Any, version: int) -> Any:
         return value
     if isinstance(schema.array_of, Schema):
         return [_to(schema.array_of, item, version) for item in value]
-    # A structure of one field stands there as the bare field.
+    # A structure of one field is only that field in its schemas.
     (only,) = _in_line(kind.element.struct, version)
     return [_value_to(only.type, schema.array_of, getattr(v, only.name), version) for v in value]
 

@@ -1,4 +1,4 @@
-"""kafka-python 3's codec: classes made from Kafka's own JSON schemas."""
+"""kafka-python 3's codec: classes generated from Kafka's own JSON schemas."""
 
 import importlib
 import pkgutil
@@ -12,12 +12,13 @@ from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.schemas.fields.codecs.types import BitField
 
 from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
+from coterie.protocol.fields import Declaration
 from coterie.protocol.messages.api_versions import ApiVersionsResponse
 from coterie.protocol.schema import FieldType, WireField, fields_of
-from coterie.protocol.wire import ZERO_UUID, Message, Struct
+from coterie.protocol.wire import ZERO_UUID, Message
 
 M = TypeVar("M", bound=Message)
-S = TypeVar("S", bound=Struct)
+S = TypeVar("S", bound=Declaration)
 
 
 def _classes() -> dict[str, Any]:
@@ -27,15 +28,20 @@ def _classes() -> dict[str, Any]:
     return {cls.__name__: cls for base in (ApiMessage, ApiData) for cls in base.__subclasses__()}
 
 
-# It calls both of them "authorized_operations", and keeps them as a set of bits.
+# kafka-python names both "authorized_operations" and represents them as a set of bits.
 _RENAMED = {
     "cluster_authorized_operations": "authorized_operations",
     "topic_authorized_operations": "authorized_operations",
 }
 
 
+def _bit_field() -> Any:
+    """Return its codec of bit sets, whose annotations are incomplete."""
+    return BitField
+
+
 class KafkaPython:
-    """Field names are Kafka's, as ours are, so they are compared too."""
+    """Field names are Kafka's, as ours are, so they are compared as well."""
 
     name = "kafka-python"
 
@@ -48,16 +54,16 @@ class KafkaPython:
 
     def adapt(self, message: M, version: int) -> M:
         if isinstance(message, ApiVersionsResponse):
-            # It reads any answer with an error as v0, as brokers write the one about a version.
+            # It decodes every response with an error as v0, the version of UNSUPPORTED_VERSION.
             message.error_code = 0
         return message
 
     def encode(self, message: Message, version: int) -> bytes:
         cls = self._classes[type(message).__name__]
         made = _to(cls, cls._struct, message, version)
-        if issubclass(cls, ApiData):
-            return made.encode(version=version, header=False)
-        return made.encode(version=version)
+        extra = {"header": False} if issubclass(cls, ApiData) else {}
+        encoded: bytes = made.encode(version=version, **extra)
+        return encoded
 
     def decode(self, cls: type[M], data: bytes, version: int) -> M:
         theirs = self._classes[cls.__name__]
@@ -70,7 +76,7 @@ class KafkaPython:
 
 
 def _fields(
-    ours: type[Struct], schema: Any, version: int, path: str
+    ours: type[Declaration], schema: Any, version: int, path: str
 ) -> Iterator[tuple[str, WireField, Any]]:
     for field, theirs in _matched(ours, schema, version):
         yield f"{path}.{field.name}", field, theirs
@@ -81,7 +87,7 @@ def _fields(
             yield from _fields(field.type.struct, theirs, version, f"{path}.{field.name}")
 
 
-def _matched(ours: type[Struct], schema: Any, version: int) -> Iterator[tuple[WireField, Any]]:
+def _matched(ours: type[Declaration], schema: Any, version: int) -> Iterator[tuple[WireField, Any]]:
     """Our fields of a version beside theirs; they must be the same ones in the same order."""
     present = [field for field in fields_of(ours) if field.present(version)]
     theirs = [field for field in schema._fields if field.for_version_q(version)]
@@ -90,7 +96,7 @@ def _matched(ours: type[Struct], schema: Any, version: int) -> Iterator[tuple[Wi
     return zip(present, theirs, strict=True)
 
 
-def _to(cls: Any, schema: Any, struct: Struct, version: int) -> Any:
+def _to(cls: Any, schema: Any, struct: Declaration, version: int) -> Any:
     values = {
         theirs.name: _value_to(field.type, theirs, getattr(struct, field.name), version)
         for field, theirs in _matched(type(struct), schema, version)
@@ -109,7 +115,7 @@ def _value_to(kind: FieldType, schema: Any, value: Any, version: int) -> Any:
         return None if value == ZERO_UUID else uuid.UUID(bytes=value)
     if getattr(schema, "_type", None) is BitField:
         omitted = value == AUTHORIZED_OPERATIONS_OMITTED
-        return None if omitted else BitField.from_32_bit_field(value & 0xFFFFFFFF)
+        return None if omitted else _bit_field().from_32_bit_field(value & 0xFFFFFFFF)
     return value
 
 
@@ -127,7 +133,7 @@ def _value_from(kind: FieldType, schema: Any, value: Any, version: int) -> Any:
     if getattr(schema, "_type", None) is BitField:
         if value is None:
             return AUTHORIZED_OPERATIONS_OMITTED
-        bits = BitField.to_32_bit_field(value)
+        bits = _bit_field().to_32_bit_field(value)
         return bits - 2**32 if bits >= 2**31 else bits
     if value is None:
         return None

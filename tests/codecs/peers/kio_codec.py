@@ -1,6 +1,6 @@
-"""kio's codec: data classes generated from Kafka's schemas, read in Rust.
+"""kio's codec: data classes generated from Kafka's schemas, decoded in Rust.
 
-It aborts the process on hostile counts, so it is fed well-formed bytes only.
+It aborts the process on oversized counts, so it gets well-formed bytes only.
 """
 
 import dataclasses
@@ -9,7 +9,7 @@ import io
 import re
 import uuid
 from collections.abc import Iterator
-from typing import Any, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from kio.index import UnknownEntity, load_entity_schema
 from kio.schema.errors import ErrorCode
@@ -17,23 +17,27 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 from kio.static.primitive import i32Timedelta, i64Timedelta
 
+from coterie.protocol.fields import Declaration
 from coterie.protocol.schema import FieldType, WireField, fields_of
-from coterie.protocol.wire import ABSENT_ONLY, ZERO_UUID, Message, Struct
+from coterie.protocol.wire import ABSENT_ONLY, ZERO_UUID, Message
 
 M = TypeVar("M", bound=Message)
-S = TypeVar("S", bound=Struct)
+S = TypeVar("S", bound=Declaration)
 
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-# Python's times end in the year 9999, and kio takes times and durations through floating point.
+# Python's times end in the year 9999, and kio converts times and durations by floating point.
 _LAST_TIME_S = 10**11
 _LONGEST_MS = 10**12
 _UNITS = re.compile("_ms$")
-_KINDS = {"Request": EntityType.request, "Response": EntityType.response}
+_KINDS: dict[str, Literal[EntityType.request, EntityType.response]] = {
+    "Request": EntityType.request,
+    "Response": EntityType.response,
+}
 
 
 class Kio:
-    """Field names are ours, apart from units, which kio puts into types."""
+    """Field names equal ours except for units, which kio expresses as types."""
 
     name = "kio"
 
@@ -55,18 +59,22 @@ class Kio:
         return _from(cls, theirs, version)
 
     def _class(self, cls: type[Message], version: int) -> Any:
-        stem, kind = re.fullmatch("(.*?)(Request|Response|)", cls.__name__).groups()
+        match = re.fullmatch("(.*?)(Request|Response|)", cls.__name__)
+        assert match is not None
+        stem, kind = match.groups()
         name = re.sub("(?<!^)([A-Z])", r"_\1", stem).lower()
         try:
-            return load_entity_schema(name, version, _KINDS.get(kind, EntityType.data))
+            if kind:
+                return load_entity_schema(name, version, _KINDS[kind])
+            return load_entity_schema(name, version, EntityType.data)
         except UnknownEntity:
             return None
 
 
 def _matched(
-    theirs: Any, ours: type[Struct], version: int
+    theirs: Any, ours: type[Declaration], version: int
 ) -> Iterator[tuple[WireField, "dataclasses.Field[Any]"]]:
-    """Our fields of a version beside theirs; they must be the same ones in the same order."""
+    """Pair our fields of a version with theirs, which must be the same in the same order."""
     present = [field for field in fields_of(ours) if field.present(version)]
     fields = dataclasses.fields(theirs)
     assert [_UNITS.sub("", field.name) for field in present] == [field.name for field in fields]
@@ -74,7 +82,7 @@ def _matched(
 
 
 def _inner(field: "dataclasses.Field[Any]") -> Any:
-    """The data class inside a field's type: of the array, of the optional, or itself."""
+    """Return the data class in a field's type: an array's, an optional's, or the type itself."""
     found, kind = [], [field.type]
     while kind:
         candidate = kind.pop()
@@ -86,7 +94,7 @@ def _inner(field: "dataclasses.Field[Any]") -> Any:
 
 
 def _adapt(cls: Any, struct: S, version: int) -> S:
-    """Keep values within what kio's types hold; a structure of defaults is absent to kio."""
+    """Limit values to the ranges of kio's types; kio treats a structure of defaults as absent."""
     values = {name: getattr(struct, name) for name in struct.fields_}
     for field, theirs in _matched(cls, type(struct), version):
         value = values[field.name]
@@ -107,7 +115,7 @@ def _adapt(cls: Any, struct: S, version: int) -> S:
     return type(struct)(**values)
 
 
-def _to(cls: Any, struct: Struct, version: int) -> Any:
+def _to(cls: Any, struct: Declaration, version: int) -> Any:
     values = {}
     for field, theirs in _matched(cls, type(struct), version):
         value = getattr(struct, field.name)

@@ -1,10 +1,10 @@
-"""Short ways to write members and assignments in tables."""
+"""Short notations for members and assignments in tables."""
 
 from coterie.assignors import Assignment, MemberSubscription, TopicPartition
 
 
 def partitions(text: str) -> tuple[TopicPartition, ...]:
-    """`a-0 a-1` as partitions."""
+    """Parse partitions such as `a-0 a-1`."""
     pairs = (each.rsplit("-", 1) for each in text.split())
     return tuple(TopicPartition(topic, int(number)) for topic, number in pairs)
 
@@ -23,7 +23,7 @@ def member(
 
 
 def table(assignment: Assignment) -> dict[str, str]:
-    """An assignment as it is written in a table, each member's partitions in order."""
+    """Return an assignment as a table, with the partitions of each member in order."""
     return {
         member_id: " ".join(str(partition) for partition in sorted(given))
         for member_id, given in assignment.items()

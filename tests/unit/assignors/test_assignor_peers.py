@@ -1,12 +1,13 @@
-"""Against the client libraries' own assignors on random groups, and what holds for every assignor.
+"""Comparison with the assignors of client libraries, and properties of all assignors.
 
-kafka-python and aiokafka ship range and roundrobin as Java has them. Their sticky assignors are
-ports of the algorithm before Kafka 2.4, whose choices differ: those are compared with Java's in
-test_golden_assignments.py only.
+Range and roundrobin of kafka-python and aiokafka equal Java's. Their sticky assignors are ports of
+the algorithm before Kafka 2.4, which assigns differently; ours are compared with Java's in
+test_golden_assignments.py.
 """
 
 from collections import Counter
 from types import SimpleNamespace
+from typing import Any
 
 import aiokafka.coordinator.assignors.range
 import aiokafka.coordinator.assignors.roundrobin
@@ -58,18 +59,17 @@ def groups(draw: st.DrawFn) -> tuple[dict[str, int], list[MemberSubscription]]:
     return counts, members
 
 
-def theirs(
-    assignor: type, counts: PartitionCounts, members: list[MemberSubscription]
-) -> Assignment:
-    """What a library's assignor answers. aiokafka wants a mapping, kafka-python a list."""
+def theirs(assignor: Any, counts: PartitionCounts, members: list[MemberSubscription]) -> Assignment:
+    """Return the assignment of a library. aiokafka takes a mapping, kafka-python a list."""
     cluster = SimpleNamespace(
         partitions_for_topic=lambda topic: set(range(counts.get(topic, 0))) or None
     )
     if assignor.__module__.startswith("aiokafka"):
-        asked = {each.member_id: assignor.metadata(list(each.topics)) for each in members}
+        subject = assignor
+        group: Any = {each.member_id: assignor.metadata(list(each.topics)) for each in members}
     else:
         subject = assignor()
-        asked = [
+        group = [
             SimpleNamespace(
                 member_id=each.member_id,
                 group_instance_id=None,
@@ -77,8 +77,7 @@ def theirs(
             )
             for each in members
         ]
-        assignor = subject
-    answer = assignor.assign(cluster, asked)
+    answer = subject.assign(cluster, group)
     return {
         member_id: sorted(
             TopicPartition(topic, index) for topic, indexes in _pairs(given) for index in indexes
@@ -87,7 +86,7 @@ def theirs(
     }
 
 
-def _pairs(given: object) -> list[tuple[str, list[int]]]:
+def _pairs(given: Any) -> list[tuple[str, list[int]]]:
     pairs = getattr(given, "assignment", None)
     if pairs is None:
         pairs = given.assigned_partitions
@@ -108,8 +107,8 @@ def _pairs(given: object) -> list[tuple[str, list[int]]]:
 )
 @settings(max_examples=30, deadline=None)
 @given(group=groups())
-def test_the_libraries_assign_the_same(
-    name: str, assignor: type, group: tuple[dict[str, int], list[MemberSubscription]]
+def test_client_libraries_assign_the_same(
+    name: str, assignor: Any, group: tuple[dict[str, int], list[MemberSubscription]]
 ) -> None:
     counts, members = group
     if assignor is kafka.coordinator.assignors.roundrobin.RoundRobinPartitionAssignor:
@@ -125,7 +124,7 @@ def test_the_libraries_assign_the_same(
 @pytest.mark.parametrize("name", list(ASSIGNORS))
 @settings(max_examples=30, deadline=None)
 @given(group=groups())
-def test_every_partition_has_one_owner_who_subscribes(
+def test_every_partition_has_one_owner_that_subscribes(
     name: str, group: tuple[dict[str, int], list[MemberSubscription]]
 ) -> None:
     counts, members = group
@@ -136,12 +135,12 @@ def test_every_partition_has_one_owner_who_subscribes(
     assert all(times == 1 for times in owners.values())
     for member_id, share in assignment.items():
         assert {each.topic for each in share} <= topics[member_id]
-    wanted = {
+    subscribed = {
         TopicPartition(topic, index)
         for topic in set().union(*topics.values())
         for index in range(counts[topic])
     }
-    missing = wanted - set(owners)
+    missing = subscribed - set(owners)
     if name == "cooperative-sticky":
         assert missing <= {each for member in members for each in member.owned}
     else:
@@ -151,7 +150,7 @@ def test_every_partition_has_one_owner_who_subscribes(
 @pytest.mark.parametrize("name", ["sticky", "uniform"])
 @settings(max_examples=30, deadline=None)
 @given(group=groups())
-def test_equal_subscriptions_are_shared_evenly_and_nothing_moves_in_vain(
+def test_equal_subscriptions_are_balanced_and_an_unchanged_group_keeps_its_assignment(
     name: str, group: tuple[dict[str, int], list[MemberSubscription]]
 ) -> None:
     counts, members = group

@@ -1,4 +1,4 @@
-"""Assignments worked out by hand, one rule a test."""
+"""Assignments computed by hand, one rule for each test."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from tests.unit.assignors.members import member, partitions, table
 TWO_TOPICS = {"a": 3, "b": 3}
 
 
-def test_range_gives_the_first_members_one_more_of_each_topic() -> None:
+def test_range_gives_the_first_members_one_more_partition_of_each_topic() -> None:
     members = [member("c2", "a b"), member("c1", "a b")]
     assert table(ASSIGNORS["range"](TWO_TOPICS, members)) == {
         "c1": "a-0 a-1 b-0 b-1",
@@ -23,7 +23,7 @@ def test_range_gives_the_first_members_one_more_of_each_topic() -> None:
     }
 
 
-def test_round_robin_goes_on_where_the_last_topic_ended() -> None:
+def test_round_robin_continues_where_the_previous_topic_ended() -> None:
     members = [member("c1", "a b"), member("c2", "a b")]
     assert table(ASSIGNORS["roundrobin"](TWO_TOPICS, members)) == {
         "c1": "a-0 a-2 b-1",
@@ -31,7 +31,7 @@ def test_round_robin_goes_on_where_the_last_topic_ended() -> None:
     }
 
 
-def test_round_robin_passes_over_who_does_not_subscribe() -> None:
+def test_round_robin_skips_members_that_do_not_subscribe() -> None:
     members = [member("c1", "a"), member("c2", "a b"), member("c3", "b")]
     assert table(ASSIGNORS["roundrobin"](TWO_TOPICS, members)) == {
         "c1": "a-0 a-2",
@@ -51,7 +51,7 @@ def test_static_members_come_first_by_instance_id(name: str) -> None:
     assert given == {"c9": "a-0", "c8": "a-1", "c1": "a-2"}
 
 
-def test_sticky_moves_only_what_a_new_member_needs() -> None:
+def test_sticky_moves_only_the_share_of_a_new_member() -> None:
     members = [
         member("c1", "a", "a-0 a-1 a-2", generation=4),
         member("c2", "a", "a-3 a-4 a-5", generation=4),
@@ -64,7 +64,7 @@ def test_sticky_moves_only_what_a_new_member_needs() -> None:
     }
 
 
-def test_sticky_gives_a_leavers_partitions_to_those_who_lack_some() -> None:
+def test_sticky_gives_the_partitions_of_a_former_member_to_the_smallest_shares() -> None:
     members = [
         member("c1", "a", "a-0 a-1", generation=4),
         member("c2", "a", "a-2 a-3", generation=4),
@@ -81,8 +81,8 @@ def test_of_two_claims_the_newer_generation_wins() -> None:
     assert table(assign_sticky({"a": 2}, members)) == {"c1": "a-1", "c2": "a-0"}
 
 
-def test_cooperative_sticky_holds_back_what_is_still_owned() -> None:
-    """The seed's story: two comes to a group of one with three partitions."""
+def test_cooperative_sticky_does_not_assign_partitions_that_are_still_owned() -> None:
+    """Member two joins a group of one member with three partitions."""
     first = [member("one", "community", "community-0 community-1 community-2", generation=9)]
     assert table(assign_cooperative_sticky({"community": 3}, first))["one"] == (
         "community-0 community-1 community-2"
@@ -107,17 +107,17 @@ def test_sticky_with_different_subscriptions_balances_by_moves() -> None:
         member("c3", "b"),
     ]
     given = assign_sticky({"a": 2, "b": 2}, members)
-    # Topics with few subscribers are looked at first, and by name: a-1 leaves the fullest member.
+    # Topics with few subscribers come first, then in order of their names: c2, which has the most
+    # partitions, loses a-1.
     assert table(given) == {"c1": "a-0 a-1", "c2": "b-1", "c3": "b-0"}
 
 
-def test_uniform_keeps_what_fits_and_fills_the_rest() -> None:
+def test_uniform_keeps_partitions_up_to_the_quota() -> None:
     members = [member("c1", "a", "a-0 a-1 a-2 a-3"), member("c2", "a")]
     assert table(ASSIGNORS["uniform"]({"a": 4}, members)) == {"c1": "a-0 a-1", "c2": "a-2 a-3"}
 
 
-def test_averagely_shares_the_seeds_eight_queues_among_three() -> None:
-    """q0 to q2, q3 to q5, q6 and q7: the example of the seed documents."""
+def test_averagely_gives_consecutive_queues() -> None:
     members = [member(name, "q") for name in ("c1", "c2", "c3")]
     assert table(ASSIGNORS["allocate-averagely"]({"q": 8}, members)) == {
         "c1": "q-0 q-1 q-2",
@@ -126,7 +126,7 @@ def test_averagely_shares_the_seeds_eight_queues_among_three() -> None:
     }
 
 
-def test_averagely_by_circle_goes_round() -> None:
+def test_averagely_by_circle_gives_queues_in_turn() -> None:
     members = [member(name, "q") for name in ("c1", "c2", "c3")]
     assert table(ASSIGNORS["averagely-by-circle"]({"q": 5}, members)) == {
         "c1": "q-0 q-3",
@@ -135,13 +135,13 @@ def test_averagely_by_circle_goes_round() -> None:
     }
 
 
-def test_with_fewer_queues_than_clients_the_last_ones_get_none() -> None:
+def test_averagely_gives_the_last_clients_nothing_if_there_are_few_queues() -> None:
     members = [member(name, "q") for name in ("c1", "c2", "c3")]
     given = table(ASSIGNORS["allocate-averagely"]({"q": 2}, members))
     assert given == {"c1": "q-0", "c2": "q-1", "c3": ""}
 
 
-def test_consistent_hash_moves_only_to_the_newcomer() -> None:
+def test_consistent_hash_moves_queues_only_to_the_new_client() -> None:
     members = [member(name, "q") for name in ("c1", "c2", "c3")]
     before = ASSIGNORS["consistent-hash"]({"q": 40}, members)
     after = ASSIGNORS["consistent-hash"]({"q": 40}, [*members, member("c4", "q")])
@@ -150,13 +150,13 @@ def test_consistent_hash_moves_only_to_the_newcomer() -> None:
         assert set(after[name]) <= set(before[name])
 
 
-def test_by_config_gives_what_is_configured() -> None:
+def test_by_config_gives_the_configured_queues() -> None:
     members = [member("c1", "q"), member("c2", "q")]
     given = assign_by_config(members, {"c1": partitions("q-0 q-7")})
     assert table(given) == {"c1": "q-0 q-7", "c2": ""}
 
 
-def test_by_machine_room_leaves_other_rooms_out() -> None:
+def test_by_machine_room_ignores_other_rooms() -> None:
     members = [member("c1", "q"), member("c2", "q")]
     rooms = dict(
         zip(partitions("q-0 q-1 q-2 q-3"), ("north", "south", "north", "north"), strict=True)
@@ -176,12 +176,12 @@ def test_nearby_shares_rooms_without_clients_among_all() -> None:
     assert table(given) == {"c1": "q-0 q-2", "c2": "q-1 q-3"}
 
 
-def test_nearby_wants_to_know_every_room() -> None:
+def test_nearby_requires_the_room_of_every_member() -> None:
     with pytest.raises(ValueError, match="no machine room is known of c1"):
         assign_nearby({"q": 1}, [member("c1", "q")], rooms={}, member_rooms={})
 
 
 @pytest.mark.parametrize("name", list(ASSIGNORS))
-def test_nobody_and_nothing_are_assigned(name: str) -> None:
+def test_no_members_or_no_topics_give_empty_assignments(name: str) -> None:
     assert ASSIGNORS[name]({"a": 3}, []) == {}
     assert table(ASSIGNORS[name]({}, [member("c1", "gone")])) == {"c1": ""}

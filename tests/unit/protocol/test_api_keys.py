@@ -1,4 +1,6 @@
-"""Names, numbers and versions, against the declarations and against what kafka-python knows."""
+"""API keys, error codes and versions agree with the declarations, kafka-python and kio."""
+
+from typing import Any
 
 import kafka.errors
 import pytest
@@ -6,6 +8,7 @@ from kafka.protocol.api_key import ApiKey as PeerApiKey
 from kio.schema.errors import ErrorCode as KioErrorCode
 
 from coterie.protocol.api_keys import ADVERTISED_MINIMUM, SERVED_VERSIONS, ApiKey
+from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.wire import Message
 from tests.codecs.catalogue import MESSAGES, REQUESTS, RESPONSES, pair_id
@@ -19,12 +22,11 @@ def test_every_api_has_versions_a_request_and_a_response() -> None:
 
 
 @pytest.mark.parametrize("cls", [*REQUESTS, *RESPONSES], ids=pair_id)
-def test_messages_have_the_served_versions_and_their_apis_name(cls: type[Message]) -> None:
+def test_messages_have_the_served_versions(cls: type[Message]) -> None:
     assert cls.api_key is not None
     key = ApiKey(cls.api_key)
     assert cls.versions == SERVED_VERSIONS[key]
-    api = "".join(word.capitalize() for word in key.name.split("_"))
-    assert cls.__name__ in (f"{api}Request", f"{api}Response")
+    assert cls in (request_class(key), response_class(key))
     assert cls.__module__ == f"coterie.protocol.messages.{key.name.lower()}"
 
 
@@ -33,7 +35,7 @@ def test_requests_and_responses_become_flexible_together() -> None:
     assert flexible == {cls.api_key: cls.flexible for cls in RESPONSES}
 
 
-def test_what_is_no_api_is_a_log_record_or_a_consumers_payload() -> None:
+def test_messages_without_an_api_are_log_records_or_payloads_of_consumers() -> None:
     modules = {
         cls.__module__.removeprefix("coterie.protocol.messages.")
         for cls in MESSAGES
@@ -49,23 +51,23 @@ def test_what_is_no_api_is_a_log_record_or_a_consumers_payload() -> None:
     }
 
 
-def test_only_produce_announces_more_than_is_served() -> None:
+def test_only_produce_is_announced_from_a_lower_version() -> None:
     assert ADVERTISED_MINIMUM == {ApiKey.PRODUCE: 0}
 
 
-def test_api_keys_are_kafkas() -> None:
+def test_api_keys_equal_those_of_kafka_python() -> None:
     theirs = {member.value: member.name for member in PeerApiKey}
     for key in ApiKey:
         assert theirs[key.value].replace("_", "").lower() == key.name.replace("_", "").lower()
 
 
-def test_error_codes_are_kios() -> None:
+def test_error_codes_equal_those_of_kio() -> None:
     theirs = {error.value: error.name.upper() for error in KioErrorCode}
     assert {error.value: error.name for error in ErrorCode} == theirs
 
 
-# Where kafka-python has an old name of Kafka's, or one of its own.
-_KAFKA_PYTHONS_OWN = {
+# Names of kafka-python that Kafka has changed since, or never had.
+_KAFKA_PYTHON_NAMES = {
     -1: "UNKNOWN",
     0: "NO_ERROR",
     6: "NOT_LEADER_FOR_PARTITION",
@@ -75,14 +77,13 @@ _KAFKA_PYTHONS_OWN = {
 }
 
 
-def test_error_codes_are_kafka_pythons() -> None:
-    theirs = {
-        error.errno: error.message
-        for error in vars(kafka.errors).values()
-        if isinstance(error, type)
-        and issubclass(error, kafka.errors.BrokerResponseError)
-        and error.errno is not None
-    }
+def test_error_codes_equal_those_of_kafka_python() -> None:
+    classes: list[Any] = [
+        value
+        for value in vars(kafka.errors).values()
+        if isinstance(value, type) and issubclass(value, kafka.errors.BrokerResponseError)
+    ]
+    theirs = {error.errno: error.message for error in classes if error.errno is not None}
     ours = {error.value: error.name for error in ErrorCode if error.value in theirs}
     assert len(ours) == len(theirs) > 120
-    assert {**ours, **_KAFKA_PYTHONS_OWN} == theirs
+    assert {**ours, **_KAFKA_PYTHON_NAMES} == theirs

@@ -297,7 +297,7 @@ def test_the_constructor_takes_keywords_and_gives_defaults() -> None:
     with pytest.raises(TypeError, match="later_null"):
         Versioned()  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="positional"):
-        Versioned("x")  # type: ignore[misc]
+        Versioned("x")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="unknown"):
         Versioned(later_null="x", unknown=1)  # type: ignore[call-arg]
 

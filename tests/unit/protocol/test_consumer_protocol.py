@@ -1,4 +1,4 @@
-"""Subscriptions and assignments inside JoinGroup and SyncGroup (spec section 21)."""
+"""The metadata and assignments of consumers in JoinGroup and SyncGroup."""
 
 import pytest
 
@@ -17,14 +17,14 @@ from coterie.protocol.messages.consumer_protocol import (
 _V3 = bytes.fromhex("0003 00000001 0003666f6f ffffffff 00000000 ffffffff ffff".replace(" ", ""))
 
 
-def test_known_bytes() -> None:
+def test_a_subscription_has_kafkas_bytes() -> None:
     subscription = ConsumerProtocolSubscription(topics=["foo"])
     assert decode_subscription(_V3) == subscription
     assert encode_subscription(subscription) == _V3
     assert encode_subscription(subscription, version=0) == b"\x00\x00" + _V3[2:15]
 
 
-def test_a_cooperative_subscription_says_what_it_owns() -> None:
+def test_a_cooperative_subscription_carries_owned_partitions() -> None:
     subscription = ConsumerProtocolSubscription(
         topics=["a", "b"],
         user_data=b"x",
@@ -39,7 +39,7 @@ def test_a_cooperative_subscription_says_what_it_owns() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_assignments_are_the_same_in_every_version(version: int) -> None:
+def test_assignments_are_equal_in_all_versions(version: int) -> None:
     assignment = ConsumerProtocolAssignment(
         assigned_partitions=[TopicPartition(topic="a", partitions=[1])]
     )
@@ -48,12 +48,12 @@ def test_assignments_are_the_same_in_every_version(version: int) -> None:
     assert decode_assignment(data) == assignment
 
 
-def test_a_newer_version_is_read_as_far_as_it_is_known() -> None:
+def test_a_newer_version_is_read_as_the_newest_known_one() -> None:
     newer = b"\x00\x09" + _V3[2:] + b"something new"
     assert decode_subscription(newer) == ConsumerProtocolSubscription(topics=["foo"])
 
 
-def test_topics_are_found_in_front_of_what_cannot_be_read() -> None:
+def test_topics_are_decoded_even_if_later_fields_are_damaged() -> None:
     truncated = b"\x00\x01" + _V3[2:15]  # version 1 without owned partitions, as some clients send
     assert decode_subscribed_topics(truncated) == ["foo"]
     with pytest.raises(MalformedFrame):

@@ -1,4 +1,4 @@
-"""Frames and headers: what is written, what is read back, what is refused, from how few bytes."""
+"""Frames and headers: encoding, decoding, and the refusal of malformed ones."""
 
 import tracemalloc
 
@@ -30,7 +30,9 @@ _HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=3, member_id="m")
     st.integers(-(2**31), 2**31 - 1),
     st.none() | st.text(max_size=40) | st.just("é" * 200),
 )
-def test_a_request_reads_back(version: int, correlation_id: int, client_id: str | None) -> None:
+def test_a_request_is_decoded_as_it_was_encoded(
+    version: int, correlation_id: int, client_id: str | None
+) -> None:
     frame = encode_request(_HEARTBEAT, version, correlation_id, client_id)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
     flexible = HeartbeatRequest.has_flexible_header(version)
@@ -41,7 +43,7 @@ def test_a_request_reads_back(version: int, correlation_id: int, client_id: str 
 
 @pytest.mark.parametrize("version", range(5))
 @pytest.mark.parametrize("client_id", [None, "", "consumer-é"])
-def test_headers_are_kafka_pythons(version: int, client_id: str | None) -> None:
+def test_headers_equal_those_of_kafka_python(version: int, client_id: str | None) -> None:
     frame = encode_request(_HEARTBEAT, version, 7, client_id)
     theirs = PeerHeader(
         request_api_key=12, request_api_version=version, correlation_id=7, client_id=client_id
@@ -49,7 +51,7 @@ def test_headers_are_kafka_pythons(version: int, client_id: str | None) -> None:
     assert frame[4:] == theirs.encode(flexible=version >= 4) + _HEARTBEAT.encode(version)
 
 
-def test_known_bytes() -> None:
+def test_a_request_has_the_documented_bytes() -> None:
     request = HeartbeatRequest(group_id="g", generation_id=3, member_id="m")
     assert encode_request(request, 0, 258, "me").hex(" ", 1) == (
         "00 00 00 16 00 0c 00 00 00 00 01 02 00 02 6d 65 00 01 67 00 00 00 03 00 01 6d"
@@ -67,12 +69,12 @@ def test_tags_of_a_header_are_skipped() -> None:
 
 
 @pytest.mark.parametrize("flexible", [False, True])
-def test_a_cut_header_is_malformed_wherever_it_is_cut(flexible: bool) -> None:
+def test_a_truncated_header_is_malformed(flexible: bool) -> None:
     frame = bytes.fromhex("000c000400000001000378797a") + (b"\x01\x05\x01\xaa" if flexible else b"")
     for end in range(len(frame)):
         with pytest.raises(MalformedFrame):
             decode_request_header(frame[:end], 0, end, flexible=flexible)
-        with pytest.raises(MalformedFrame):  # the next frame's bytes behind it don't help
+        with pytest.raises(MalformedFrame):  # also if the bytes of another frame follow
             decode_request_header(frame, 0, end, flexible=flexible)
 
 
@@ -85,11 +87,11 @@ def test_a_cut_header_is_malformed_wherever_it_is_cut(flexible: bool) -> None:
         ("000c000400000001ffff41", "65 tagged fields"),
         ("000c000400000001ffffffffffff0f", "4294967295 tagged fields"),
         ("000c000400000001ffff0100ffffffff0f", "a tagged field ends"),
-        ("000c000400000001ffff8000", None),  # no tags, said in two bytes
+        ("000c000400000001ffff8000", None),  # a count of 0 in two bytes
         ("000c000400000001ffff80", "index out of range"),
     ],
 )
-def test_a_damaged_header_is_refused_with_the_reason(text: str, reason: str | None) -> None:
+def test_the_refusal_of_a_damaged_header_names_the_reason(text: str, reason: str | None) -> None:
     frame = bytes.fromhex(text)
     if reason is None:
         assert decode_request_header(frame, 0, len(frame), flexible=True)[1] == len(frame)
@@ -98,25 +100,25 @@ def test_a_damaged_header_is_refused_with_the_reason(text: str, reason: str | No
         decode_request_header(frame, 0, len(frame), flexible=True)
 
 
-def test_a_header_does_not_read_into_the_next_frame() -> None:
+def test_the_tags_of_a_header_end_with_its_frame() -> None:
     two = bytes.fromhex("000c000400000001ffff800000")
     with pytest.raises(MalformedFrame, match="tags end at byte 12, the frame at 11"):
         decode_request_header(two, 0, 11, flexible=True)
 
 
-def test_answers_read_back_and_api_versions_has_header_v0() -> None:
+def test_only_api_versions_responses_have_no_tags_in_the_header() -> None:
     frame = HeartbeatResponse.framer(4)(HeartbeatResponse(error_code=27), 9)
     assert frame[4:9].hex() == "0000000900"
     assert decode_response(HeartbeatResponse, frame[4:], 4) == (9, HeartbeatResponse(error_code=27))
     answer = ApiVersionsResponse(error_code=35, api_keys=[])
     for version in range(5):
         frame = ApiVersionsResponse.framer(version)(answer, 9)
-        assert frame[4:10].hex() == "000000090023", "the error code follows at once"
+        assert frame[4:10].hex() == "000000090023", "the error code follows the correlation id"
         assert decode_response(ApiVersionsResponse, frame[4:], version) == (9, answer)
 
 
 @pytest.mark.parametrize("text", ["", "000000", "00000009", "00000009800000", "0000000901"])
-def test_a_damaged_answer_is_malformed(text: str) -> None:
+def test_a_damaged_response_is_malformed(text: str) -> None:
     with pytest.raises(MalformedFrame):
         decode_response(HeartbeatResponse, bytes.fromhex(text), 4)
 
@@ -127,7 +129,7 @@ def test_a_response_header_without_tags_is_four_bytes() -> None:
 
 @_SETTINGS
 @given(st.lists(st.binary(max_size=20), max_size=8), st.data())
-def test_frames_come_out_as_they_went_in_however_the_stream_is_cut(
+def test_frames_do_not_depend_on_how_the_stream_is_split(
     frames: list[bytes], data: st.DataObject
 ) -> None:
     stream = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
@@ -143,7 +145,7 @@ def test_frames_come_out_as_they_went_in_however_the_stream_is_cut(
 
 
 @pytest.mark.parametrize("length", ["ffffffff", "80000000", "7fffffff", "06400001", "47455420"])
-def test_four_bytes_are_enough_to_refuse_a_frame(length: str) -> None:
+def test_a_frame_is_refused_as_soon_as_its_length_is_known(length: str) -> None:
     buffer = FrameBuffer()
     buffer.append(b"\x00\x00\x00\x01x" + bytes.fromhex(length[:6]))
     assert buffer.next_frame() == b"x"
@@ -154,7 +156,7 @@ def test_four_bytes_are_enough_to_refuse_a_frame(length: str) -> None:
             buffer.next_frame()
 
 
-def test_the_maximum_is_the_callers() -> None:
+def test_the_maximum_size_is_an_argument() -> None:
     buffer = FrameBuffer(max_size=3)
     buffer.append(b"\x00\x00\x00\x03abc\x00\x00\x00\x04")
     assert buffer.next_frame() == b"abc"
@@ -162,7 +164,7 @@ def test_the_maximum_is_the_callers() -> None:
         buffer.next_frame()
 
 
-def test_a_claimed_length_reserves_nothing() -> None:
+def test_a_claimed_length_allocates_nothing() -> None:
     tracemalloc.start()
     try:
         buffer = FrameBuffer()

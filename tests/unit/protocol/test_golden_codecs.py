@@ -1,7 +1,8 @@
-"""The code that the compiler makes for a few messages, kept in tests/golden/codecs.
+"""The source that the compiler generates for a few messages equals the files in
+tests/golden/codecs.
 
-So a change of the compiler is reviewed as the code it makes. `pytest --rewrite` writes the files
-anew.
+So a change of the compiler is reviewed as the code that it generates. `pytest --rewrite` updates
+the files.
 """
 
 from pathlib import Path
@@ -33,7 +34,7 @@ _CODECS = [
     _CODECS,
     ids=[f"{cls.__name__}-v{version}-{direction}" for cls, version, direction in _CODECS],
 )
-def test_the_compiler_makes_the_code_it_made(
+def test_the_generated_source_is_unchanged(
     cls: type[Message], version: int, direction: str, rewrite: bool
 ) -> None:
     source, _ = source_of(cls, direction, version)
@@ -44,6 +45,6 @@ def test_the_compiler_makes_the_code_it_made(
     assert source == path.read_text(), "run pytest --rewrite and read the diff"
 
 
-def test_no_golden_file_is_left_behind() -> None:
+def test_every_golden_file_belongs_to_a_codec() -> None:
     names = {f"{cls.__name__}_v{version}_{direction}.py.txt" for cls, version, direction in _CODECS}
     assert {path.name for path in _GOLDEN.iterdir()} == names

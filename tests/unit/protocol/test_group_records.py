@@ -1,4 +1,4 @@
-"""Records of the newer group types, against bytes and readings of Kafka's own (spec 14.1)."""
+"""Records of the newer group types, compared with Kafka's bytes and the output of its tools."""
 
 import base64
 import json
@@ -31,11 +31,10 @@ from coterie.protocol.messages.consumer_group_records import (
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
 from coterie.protocol.messages.group_record_types import (
     GROUP_RECORD_TYPES,
+    NO_CLASSIC_MEMBER,
     DecodedKey,
     decode_group_key,
     decode_group_value,
-    encode_group_key,
-    encode_group_value,
 )
 from coterie.protocol.messages.log_records import UnknownKey, UnknownValueVersion, decode_key
 from coterie.protocol.records import Record, decode_records, iterate_batches
@@ -46,8 +45,8 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "group_records"
 _TOPIC_ID = (1).to_bytes(8, "big") + (2).to_bytes(8, "big")
 _TIME = 1700000000000
 
-# (type, key as hexadecimal, key, value as hexadecimal, value), from the spec's golden bytes.
-_MEMBER = {"group_id": "grp", "member_id": "m1"}
+# (record type, key in hexadecimal, key, value in hexadecimal, value); bytes of Kafka's serializer.
+_MEMBER: dict[str, Any] = {"group_id": "grp", "member_id": "m1"}
 GIVEN: dict[str, tuple[int, str, Message, str, Message]] = {
     "epoch": (
         3,
@@ -117,10 +116,25 @@ _SUBSCRIPTION = ConsumerGroupMemberMetadataValue(
     rebalance_timeout_ms=300000,
     server_assignor=None,
 )
-# The spec's bytes of a member end without the tagged field; Kafka's coordinator never wrote those.
+# A member without the tagged field is legal, but Kafka's coordinator always writes the field.
 _MEMBER_KEY = ConsumerGroupMemberMetadataKey(**_MEMBER)
 _MEMBER_BARE = "0000000002630b2f3132372e302e302e31030462617204666f6f01000493e00000"
 _MEMBER_HEX = _MEMBER_BARE[:-2] + "01000100"
+
+
+def encode_group_key(number: int, key: Message) -> bytes:
+    """Encode the key of a record: record type and body."""
+    return number.to_bytes(2, "big") + key.encode(0)
+
+
+def encode_group_value(value: Message, version: int = 0) -> bytes:
+    """Encode the value of a record as Kafka does, with its mark for a null classic member."""
+    data = version.to_bytes(2, "big") + value.encode(version)
+    if type(value) is not ConsumerGroupMemberMetadataValue:
+        return data
+    if value.classic_member_metadata is not None:
+        return data
+    return data[:-1] + NO_CLASSIC_MEMBER
 
 
 @pytest.mark.parametrize("name", GIVEN)
@@ -133,7 +147,7 @@ def test_keys_and_values_have_kafkas_bytes(name: str) -> None:
     assert encode_group_value(value).hex() == value_hex
 
 
-def test_a_member_that_is_not_classic_says_so() -> None:
+def test_a_null_classic_member_is_marked_as_by_kafka() -> None:
     assert encode_group_key(5, _MEMBER_KEY).hex() == "0005000367727000026d31"
     record_type = GROUP_RECORD_TYPES[5]
     assert decode_group_value(record_type, bytes.fromhex(_MEMBER_HEX)) == (0, _SUBSCRIPTION)
@@ -141,7 +155,7 @@ def test_a_member_that_is_not_classic_says_so() -> None:
     assert encode_group_value(_SUBSCRIPTION).hex() == _MEMBER_HEX
 
 
-def test_a_classic_member_keeps_its_protocols() -> None:
+def test_a_classic_member_has_its_protocols() -> None:
     classic = ClassicMemberMetadata(
         session_timeout_ms=45000, supported_protocols=[ClassicProtocol(name="r", metadata=b"\x01")]
     )
@@ -158,11 +172,11 @@ def test_a_classic_member_keeps_its_protocols() -> None:
     assert decode_group_value(GROUP_RECORD_TYPES[5], encode_group_value(value)).value == value
 
 
-def test_every_type_has_kafkas_name_and_tells_its_group() -> None:
+def test_every_type_has_kafkas_name_and_a_group_id() -> None:
     assert set(GROUP_RECORD_TYPES) == set(range(24)) - {9, 18}
     for number, record_type in GROUP_RECORD_TYPES.items():
         assert record_type.number == number
-        values = dict.fromkeys(record_type.key.fields_, "x")
+        values: dict[str, Any] = dict.fromkeys(record_type.key.fields_, "x")
         if "partition" in values:
             values["partition"] = 0
         key = record_type.key(**values)
@@ -174,13 +188,13 @@ def test_every_type_has_kafkas_name_and_tells_its_group() -> None:
 
 
 @pytest.mark.parametrize("number", [9, 18, 24, -1])
-def test_types_that_nobody_knows_are_kept_as_they_came(number: int) -> None:
+def test_keys_of_unknown_types_are_kept_undecoded(number: int) -> None:
     key = number.to_bytes(2, "big", signed=True) + b"\x00\x01g"
     assert decode_group_key(key) == UnknownKey(number, b"\x00\x01g")
 
 
 @pytest.mark.parametrize("version", ["0001", "7fff", "ffff"])
-def test_a_value_of_a_newer_version_says_so(version: str) -> None:
+def test_a_value_of_an_unknown_version_is_an_error(version: str) -> None:
     with pytest.raises(UnknownValueVersion, match="has versions 0 to 0, not"):
         decode_group_value(GROUP_RECORD_TYPES[8], bytes.fromhex(version + "00000000"))
 
@@ -198,17 +212,17 @@ def test_damaged_keys_and_values_are_malformed() -> None:
             decode_group_value(GROUP_RECORD_TYPES[number], value + b"\x00")
 
 
-def test_the_coordinator_still_skips_what_it_does_not_serve() -> None:
+def test_the_coordinator_skips_the_newer_types() -> None:
     for number in set(GROUP_RECORD_TYPES) - {0, 1, 2}:
         key = number.to_bytes(2, "big") + b"\x00\x01g\x00\x01m"
         assert decode_key(key) == UnknownKey(number, key[2:])
 
 
-# --- against what a real Kafka wrote, and what its own tool reads there ---------------------------
+# --- records of a real Kafka, and the output of its DumpLogSegments -------------------------------
 
 
 def golden_records() -> Iterator[tuple[int, Record]]:
-    """(partition, record) of every record that is no marker."""
+    """Yield the partition and the record of every record that is not a control record."""
     for partition in range(3):
         data = (GOLDEN / f"{partition}.log").read_bytes()
         for position, header in iterate_batches(data):
@@ -218,7 +232,7 @@ def golden_records() -> Iterator[tuple[int, Record]]:
 
 
 def kafkas_reading(partition: int) -> dict[int, tuple[Any, Any]]:
-    """Offset to key and value, as DumpLogSegments printed them."""
+    """Return key and value by offset, as DumpLogSegments printed them."""
     lines = (GOLDEN / f"{partition}.txt").read_text(encoding="utf-8").splitlines()
     found = {}
     for line in lines:
@@ -235,7 +249,7 @@ def camel_case(name: str) -> str:
 
 
 def as_kafka_prints(value: Any, version: int, kind: str = "") -> Any:
-    """A decoded message the way Kafka's tool prints it."""
+    """Return a decoded message as Kafka's tool prints it."""
     if isinstance(value, Struct):
         printed = {}
         for field in fields_of(type(value)):
@@ -256,16 +270,16 @@ def as_kafka_prints(value: Any, version: int, kind: str = "") -> Any:
     return value
 
 
-def opened_by_kafka(value: Message, printed: dict[str, Any]) -> None:
-    """Kafka's tool looks into the bytes of consumers in classic groups."""
+def decode_payloads(value: Message, printed: dict[str, Any]) -> None:
+    """Decode the bytes of consumers in classic groups, which Kafka's tool prints decoded."""
     for member, shown in zip(value.members, printed["members"], strict=True):  # type: ignore[attr-defined]
         subscription = as_kafka_prints(decode_subscription(member.subscription), 3)
-        # Where we keep a null, it prints nothing.
+        # Kafka's tool prints a null as an empty string.
         shown["subscription"] = {name: "" if v is None else v for name, v in subscription.items()}
         shown["assignment"] = as_kafka_prints(decode_assignment(member.assignment), 3)
 
 
-def test_every_record_reads_as_in_kafkas_own_tool() -> None:
+def test_every_record_is_decoded_as_by_kafkas_own_tool() -> None:
     readings = [kafkas_reading(partition) for partition in range(3)]
     types = set()
     for partition, record in golden_records():
@@ -280,14 +294,14 @@ def test_every_record_reads_as_in_kafkas_own_tool() -> None:
             version, message = decode_group_value(decoded.record_type, record.value)
             printed = as_kafka_prints(message, version)
             if printed.get("protocolType") == "consumer":
-                opened_by_kafka(message, printed)
+                decode_payloads(message, printed)
             value = {"version": str(version), "data": printed}
         assert (key, value) == readings[partition].pop(record.offset), (partition, record.offset)
     assert readings == [{}, {}, {}]
     assert types == {*range(1, 24)} - {4, 9, 18}
 
 
-def test_every_record_is_written_as_kafka_wrote_it() -> None:
+def test_every_record_is_encoded_as_by_kafka() -> None:
     count = 0
     for _, record in golden_records():
         assert record.key is not None

@@ -1,6 +1,6 @@
-"""Bytes made to cost: each is refused with its reason, before anything it claims is allocated.
+"""Malicious messages are refused, with their reason, before the memory they claim is allocated.
 
-The bound is the design's promise: no frame costs more than 8 MiB plus twice its own size.
+The limit is that no frame costs more than 8 MiB plus twice its own size [framing/element-limit].
 """
 
 import tracemalloc
@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.fields import Declaration
 from coterie.protocol.messages.fetch import FetchRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest
@@ -17,7 +18,7 @@ from coterie.protocol.messages.offset_commit import OffsetCommitRequest
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
 from coterie.protocol.primitives import MAX_STRING_BYTES
 from coterie.protocol.schema import FieldType, fields_of
-from coterie.protocol.wire import REQUEST_ELEMENT_BUDGET, Message, Struct
+from coterie.protocol.wire import REQUEST_ELEMENT_BUDGET, Message
 from tests.codecs.catalogue import REQUESTS, pair_id
 from tests.codecs.slow import uvarint
 
@@ -26,7 +27,7 @@ _MILLION = 1_000_000
 
 
 def _peak_bytes(action: Callable[[], object]) -> int:
-    """Peak memory of an action, in bytes."""
+    """Return the peak memory of an action, in bytes."""
     tracemalloc.start()
     try:
         action()
@@ -40,14 +41,15 @@ def _refused(cls: type[Message], data: bytes, version: int, reason: str) -> None
         with pytest.raises(MalformedFrame, match=reason):
             cls.decode(data, version)
 
-    decode()  # compiles
+    decode()  # the first call compiles the codec
     assert _peak_bytes(decode) < 100_000 + 2 * len(data)
 
 
 _MILLION_VARINT = uvarint(_MILLION + 1)
 _MILLION_INT = _MILLION.to_bytes(4, "big")
 _COMMIT_V2 = b"\x00\x01g\x00\x00\x00\x01\x00\x01m" + b"\xff" * 8
-_JOIN_V0 = bytes(10) + b"\x00\x00\x00\x01\x00\x00"  # up to the first protocol's metadata
+# A JoinGroup v0 that ends before the metadata of the first protocol.
+_JOIN_V0 = bytes(10) + b"\x00\x00\x00\x01\x00\x00"
 _COMMIT_V8 = b"\x02g\x00\x00\x00\x01\x02m\x00"
 
 
@@ -73,7 +75,7 @@ _COMMIT_V8 = b"\x02g\x00\x00\x00\x01\x02m\x00"
         ),
     ],
 )
-def test_a_million_elements_in_a_small_frame(
+def test_counts_that_the_frame_cannot_hold_are_refused(
     cls: type[Message], version: int, data: bytes, reason: str
 ) -> None:
     _refused(cls, data, version, reason)
@@ -96,11 +98,13 @@ def test_a_million_elements_in_a_small_frame(
         (HeartbeatRequest, 0, b"\x00\x01\xff\x00\x00\x00\x01\x00\x00", r"invalid start byte"),
     ],
 )
-def test_lengths_that_are_none(cls: type[Message], version: int, data: bytes, reason: str) -> None:
+def test_invalid_lengths_are_refused(
+    cls: type[Message], version: int, data: bytes, reason: str
+) -> None:
     _refused(cls, data, version, reason)
 
 
-def test_compact_strings_have_kafkas_bound_too() -> None:
+def test_compact_strings_have_kafkas_limit_too() -> None:
     text = "x" * MAX_STRING_BYTES
     fits = HeartbeatRequest(group_id=text, generation_id=1, member_id="").encode(4)
     assert HeartbeatRequest.decode(fits, 4).group_id == text
@@ -108,7 +112,7 @@ def test_compact_strings_have_kafkas_bound_too() -> None:
     _refused(HeartbeatRequest, beyond, 4, r"group_id claims 32768 bytes, at most 32767")
 
 
-def test_bytes_have_no_bound_but_the_frame() -> None:
+def test_bytes_are_limited_only_by_the_frame() -> None:
     data = _JOIN_V0 + (100_000).to_bytes(4, "big") + bytes(100_000)
     assert len(JoinGroupRequest.decode(data, 0).protocols[0].metadata) == 100_000
 
@@ -127,11 +131,11 @@ _HEARTBEAT_V4 = b"\x02g\x00\x00\x00\x01\x02m\x00"
         (b"\x02\x05\x00", "index out of range"),
     ],
 )
-def test_tags_beyond_their_bounds(tags: bytes, reason: str) -> None:
+def test_too_many_or_too_large_tags_are_refused(tags: bytes, reason: str) -> None:
     _refused(HeartbeatRequest, _HEARTBEAT_V4 + tags, 4, reason)
 
 
-def test_a_million_tags_that_are_all_there() -> None:
+def test_a_million_complete_tags_are_refused() -> None:
     _refused(
         HeartbeatRequest,
         _HEARTBEAT_V4 + uvarint(_MILLION) + b"\x05\x00" * _MILLION,
@@ -140,7 +144,7 @@ def test_a_million_tags_that_are_all_there() -> None:
     )
 
 
-def test_sixty_four_tags_are_read_past() -> None:
+def test_sixty_four_unknown_tags_are_skipped() -> None:
     data = _HEARTBEAT_V4 + b"\x40" + b"\x05\x03abc" * 64
     assert HeartbeatRequest.decode(data, 4).member_id == "m"
 
@@ -148,13 +152,13 @@ def test_sixty_four_tags_are_read_past() -> None:
 @pytest.mark.parametrize(
     ("tag", "reason"),
     [
-        (b"\x00\x7f\x02x", r"tag claims 127 bytes where"),  # beyond the message
+        (b"\x00\x7f\x02x", r"tag claims 127 bytes where"),  # exceeds the message
         (b"\x00\x05\x02xyzw", r"cluster_id has 3 bytes left over"),  # larger than its value
         (b"\x00\x01\x02x", r"cluster_id is cut off: 1 bytes"),  # smaller than its value
         (b"\x01\x02\x00\x00" + bytes(20), r"replica_state is cut off: 11 bytes"),
     ],
 )
-def test_a_known_tag_of_the_wrong_size(tag: bytes, reason: str) -> None:
+def test_a_known_tag_of_a_wrong_size_is_refused(tag: bytes, reason: str) -> None:
     request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[])
     data = request.encode(15)
     assert data[-1:] == b"\x00"
@@ -163,7 +167,7 @@ def test_a_known_tag_of_the_wrong_size(tag: bytes, reason: str) -> None:
 
 
 def _commit(topics: int, partitions: int) -> bytes:
-    """An OffsetCommit v2 of so many topics with so many partitions each."""
+    """Return an OffsetCommit v2 of so many topics with so many partitions each."""
     partition = bytes(12) + b"\xff\xff"
     topic = b"\x00\x00" + partitions.to_bytes(4, "big") + partition * partitions
     return _COMMIT_V2 + topics.to_bytes(4, "big") + topic * topics
@@ -172,19 +176,21 @@ def _commit(topics: int, partitions: int) -> bytes:
 @pytest.mark.parametrize(
     ("topics", "partitions"), [(1, 20_000), (20_001, 0), (10_001, 1), (200, 100)]
 )
-def test_nested_arrays_share_one_budget(topics: int, partitions: int) -> None:
+def test_nested_arrays_share_one_element_limit(topics: int, partitions: int) -> None:
     data = _commit(topics, partitions)
     assert topics * partitions + topics > REQUEST_ELEMENT_BUDGET
     with pytest.raises(MalformedFrame, match="exceeds the elements one message may hold"):
         OffsetCommitRequest.decode(data, 2)
-    assert _peak_bytes(lambda: _swallow(OffsetCommitRequest, data, 2)) < 8 * _MIB + 2 * len(data)
+    assert _peak_bytes(lambda: _try_to_decode(OffsetCommitRequest, data, 2)) < 8 * _MIB + 2 * len(
+        data
+    )
 
 
-def test_a_request_at_its_budget_is_read() -> None:
+def test_a_request_at_the_element_limit_is_decoded() -> None:
     assert len(OffsetCommitRequest.decode(_commit(100, 199), 2).topics) == 100
 
 
-def test_answers_have_room_for_large_clusters() -> None:
+def test_responses_have_room_for_large_clusters() -> None:
     partition = bytes(10) + b"\x00\x00\x00\x00" * 2
     topic = b"\x00\x00\x00\x01t" + (25_000).to_bytes(4, "big") + partition * 25_000
     data = bytes(4) + b"\x00\x00\x00\x01" + topic
@@ -192,29 +198,29 @@ def test_answers_have_room_for_large_clusters() -> None:
     assert len(read.partitions) == 25_000
 
 
-def _swallow(cls: type[Message], data: bytes, version: int) -> None:
+def _try_to_decode(cls: type[Message], data: bytes, version: int) -> None:
     try:
         cls.decode(data, version)
     except MalformedFrame:
         return
 
 
-# Elements of a dense request; the full budget shows the same, in ten times the time.
+# The elements of a dense request. The full number shows the same, but takes ten times as long.
 _DENSE = REQUEST_ELEMENT_BUDGET // 10
 
 
 def _dense(cls: type[Message], version: int) -> bytes | None:
-    """A request full of elements that are as small on the wire as can be; None if it has no array.
+    """Return a request with many elements of the smallest encoding; None if it has no array.
 
     They are in the innermost of the first arrays, where objects are largest in memory.
     """
-    flexible = cls.flexible is not None and version >= cls.flexible
+    flexible = cls.is_flexible(version)
     path = _first_arrays(cls, version)
     return _fill(cls, version, flexible, path) if path else None
 
 
-def _first_arrays(cls: type[Struct], version: int) -> list[str]:
-    """Names of the first array of structures, of the first one in those, and so on."""
+def _first_arrays(cls: type[Declaration], version: int) -> list[str]:
+    """Return the names of the first array of structures, of the first one in it, and so on."""
     arrays = [
         field
         for field in fields_of(cls)
@@ -228,13 +234,14 @@ def _first_arrays(cls: type[Struct], version: int) -> list[str]:
     return [field.name for field in arrays[:1]]
 
 
-def _nested_arrays(cls: type[Struct], version: int) -> list[str]:
+def _nested_arrays(cls: type[Declaration], version: int) -> list[str]:
     path = _first_arrays(cls, version)
-    kinds = {field.name: field.type.element for field in fields_of(cls)}
-    return path if path and kinds[path[0]] is not None and kinds[path[0]].struct else []
+    elements = {field.name: field.type.element for field in fields_of(cls)}
+    element = elements[path[0]] if path else None
+    return path if element is not None and element.struct is not None else []
 
 
-def _fill(cls: type[Struct], version: int, flexible: bool, path: list[str]) -> bytes:
+def _fill(cls: type[Declaration], version: int, flexible: bool, path: list[str]) -> bytes:
     out = b""
     for field in fields_of(cls):
         if not field.present(version) or field.declared.tag is not None:
@@ -259,7 +266,7 @@ def _smallest(kind: FieldType, version: int, flexible: bool, path: list[str]) ->
         return b"\x01" if flexible else bytes(4)
     assert kind.wire is not None
     if kind.wire.struct:
-        return b"\x7f" * kind.wire.size  # numbers that Python keeps as objects of their own
+        return b"\x7f" * kind.wire.size  # numbers for which Python has no shared object
     if flexible:
         return b"\x01"
     return bytes(2 if kind.wire.kind == "string" else 4)
@@ -274,8 +281,8 @@ _WITHOUT_ARRAYS = {
 
 
 @pytest.mark.parametrize("cls", REQUESTS, ids=pair_id)
-def test_the_densest_request_keeps_the_promise(cls: type[Message]) -> None:
-    version = cls.versions[1]
+def test_the_densest_request_stays_within_the_limit(cls: type[Message]) -> None:
+    version = cls.versions.last
     data = _dense(cls, version)
     if data is None:
         assert cls.__name__ in _WITHOUT_ARRAYS

@@ -1,4 +1,4 @@
-"""Records of the journal: their bytes never change, and newer ones are read past."""
+"""Records of the journal: their bytes never change, and unknown ones are kept undecoded."""
 
 import pytest
 from hypothesis import given
@@ -35,7 +35,7 @@ from coterie.protocol.messages.journal_records import (
 
 AT_MS = 1_795_298_400_000
 
-# Whoever changes one of these changes what stands in the journals of everybody.
+# These bytes are in existing journals, so none of them may change.
 GOLDEN: list[tuple[str, Fact, str, str]] = [
     (
         "orders",
@@ -188,20 +188,20 @@ OTHERS: list[Fact] = [
 @pytest.mark.parametrize(
     ("group_id", "fact", "key", "value"), GOLDEN, ids=[g[2][:4] for g in GOLDEN]
 )
-def test_bytes_stay_what_they_are(group_id: str, fact: Fact, key: str, value: str) -> None:
+def test_the_bytes_of_facts_are_unchanged(group_id: str, fact: Fact, key: str, value: str) -> None:
     assert encode_fact(group_id, fact) == (bytes.fromhex(key), bytes.fromhex(value))
     assert decode_fact(bytes.fromhex(key), bytes.fromhex(value)) == (group_id, fact)
 
 
-def test_every_fact_comes_back_as_it_was() -> None:
+def test_every_fact_is_decoded_as_it_was_encoded() -> None:
     facts = [fact for _, fact, _, _ in GOLDEN] + OTHERS
-    assert {type(fact) for fact in facts} == set(FACT_NAMES), "each fact is tried here"
+    assert {type(fact) for fact in facts} == set(FACT_NAMES), "every type of fact is tested"
     for fact in facts:
         assert decode_fact(*encode_fact("g", fact)) == ("g", fact)
 
 
 @given(st.text(max_size=300), st.text(max_size=300), st.none() | st.text(max_size=300))
-def test_any_text_fits(group_id: str, member_id: str, reason: str | None) -> None:
+def test_facts_hold_any_text(group_id: str, member_id: str, reason: str | None) -> None:
     fact = RebalanceBegan(
         at_ms=0,
         cause="join",
@@ -215,12 +215,12 @@ def test_any_text_fits(group_id: str, member_id: str, reason: str | None) -> Non
     assert decode_fact(*encode_fact(group_id, fact)) == (group_id, fact)
 
 
-def test_types_and_names_are_given_once() -> None:
-    assert [kind for kind, _, _ in FACTS] == list(range(1, len(FACTS) + 1))
-    assert len({name for _, name, _ in FACTS}) == len(FACTS) == len(FACT_NAMES)
+def test_record_types_and_names_are_unique() -> None:
+    assert [each.record_type for each in FACTS] == list(range(1, len(FACTS) + 1))
+    assert len({each.name for each in FACTS}) == len(FACTS) == len(FACT_NAMES)
 
 
-def test_newer_versions_and_types_are_kept_as_they_came() -> None:
+def test_unknown_versions_and_types_are_kept_undecoded() -> None:
     key, value = encode_fact("orders", GroupExpired(at_ms=1, generation_id=2))
     newer = b"\0\1" + value[2:] + b"more"
     assert decode_fact(key, newer) == ("orders", UnknownFact(13, 1, value[2:] + b"more"))
@@ -228,10 +228,10 @@ def test_newer_versions_and_types_are_kept_as_they_came() -> None:
     assert decode_fact(other, value) == ("orders", UnknownFact(999, 0, value[2:]))
 
 
-def test_fields_that_a_later_release_adds_are_skipped() -> None:
+def test_unknown_tagged_fields_are_skipped() -> None:
     fact = GroupExpired(at_ms=1, generation_id=2)
     key, value = encode_fact("orders", fact)
-    assert value.endswith(b"\0"), "a body ends with its tagged fields, none so far"
+    assert value.endswith(b"\0"), "a body ends with its tagged fields, of which there are none"
     tagged = value[:-1] + b"\x01\x05\x03new"
     assert decode_fact(key, tagged) == ("orders", fact)
 
@@ -251,6 +251,6 @@ def test_fields_that_a_later_release_adds_are_skipped() -> None:
         (b"\0\x0d\0\1g", b"\0\0" + bytes(12) + b"\0more"),
     ],
 )
-def test_what_is_no_record_of_a_journal_is_refused(key: bytes | None, value: bytes | None) -> None:
+def test_other_records_are_malformed(key: bytes | None, value: bytes | None) -> None:
     with pytest.raises(MalformedFrame):
         decode_fact(key, value)

@@ -1,8 +1,8 @@
-"""Who gets which partition: Kafka's assignors and RocketMQ's, by the names people configure.
+"""Kafka's and RocketMQ's assignors, by the names that are used in configurations.
 
-Pure functions from partition counts and subscriptions to an assignment, with the results of the
-originals. Those of `ASSIGNORS` need nothing else; `by-config`, `by-machine-room` and `nearby`
-(`machine_room.py`) must be told about configuration or places.
+Each is a pure function from partition counts and subscriptions to an assignment, with the result of
+the original [assignors/deterministic]. The functions in `ASSIGNORS` need no further input;
+`by-config`, `by-machine-room` and `nearby` (`machine_room.py`) need a configuration or locations.
 """
 
 from coterie.assignors.averagely import assign_averagely, assign_averagely_by_circle

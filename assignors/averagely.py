@@ -1,8 +1,7 @@
-"""RocketMQ's `averagely` and `averagely-by-circle`: the queues of a topic, shared by position.
+"""RocketMQ's `averagely` and `averagely-by-circle`: the queues of a topic by position.
 
-RocketMQ has no coordinator that assigns: every client sorts the queues and the client ids of its
-group and works out its own share, and all come to the same. A queue is a partition here, a client
-id a member id.
+In RocketMQ every client computes its own share [assignors/rocketmq-model]. A queue is a partition
+here, and a client id is a member id.
 """
 
 from collections.abc import Sequence
@@ -19,14 +18,14 @@ from coterie.assignors.model import (
 
 
 def subscribers_of(topic: str, members: Sequence[MemberSubscription]) -> list[str]:
-    """The client ids of a topic, in the order that all clients agree on."""
+    """Return the client ids of a topic, in the order that all clients use."""
     return sorted((member.member_id for member in members if topic in member.topics), key=utf16)
 
 
 def share_averagely(
     partitions: Sequence[TopicPartition], clients: Sequence[str]
 ) -> dict[str, list[TopicPartition]]:
-    """Consecutive queues to each client, the first ones get one more; with too few, one or none."""
+    """Give each client consecutive queues, and the first clients one more [assignors/averagely]."""
     each, extra = divmod(len(partitions), len(clients))
     shares = {}
     start = 0
@@ -38,7 +37,7 @@ def share_averagely(
 
 
 def assign_averagely(counts: PartitionCounts, members: Sequence[MemberSubscription]) -> Assignment:
-    """RocketMQ's AllocateMessageQueueAveragely, its default."""
+    """Assign as AllocateMessageQueueAveragely does, RocketMQ's default."""
     assignment: Assignment = {member.member_id: [] for member in members}
     for topic in subscribed_topics(counts, members):
         shares = share_averagely(partitions_of(topic, counts), subscribers_of(topic, members))
@@ -50,7 +49,7 @@ def assign_averagely(counts: PartitionCounts, members: Sequence[MemberSubscripti
 def assign_averagely_by_circle(
     counts: PartitionCounts, members: Sequence[MemberSubscription]
 ) -> Assignment:
-    """RocketMQ's AllocateMessageQueueAveragelyByCircle: one each, round and round."""
+    """Assign queues to clients in turn, as AllocateMessageQueueAveragelyByCircle does."""
     assignment: Assignment = {member.member_id: [] for member in members}
     for topic in subscribed_topics(counts, members):
         clients = subscribers_of(topic, members)

@@ -1,7 +1,7 @@
-"""RocketMQ's `consistent-hash`: each client stands at ten places of a ring, each queue goes to the
-next one.
+"""RocketMQ's `consistent-hash`: clients have places on a ring, and a queue goes to the next place.
 
-When a client comes or goes only the queues next to its places move; the shares are uneven instead.
+If a client joins or leaves, only the queues next to its places move; in return the shares are
+uneven [assignors/consistent-hash].
 """
 
 import hashlib
@@ -17,9 +17,9 @@ from coterie.assignors.model import (
     subscribed_topics,
 )
 
-# RocketMQ's default.
+# RocketMQ's default number of places for each client.
 VIRTUAL_NODES = 10
-# A queue is known by its broker's name too; a Kafka partition has no broker of its own.
+# The key of a queue contains the name of its broker; a Kafka partition has no broker of its own.
 BROKER_NAME = "kafka"
 
 
@@ -30,13 +30,13 @@ def assign_consistent_hash(
     virtual_nodes: int = VIRTUAL_NODES,
     broker_name: str = BROKER_NAME,
 ) -> Assignment:
-    """RocketMQ's AllocateMessageQueueConsistentHash.
+    """Assign as RocketMQ's AllocateMessageQueueConsistentHash does.
 
     Args:
-        counts: partitions by topic.
+        counts: the partitions of each topic.
         members: the clients.
-        virtual_nodes: places of a client on the ring.
-        broker_name: part of a queue's key on the ring.
+        virtual_nodes: the number of places of each client on the ring.
+        broker_name: part of the key that places a queue on the ring.
     """
     assignment: Assignment = {member.member_id: [] for member in members}
     for topic in subscribed_topics(counts, members):
@@ -54,6 +54,6 @@ def assign_consistent_hash(
 
 
 def _place(key: str) -> int:
-    """The first four bytes of the MD5: RocketMQ's ring, nothing to do with security."""
+    """Return the place of a key on the ring: the first four bytes of its MD5."""
     digest = hashlib.md5(key.encode(), usedforsecurity=False).digest()
     return int.from_bytes(digest[:4])

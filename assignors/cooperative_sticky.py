@@ -1,7 +1,8 @@
-"""`cooperative-sticky`: the sticky assignment without what its owner must first give up (KIP-429).
+"""`cooperative-sticky`: the sticky assignment without partitions that another member owns
+(KIP-429).
 
-A partition that goes from one member to another is given to nobody in this generation; the member
-that loses it rejoins, and the next generation gives it to its new owner.
+A partition that moves to another member is not assigned in this generation. Its owner revokes it
+and rejoins; the next generation assigns it to the new owner [assignors/cooperative-sticky].
 """
 
 from collections.abc import Sequence
@@ -12,14 +13,14 @@ from coterie.assignors.model import (
     PartitionCounts,
     TopicPartition,
 )
-from coterie.assignors.sticky import stick
+from coterie.assignors.sticky import assign_and_compare
 
 
 def assign_cooperative_sticky(
     counts: PartitionCounts, members: Sequence[MemberSubscription]
 ) -> Assignment:
-    """Kafka's CooperativeStickyAssignor: one generation of it; the next one completes it."""
-    result = stick(counts, members)
+    """Assign one generation as Kafka's CooperativeStickyAssignor does."""
+    result = assign_and_compare(counts, members)
     transferred = result.transferred
     if transferred is None:
         transferred = _transferred(members, result.assignment)
@@ -31,7 +32,7 @@ def assign_cooperative_sticky(
 def _transferred(
     members: Sequence[MemberSubscription], assignment: Assignment
 ) -> dict[TopicPartition, str]:
-    """What one member is given and another one has."""
+    """Return the partitions that one member gets and another one owns, with the former."""
     added: dict[TopicPartition, str] = {}
     revoked: set[TopicPartition] = set()
     for member in members:

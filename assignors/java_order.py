@@ -1,10 +1,11 @@
-"""The order in which Java's HashMap and HashSet give their keys back.
+"""The iteration order of Java's HashMap and HashSet [assignors/java-order].
 
-Two of Kafka's assignors go over such maps and keep what they meet first, so their results depend on
-it: the same members must be met in the same order here. A key stands in the bucket that the low
-bits of its spread hash name; buckets come in order, keys of a bucket in the order in which they
-were put in. Java turns a bucket of more than eight keys into a tree, whose order is the same as
-long as nothing is looked up by order; maps that large in one bucket do not occur with honest ids.
+Two of Kafka's assignors iterate over such maps, and their results depend on the order. The low bits
+of a key's spread hash select its bucket; buckets are iterated in order, and the keys of a bucket in
+the order of their insertion.
+
+Java converts a bucket of more than eight keys to a tree, which may have another order. With usual
+ids so many keys do not share a bucket.
 """
 
 from collections.abc import Iterable
@@ -12,47 +13,47 @@ from collections.abc import Iterable
 from coterie.assignors.model import TopicPartition
 from coterie.protocol.java_hash import java_hash
 
-# Of a map that is made without a size.
+# The capacity of a map that is created without one.
 _FIRST_CAPACITY = 16
 _MASK = 0xFFFFFFFF
 
 
 def in_map_order(keys: Iterable[str]) -> list[str]:
-    """Strings in the order of a HashMap that they were put into one after the other."""
+    """Return strings in the order of a HashMap into which they were inserted one by one."""
     found = list(dict.fromkeys(keys))
     capacity = _capacity(len(found))
     return sorted(found, key=lambda key: _bucket(java_hash(key), capacity))
 
 
 class PartitionSet:
-    """A HashSet of partitions, as far as its first element goes."""
+    """A HashSet of partitions that returns the same first element as Java's."""
 
     def __init__(self) -> None:
         self._partitions: dict[TopicPartition, int] = {}
-        # Java's sets grow and never shrink.
-        self._most = 0
+        # The largest size so far: Java's sets grow and never shrink.
+        self._largest_size = 0
 
     def __bool__(self) -> bool:
         return bool(self._partitions)
 
     def add(self, partition: TopicPartition) -> None:
-        """Put a partition in."""
+        """Add a partition."""
         topic_hash = java_hash(partition.topic)
         self._partitions[partition] = 31 * (31 + partition.partition) + topic_hash
-        self._most = max(self._most, len(self._partitions))
+        self._largest_size = max(self._largest_size, len(self._partitions))
 
     def remove(self, partition: TopicPartition) -> None:
-        """Take a partition out."""
+        """Remove a partition."""
         del self._partitions[partition]
 
     def first(self) -> TopicPartition:
-        """The partition that an iterator would give first."""
-        capacity = _capacity(self._most)
+        """Return the first partition of an iteration."""
+        capacity = _capacity(self._largest_size)
         return min(self._partitions, key=lambda each: _bucket(self._partitions[each], capacity))
 
 
 def _capacity(size: int) -> int:
-    """The buckets of a map that holds so many keys: doubled when it is three quarters full."""
+    """Return the buckets of a map with so many keys: they double when it is three quarters full."""
     capacity = _FIRST_CAPACITY
     while size * 4 > capacity * 3:
         capacity *= 2

@@ -1,7 +1,7 @@
-"""RocketMQ's assignors that need to be told something: `by-config`, `by-machine-room`, `nearby`.
+"""RocketMQ's assignors that need further input: `by-config`, `by-machine-room` and `nearby`.
 
-Kafka has no machine rooms; who asks "what if" says in which room a partition's broker and a member
-stand, as a mapping. Racks are the same thing by another name.
+Kafka has no machine rooms, so the caller passes the rooms of partitions and members as mappings.
+Racks can serve as machine rooms.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,14 +16,14 @@ from coterie.assignors.model import (
     subscribed_topics,
 )
 
-# How partitions are shared among clients where `nearby` has decided on both.
+# Shares partitions among clients, both of which `nearby` has selected.
 Share = Callable[[Sequence[TopicPartition], Sequence[str]], dict[str, list[TopicPartition]]]
 
 
 def assign_by_config(
     members: Sequence[MemberSubscription], configured: Mapping[str, Iterable[TopicPartition]]
 ) -> Assignment:
-    """RocketMQ's AllocateMessageQueueByConfig: what each member's own configuration says."""
+    """Assign the configured partitions of each member, as AllocateMessageQueueByConfig does."""
     return {member.member_id: list(configured.get(member.member_id, ())) for member in members}
 
 
@@ -34,19 +34,21 @@ def assign_by_machine_room(
     rooms: Mapping[TopicPartition, str],
     consumer_rooms: Iterable[str],
 ) -> Assignment:
-    """RocketMQ's AllocateMessageQueueByMachineRoom: only partitions of certain rooms, evenly.
+    """Assign the partitions of certain rooms, as AllocateMessageQueueByMachineRoom does.
 
     Args:
-        counts: partitions by topic.
+        counts: the partitions of each topic.
         members: the clients.
-        rooms: the room of each partition's broker; one without is nobody's.
+        rooms: the room of each partition's broker; a partition without a room is not assigned.
         consumer_rooms: the rooms that this group reads from.
     """
     assignment: Assignment = {member.member_id: [] for member in members}
-    wanted = set(consumer_rooms)
+    allowed_rooms = set(consumer_rooms)
     for topic in subscribed_topics(counts, members):
         clients = subscribers_of(topic, members)
-        partitions = [each for each in partitions_of(topic, counts) if rooms.get(each) in wanted]
+        partitions = [
+            each for each in partitions_of(topic, counts) if rooms.get(each) in allowed_rooms
+        ]
         each, extra = divmod(len(partitions), len(clients))
         for index, client in enumerate(clients):
             assignment[client] += partitions[index * each : (index + 1) * each]
@@ -63,16 +65,16 @@ def assign_nearby(
     member_rooms: Mapping[str, str],
     share: Share = share_averagely,
 ) -> Assignment:
-    """RocketMQ's AllocateMachineRoomNearby: a room's partitions to the clients in that room.
+    """Assign the partitions of a room to its clients, as AllocateMachineRoomNearby does.
 
-    Partitions of a room without clients are shared by all.
+    Partitions of a room without clients are shared by all clients.
 
     Args:
-        counts: partitions by topic.
+        counts: the partitions of each topic.
         members: the clients.
         rooms: the room of each partition's broker.
         member_rooms: the room of each member.
-        share: how partitions are shared within a room.
+        share: how the clients of a room share its partitions.
 
     Raises:
         ValueError: a partition or a member has no room.
@@ -87,7 +89,7 @@ def assign_nearby(
         for partition in partitions_of(topic, counts):
             room = _room(rooms.get(partition), str(partition))
             by_room.setdefault(room, []).append(partition)
-        # First what is near, then what is left: the order in which a client lists its queues.
+        # Partitions of the client's room come first: the order in which a client lists its queues.
         for near in (True, False):
             for room in sorted(by_room):
                 if (room in in_room) is near:
@@ -98,5 +100,5 @@ def assign_nearby(
 
 def _room(room: str | None, of: str) -> str:
     if not room:
-        raise ValueError(f"no machine room is known of {of}")
+        raise ValueError(f"the machine room of {of} is not known")
     return room

@@ -1,10 +1,8 @@
-"""What an assignor is given and what it gives back: values, so that an assignment can be computed,
-printed and compared anywhere, a live group's and one recorded years ago alike.
+"""The input and the output of assignors, as plain values.
 
-An assignor is a function of the partition counts and the members' subscriptions. It is pure and
-deterministic; where Kafka's own result depends on the order of Java's hash maps, `java_order.py`
-gives that order. Racks are not known here (the log of a group does not hold them), so the
-rack-aware variants of KIP-881 are left out: without racks they are the plain ones.
+An assignment can therefore be computed for a live group as well as for one that was recorded years
+ago. An assignor is a pure function of the partition counts and the subscriptions. Racks are not
+part of a subscription [assignors/no-racks].
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,14 +20,14 @@ class TopicPartition(NamedTuple):
 
 
 class MemberSubscription(NamedTuple):
-    """One member as the leader of its group sees it.
+    """A member from the point of view of the group's leader.
 
     Attributes:
-        member_id: unique in the group.
-        topics: what it subscribes to.
-        owned: the partitions it says it has, for the assignors that keep them.
-        generation_id: the generation in which it was given those; None where it does not say.
-        group_instance_id: of a static member.
+        member_id: an id that is unique in the group.
+        topics: the subscribed topics.
+        owned: the partitions that the member claims to own, for the sticky assignors.
+        generation_id: the generation in which it received them; None if it does not say.
+        group_instance_id: the instance id of a static member.
     """
 
     member_id: str
@@ -39,17 +37,17 @@ class MemberSubscription(NamedTuple):
     group_instance_id: str | None = None
 
 
-# Member id to what it is given, in the order in which the assignor gives it.
+# The partitions of each member id, in the order in which the assignor assigned them.
 Assignment = dict[str, list[TopicPartition]]
 
-# Topic to its number of partitions. Topics that are missing do not exist: nobody gets anything.
+# The number of partitions of each topic. Other topics do not exist [assignors/existing-topics].
 PartitionCounts = Mapping[str, int]
 
 Assignor = Callable[[PartitionCounts, Sequence[MemberSubscription]], Assignment]
 
 
 def in_member_order(members: Iterable[MemberSubscription]) -> list[MemberSubscription]:
-    """Static members first, by instance id; then the others by member id (Kafka's MemberInfo)."""
+    """Return static members by instance id, then others by member id [assignors/member-order]."""
     return sorted(
         members,
         key=lambda member: (
@@ -60,16 +58,16 @@ def in_member_order(members: Iterable[MemberSubscription]) -> list[MemberSubscri
 
 
 def utf16(text: str) -> bytes:
-    """What Java compares strings by: their UTF-16 code units."""
+    """Return the UTF-16 code units of a string, by which Java compares strings."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def partitions_of(topic: str, counts: PartitionCounts) -> list[TopicPartition]:
-    """Every partition of a topic, in order."""
+    """Return all partitions of a topic in order."""
     return [TopicPartition(topic, index) for index in range(counts.get(topic, 0))]
 
 
 def subscribed_topics(counts: PartitionCounts, members: Iterable[MemberSubscription]) -> list[str]:
-    """The topics that exist and have a subscriber, in Java's order of strings."""
+    """Return the topics that exist and have a subscriber, in Java's order of strings."""
     topics = {topic for member in members for topic in member.topics}
     return sorted((topic for topic in topics if counts.get(topic, 0) > 0), key=utf16)

@@ -1,7 +1,8 @@
-"""`range`: topic by topic, consecutive partitions to the members in order (KIP-341 for the order).
+"""`range`: consecutive partitions of each topic to the members in order [assignors/range].
 
-With several topics of the same number of partitions a member gets the same numbers of each, which
-is what joins over partitions rely on; with few partitions the first members get more than the last.
+If several topics have the same number of partitions, a member gets the same partition numbers of
+each, on which joins of topics rely. The first members get more than the last ones, once for every
+topic.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from coterie.assignors.model import (
 
 
 def assign_range(counts: PartitionCounts, members: Sequence[MemberSubscription]) -> Assignment:
-    """Kafka's RangeAssignor, of clients and of the coordinator alike (spec section 15.3)."""
+    """Assign as Kafka's RangeAssignor does, the one of the clients and the coordinator's."""
     assignment: Assignment = {member.member_id: [] for member in members}
     ordered = in_member_order(members)
     for topic in subscribed_topics(counts, members):

@@ -1,4 +1,4 @@
-"""`roundrobin`: all partitions of all topics, dealt out one by one to the members in order."""
+"""`roundrobin`: all partitions of all topics to the members in turn [assignors/round-robin]."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from coterie.assignors.model import (
 def assign_round_robin(
     counts: PartitionCounts, members: Sequence[MemberSubscription]
 ) -> Assignment:
-    """Kafka's RoundRobinAssignor: a member that does not subscribe to the topic is passed over."""
+    """Assign as Kafka's RoundRobinAssignor does."""
     assignment: Assignment = {member.member_id: [] for member in members}
     ordered = in_member_order(members)
     turn = 0

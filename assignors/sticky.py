@@ -1,8 +1,8 @@
-"""`sticky`: as balanced as possible, and within that as little moved as possible (KIP-54).
+"""`sticky`: a balanced assignment that moves as few partitions as possible (KIP-54).
 
-Where all members subscribe to the same topics there is a quota each and the members keep what they
-have up to it (`sticky_equal.py`, KIP-54's successor of KAFKA-9987). Otherwise partitions are moved
-one by one from the members with many to those with few (`sticky_general.py`).
+If all members subscribe to the same topics, each has a quota and keeps its partitions up to it
+(`sticky_equal.py`, KAFKA-9987). Otherwise partitions are moved one by one from members with many to
+members with few (`sticky_general.py`).
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from coterie.assignors.model import (
 from coterie.assignors.sticky_equal import assign_equal
 from coterie.assignors.sticky_general import assign_general
 
-# A member that names no generation was given its partitions before any that does.
+# The generation of a member that names none: it is older than any other.
 NO_GENERATION = -1
 
 
 class StickyResult(NamedTuple):
-    """An assignment, and the partitions that somebody else must give up first.
+    """An assignment, and the new owner of each partition that another member may still own.
 
-    `transferred` is None where the general algorithm ran, which does not keep account of them.
+    `transferred` is None from the general algorithm, which does not record it.
     """
 
     assignment: Assignment
@@ -34,11 +34,11 @@ class StickyResult(NamedTuple):
 
 
 class Claims(NamedTuple):
-    """What the members' claims come to: one owner a partition at most.
+    """The partitions that members own by their claims: at most one owner for each partition.
 
     Attributes:
-        owned: by member, in Java's order of the members; without topics that are gone.
-        disputed: claimed by two members in the same generation, so by none.
+        owned: the partitions of each member, in Java's order of the members, of existing topics.
+        disputed: partitions that two members of the same generation claim; neither keeps them.
         max_generation: the newest generation that a member names.
     """
 
@@ -48,16 +48,18 @@ class Claims(NamedTuple):
 
 
 def assign_sticky(counts: PartitionCounts, members: Sequence[MemberSubscription]) -> Assignment:
-    """Kafka's StickyAssignor."""
-    return stick(counts, members).assignment
+    """Assign as Kafka's StickyAssignor does [assignors/sticky]."""
+    return assign_and_compare(counts, members).assignment
 
 
-def stick(counts: PartitionCounts, members: Sequence[MemberSubscription]) -> StickyResult:
-    """The assignment, and what it takes from whom; `cooperative_sticky.py` needs both."""
+def assign_and_compare(
+    counts: PartitionCounts, members: Sequence[MemberSubscription]
+) -> StickyResult:
+    """Return the sticky assignment and the transferred partitions."""
     existing = {topic: counts[topic] for topic in subscribed_topics(counts, members)}
     by_id = {member.member_id: member for member in members}
     ordered = [by_id[member_id] for member_id in in_map_order(by_id)]
-    claims = _settle_claims(existing, ordered)
+    claims = _resolve_claims(existing, ordered)
     if members and _all_equal(ordered):
         assignment, transferred = assign_equal(existing, claims.owned, claims.disputed)
         return StickyResult(assignment, transferred)
@@ -66,8 +68,9 @@ def stick(counts: PartitionCounts, members: Sequence[MemberSubscription]) -> Sti
 
 
 def _all_equal(ordered: Sequence[MemberSubscription]) -> bool:
-    """Whether all subscribe to the same; as in Kafka, members without topics that are met first
-    don't count.
+    """Return whether all members subscribe to the same topics.
+
+    As in Kafka, members without topics that come first are ignored.
     """
     subscriptions = [frozenset(member.topics) for member in ordered]
     while len(subscriptions) > 1 and not subscriptions[0]:
@@ -75,8 +78,8 @@ def _all_equal(ordered: Sequence[MemberSubscription]) -> bool:
     return len(set(subscriptions)) <= 1
 
 
-def _settle_claims(counts: PartitionCounts, ordered: Sequence[MemberSubscription]) -> Claims:
-    """The newer generation wins; two claims of the same generation lose both."""
+def _resolve_claims(counts: PartitionCounts, ordered: Sequence[MemberSubscription]) -> Claims:
+    """Decide on an owner of each claimed partition [assignors/sticky-claims]."""
     owned: dict[str, list[TopicPartition]] = {}
     disputed: set[TopicPartition] = set()
     owners: dict[TopicPartition, str] = {}

@@ -1,8 +1,8 @@
-"""The sticky algorithm for members that all subscribe to the same topics.
+"""The sticky algorithm for members that subscribe to the same topics [assignors/sticky-equal].
 
-Everybody gets the floor of the even share, some one more. A member keeps what it has up to its
-quota, the larger quota going to the first that can fill it; what is left is dealt out to those who
-lack something, in order of their ids.
+Each member gets the quotient of partitions and members, and some get one more. A member keeps its
+partitions up to its quota; the larger quota goes to the first members that can fill it. The
+remaining partitions go to the members below their quota, in the order of their ids.
 
 Invariant: no two members differ by more than one partition.
 """
@@ -24,21 +24,20 @@ def assign_equal(
     owned: Mapping[str, list[TopicPartition]],
     disputed: set[TopicPartition],
 ) -> tuple[Assignment, dict[TopicPartition, str]]:
-    """Balance within quotas.
+    """Assign within quotas.
 
     Args:
-        counts: the topics, all subscribed by everybody.
-        owned: what each member has, in the order in which members are asked.
-        disputed: partitions that several members claim, to be given anew.
+        counts: the topics, to which every member subscribes.
+        owned: the partitions of each member, in the order in which members are considered.
+        disputed: partitions that several members claim.
 
     Returns:
-        The assignment; and the partitions given to a member though another one may still have
-        them, with that member.
+        The assignment, and the new owner of each partition that another member may still own.
     """
-    return _Deal(counts, owned, disputed).result()
+    return _QuotaAssignment(counts, owned, disputed).result()
 
 
-class _Deal:
+class _QuotaAssignment:
     def __init__(
         self,
         counts: PartitionCounts,
@@ -51,10 +50,10 @@ class _Deal:
         self.min_quota, self.larger = divmod(sum(counts.values()), len(owned))
         self.max_quota = self.min_quota + (self.larger > 0)
         self.assignment: Assignment = {member_id: [] for member_id in owned}
-        # The members that have the larger quota by now, out of `larger`.
+        # How many of the `larger` members with the larger quota are filled.
         self.filled = 0
-        self.under: list[str] = []
-        self.exactly: list[str] = []
+        self.below_quota: list[str] = []
+        self.at_min_quota: list[str] = []
         self.given_up: dict[TopicPartition, str] = {}
         self.transferred: dict[TopicPartition, str] = {}
 
@@ -68,45 +67,45 @@ class _Deal:
             for partition in partitions_of(topic, self.counts)
             if partition not in kept
         ]
-        self._deal_out(left)
+        self._assign_remaining(left)
         return self.assignment, self.transferred
 
     def _keep(self, member_id: str, partitions: list[TopicPartition]) -> None:
-        """Let a member keep what it has, up to the quota that is left for it."""
+        """Let a member keep its partitions up to its quota."""
         mine = sorted(
             (each for each in partitions if each not in self.disputed),
             key=lambda each: (each.partition, utf16(each.topic)),
         )
         if len(mine) < self.min_quota:
             self.assignment[member_id] += mine
-            self.under.append(member_id)
+            self.below_quota.append(member_id)
             return
         if len(mine) >= self.max_quota and self.filled < self.larger:
             quota = self.max_quota
             self.filled += 1
             if self.filled == self.larger:
-                self.exactly.clear()
+                self.at_min_quota.clear()
         else:
             quota = self.min_quota
             if self.filled < self.larger:
-                self.exactly.append(member_id)
+                self.at_min_quota.append(member_id)
         self.assignment[member_id] += mine[:quota]
         self.given_up.update((each, member_id) for each in mine[quota:])
 
-    def _deal_out(self, left: list[TopicPartition]) -> None:
-        """One each to the members under the smaller quota, round and round; then the larger."""
-        under = sorted(self.under, key=utf16)
-        exactly = deque(sorted(self.exactly, key=utf16))
+    def _assign_remaining(self, left: list[TopicPartition]) -> None:
+        """Fill the members below the smaller quota in turn, then give others their larger quota."""
+        below = sorted(self.below_quota, key=utf16)
+        at_min = deque(sorted(self.at_min_quota, key=utf16))
         turn = 0
         for partition in left:
-            if not under:
-                self._give(partition, exactly.popleft())
+            if not below:
+                self._give(partition, at_min.popleft())
                 continue
-            turn %= len(under)
-            member_id = under[turn]
+            turn %= len(below)
+            member_id = below[turn]
             if self._give(partition, member_id) == self.min_quota:
-                del under[turn]
-                exactly.append(member_id)
+                del below[turn]
+                at_min.append(member_id)
             else:
                 turn += 1
 

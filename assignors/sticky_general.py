@@ -1,13 +1,17 @@
-"""The sticky algorithm for members with different subscriptions: move one partition at a time.
+"""The sticky algorithm for members with different subscriptions [assignors/sticky-general].
 
-What members have and may keep stays. The rest goes to the member with the fewest partitions that
-may have it. Then partitions move from members with many to members with few until no move helps;
-if the sum of all differences is no better than before the moves, they are taken back. A partition
-that would move against an earlier move of the same topic between the same two is exchanged for one
-that moved that way, so that nothing is swapped for nothing.
+Members keep the partitions that they own and may keep. Each remaining partition goes to its
+subscriber with the fewest partitions. Then partitions move one at a time from members with many to
+members with few, until no move helps; if the sum of all differences is not better than before, the
+moves are undone. Where a move goes against an earlier move of the same topic between the same two
+members, a partition that moved then goes back instead, so that two partitions are not merely
+exchanged.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from coterie.assignors.java_order import PartitionSet
 from coterie.assignors.model import (
@@ -26,45 +30,51 @@ def assign_general(
     owned: Assignment,
     max_generation: int,
 ) -> Assignment:
-    """Balance by moves.
+    """Assign by moving partitions.
 
     Args:
-        counts: the topics that exist.
-        members: in Java's order of their ids.
-        owned: what each has by the claims; becomes the result.
-        max_generation: the newest that a member names; claims of older ones are remembered as the
-            owners before.
+        counts: the partitions of each existing topic.
+        members: the members, in Java's order of their ids.
+        owned: the partitions of each member by its claims; it becomes the result.
+        max_generation: the newest generation that a member names; members that name an older one
+            are previous owners of what they claim.
     """
     return _Balance(counts, members, owned, max_generation).result()
 
 
+class _Move(NamedTuple):
+    """The owner of a partition before all moves, and its owner now."""
+
+    source: str
+    target: str
+
+
 class _Movements:
-    """The moves so far: from whom to whom each partition came, and by topic which moved so."""
+    """All moves so far: of each partition, and by topic the partitions of each move."""
 
     def __init__(self) -> None:
-        self._pairs: dict[TopicPartition, tuple[str, str]] = {}
-        self._moved: dict[tuple[str, str, str], PartitionSet] = {}
+        self._moves: dict[TopicPartition, _Move] = {}
+        self._moved: dict[tuple[str, _Move], PartitionSet] = {}
 
     def move(self, partition: TopicPartition, source: str, target: str) -> None:
-        before = self._pairs.pop(partition, None)
-        if before is not None:
-            key = (partition.topic, *before)
+        earlier = self._moves.pop(partition, None)
+        if earlier is not None:
+            key = (partition.topic, earlier)
             self._moved[key].remove(partition)
             if not self._moved[key]:
                 del self._moved[key]
-            source = before[0]
+            source = earlier.source
             if source == target:
                 return
-        self._pairs[partition] = (source, target)
-        moved = self._moved.setdefault((partition.topic, source, target), PartitionSet())
-        moved.add(partition)
+        move = self._moves[partition] = _Move(source, target)
+        self._moved.setdefault((partition.topic, move), PartitionSet()).add(partition)
 
     def instead_of(self, partition: TopicPartition, source: str, target: str) -> TopicPartition:
-        """The partition to move in place of one that would go against an earlier move."""
-        before = self._pairs.get(partition)
-        if before is not None:
-            source = before[0]
-        moved = self._moved.get((partition.topic, target, source))
+        """Return the partition to move: another one if this move goes against an earlier move."""
+        earlier = self._moves.get(partition)
+        if earlier is not None:
+            source = earlier.source
+        moved = self._moved.get((partition.topic, _Move(target, source)))
         return partition if moved is None else moved.first()
 
 
@@ -102,13 +112,13 @@ class _Balance:
             )
             for partition in partitions_of(topic, self.counts)
         ]
-        revoked = self._drop_what_is_not_subscribed()
+        revoked = self._remove_unsubscribed()
         kept = {partition for given in self.current.values() for partition in given}
         left = [partition for partition in everything if partition not in kept]
         initializing = not any(self.current.values())
         for partition in left:
             self._give(partition)
-        shared = {topic for topic, who in self.subscribers.items() if len(who) > 1}
+        shared = {topic for topic, ids in self.subscribers.items() if len(ids) > 1}
         self.movable -= {member_id for member_id in self.topics if self._is_fixed(member_id)}
         before = {member_id: list(self.current[member_id]) for member_id in self.movable}
         if not revoked:
@@ -119,8 +129,10 @@ class _Balance:
             self.current.update(before)
         return self.current
 
-    def _drop_what_is_not_subscribed(self) -> bool:
-        """Take from members what they no longer subscribe to; whether there was any."""
+    def _remove_unsubscribed(self) -> bool:
+        """Remove partitions of topics that members no longer subscribe to; return whether there
+        were any.
+        """
         revoked = False
         for member_id, given in self.current.items():
             kept = [each for each in given if each.topic in self.topics[member_id]]
@@ -134,24 +146,25 @@ class _Balance:
         )
 
     def _give(self, partition: TopicPartition) -> None:
-        takers = self._by_load(self.subscribers[partition.topic])
-        if takers:
-            self.current[takers[0]].append(partition)
-            self.owners[partition] = takers[0]
+        subscribers = self._by_load(self.subscribers[partition.topic])
+        if subscribers:
+            fewest = subscribers[0]
+            self.current[fewest].append(partition)
+            self.owners[partition] = fewest
 
     def _most(self, member_id: str) -> int:
-        """The most partitions that a member could have."""
+        """Return the number of partitions that a member could have at most."""
         return sum(self.counts[topic] for topic in self.topics[member_id])
 
     def _is_fixed(self, member_id: str) -> bool:
-        """Whether a member has all it can get and nothing of it can be anybody else's."""
+        """Return whether a member has all it can get, and no other member can get any of it."""
         given = self.current[member_id]
         return len(given) >= self._most(member_id) and not any(
             len(self.subscribers[each.topic]) > 1 for each in given
         )
 
     def _is_balanced(self) -> bool:
-        """Whether no member could take a partition from one that has two more."""
+        """Return whether no member could take a partition from one that has two more."""
         if not self.movable:
             return True
         sizes = {member_id: len(self.current[member_id]) for member_id in self.movable}
@@ -168,7 +181,7 @@ class _Balance:
         return True
 
     def _move_all(self, partitions: list[TopicPartition]) -> bool:
-        """Move what improves the balance until nothing does; whether anything was moved."""
+        """Move partitions while that improves the balance; return whether any was moved."""
         moved = False
         while True:
             modified = False
@@ -186,8 +199,8 @@ class _Balance:
         size = len(self.current[self.owners[partition]])
         subscribers = self.subscribers[partition.topic]
         previous = self.previous.get(partition)
-        # Kafka does not ask whether the owner before still subscribes, and would give it what it
-        # can't read.
+        # Kafka does not check whether the previous owner still subscribes to the topic, and could
+        # assign it a partition that it cannot read.
         if previous in subscribers and size > len(self.current[previous]) + 1:
             return previous
         if any(size > len(self.current[other]) + 1 for other in subscribers):
@@ -204,24 +217,29 @@ class _Balance:
         self.owners[partition] = target
 
     def _imbalance(self, assignment: Assignment) -> int:
-        """The differences between all pairs of movable members, summed up."""
+        """Return the sum of the differences between all pairs of movable members."""
         sizes = [len(assignment[member_id]) for member_id in self.movable]
         return sum(
             abs(size - other) for index, size in enumerate(sizes) for other in sizes[index + 1 :]
         )
 
 
+class _Claim(NamedTuple):
+    member_id: str
+    generation: int
+
+
 def _previous_owners(
     members: Sequence[MemberSubscription], max_generation: int
 ) -> dict[TopicPartition, str]:
-    """Who had a partition before its owner, by the claims of older generations."""
-    found: dict[TopicPartition, tuple[str, int]] = {}
+    """Return the previous owner of partitions, by the newest claims of older generations."""
+    found: dict[TopicPartition, _Claim] = {}
     for member in members:
         generation = -1 if member.generation_id is None else member.generation_id
         if generation >= max_generation:
             continue
         for partition in member.owned:
             known = found.get(partition)
-            if known is None or generation > known[1]:
-                found[partition] = (member.member_id, generation)
-    return {partition: member_id for partition, (member_id, _) in found.items()}
+            if known is None or generation > known.generation:
+                found[partition] = _Claim(member.member_id, generation)
+    return {partition: claim.member_id for partition, claim in found.items()}

@@ -1,7 +1,8 @@
-"""`uniform`: the coordinator's own assignor of KIP-848: balanced over all topics, and sticky.
+"""`uniform`: the coordinator's assignor of KIP-848, balanced over all topics and sticky.
 
-Where all members subscribe to the same topics each keeps what it has up to its quota, and what is
-left fills the others in order. Otherwise `uniform_mixed.py` balances topic by topic.
+If all members subscribe to the same topics, each keeps its partitions up to its quota, and the
+remaining ones fill the members below their quota in order. Otherwise `uniform_mixed.py` balances
+topic by topic.
 """
 
 from collections.abc import Sequence
@@ -19,9 +20,9 @@ from coterie.assignors.uniform_mixed import assign_mixed
 
 
 def assign_uniform(counts: PartitionCounts, members: Sequence[MemberSubscription]) -> Assignment:
-    """Kafka's UniformAssignor (spec section 15.3).
+    """Assign as Kafka's UniformAssignor does [assignors/uniform].
 
-    Topics are taken by name here; Kafka goes by their ids, which say nothing about order.
+    Topics are ordered by name here; Kafka orders them by their ids, which are random.
     """
     by_id = {member.member_id: member for member in members}
     ordered = [by_id[member_id] for member_id in in_map_order(by_id)]
@@ -44,7 +45,7 @@ def _assign_same(counts: PartitionCounts, members: Sequence[MemberSubscription])
     ]
     floor, larger = divmod(sum(counts.values()), len(members))
     assignment: Assignment = {}
-    lacking: list[tuple[str, int]] = []
+    below_quota: list[tuple[str, int]] = []
     for index, member in enumerate(members):
         has_larger = larger > 0
         quota = floor + has_larger
@@ -53,20 +54,21 @@ def _assign_same(counts: PartitionCounts, members: Sequence[MemberSubscription])
         left += owned[quota:]
         quota -= len(assignment[member.member_id])
         if quota > 0 and has_larger and len(members) - index > larger:
-            # Others may have the larger share already; the last ones must take what is left of it.
+            # Enough members come later to take the remaining larger quotas, perhaps because they
+            # own so many partitions already; so this member takes the smaller one.
             quota -= 1
             has_larger = False
         if quota > 0:
-            lacking.append((member.member_id, quota))
+            below_quota.append((member.member_id, quota))
         larger -= has_larger
-    _fill(assignment, lacking, left)
+    _fill(assignment, below_quota, left)
     return assignment
 
 
 def _fill(
-    assignment: Assignment, lacking: list[tuple[str, int]], left: list[TopicPartition]
+    assignment: Assignment, below_quota: list[tuple[str, int]], left: list[TopicPartition]
 ) -> None:
     start = 0
-    for member_id, quota in lacking:
+    for member_id, quota in below_quota:
         assignment[member_id] += left[start : start + quota]
         start += quota

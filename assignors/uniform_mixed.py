@@ -1,8 +1,8 @@
-"""The uniform assignor for members with different subscriptions: topic by topic, from the members
-with the most partitions to those with the fewest.
+"""The uniform assignor for members with different subscriptions [assignors/uniform-mixed].
 
-Topics with many partitions per subscriber come first. Each pass over the topics may undo a little
-of another topic's balance, so there are several, until one changes nothing.
+Topic by topic, partitions move from the members with the most to those with the fewest. Topics with
+many partitions for each subscriber come first. A pass over the topics may unbalance others, so
+there are several passes, until one changes nothing.
 """
 
 from collections.abc import Sequence
@@ -15,27 +15,27 @@ from coterie.assignors.model import (
     utf16,
 )
 
-# Kafka's bound: a pass about halves what is unbalanced, and few groups need more than two.
+# Kafka's limit: a pass about halves the imbalance, and few groups need more than two.
 _MAX_PASSES = 16
-_NOBODY = -1
+_NO_OWNER = -1
 
 
 def assign_mixed(counts: PartitionCounts, members: Sequence[MemberSubscription]) -> Assignment:
-    """Kafka's UniformHeterogeneousAssignmentBuilder.
+    """Assign as Kafka's UniformHeterogeneousAssignmentBuilder does.
 
     Args:
-        counts: the topics that exist and have a subscriber.
-        members: in the order that breaks ties.
+        counts: the partitions of each topic that exists and has a subscriber.
+        members: the members, in the order that breaks ties.
     """
     return _Mixed(counts, members).result()
 
 
 class _Levels:
-    """Who is next to get a partition, and who to give one up, of the subscribers of a topic.
+    """Selects the subscriber of a topic that gets the next partition, and the one that loses one.
 
-    Seen from below the members with the fewest partitions form a range that grows to the right as
-    it is filled; seen from above those with the most form one that grows to the left. Members that
-    have nothing of the topic to give up are put behind the upper range.
+    The members are sorted by their number of partitions. Those with the fewest are a range at the
+    left, which grows to the right as they are filled; those with the most are a range at the right,
+    which grows to the left. Members that own nothing of the topic leave the right range.
     """
 
     def __init__(self, subscribers: list[int], sizes: list[int]) -> None:
@@ -54,7 +54,7 @@ class _Levels:
         return self._high - self._low <= 1
 
     def fewest(self) -> int:
-        """The member to give a partition to."""
+        """Return the member that gets the next partition."""
         if self._next_low >= self._low_end:
             self._low += 1
             while self._low_end < len(self._members) and self._size(self._low_end) == self._low:
@@ -64,7 +64,7 @@ class _Levels:
         return self._members[self._next_low - 1]
 
     def most(self) -> int:
-        """The member to take a partition from, or nobody."""
+        """Return the member that loses the next partition, or _NO_OWNER."""
         if self._next_high < self._high_start:
             if self._high_end <= self._high_start and self._high_start > 0:
                 self._high = self._size(self._high_start - 1)
@@ -74,12 +74,12 @@ class _Levels:
                 self._high_start -= 1
             self._next_high = self._high_end - 1
         if self._next_high < 0:
-            return _NOBODY
+            return _NO_OWNER
         self._next_high -= 1
         return self._members[self._next_high + 1]
 
-    def put_behind(self) -> None:
-        """The member that `most` named last has nothing to give up."""
+    def exclude_last(self) -> None:
+        """Exclude the member that `most` returned last: it owns nothing of the topic."""
         last, end = self._next_high + 1, self._high_end - 1
         self._members[last], self._members[end] = self._members[end], self._members[last]
         self._high_end = end
@@ -92,7 +92,7 @@ class _Mixed:
     def __init__(self, counts: PartitionCounts, members: Sequence[MemberSubscription]) -> None:
         self.members = members
         self.subscribers: dict[str, list[int]] = {topic: [] for topic in counts}
-        self.owners = {topic: [_NOBODY] * count for topic, count in counts.items()}
+        self.owners = {topic: [_NO_OWNER] * count for topic, count in counts.items()}
         self.sizes = [0] * len(members)
         for index, member in enumerate(members):
             for topic in dict.fromkeys(member.topics):
@@ -113,7 +113,7 @@ class _Mixed:
 
     def result(self) -> Assignment:
         for topic in self.topics:
-            left = [at for at, owner in enumerate(self.owners[topic]) if owner == _NOBODY]
+            left = [at for at, owner in enumerate(self.owners[topic]) if owner == _NO_OWNER]
             if left:
                 levels = _Levels(self.subscribers[topic], self.sizes)
                 for partition in left:
@@ -131,28 +131,28 @@ class _Mixed:
         for _ in range(_MAX_PASSES):
             for topic in topics:
                 if topic == last:
-                    # A whole round since the last change.
+                    # A whole pass since the last change.
                     return
                 if self._balance_topic(topic) or last is None:
                     last = topic
 
     def _balance_topic(self, topic: str) -> int:
-        """Move partitions of one topic; how many."""
+        """Move partitions of one topic; return how many."""
         levels = _Levels(self.subscribers[topic], self.sizes)
         if levels.spread <= 1:
             return 0
-        having: dict[int, list[int]] = {}
+        owned: dict[int, list[int]] = {}
         for partition, owner in enumerate(self.owners[topic]):
-            having.setdefault(owner, []).append(partition)
+            owned.setdefault(owner, []).append(partition)
         moved = 0
         while not levels.balanced:
             source = levels.most()
-            while source != _NOBODY and not having.get(source):
-                levels.put_behind()
+            while source != _NO_OWNER and not owned.get(source):
+                levels.exclude_last()
                 source = levels.most()
-            if source == _NOBODY:
+            if source == _NO_OWNER:
                 break
-            partition = having[source].pop()
+            partition = owned[source].pop()
             target = levels.fewest()
             if levels.balanced:
                 break
@@ -162,7 +162,7 @@ class _Mixed:
 
     def _give(self, topic: str, partition: int, member: int) -> None:
         before = self.owners[topic][partition]
-        if before != _NOBODY:
+        if before != _NO_OWNER:
             self.sizes[before] -= 1
         self.owners[topic][partition] = member
         self.sizes[member] += 1

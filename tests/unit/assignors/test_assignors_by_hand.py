@@ -177,7 +177,7 @@ def test_nearby_shares_rooms_without_clients_among_all() -> None:
 
 
 def test_nearby_requires_the_room_of_every_member() -> None:
-    with pytest.raises(ValueError, match="no machine room is known of c1"):
+    with pytest.raises(ValueError, match="the machine room of c1 is not known"):
         assign_nearby({"q": 1}, [member("c1", "q")], rooms={}, member_rooms={})
 
 

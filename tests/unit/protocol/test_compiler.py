@@ -1,4 +1,4 @@
-"""What the vocabulary of protocol/wire.py means, on messages declared here."""
+"""The meaning of the declarations of protocol/wire.py, shown by messages that are declared here."""
 
 import struct as struct_module
 import traceback
@@ -96,7 +96,7 @@ def _hex(*parts: str) -> str:
     return "".join(parts).replace(" ", "")
 
 
-def test_every_type_in_the_old_encoding() -> None:
+def test_every_type_in_the_plain_encoding() -> None:
     assert _EVERYTHING.encode(2).hex() == _hex(
         _FIXED,
         _UUID,
@@ -129,7 +129,7 @@ def test_every_type_in_the_flexible_encoding() -> None:
     assert Everything.decode(_EVERYTHING.encode(3), 3) == _EVERYTHING
 
 
-def test_a_field_of_later_versions_is_left_out_and_read_as_its_default() -> None:
+def test_a_field_of_later_versions_is_omitted_and_decoded_as_its_default() -> None:
     again = Everything.decode(_EVERYTHING.encode(1), 1)
     assert again.point == Point(x=1, y=-1)
     assert again.points == [Point(x=3, y=-1)]
@@ -138,7 +138,7 @@ def test_a_field_of_later_versions_is_left_out_and_read_as_its_default() -> None
 
 @message(versions=(0, 5), flexible=4)
 class Versioned(Message):
-    """Fields that come and go."""
+    """Fields of some versions only."""
 
     early: String = until(1, default="gone")
     middle: Int16 = since(2, last=3, default=7)
@@ -147,7 +147,7 @@ class Versioned(Message):
     null_list: list[Int32] | None = field(default=None)
 
 
-def test_versions_decide_what_is_carried() -> None:
+def test_a_version_carries_only_its_fields() -> None:
     full = Versioned(early="e", middle=1, late=[5], later_null="x", null_list=None)
     assert full.encode(0).hex() == _hex("0001 65", "0001 78", "ffffffff")
     assert full.encode(2).hex() == _hex("0001", "0001 78", "ffffffff")
@@ -157,7 +157,7 @@ def test_versions_decide_what_is_carried() -> None:
     assert (read.early, read.middle, read.late, read.null_list) == ("gone", 7, [5], None)
 
 
-def test_a_null_before_its_version_is_written_as_the_empty_value_and_refused_when_read() -> None:
+def test_a_null_before_its_version_is_encoded_as_empty_and_refused_by_the_decoder() -> None:
     absent = Versioned(later_null=None)
     assert absent.encode(1).hex() == _hex("0004 676f6e65", "0000", "ffffffff")
     assert absent.encode(2).hex() == _hex("0007", "ffff", "ffffffff")
@@ -167,14 +167,14 @@ def test_a_null_before_its_version_is_written_as_the_empty_value_and_refused_whe
 
 
 @pytest.mark.parametrize("version", [-1, 6])
-def test_a_version_that_is_not_declared_is_our_own_mistake(version: int) -> None:
+def test_an_undeclared_version_is_a_programming_error(version: int) -> None:
     with pytest.raises(ValueError, match="Versioned has versions 0 to 5"):
         Versioned.decoder(version)
 
 
 @message(versions=(0, 1), flexible=0)
 class Tagged(Message):
-    """Fields that are tagged."""
+    """Tagged fields."""
 
     plain: Int8
     second: Int32 = since(0, tag=1, default=-1)
@@ -185,12 +185,12 @@ class Tagged(Message):
     newer: Boolean = since(1, tag=4, default=False)
 
 
-def test_tagged_fields_at_their_defaults_are_not_written() -> None:
+def test_tagged_fields_at_their_defaults_are_omitted() -> None:
     assert Tagged(plain=1).encode(1).hex() == "0100"
     assert Tagged.decode(b"\x01\x00", 1) == Tagged(plain=1)
 
 
-def test_tagged_fields_are_written_in_the_order_of_their_tags() -> None:
+def test_tagged_fields_are_encoded_in_the_order_of_their_tags() -> None:
     full = Tagged(
         plain=1,
         first="a",
@@ -221,11 +221,11 @@ def test_unknown_tags_between_known_ones_are_skipped() -> None:
     assert Tagged.decode(data, 1) == Tagged(plain=1, first="a", second=2)
 
 
-def test_a_tag_of_a_newer_version_is_unknown_to_the_older() -> None:
+def test_a_tag_of_a_newer_version_is_skipped_by_an_older_one() -> None:
     assert Tagged.decode(bytes.fromhex("01 01 04 01 01"), 0).newer is False
 
 
-def test_a_tag_whose_size_is_not_its_values_is_malformed() -> None:
+def test_a_tag_of_a_wrong_size_is_malformed() -> None:
     with pytest.raises(MalformedFrame, match=r"Tagged\.second"):
         Tagged.decode(bytes.fromhex("01 01 01 05 00000002 00"), 1)
     with pytest.raises(MalformedFrame, match=r"Tagged tag claims 127 bytes where 4 are left"):
@@ -241,7 +241,7 @@ class Nullable(Message):
     texts: list[String | None]
 
 
-def test_a_nullable_structure_has_a_byte_of_its_own() -> None:
+def test_a_nullable_structure_begins_with_a_mark() -> None:
     assert Nullable(texts=[]).encode(0).hex() == _hex("ff", "00", "01", "00")
     full = Nullable(point=Point(x=1), points=[], texts=[None, "a"])
     assert full.encode(0).hex() == _hex("01 00000001 00", "01", "03 00 02 61", "00")
@@ -251,13 +251,13 @@ def test_a_nullable_structure_has_a_byte_of_its_own() -> None:
 
 @message(versions=(0, 0), flexible=None, element_budget=10)
 class Bounded(Message):
-    """Few elements, fewer in one of its arrays."""
+    """A low element limit, and a lower one for one of the arrays."""
 
     few: list[Int8] = field(factory=list, max_items=3)
     many: list[Int8] = field(factory=list)
 
 
-def test_an_array_may_have_a_bound_of_its_own() -> None:
+def test_an_array_may_have_a_limit_of_its_own() -> None:
     assert Bounded.decode(Bounded(few=[1] * 3, many=[2] * 7).encode(0), 0).few == [1, 1, 1]
     with pytest.raises(MalformedFrame, match=r"few with 4 elements exceeds"):
         Bounded.decode(Bounded(few=[1] * 4).encode(0), 0)
@@ -267,12 +267,12 @@ def test_an_array_may_have_a_bound_of_its_own() -> None:
 
 @message(versions=(0, 0), flexible=None, open_ended=True)
 class OpenEnded(Message):
-    """Newer versions append to it."""
+    """A message to which newer versions append fields."""
 
     number: Int16
 
 
-def test_bytes_behind_an_open_ended_message_are_skipped_but_its_own_must_be_there() -> None:
+def test_bytes_after_an_open_ended_message_are_skipped() -> None:
     assert OpenEnded.decode(b"\x00\x01newer", 0).number == 1
     with pytest.raises(MalformedFrame):
         OpenEnded.decode(b"\x00", 0)
@@ -280,10 +280,10 @@ def test_bytes_behind_an_open_ended_message_are_skipped_but_its_own_must_be_ther
 
 @message(versions=(0, 0), flexible=None)
 class Empty(Message):
-    """No fields, as the bodies of some requests."""
+    """No fields, as in some requests."""
 
 
-def test_a_message_without_fields_is_no_bytes() -> None:
+def test_a_message_without_fields_has_no_bytes() -> None:
     assert Empty().encode(0) == b""
     assert Empty.decode(b"", 0) == Empty()
     assert Empty.framer(0)(Empty(), 7).hex() == "0000000400000007"
@@ -291,7 +291,7 @@ def test_a_message_without_fields_is_no_bytes() -> None:
         Empty.decode(b"\x00", 0)
 
 
-def test_the_constructor_takes_keywords_and_gives_defaults() -> None:
+def test_the_constructor_takes_keywords_and_sets_defaults() -> None:
     made = Versioned(later_null="x")
     assert (made.early, made.middle, made.late, made.null_list) == ("gone", 7, [], None)
     with pytest.raises(TypeError, match="later_null"):
@@ -302,7 +302,7 @@ def test_the_constructor_takes_keywords_and_gives_defaults() -> None:
         Versioned(later_null="x", unknown=1)  # type: ignore[call-arg]
 
 
-def test_lists_by_default_are_not_shared() -> None:
+def test_default_lists_are_not_shared() -> None:
     one, two = Versioned(later_null=""), Versioned(later_null="")
     one.late.append(1)
     assert two.late == []
@@ -313,12 +313,12 @@ def test_lists_by_default_are_not_shared() -> None:
 
 @message(versions=(0, 1), flexible=None)
 class NullableList(Message):
-    """A list by default that may also be null."""
+    """A list with a default that may also be null."""
 
     items: list[Int8] | None = since(0, factory=list)
 
 
-def test_a_null_given_for_a_list_by_default_stays_null() -> None:
+def test_a_null_is_not_replaced_by_a_default_list() -> None:
     assert NullableList().items == []
     assert NullableList(items=None).items is None
     assert NullableList(items=None).encode(0).hex() == "ffffffff"
@@ -344,7 +344,7 @@ def test_instances_have_slots_and_compare_by_value() -> None:
     [
         (FieldType(struct=Point), 1, 4),
         (FieldType(struct=Point), 2, 8),
-        (FieldType(struct=Point), 3, 9),  # and a byte for its tags
+        (FieldType(struct=Point), 3, 9),  # with a byte for its tags
         (FieldType(struct=Everything), 2, 46 + 2 + 4 + 4 + 8 + 4 * 4),
         (FieldType(struct=Everything), 3, 46 + 1 + 1 + 1 + 9 + 4 + 1),
         (FieldType(struct=Tagged), 1, 2),
@@ -352,14 +352,14 @@ def test_instances_have_slots_and_compare_by_value() -> None:
         (FieldType(element=FieldType(struct=Point)), 2, 4),
     ],
 )
-def test_counts_are_checked_against_the_least_an_element_can_take(
+def test_the_minimum_size_of_an_element_is_computed(
     kind: FieldType, version: int, size: int
 ) -> None:
     flexible = kind.struct in (Tagged, Nullable) or version == 3
     assert minimum_size(kind, version, flexible=flexible) == size
 
 
-def test_only_answers_with_records_are_measured_piece_by_piece() -> None:
+def test_only_frames_with_records_add_up_the_lengths_of_their_pieces() -> None:
     assert carries_records(FetchResponse)
     assert not carries_records(JoinGroupResponse)
     assert "sum(map(len, out))" in source_of(FetchResponse, "frame", 12)[0]
@@ -379,19 +379,19 @@ def test_a_traceback_shows_the_line_of_the_compiled_codec() -> None:
     assert "m.generation_id" in text
 
 
-def test_names_in_a_source_are_all_bound() -> None:
+def test_all_names_in_a_source_are_bound() -> None:
     source, names = source_of(Everything, "decode", 3)
     exec(compile(source, "<test>", "exec"), names)
     assert names["decode"](_EVERYTHING.encode(3), 0, len(_EVERYTHING.encode(3))) == _EVERYTHING
 
 
-def test_a_decoder_starts_and_ends_where_it_is_told() -> None:
+def test_a_decoder_starts_and_ends_at_the_given_positions() -> None:
     data = _EVERYTHING.encode(3)
     assert Everything.decoder(3)(b"before" + data + b"behind", 6, 6 + len(data)) == _EVERYTHING
 
 
 @pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 16_383, 16_384, 20_000])
-def test_lengths_around_the_steps_of_a_varint(size: int) -> None:
+def test_lengths_around_the_limits_of_varint_sizes(size: int) -> None:
     request = HeartbeatRequest(group_id="x" * size, generation_id=1, member_id="m")
     assert request.encode(4) == slow.encode(request, 4)
     assert HeartbeatRequest.decode(request.encode(4), 4) == request

@@ -170,7 +170,7 @@ def test_rooms(history: GroupHistory) -> None:
     assert [each.moved for each in replay(history, "by-config", configured).rebalances] == [0] * 4
     assert "needs rooms" in (replay(history, "nearby").problem or "")
     nowhere = replay(history, "nearby", Rooms({TopicPartition("a", 0): "east"}, {}))
-    assert "no machine room" in (nowhere.problem or "")
+    assert "the machine room of" in (nowhere.problem or "")
 
 
 @pytest.mark.parametrize("assignor", [name for name in NAMES if "-room" not in name])

@@ -22,6 +22,7 @@ from coterie.conformance.harness import (
 )
 from coterie.conformance.names import Names
 from coterie.conformance.responses import response_lines
+from coterie.conformance.versions import TOPIC_IDS_SINCE
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Append, Effects, RequestContext
 from coterie.coordinator.replay import LoggedState, replay
@@ -39,7 +40,6 @@ from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
 from coterie.protocol.wire import Message
 
 _HOST = "/127.0.0.1"
-_TOPIC_IDS_SINCE = 10
 
 _STATE_AFTER = {
     "rebalance_began": "PreparingRebalance",
@@ -136,11 +136,11 @@ class CoreBroker(CoordinatorHarness):
         """Give every topic its name and its id, as the server's handlers do."""
         if isinstance(request, OffsetCommitRequest):
             for topic in request.topics:
-                if version >= _TOPIC_IDS_SINCE:
+                if version >= TOPIC_IDS_SINCE:
                     topic.name = self.names.topic_name(topic.topic_id)
                 else:
                     topic.topic_id = self.names.topic_id(topic.name)
-        elif isinstance(request, OffsetFetchRequest) and version >= _TOPIC_IDS_SINCE:
+        elif isinstance(request, OffsetFetchRequest) and version >= TOPIC_IDS_SINCE:
             for group in request.groups:
                 for fetched in group.topics or []:
                     fetched.name = self.names.topic_name(fetched.topic_id)

@@ -24,6 +24,13 @@ from coterie.conformance.syntax import (
     unquote,
 )
 from coterie.conformance.transcript import RequestLine, TranscriptError
+from coterie.conformance.versions import (
+    FETCH_GROUPS_SINCE,
+    JOIN_REBALANCE_TIMEOUT_SINCE,
+    LEAVE_MEMBERS_SINCE,
+    SYNC_PROTOCOL_SINCE,
+    TOPIC_IDS_SINCE,
+)
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
@@ -47,13 +54,6 @@ from coterie.protocol.messages.offset_fetch import (
 )
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from coterie.protocol.wire import Message
-
-# The first version of each API that has the field or form in question.
-_REBALANCE_TIMEOUT_SINCE = 1
-_SYNC_PROTOCOL_SINCE = 5
-_LEAVE_MEMBERS_SINCE = 3
-_FETCH_GROUPS_SINCE = 8
-_TOPIC_IDS_SINCE = 10
 
 
 def build_request(line: RequestLine, names: Names) -> Message:
@@ -87,7 +87,7 @@ def _nullable(arguments: Arguments, name: str) -> str | None:
 
 
 def _join(arguments: Arguments, version: int, names: Names) -> JoinGroupRequest:
-    rebalance = "60s" if version >= _REBALANCE_TIMEOUT_SINCE else "-1"
+    rebalance = "60s" if version >= JOIN_REBALANCE_TIMEOUT_SINCE else "-1"
     protocols = []
     for item in arguments.take_list("protocols", "[range]"):
         name, _, metadata = item.partition(":")
@@ -108,7 +108,7 @@ def _join(arguments: Arguments, version: int, names: Names) -> JoinGroupRequest:
 
 
 def _sync(arguments: Arguments, version: int, names: Names) -> SyncGroupRequest:
-    has_protocol = version >= _SYNC_PROTOCOL_SINCE
+    has_protocol = version >= SYNC_PROTOCOL_SINCE
     arguments.named.setdefault("type", "consumer" if has_protocol else "null")
     arguments.named.setdefault("protocol", "range" if has_protocol else "null")
     return SyncGroupRequest(
@@ -138,7 +138,7 @@ def _heartbeat(arguments: Arguments, _version: int, names: Names) -> HeartbeatRe
 
 def _leave(arguments: Arguments, version: int, names: Names) -> LeaveGroupRequest:
     group_id = _group(arguments, names)
-    if version < _LEAVE_MEMBERS_SINCE:
+    if version < LEAVE_MEMBERS_SINCE:
         return LeaveGroupRequest(
             group_id=group_id, member_id=names.member(arguments.take("member", ""))
         )
@@ -172,7 +172,7 @@ def _commit(arguments: Arguments, version: int, names: Names) -> OffsetCommitReq
                 committed_metadata=_metadata(rest),
             )
         )
-    by_id = version >= _TOPIC_IDS_SINCE
+    by_id = version >= TOPIC_IDS_SINCE
     return OffsetCommitRequest(
         group_id=_group(arguments, names),
         generation_id_or_member_epoch=int(arguments.take("generation", "-1")),
@@ -203,7 +203,7 @@ def _fetch_topics(text: str, version: int, names: Names) -> list[OffsetFetchRequ
     """Return the topics of `all`, of `[sales-0, sales-1]` or of `sales-0 sales-1`."""
     if text == "all":
         return None
-    by_id = version >= _TOPIC_IDS_SINCE
+    by_id = version >= TOPIC_IDS_SINCE
     partitions = [word for item in parse_list(text) for word in item.split()]
     return [
         OffsetFetchRequestTopic(topic_id=names.topic_id(topic), partition_indexes=indexes)
@@ -219,7 +219,7 @@ def _fetch(arguments: Arguments, version: int, names: Names) -> OffsetFetchReque
         groups = parse_map(arguments.named.pop("groups"))
     else:
         groups = {arguments.take("group", "orders"): arguments.named.pop("partitions", "all")}
-    if version >= _FETCH_GROUPS_SINCE:
+    if version >= FETCH_GROUPS_SINCE:
         return OffsetFetchRequest(
             groups=[
                 OffsetFetchRequestGroup(
@@ -230,7 +230,7 @@ def _fetch(arguments: Arguments, version: int, names: Names) -> OffsetFetchReque
             require_stable=stable,
         )
     if len(groups) != 1:
-        raise TranscriptError(f"before v{_FETCH_GROUPS_SINCE} a request has one group")
+        raise TranscriptError(f"before v{FETCH_GROUPS_SINCE} a request has one group")
     ((group, text),) = groups.items()
     topics = _fetch_topics(text, version, names)
     return OffsetFetchRequest(group_id=names.group(group), topics=topics, require_stable=stable)

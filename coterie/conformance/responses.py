@@ -16,6 +16,15 @@ from coterie.conformance.payloads import (
     subscription_text,
 )
 from coterie.conformance.syntax import format_list, format_map, quote
+from coterie.conformance.versions import (
+    FETCH_GROUPS_SINCE,
+    JOIN_PROTOCOL_TYPE_SINCE,
+    LEAVE_MEMBERS_SINCE,
+    LIST_STATE_SINCE,
+    LIST_TYPE_SINCE,
+    SYNC_PROTOCOL_SINCE,
+    TOPIC_IDS_SINCE,
+)
 from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponse
@@ -37,15 +46,6 @@ from coterie.protocol.messages.offset_fetch import (
 )
 from coterie.protocol.messages.sync_group import SyncGroupResponse
 from coterie.protocol.wire import Message
-
-# The first version of each API that has the field or form in question.
-_JOIN_TYPE_SINCE = 7
-_SYNC_TYPE_SINCE = 5
-_LEAVE_MEMBERS_SINCE = 3
-_FETCH_GROUPS_SINCE = 8
-_TOPIC_IDS_SINCE = 10
-_LIST_STATE_SINCE = 4
-_LIST_TYPE_SINCE = 5
 
 
 def response_lines(client: str, version: int, message: Message, names: Names) -> list[str]:
@@ -80,20 +80,17 @@ def _protocol(protocol_type: str | None, name: str | None, *, has_type: bool) ->
 
 
 def _join(response: JoinGroupResponse, version: int, names: Names) -> list[str]:
-    has_type = version >= _JOIN_TYPE_SINCE
+    has_type = version >= JOIN_PROTOCOL_TYPE_SINCE
     parts = []
     if response.error_code:
         parts.append(f"error={error_text(response.error_code)}")
     if not response.error_code or response.generation_id != -1:
         parts.append(f"generation={response.generation_id}")
     # Before version 7 a null protocol name is encoded as "".
-    absent = None if has_type else ""
-    if not response.error_code or (response.protocol_type, response.protocol_name) != (
-        None,
-        absent,
-    ):
-        shown = _protocol(response.protocol_type, response.protocol_name, has_type=has_type)
-        parts.append(f"protocol={shown}")
+    absent = (None, None if has_type else "")
+    protocol = (response.protocol_type, response.protocol_name)
+    if not response.error_code or protocol != absent:
+        parts.append(f"protocol={_protocol(*protocol, has_type=has_type)}")
     if not response.error_code or response.leader:
         parts.append(f"leader={quote(names.member_text(response.leader))}")
     parts.append(f"member={quote(names.member_text(response.member_id))}")
@@ -115,7 +112,7 @@ def _with_subscription(member: str, instance: str | None, each: Any) -> str:
 
 
 def _sync(response: SyncGroupResponse, version: int, _names: Names) -> list[str]:
-    has_type = version >= _SYNC_TYPE_SINCE
+    has_type = version >= SYNC_PROTOCOL_SINCE
     parts = []
     if response.error_code:
         parts.append(f"error={error_text(response.error_code)}")
@@ -136,7 +133,7 @@ def _heartbeat(response: HeartbeatResponse, _version: int, _names: Names) -> lis
 
 
 def _leave(response: LeaveGroupResponse, version: int, names: Names) -> list[str]:
-    if version < _LEAVE_MEMBERS_SINCE or response.error_code:
+    if version < LEAVE_MEMBERS_SINCE or response.error_code:
         return [_outcome(response.error_code)]
     entries = []
     for each in response.members:
@@ -156,13 +153,13 @@ def _commit(response: OffsetCommitResponse, version: int, names: Names) -> list[
 
 
 def _topic(topic: Any, version: int, names: Names) -> str:
-    if version >= _TOPIC_IDS_SINCE:
+    if version >= TOPIC_IDS_SINCE:
         return names.topic_name(topic.topic_id)
     return str(topic.name)
 
 
 def _fetch(response: OffsetFetchResponse, version: int, names: Names) -> list[str]:
-    if version < _FETCH_GROUPS_SINCE:
+    if version < FETCH_GROUPS_SINCE:
         error = f"error={error_text(response.error_code)}" if response.error_code else ""
         offsets = _offsets(response.topics, version, names)
         return [f"{error} {offsets}".strip() if response.topics or not error else error]
@@ -211,9 +208,9 @@ def _list(response: ListGroupsResponse, version: int, names: Names) -> list[str]
     for each in sorted(response.groups, key=lambda group: names.group_text(group.group_id)):
         line = f"{quote(names.group_text(each.group_id))}"
         line += f" protocol_type={quote(each.protocol_type)}"
-        if version >= _LIST_STATE_SINCE:
+        if version >= LIST_STATE_SINCE:
             line += f" state={each.group_state}"
-        if version >= _LIST_TYPE_SINCE:
+        if version >= LIST_TYPE_SINCE:
             line += f" type={each.group_type}"
         lines.append(line)
     return lines

@@ -3,14 +3,12 @@
 from typing import Any
 
 from coterie.conformance.harness import GROUP_APIS
+from coterie.conformance.versions import FETCH_GROUPS_SINCE
 from coterie.coordinator.effects import RequestContext
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
 from coterie.protocol.messages.list_groups import ListGroupsRequest
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
-
-# From this version on OffsetFetch has a list of groups.
-FETCH_GROUPS_SINCE = 8
 
 
 class Call:

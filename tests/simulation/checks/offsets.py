@@ -5,13 +5,14 @@ Every commit of a run has an offset of its own, so a fetched offset identifies i
 
 from typing import Any, NamedTuple
 
+from coterie.conformance.versions import FETCH_GROUPS_SINCE
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Append
 from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.shard import Shard
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue
-from tests.simulation.call import FETCH_GROUPS_SINCE, Call
+from tests.simulation.call import Call
 from tests.simulation.checks.violation import Violation, require
 
 GroupPartition = tuple[str, str, int]

@@ -49,7 +49,7 @@ def assign_averagely(counts: PartitionCounts, members: Sequence[MemberSubscripti
 def assign_averagely_by_circle(
     counts: PartitionCounts, members: Sequence[MemberSubscription]
 ) -> Assignment:
-    """Assign queues to clients in turn, as AllocateMessageQueueAveragelyByCircle does."""
+    """Assign as AllocateMessageQueueAveragelyByCircle does [assignors/averagely-by-circle]."""
     assignment: Assignment = {member.member_id: [] for member in members}
     for topic in subscribed_topics(counts, members):
         clients = subscribers_of(topic, members)

@@ -23,7 +23,7 @@ Share = Callable[[Sequence[TopicPartition], Sequence[str]], dict[str, list[Topic
 def assign_by_config(
     members: Sequence[MemberSubscription], configured: Mapping[str, Iterable[TopicPartition]]
 ) -> Assignment:
-    """Assign the configured partitions of each member, as AllocateMessageQueueByConfig does."""
+    """Assign as AllocateMessageQueueByConfig does [assignors/by-config]."""
     return {member.member_id: list(configured.get(member.member_id, ())) for member in members}
 
 
@@ -34,7 +34,7 @@ def assign_by_machine_room(
     rooms: Mapping[TopicPartition, str],
     consumer_rooms: Iterable[str],
 ) -> Assignment:
-    """Assign the partitions of certain rooms, as AllocateMessageQueueByMachineRoom does.
+    """Assign as AllocateMessageQueueByMachineRoom does [assignors/by-machine-room].
 
     Args:
         counts: the partitions of each topic.
@@ -65,9 +65,7 @@ def assign_nearby(
     member_rooms: Mapping[str, str],
     share: Share = share_averagely,
 ) -> Assignment:
-    """Assign the partitions of a room to its clients, as AllocateMachineRoomNearby does.
-
-    Partitions of a room without clients are shared by all clients.
+    """Assign as AllocateMachineRoomNearby does [assignors/nearby].
 
     Args:
         counts: the partitions of each topic.

@@ -15,7 +15,11 @@ ABSENT_ONLY = LAST_VERSION + 1
 
 
 class Wire(NamedTuple):
-    """A wire type: its name, its struct character and size when fixed-width, its zero value."""
+    """A wire type: its name, its zero value and, if fixed-width, its struct character and size.
+
+    The encodings are those of [framing/fixed-width-types], [framing/plain-lengths] and, in flexible
+    versions, [framing/compact-lengths].
+    """
 
     kind: str
     struct: str = ""
@@ -46,7 +50,10 @@ def uuid_text(value: bytes) -> str:
 
 
 class Field(NamedTuple):
-    """How a field differs from a plain one: its versions, default, tag and bounds."""
+    """How a field differs from a plain one: its versions, default, tag and bounds.
+
+    A version that does not carry the field leaves it at its default [framing/absent-fields].
+    """
 
     first: int = 0
     last: int = LAST_VERSION

@@ -66,6 +66,8 @@ def decode_request_header(
 ) -> tuple[RequestHeader, int]:
     """Decode the header of a request; return it and the position of the body.
 
+    For the client id see [framing/client-id].
+
     Args:
         buffer: bytes that contain the frame.
         position: index of the API key, which follows the frame's length.
@@ -96,6 +98,8 @@ def decode_response_header(
     buffer: bytes, position: int, end: int, *, flexible: bool
 ) -> tuple[int, int]:
     """Decode the header of a response; return the correlation id and the position of the body.
+
+    For the format see [framing/response-header].
 
     Args:
         buffer: bytes that contain the frame.

@@ -20,6 +20,7 @@ MAX_TAGS = 64
 # it, in the compact one only this check does.
 MAX_STRING_BYTES = 32767
 
+# The largest value of an unsigned varint [framing/varint-limit].
 _MAX_UVARINT = 0xFFFFFFFF
 
 # The size of an int16 record type or version.

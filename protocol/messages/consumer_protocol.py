@@ -1,4 +1,6 @@
-"""The metadata and assignments of consumers in JoinGroup and SyncGroup (protocol type "consumer").
+"""The metadata and assignments of consumers in JoinGroup and SyncGroup.
+
+Groups of protocol type "consumer" carry these bytes [consumer-protocol/protocol-type].
 
 To the coordinator these bytes are opaque, except that it reads the subscribed topics
 [consumer-protocol/subscribed-topics]. Tools decode them to show subscriptions and assignments. Each
@@ -31,7 +33,7 @@ class TopicPartition(Struct):
 
 @message(versions=(0, LATEST_VERSION), flexible=None, open_ended=True)
 class ConsumerProtocolSubscription(Message):
-    """The topics of a member and, with the cooperative protocol, the partitions that it owns."""
+    """The topics of a member, and the partitions that it owns [consumer-protocol/subscription]."""
 
     topics: list[String]
     user_data: Bytes | None = None
@@ -42,7 +44,7 @@ class ConsumerProtocolSubscription(Message):
 
 @message(versions=(0, LATEST_VERSION), flexible=None, open_ended=True)
 class ConsumerProtocolAssignment(Message):
-    """The partitions that are assigned to a member."""
+    """The partitions that are assigned to a member [consumer-protocol/assignment]."""
 
     assigned_partitions: list[TopicPartition]
     user_data: Bytes | None = None

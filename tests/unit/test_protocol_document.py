@@ -1,4 +1,4 @@
-"""docs/protocol.md agrees with the table of served APIs, and everything that it names exists."""
+"""docs/protocol.md and docs/limits.md agree with the code, and every file that they name exists."""
 
 import re
 from pathlib import Path
@@ -60,3 +60,13 @@ def test_no_response_asks_a_client_to_wait() -> None:
     """There are no quotas, so nothing sets `throttle_time_ms`, which is 0 by default."""
     sources = [*(ROOT / "coordinator").rglob("*.py"), *(ROOT / "coterie" / "server").rglob("*.py")]
     assert not [path for path in sources if "throttle_time_ms" in path.read_text(encoding="utf-8")]
+
+
+def limit_files() -> set[str]:
+    text = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
+    return set(re.findall(r"`((?:server|protocol|storage|coordinator)/[^`]*)`", text))
+
+
+@pytest.mark.parametrize("name", sorted(limit_files()))
+def test_files_of_limits_exist(name: str) -> None:
+    assert (ROOT / "coterie" / name).exists()

@@ -82,7 +82,7 @@ def delete_groups(
     return broker.groups.submit(broker.coordinator.delete_groups, request, connection)
 
 
-HANDLERS: dict[ApiKey, Callable[[Any, Any, Any], Message | None]] = {
+GROUP_HANDLERS: dict[ApiKey, Callable[[Any, Any, Any], Message | None]] = {
     ApiKey.JOIN_GROUP: join_group,
     ApiKey.SYNC_GROUP: sync_group,
     ApiKey.HEARTBEAT: heartbeat,

@@ -16,6 +16,7 @@ from typing import Any
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import MalformedFrame
+from coterie.server.handlers.group_requests import GROUP_HANDLERS
 
 Handler = Callable[[Any, Any, Any], Any]
 
@@ -96,9 +97,7 @@ def import_late() -> Iterator[None]:
 
 
 def _handler(api: ApiKey) -> Handler:
-    from coterie.server.handlers import group_requests
-
-    forwarding = group_requests.HANDLERS.get(api)
+    forwarding = GROUP_HANDLERS.get(api)
     if forwarding is not None:
         return forwarding
     handle: Handler = import_module(f"coterie.server.handlers.{api.name.lower()}").handle

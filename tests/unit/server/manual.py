@@ -1,13 +1,12 @@
-"""An event loop turned by hand, a transport that only remembers, and a client that talks frames.
+"""A broker without sockets, threads and real time, and a client for it.
 
-With these a broker runs without sockets, threads and time: a test says when a turn of the loop ends
-and how late it is.
+The event loop runs only when a test turns or advances it, and the transport keeps what is written.
 """
 
 import asyncio
 import heapq
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import response_class
@@ -18,10 +17,13 @@ from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.connection import Connection
 from coterie.storage.filesystem import FileSystem
 
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
 NEVER = FlushMode(commit=False, interval_ms=None)
 COMMIT = FlushMode(commit=True, interval_ms=None)
 
-# Some time in 2023, so that timestamps look like timestamps.
+# A day in November 2023, so that timestamps look like timestamps.
 START_MS = 1_700_000_000_000
 
 
@@ -42,7 +44,10 @@ class Handle:
 
 
 class ManualLoop:
-    """The part of an event loop that the server uses; nothing runs but by `turn` and `advance`."""
+    """The part of an event loop that the server uses; only `turn` and `advance` run calls.
+
+    A call that raises fails the test, instead of being logged as in a real loop.
+    """
 
     def __init__(self) -> None:
         self.now_ms = float(START_MS)
@@ -50,7 +55,14 @@ class ManualLoop:
         self._later: list[Handle] = []
         self._number = 0
 
-    def call_soon(self, call: Callable[..., object], *args: object) -> None:
+    def as_loop(self) -> asyncio.AbstractEventLoop:
+        # The type has forty more methods, which the server does not call on this loop.
+        return cast("asyncio.AbstractEventLoop", self)
+
+    def get_debug(self) -> bool:
+        return False
+
+    def call_soon(self, call: Callable[..., object], *args: object, **_: object) -> None:
         self._soon.append(lambda: call(*args))
 
     call_soon_threadsafe = call_soon
@@ -64,21 +76,21 @@ class ManualLoop:
     def time(self) -> float:
         return self.now_ms / 1000
 
-    def create_future(self) -> "asyncio.Future[str]":
-        return Future()  # type: ignore[return-value]
+    def create_future(self) -> "asyncio.Future[Any]":
+        return asyncio.Future(loop=self.as_loop())
 
     def clock(self) -> int:
         return int(self.now_ms)
 
     def turn(self) -> None:
-        """Run what is due now, until nothing is."""
+        """Run the calls that are due now, and those that they schedule."""
         while self._soon:
             due, self._soon = self._soon, []
             for call in due:
                 call()
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, with everything that happens in it."""
+        """Let time pass and run the calls that become due."""
         self.turn()
         end = self.now_ms + milliseconds
         while self._later and self._later[0].at_ms <= end:
@@ -91,31 +103,15 @@ class ManualLoop:
 
     @property
     def timers(self) -> int:
-        """Timers that are armed."""
+        """How many timers are armed."""
         return sum(not handle.cancelled for handle in self._later)
 
 
-class Future:
-    """As much of a future as `Broker.fatal` needs."""
-
-    def __init__(self) -> None:
-        self._result: str | None = None
-
-    def done(self) -> bool:
-        return self._result is not None
-
-    def set_result(self, result: str) -> None:
-        self._result = result
-
-    def result(self) -> str:
-        assert self._result is not None
-        return self._result
-
-
-class FakeTransport:
-    """Remembers what is written; says that the peer reads, or does not."""
+class FakeTransport(asyncio.Transport):
+    """A transport that keeps what is written; a test decides whether the peer reads."""
 
     def __init__(self, protocol: Connection | None = None, host: str = "127.0.0.1") -> None:
+        super().__init__()
         self.protocol = protocol
         self.host = host
         self.written: list[bytes] = []
@@ -127,25 +123,26 @@ class FakeTransport:
         self.peer_reads = True
         self.queued_bytes = 0
 
-    def get_extra_info(self, name: str) -> Any:
-        return (self.host, 50_000) if name == "peername" else None
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return (self.host, 50_000) if name == "peername" else default
 
-    def set_write_buffer_limits(self, high: int) -> None:
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        assert high is not None
         self.high_bytes = high
 
     def get_write_buffer_size(self) -> int:
         return self.queued_bytes
 
-    def write(self, data: bytes) -> None:
-        assert not self.closed, "nothing is written after the end"
-        self.written.append(data)
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        assert not self.closed, "nothing is written after the connection was closed"
+        self.written.append(bytes(data))
         if not self.peer_reads:
             self.queued_bytes += len(data)
             if self.queued_bytes > self.high_bytes and self.protocol is not None:
                 self.protocol.pause_writing()
 
-    def take(self) -> None:
-        """The peer reads everything."""
+    def read_by_peer(self) -> None:
+        """Let the peer read everything that is queued."""
         self.queued_bytes = 0
         assert self.protocol is not None
         self.protocol.resume_writing()
@@ -165,7 +162,7 @@ class FakeTransport:
 
 
 class RecordingLog:
-    """A logger that keeps its lines: (level, event, fields)."""
+    """A logger that keeps its lines as (level, event, fields)."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, str, dict[str, Any]]] = []
@@ -189,8 +186,27 @@ class RecordingLog:
         return True
 
     def named(self, event: str) -> list[dict[str, Any]]:
-        """The fields of every line of that event."""
+        """Return the fields of every line of an event."""
         return [fields for _, name, fields in self.lines if name == event]
+
+    def as_logger(self) -> "FilteringBoundLogger":
+        # structlog's type has thirty more methods, which the server does not call.
+        return cast("FilteringBoundLogger", self)
+
+
+def log_of(broker: Broker) -> RecordingLog:
+    """Return the log of a broker that `make_broker` has made."""
+    return cast("RecordingLog", broker.log)  # the reverse of `as_logger`
+
+
+def logged(broker: Broker, event: str) -> list[dict[str, Any]]:
+    """Return the fields of every line of an event."""
+    return log_of(broker).named(event)
+
+
+def loop_of(broker: Broker) -> ManualLoop:
+    """Return the event loop of a broker that `make_broker` has made."""
+    return cast("ManualLoop", broker.loop)  # the reverse of `as_loop`
 
 
 def make_broker(
@@ -201,18 +217,18 @@ def make_broker(
     loop: ManualLoop | None = None,
     load: bool = True,
 ) -> Broker:
-    """A broker on a file system in memory and a loop turned by hand."""
+    """Make a broker on a file system in memory and a manual loop."""
     loop = loop or ManualLoop()
     values = {"offsets.topic.num.partitions": "4", "group.initial.rebalance.delay.ms": "0"}
     numbers = iter(range(1_000_000))
     broker = Broker(
         Config({**values, **(settings or {})}),
         IN_MEMORY,
-        RecordingLog(),  # type: ignore[arg-type]
+        RecordingLog().as_logger(),
         flush=flush,
         filesystem=filesystem,
         now_ms=loop.clock,
-        loop=loop,  # type: ignore[arg-type]
+        loop=loop.as_loop(),
         new_uuid=lambda: f"{next(numbers):08d}-0000-4000-8000-000000000000",
     )
     broker.host, broker.port = "127.0.0.1", 9092
@@ -222,7 +238,7 @@ def make_broker(
 
 
 def run(coroutine: Any) -> None:
-    """Run a coroutine that waits for nothing but its turn."""
+    """Run a coroutine that waits for nothing but its next turn."""
     try:
         while True:
             coroutine.send(None)
@@ -240,43 +256,51 @@ class Client:
         self.client_id = client_id
         self.connection = Connection(broker)
         self.transport = FakeTransport(self.connection, host)
-        self.connection.connection_made(self.transport)  # type: ignore[arg-type]
+        self.connection.connection_made(self.transport)
         self._correlation_id = 0
-        self._asked: dict[int, tuple[Any, int]] = {}
+        self._requests: dict[int, tuple[Any, int]] = {}
         self._received = b""
 
     @property
     def loop(self) -> ManualLoop:
-        return self.broker.loop  # type: ignore[return-value]
+        return loop_of(self.broker)
 
     def frame(self, request: Any, version: int) -> bytes:
-        """A request frame, whose answer `answers` will understand."""
+        """Return the frame of a request whose response `answers` can decode."""
         self._correlation_id += 1
         api = ApiKey(type(request).api_key)
-        self._asked[self._correlation_id] = (response_class(api), version)
+        self._requests[self._correlation_id] = (response_class(api), version)
         return encode_request(request, version, self._correlation_id, self.client_id)
 
     def send(self, request: Any, version: int) -> int:
-        """Send a request; its correlation id."""
+        """Send a request; return its correlation id."""
         self.connection.data_received(self.frame(request, version))
         return self._correlation_id
 
     def answers(self) -> list[tuple[int, Any]]:
-        """(correlation id, message) of every answer since the last call, in order."""
+        """Return correlation id and message of every response since the last call, in order."""
         self._received += b"".join(self.transport.written)
         self.transport.written.clear()
         found = []
         while len(self._received) >= 4:
             size = int.from_bytes(self._received[:4]) + 4
             frame, self._received = self._received[4:size], self._received[size:]
-            cls, version = self._asked[int.from_bytes(frame[:4])]
+            cls, version = self._requests[int.from_bytes(frame[:4])]
             found.append(decode_response(cls, frame, version))
         return found
 
     def call(self, request: Any, version: int) -> Any:
-        """Send a request and take its answer, at the end of this turn of the loop."""
+        """Send a request; return its response, which arrives in this turn of the loop."""
         sent = self.send(request, version)
         self.loop.turn()
         ((correlation_id, answer),) = self.answers()
         assert correlation_id == sent
         return answer
+
+
+def wait_for_disk(client: Client) -> None:
+    """Turn the loop until the flusher's thread has synced everything."""
+    client.loop.turn()
+    while not client.broker.flusher.idle:
+        client.loop.turn()
+    client.loop.turn()

@@ -1,4 +1,4 @@
-"""A real broker in this process, on a thread of its own, and a blocking client for it."""
+"""A broker with real sockets on a thread of this process, and a blocking client for it."""
 
 import asyncio
 import socket
@@ -20,12 +20,12 @@ from coterie.server.config.config import Config
 from coterie.server.logs.flusher import FlushMode
 from tests.unit.server.manual import NEVER, RecordingLog
 
-# Far above what anything here takes, far below a hang.
+# Much longer than any step takes, and much shorter than the timeout of a test.
 PATIENCE_S = 20.0
 
 
 class RunningBroker:
-    """A broker between `with` and its end."""
+    """A broker that runs inside a `with` block."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class RunningBroker:
         self.stop()
 
     def stop(self) -> None:
-        """End the broker in order, if it has not ended."""
+        """Stop the broker, if it still runs."""
         if self._thread.is_alive():
             self.broker.loop.call_soon_threadsafe(self._stopping.set)
         self._thread.join(PATIENCE_S)
@@ -73,7 +73,7 @@ class RunningBroker:
     def _run(self) -> None:
         try:
             uvloop.run(self._serve())
-        except BaseException as error:  # handed to the test
+        except BaseException as error:  # raised again in the test's thread
             self._failure = error
         self._ready.set()
 
@@ -83,7 +83,7 @@ class RunningBroker:
         self.broker = Broker(
             Config({**values, **self._settings}),
             self._data_dir,
-            self.log,  # type: ignore[arg-type]
+            self.log.as_logger(),
             flush=self._flush,
         )
         if self._prepare is not None:
@@ -94,34 +94,34 @@ class RunningBroker:
         await self.broker.stop()
 
     def connect(self) -> socket.socket:
-        """A bare connection."""
+        """Return a socket connected to the broker."""
         return socket.create_connection(self.address, timeout=PATIENCE_S)
 
     def client(self) -> "SocketClient":
-        """A connection that speaks."""
+        """Return a client connected to the broker."""
         return SocketClient(self.connect())
 
     def call(self, function: Callable[[], Any]) -> Any:
-        """Run something in the broker's loop and return its result."""
+        """Run a function in the broker's event loop and return its result."""
 
         async def run() -> Any:
             return function()
 
         return asyncio.run_coroutine_threadsafe(run(), self.broker.loop).result(PATIENCE_S)
 
-    def closings(self) -> list[str]:
-        """The errors of every connection closed with a line."""
+    def close_errors(self) -> list[str]:
+        """Return the errors of all connections that were closed with a log line."""
         return [line["error"] for line in self.log.named("connection closed")]
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
-        """Wait until something holds."""
+        """Wait until a condition is true."""
         deadline = time.monotonic() + PATIENCE_S
         while not condition():
-            assert time.monotonic() < deadline, "it never came to hold"
+            assert time.monotonic() < deadline, "the condition did not become true"
             time.sleep(0.005)
 
     def assert_unharmed(self) -> None:
-        """Somebody else is served as ever, and no request failed by our fault."""
+        """Check that another client is served, and that no request failed by our mistake."""
         with self.client() as client:
             request = ApiVersionsRequest(client_software_name="t", client_software_version="1")
             assert client.call(request, 3).error_code == 0
@@ -142,24 +142,24 @@ class SocketClient:
         self.socket.close()
 
     def send(self, request: Any, version: int) -> None:
-        """Send and do not wait."""
+        """Send a request without waiting for the response."""
         self._correlation_id += 1
         self.socket.sendall(encode_request(request, version, self._correlation_id, "test"))
 
     def receive(self, request: Any, version: int) -> Any:
-        """The next answer, which is to `request`."""
+        """Return the next response, which belongs to `request`."""
         frame = read_exactly(self.socket, int.from_bytes(read_exactly(self.socket, 4)))
         api = ApiKey(type(request).api_key)
         return decode_response(response_class(api), frame, version)[1]
 
     def call(self, request: Any, version: int) -> Any:
-        """Send, and wait for the answer."""
+        """Send a request and wait for the response."""
         self.send(request, version)
         return self.receive(request, version)
 
 
 def read_exactly(connection: socket.socket, size: int) -> bytes:
-    """So many bytes; EOFError where the connection ends before."""
+    """Read `size` bytes; raise EOFError if the connection ends before."""
     parts = []
     while size:
         data = connection.recv(size)
@@ -171,7 +171,7 @@ def read_exactly(connection: socket.socket, size: int) -> bytes:
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Whether the other side has closed it, waiting for that."""
+    """Wait until the other side sends or closes; return whether it has closed."""
     try:
         return connection.recv(1) == b""
     except ConnectionResetError:

@@ -1,7 +1,7 @@
-"""What a hostile or broken peer can do to a running broker: it sees a limit, others see nothing.
+"""Hostile and broken peers of a running broker: each meets a limit, and other clients are served.
 
-Every test ends with somebody else being served, and no request of theirs having failed by a mistake
-of ours. docs/limits.md lists the limits.
+After every test another client is served, and no request has failed by our mistake. docs/limits.md
+lists the limits.
 """
 
 import os
@@ -34,7 +34,7 @@ def running() -> Iterator[RunningBroker]:
 
 @pytest.fixture(autouse=True)
 def unharmed(running: RunningBroker) -> Iterator[None]:
-    # A new second, as far as the limit of log lines is concerned.
+    # Start a new second for the limit of log lines.
     running.call(lambda: running.broker.connection_quotas.sweep(running.broker.now_ms()))
     running.log.lines.clear()
     yield
@@ -49,9 +49,7 @@ def resident_mib() -> float:
 
 
 @pytest.mark.parametrize("length", [2**31 - 1, -1, -(2**31), 104_857_601, 0, 9])
-def test_an_impossible_length_is_refused_from_its_four_bytes(
-    running: RunningBroker, length: int
-) -> None:
+def test_impossible_length_is_refused_before_the_body(running: RunningBroker, length: int) -> None:
     with running.connect() as connection:
         connection.sendall(length.to_bytes(4, signed=True))
         assert is_closed(connection)
@@ -60,7 +58,7 @@ def test_an_impossible_length_is_refused_from_its_four_bytes(
     assert f"a frame of {length} bytes; a request has 10 to 104857600" in line["reason"]
 
 
-def test_two_thousand_lengths_of_2_gib_cost_nothing(running: RunningBroker) -> None:
+def test_two_thousand_lengths_of_2_gib_allocate_nothing(running: RunningBroker) -> None:
     before = resident_mib()
     for _ in range(20):
         connections = [running.connect() for _ in range(100)]
@@ -70,15 +68,15 @@ def test_two_thousand_lengths_of_2_gib_cost_nothing(running: RunningBroker) -> N
             assert is_closed(connection)
             connection.close()
     assert resident_mib() - before < 16
-    assert len(running.closings()) <= 2000
+    assert len(running.close_errors()) <= 2000
 
 
 @pytest.mark.parametrize("count", [1_000_000, 2**31 - 1])
 @pytest.mark.parametrize("version", [3, 9])
-def test_an_array_that_claims_a_million_elements_in_a_small_frame(
+def test_array_count_beyond_the_frame_is_refused(
     running: RunningBroker, version: int, count: int
 ) -> None:
-    """JoinGroup's protocols, in the old encoding and the compact one."""
+    """The protocols of a JoinGroup, in the plain and the compact encoding."""
     request = JoinGroupRequest(
         group_id="g",
         session_timeout_ms=10_000,
@@ -88,12 +86,12 @@ def test_an_array_that_claims_a_million_elements_in_a_small_frame(
     )
     body = request.encode(version)
     if version < 6:
-        honest, claimed = (1).to_bytes(4) + b"\0\5range", count.to_bytes(4) + b"\0\5range"
+        real, claimed = (1).to_bytes(4) + b"\0\5range", count.to_bytes(4) + b"\0\5range"
     else:
-        honest, claimed = b"\x02\x06range", uvarint(count + 1) + b"\x06range"
-    assert honest in body
+        real, claimed = b"\x02\x06range", uvarint(count + 1) + b"\x06range"
+    assert real in body
     header = b"\0\x0b" + version.to_bytes(2) + bytes(4) + b"\0\0" + (b"\0" if version >= 6 else b"")
-    frame = header + body.replace(honest, claimed)
+    frame = header + body.replace(real, claimed)
     before = resident_mib()
     with running.connect() as connection:
         connection.sendall(len(frame).to_bytes(4) + frame)
@@ -104,8 +102,8 @@ def test_an_array_that_claims_a_million_elements_in_a_small_frame(
     assert f"JoinGroup v{version}: JoinGroupRequest.protocols" in line["reason"]
 
 
-def test_a_million_real_elements_are_too_many(running: RunningBroker) -> None:
-    """The frame holds them; their number is beyond what one request may have."""
+def test_request_with_a_million_elements_is_refused(running: RunningBroker) -> None:
+    """The frame contains them all, but a request may not have so many."""
     name = b"\0\0"
     protocols = (1_000_000).to_bytes(4) + (name + bytes(4)) * 1_000_000
     body = b"\0\1g" + bytes(8) + b"\0\0" + b"\0\1c" + protocols
@@ -119,8 +117,7 @@ def test_a_million_real_elements_are_too_many(running: RunningBroker) -> None:
     assert "elements" in line["reason"]
 
 
-def test_a_thousand_half_open_connections(running: RunningBroker) -> None:
-    """Each has begun a request and goes no further; an honest member's answers stay quick."""
+def test_thousand_incomplete_requests_do_not_slow_down_others(running: RunningBroker) -> None:
     half = HeartbeatRequest(group_id="g", generation_id=1, member_id="m").encode(4)
     before = resident_mib()
     connections = [running.connect() for _ in range(1000)]
@@ -130,66 +127,66 @@ def test_a_thousand_half_open_connections(running: RunningBroker) -> None:
         running.wait_for(
             lambda: running.call(lambda: len(running.broker.connection_quotas)) == len(connections)
         )
-        with running.client() as honest:
+        with running.client() as other:
             request = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
             slowest = 0.0
             for _ in range(200):
                 began = time.monotonic()
-                assert honest.call(request, 4).error_code == 25
+                assert other.call(request, 4).error_code == 25
                 slowest = max(slowest, time.monotonic() - began)
         assert slowest < 1.0
-        # Not what they claim, 100 GiB, and not even what one of them claims.
+        # They claim 100 GiB together; not even what one of them claims is allocated.
         assert resident_mib() - before < 64
         later = int(running.call(running.broker.now_ms)) + limits.FRAME_DEADLINE_MS
-        # Time passes for the sweep only.
+        # Time passes for the sweep only, not for the broker.
         running.call(
             lambda: running.broker.connection_quotas.sweep(later - limits.FRAME_DEADLINE_MS)
         )
         running.call(lambda: running.broker.connection_quotas.sweep(later + 60_000))
         for connection in connections:
             assert is_closed(connection)
-        assert set(running.closings()) == {"FrameTimeout"}
+        assert set(running.close_errors()) == {"FrameTimeout"}
     finally:
         for connection in connections:
             connection.close()
 
 
-def test_a_member_that_never_reads(running: RunningBroker) -> None:
-    """It asks for megabytes again and again: it is served until 1 MiB waits, then closed."""
+def test_client_that_never_reads_is_muted_and_disconnected(running: RunningBroker) -> None:
+    """It fetches megabytes again and again, and is served until 1 MiB of responses is unread."""
     with running.client() as producer:
         running.call(lambda: running.broker.topics.create("big", 1, {}))
         request = produce_request(batch(b"x" * 900_000), topic="big")
         for _ in range(4):
             assert producer.call(request, 9).responses[0].partition_responses[0].error_code == 0
-    greedy = running.client()
-    greedy.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    silent = running.client()
+    silent.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     asked = fetch_request((0, 0), topic="big", partition_max_bytes=10 * MIB)
     for _ in range(200):
-        greedy.send(asked, 12)
+        silent.send(asked, 12)
     (connection,) = running.call(lambda: list(running.broker.connection_quotas._connections))
     running.wait_for(lambda: connection._writing_paused)
-    # One answer of 3.6 MB was under way when its peer fell behind; no further one was made.
+    # One response of 3.6 MB was being written when the limit was passed, and none after it.
     unread = running.call(connection.unsent_bytes)
     assert limits.UNREAD_HIGH_BYTES < unread < limits.UNREAD_HIGH_BYTES + 8 * MIB
-    with running.client() as honest:
+    with running.client() as other:
         for _ in range(50):
             heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
-            assert honest.call(heartbeat, 4).error_code == 25
+            assert other.call(heartbeat, 4).error_code == 25
     now = running.call(running.broker.now_ms)
     running.call(lambda: running.broker.connection_quotas.sweep(now))
     running.call(
         lambda: running.broker.connection_quotas.sweep(now + limits.UNREAD_DEADLINE_MS + 1)
     )
-    running.wait_for(lambda: "UnreadAnswers" in running.closings())
-    greedy.socket.close()
+    running.wait_for(lambda: "UnreadAnswers" in running.close_errors())
+    silent.socket.close()
     running.call(lambda: running.broker.topics.delete(running.broker.topics.by_name["big"]))
 
 
-def test_connections_beyond_the_limit_are_closed_and_the_others_are_served() -> None:
+def test_connections_above_the_limit_are_closed() -> None:
     with RunningBroker({"max.connections": "50"}) as small:
         connections = [small.connect() for _ in range(60)]
-        small.wait_for(lambda: len(small.closings()) == 10)
-        assert set(small.closings()) == {"ConnectionLimit"}
+        small.wait_for(lambda: len(small.close_errors()) == 10)
+        assert set(small.close_errors()) == {"ConnectionLimit"}
         for connection in connections:
             connection.close()
         small.wait_for(lambda: small.call(lambda: len(small.broker.connection_quotas)) == 0)
@@ -207,14 +204,14 @@ def test_connections_beyond_the_limit_are_closed_and_the_others_are_served() -> 
     ],
     ids=["http", "tls", "zeros", "ones", "descending"],
 )
-def test_other_protocols(running: RunningBroker, data: bytes) -> None:
+def test_bytes_of_another_protocol_are_refused(running: RunningBroker, data: bytes) -> None:
     with running.connect() as connection:
         connection.sendall(data)
         assert is_closed(connection)
-    assert running.closings() == ["MalformedFrame"]
+    assert running.close_errors() == ["MalformedFrame"]
 
 
-def test_a_peer_that_goes_in_the_middle_of_everything(running: RunningBroker) -> None:
+def test_client_may_disconnect_at_any_time(running: RunningBroker) -> None:
     for size in (1, 3, 4, 13, 14, 20):
         with running.connect() as connection:
             connection.sendall(((50).to_bytes(4) + b"\0\x0c\0\4" + bytes(50))[:size])
@@ -232,8 +229,8 @@ def test_a_peer_that_goes_in_the_middle_of_everything(running: RunningBroker) ->
         )
 
 
-def test_naming_one_thing_many_times_does_not_multiply_the_answer(running: RunningBroker) -> None:
-    """A frame of some KiB that would be answered with gigabytes, three ways."""
+def test_repeated_names_are_answered_once(running: RunningBroker) -> None:
+    """Three requests of some KiB that would otherwise need a response of gigabytes."""
     with running.client() as client:
         resource = DescribeConfigsRequestResource(
             resource_type=2, resource_name="__consumer_offsets", configuration_keys=None

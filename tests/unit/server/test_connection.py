@@ -1,7 +1,6 @@
-"""One connection: frames, order of answers, parking, holding, flow control, and bytes that are
-none.
+"""One connection: requests, the order of responses, muting, flow control, and malformed bytes.
 
-The handlers are stubs; the wire is real.
+The handlers are stubs; frames and headers are real.
 """
 
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from coterie.server.network import limits
 from coterie.server.network.connection import Connection
 from coterie.server.network.delayed_response import DelayedResponse
 from coterie.server.network.routes import Route
-from tests.unit.server.manual import Client, ManualLoop, make_broker
+from tests.unit.server.manual import Client, ManualLoop, logged, loop_of, make_broker
 
 VERSION = 4
 Handler = Callable[[Any, HeartbeatRequest, Connection], HeartbeatResponse | None]
@@ -27,7 +26,7 @@ def heartbeat(generation_id: int) -> HeartbeatRequest:
 
 
 def answer(number: int) -> HeartbeatResponse:
-    """Answers are told apart by their error codes."""
+    """Return a response that its error code identifies."""
     return HeartbeatResponse(error_code=number)
 
 
@@ -57,12 +56,12 @@ def codes(client: Client) -> list[int]:
     return [message.error_code for _, message in client.answers()]
 
 
-class Waiting:
-    """A handler that delays requests of odd generations and answers the even ones."""
+class DelayingHandler:
+    """A handler that delays requests of odd generations and answers those of even ones."""
 
     def __init__(self, *, mutes: bool) -> None:
         self.mutes = mutes
-        self.replies: list[DelayedResponse] = []
+        self.delayed: list[DelayedResponse] = []
         self.handled: list[int] = []
 
     def __call__(
@@ -71,20 +70,20 @@ class Waiting:
         self.handled.append(request.generation_id)
         if request.generation_id % 2 == 0:
             return answer(request.generation_id)
-        reply = DelayedResponse(connection)
-        self.replies.append(reply)
-        (connection.delay_and_mute if self.mutes else connection.delay)(reply)
+        delayed = DelayedResponse(connection)
+        self.delayed.append(delayed)
+        (connection.delay_and_mute if self.mutes else connection.delay)(delayed)
         return None
 
 
 class TestFrames:
-    def test_many_frames_of_one_read_are_answered_with_one_write(self, client: Client) -> None:
+    def test_requests_of_one_read_are_answered_with_one_write(self, client: Client) -> None:
         data = b"".join(client.frame(heartbeat(n), VERSION) for n in range(32))
         client.connection.data_received(data)
         assert len(client.transport.written) == 1
         assert codes(client) == list(range(32))
 
-    def test_a_frame_may_come_byte_by_byte(self, client: Client) -> None:
+    def test_request_may_arrive_byte_by_byte(self, client: Client) -> None:
         frame = client.frame(heartbeat(5), VERSION)
         for position in range(len(frame)):
             assert not client.transport.written
@@ -92,14 +91,14 @@ class TestFrames:
         assert codes(client) == [5]
         assert client.broker.connection_quotas.buffered_bytes == 0
 
-    def test_every_cut_of_three_frames_gives_the_same_answers(self, client: Client) -> None:
+    def test_responses_do_not_depend_on_where_requests_are_split(self, client: Client) -> None:
         for cut in range(1, 3 * len(client.frame(heartbeat(1), VERSION))):
             data = b"".join(client.frame(heartbeat(n), VERSION) for n in (1, 2, 3))
             client.connection.data_received(data[:cut])
             client.connection.data_received(data[cut:])
             assert codes(client) == [1, 2, 3], cut
 
-    def test_the_handler_sees_who_asks(self) -> None:
+    def test_handler_gets_client_id_host_and_version(self) -> None:
         seen = []
 
         def handle(_broker: Any, _request: Any, connection: Connection) -> HeartbeatResponse:
@@ -113,7 +112,7 @@ class TestFrames:
         names = ["one", "other", "other", "", "größe"]
         assert seen == [(name, "/127.0.0.1", VERSION) for name in names]
 
-    def test_tags_of_the_header_are_skipped(self, client: Client) -> None:
+    def test_tagged_fields_of_the_header_are_skipped(self, client: Client) -> None:
         frame = client.frame(heartbeat(7), VERSION)
         at = 14 + len("test")
         assert frame[at] == 0
@@ -121,22 +120,24 @@ class TestFrames:
         client.connection.data_received(len(tagged).to_bytes(4) + tagged)
         assert codes(client) == [7]
 
-    def test_after_a_turns_worth_of_requests_others_come_first(self, client: Client) -> None:
+    def test_connection_yields_after_many_requests(self, client: Client) -> None:
         data = client.frame(heartbeat(3), VERSION) * (limits.REQUESTS_PER_TURN + 10)
         client.connection.data_received(data)
         assert len(codes(client)) == limits.REQUESTS_PER_TURN
         client.loop.turn()
         assert len(codes(client)) == 10
 
-    def test_an_address_of_version_6_is_printed_as_java_does(self) -> None:
+    def test_ipv6_address_is_printed_as_java_prints_it(self) -> None:
         client = Client(make_broker(), host="2001:db8::7")
         assert client.connection.client_host == "/2001:db8:0:0:0:0:0:7"
         assert client.connection.peer == "[2001:db8::7]:50000"
 
 
-class TestParked:
-    def test_nothing_behind_it_is_handled_until_it_is_answered(self) -> None:
-        handler = Waiting(mutes=True)
+class TestMuting:
+    """The rule [connections/muting]."""
+
+    def test_later_requests_are_handled_after_the_delayed_response(self) -> None:
+        handler = DelayingHandler(mutes=True)
         client = with_handler(handler)
         client.connection.data_received(
             b"".join(client.frame(heartbeat(n), VERSION) for n in (2, 1, 4, 6))
@@ -144,27 +145,27 @@ class TestParked:
         client.send(heartbeat(8), VERSION)
         client.loop.turn()
         assert (codes(client), handler.handled) == ([2], [2, 1])
-        handler.replies[0].send(answer(1))
+        handler.delayed[0].send(answer(1))
         client.loop.turn()
         assert (codes(client), handler.handled) == ([1, 4, 6, 8], [2, 1, 4, 6, 8])
 
-    def test_two_in_a_row(self) -> None:
-        handler = Waiting(mutes=True)
+    def test_two_delayed_responses_in_a_row(self) -> None:
+        handler = DelayingHandler(mutes=True)
         client = with_handler(handler)
         for number in (1, 3, 4):
             client.send(heartbeat(number), VERSION)
-        handler.replies[0].send(answer(1))
+        handler.delayed[0].send(answer(1))
         client.loop.turn()
-        assert (codes(client), len(handler.replies)) == ([1], 2)
-        handler.replies[1].send(answer(3))
+        assert (codes(client), len(handler.delayed)) == ([1], 2)
+        handler.delayed[1].send(answer(3))
         client.loop.turn()
         assert codes(client) == [3, 4]
 
-    def test_it_may_be_answered_before_its_handler_returns(self) -> None:
+    def test_delayed_response_may_be_sent_before_the_handler_returns(self) -> None:
         def handle(_broker: Any, request: Any, connection: Connection) -> None:
-            reply = DelayedResponse(connection)
-            connection.delay_and_mute(reply)
-            reply.send(answer(request.generation_id))
+            delayed = DelayedResponse(connection)
+            connection.delay_and_mute(delayed)
+            delayed.send(answer(request.generation_id))
 
         client = with_handler(handle)
         client.connection.data_received(
@@ -172,8 +173,8 @@ class TestParked:
         )
         assert codes(client) == [1, 2]
 
-    def test_reading_stops_when_much_waits_behind_it_and_goes_on_afterwards(self) -> None:
-        handler = Waiting(mutes=True)
+    def test_reading_pauses_while_a_muted_connection_buffers_too_much(self) -> None:
+        handler = DelayingHandler(mutes=True)
         client = with_handler(handler)
         client.send(heartbeat(1), VERSION)
         frame = client.frame(heartbeat(2), VERSION)
@@ -183,79 +184,83 @@ class TestParked:
             client.connection.data_received(frame)
         assert not client.transport.reading
         assert client.broker.connection_quotas.buffered_bytes == count * len(frame)
-        handler.replies[0].send(answer(1))
+        handler.delayed[0].send(answer(1))
         client.loop.turn()
         assert client.transport.reading
         assert len(codes(client)) == count + 1
         assert client.broker.connection_quotas.buffered_bytes == 0
 
-    def test_an_answer_for_a_connection_that_is_gone_vanishes(self) -> None:
-        handler = Waiting(mutes=True)
+    def test_response_to_a_lost_connection_is_dropped(self) -> None:
+        handler = DelayingHandler(mutes=True)
         client = with_handler(handler)
         client.send(heartbeat(1), VERSION)
-        told = []
-        handler.replies[0].on_disconnect = lambda: told.append("gone")
+        calls = []
+        handler.delayed[0].on_disconnect = lambda: calls.append("on_disconnect")
         client.connection.connection_lost(None)
-        handler.replies[0].send(answer(1))
+        handler.delayed[0].send(answer(1))
         client.loop.turn()
-        assert told == ["gone"]
+        assert calls == ["on_disconnect"]
         assert client.answers() == []
 
-    def test_an_answer_does_not_handle_another_connections_requests_inside_it(self) -> None:
-        """Otherwise a chain of parked members would nest as deep as there are connections."""
-        handler = Waiting(mutes=True)
+    def test_sending_a_response_does_not_handle_buffered_requests(self) -> None:
+        """Otherwise calls would nest as deep as there are members in a group."""
+        handler = DelayingHandler(mutes=True)
         first = with_handler(handler)
         first.send(heartbeat(1), VERSION)
         first.send(heartbeat(2), VERSION)
-        handler.replies[0].send(answer(1))
+        handler.delayed[0].send(answer(1))
         assert handler.handled == [1]
         first.loop.turn()
         assert handler.handled == [1, 2]
 
 
-class TestHeld:
-    def test_later_requests_are_handled_and_their_answers_queue_behind(self) -> None:
-        handler = Waiting(mutes=False)
+class TestDelayed:
+    """The rule [connections/durable-responses]."""
+
+    def test_later_requests_are_handled_and_their_responses_queue(self) -> None:
+        handler = DelayingHandler(mutes=False)
         client = with_handler(handler)
         client.connection.data_received(
             b"".join(client.frame(heartbeat(n), VERSION) for n in (2, 1, 4, 3, 6))
         )
         client.loop.turn()
         assert (codes(client), handler.handled) == ([2], [2, 1, 4, 3, 6])
-        handler.replies[1].send(answer(3))
+        handler.delayed[1].send(answer(3))
         client.loop.turn()
         assert codes(client) == []
-        handler.replies[0].send(answer(1))
+        handler.delayed[0].send(answer(1))
         client.loop.turn()
         assert codes(client) == [1, 4, 3, 6]
 
-    def test_what_is_released_in_one_turn_is_one_write(self) -> None:
-        handler = Waiting(mutes=False)
+    def test_responses_of_one_turn_are_one_write(self) -> None:
+        handler = DelayingHandler(mutes=False)
         client = with_handler(handler)
         client.connection.data_received(
             b"".join(client.frame(heartbeat(n), VERSION) for n in (1, 3, 5))
         )
-        for reply in handler.replies:
-            reply.send(answer(9))
+        for delayed in handler.delayed:
+            delayed.send(answer(9))
         client.loop.turn()
         assert len(client.transport.written) == 1
         assert codes(client) == [9, 9, 9]
 
-    def test_too_many_held_answers_stop_the_connection_until_some_are_released(self) -> None:
-        handler = Waiting(mutes=False)
+    def test_too_many_delayed_responses_mute_the_connection(self) -> None:
+        handler = DelayingHandler(mutes=False)
         client = with_handler(handler)
         frame = client.frame(heartbeat(1), VERSION)
         for _ in range(5):
             client.connection.data_received(frame * (limits.DELAYED_RESPONSES // 4))
             client.loop.turn()
-        assert len(handler.replies) == limits.DELAYED_RESPONSES
-        handler.replies[0].send(answer(1))
+        assert len(handler.delayed) == limits.DELAYED_RESPONSES
+        handler.delayed[0].send(answer(1))
         client.loop.turn()
-        assert len(handler.replies) == limits.DELAYED_RESPONSES + 1
+        assert len(handler.delayed) == limits.DELAYED_RESPONSES + 1
 
 
 class TestFlowControl:
-    def test_a_peer_that_does_not_read_is_not_served_further(self) -> None:
+    """The rule [connections/unread-responses]."""
+
+    def test_connection_is_muted_while_the_peer_does_not_read(self) -> None:
         client = with_handler(echo)
         client.transport.peer_reads = False
         client.transport.high_bytes = 100
@@ -264,38 +269,38 @@ class TestFlowControl:
         before = len(codes(client))
         client.send(heartbeat(2), VERSION)
         assert codes(client) == []
-        client.transport.take()
+        client.transport.read_by_peer()
         client.loop.turn()
         assert codes(client) == [2]
         assert before > 0
 
-    def test_it_is_closed_when_it_takes_nothing_for_the_time_of_the_limit(self) -> None:
+    def test_connection_is_closed_if_the_peer_reads_nothing_for_too_long(self) -> None:
         client = with_handler(echo)
         client.transport.peer_reads = False
         client.transport.queued_bytes = limits.UNREAD_HIGH_BYTES
         client.send(heartbeat(1), VERSION)
         client.loop.advance(limits.UNREAD_DEADLINE_MS // 2)
         assert not client.transport.closed
-        # It reads a little: that counts.
+        # Reading one byte extends the deadline.
         client.transport.queued_bytes -= 1
         client.loop.advance(limits.UNREAD_DEADLINE_MS // 2 + 2 * limits.SWEEP_INTERVAL_MS)
         assert not client.transport.closed
         client.loop.advance(limits.UNREAD_DEADLINE_MS + 2 * limits.SWEEP_INTERVAL_MS)
         assert client.transport.aborted
-        (line,) = client.broker.log.named("connection closed")  # type: ignore[attr-defined]
+        (line,) = logged(client.broker, "connection closed")
         assert line["error"] == "UnreadAnswers"
 
-    def test_it_is_closed_at_once_beyond_the_larger_limit(self) -> None:
-        handler = Waiting(mutes=False)
+    def test_connection_is_closed_at_once_above_the_larger_limit(self) -> None:
+        handler = DelayingHandler(mutes=False)
         client = with_handler(handler)
         client.transport.peer_reads = False
         client.send(heartbeat(1), VERSION)
         client.transport.queued_bytes = limits.UNREAD_LIMIT_BYTES
-        handler.replies[0].send(answer(1))
+        handler.delayed[0].send(answer(1))
         client.loop.turn()
         assert client.transport.aborted
 
-    def test_a_large_answer_is_written_before_the_next_request_is_handled(self) -> None:
+    def test_large_response_is_written_before_the_next_request_is_handled(self) -> None:
         handled = []
 
         def handle(_broker: Any, request: Any, _connection: Connection) -> HeartbeatResponse:
@@ -313,8 +318,8 @@ class TestFlowControl:
         assert handled == [1]
 
 
-class TestBadBytes:
-    """Whatever comes: one line, closed, nothing raised."""
+class TestMalformedRequests:
+    """Any bytes: the connection is closed with one log line, and no exception leaves it."""
 
     @pytest.mark.parametrize(
         ("data", "reason"),
@@ -342,23 +347,23 @@ class TestBadBytes:
             (bytes((0, 0, 0, 11, 0, 12, 0, 4, 0, 0, 0, 1, 0, 0, 0)), "Heartbeat v4"),
         ],
     )
-    def test_close_the_connection_with_one_line(
+    def test_malformed_bytes_close_the_connection(
         self, client: Client, data: bytes, reason: str
     ) -> None:
         client.connection.data_received(data)
         assert client.transport.closed
-        (line,) = client.broker.log.named("connection closed")  # type: ignore[attr-defined]
+        (line,) = logged(client.broker, "connection closed")
         assert (line["error"], line["peer"]) == ("MalformedFrame", "127.0.0.1:50000")
         assert reason in line["reason"]
         client.connection.data_received(data)
         assert client.broker.connection_quotas.buffered_bytes == 0
 
-    def test_requests_before_them_are_answered(self, client: Client) -> None:
+    def test_requests_before_malformed_bytes_are_answered(self, client: Client) -> None:
         client.connection.data_received(client.frame(heartbeat(3), VERSION) + b"\xff" * 20)
         assert codes(client) == [3]
         assert client.transport.closed
 
-    def test_every_truncated_body_is_refused(self, client: Client) -> None:
+    def test_truncated_body_closes_the_connection(self, client: Client) -> None:
         frame = client.frame(heartbeat(3), VERSION)
         for size in range(10, len(frame) - 4):
             other = Client(client.broker)
@@ -366,11 +371,14 @@ class TestBadBytes:
             assert other.transport.closed, size
         assert not client.transport.closed
 
-    def test_a_mistake_of_ours_closes_that_connection_only_and_shows_its_traceback(self) -> None:
-        def handle(_broker: Any, request: Any, _connection: Connection) -> HeartbeatResponse:
-            # An IndexError from a handler is ours, although decoders raise it about the peer's
+    def test_error_in_a_handler_closes_only_its_connection(self) -> None:
+        def handle(
+            _broker: Any, request: HeartbeatRequest, _connection: Connection
+        ) -> HeartbeatResponse:
+            # From a handler an IndexError is our mistake, although decoders raise it for malformed
             # bytes.
-            return [answer(0)][request.generation_id]
+            answers: list[HeartbeatResponse] = [answer(0)]
+            return answers[request.generation_id]
 
         client = with_handler(handle)
         other = Client(client.broker)
@@ -379,25 +387,23 @@ class TestBadBytes:
         )
         assert codes(client) == [0]
         assert client.transport.closed
-        (line,) = client.broker.log.named("request failed")  # type: ignore[attr-defined]
+        (line,) = logged(client.broker, "request failed")
         assert isinstance(line["exc_info"], IndexError)
         assert line["request"] == "Heartbeat v4"
         other.send(heartbeat(0), VERSION)
         assert codes(other) == [0]
 
-    def test_lines_are_counted_instead_of_written_in_a_flood(self) -> None:
+    def test_log_lines_are_limited_in_a_flood(self) -> None:
         broker = make_broker()
         for _ in range(limits.CLOSE_LINES_PER_SWEEP + 7):
             Client(broker).connection.data_received(b"\xff\xff\xff\xff")
-        log: Any = broker.log
-        assert len(log.named("connection closed")) == limits.CLOSE_LINES_PER_SWEEP
-        loop: Any = broker.loop
-        loop.advance(limits.SWEEP_INTERVAL_MS)
-        assert log.named("connections closed, not shown") == [{"count": 7}]
+        assert len(logged(broker, "connection closed")) == limits.CLOSE_LINES_PER_SWEEP
+        loop_of(broker).advance(limits.SWEEP_INTERVAL_MS)
+        assert logged(broker, "connections closed, not shown") == [{"count": 7}]
 
 
-def test_a_large_frame_is_joined_once(client: Client) -> None:
-    """Parts are kept as they came: memory and time stay in proportion to the frame."""
+def test_large_request_in_many_parts(client: Client) -> None:
+    """The parts are joined once, so memory and time are in proportion to the request."""
     name = "n" * 30_000
     request = HeartbeatRequest(group_id=name, generation_id=3, member_id=name)
     frame = client.frame(request, VERSION)
@@ -406,17 +412,21 @@ def test_a_large_frame_is_joined_once(client: Client) -> None:
     assert codes(client) == [3]
 
 
-def test_the_loop_of_these_tests_keeps_time() -> None:
+def test_manual_loop_runs_calls_in_the_order_of_their_time() -> None:
     loop = ManualLoop()
     seen: list[int] = []
     loop.call_later(2, lambda: seen.append(2))
-    loop.call_later(1, lambda: (seen.append(1), loop.call_soon(lambda: seen.append(10))))
+
+    def one() -> None:
+        seen.append(1)
+        loop.call_soon(lambda: seen.append(10))
+
+    loop.call_later(1, one)
     loop.call_later(3, lambda: seen.append(3)).cancel()
     loop.advance(5_000)
     assert seen == [1, 10, 2]
 
 
-def test_encode_request_is_what_clients_send() -> None:
-    """The stub routes above speak the same header as the protocol package."""
+def test_stubbed_requests_have_the_real_header() -> None:
     frame = encode_request(heartbeat(1), VERSION, 77, "test")
     assert frame[4:12] == bytes((0, 12, 0, 4, 0, 0, 0, 77))

@@ -1,31 +1,28 @@
-"""The table of connections: who is admitted, and the deadlines of the sweep."""
-
-from typing import Any
+"""Connection quotas: admission, and the deadlines that the sweep enforces."""
 
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.server.network import limits
 from coterie.server.network.connection_quotas import java_address
-from tests.unit.server.manual import Client, make_broker
+from tests.unit.server.manual import Client, logged, loop_of, make_broker
 
 SWEEP = limits.SWEEP_INTERVAL_MS
 
 
-def closed_with(client: Client) -> list[str]:
-    log: Any = client.broker.log
-    return [line["error"] for line in log.named("connection closed")]
+def close_errors(client: Client) -> list[str]:
+    return [line["error"] for line in logged(client.broker, "connection closed")]
 
 
-def half_a_frame(client: Client) -> bytes:
+def half_a_request(client: Client) -> bytes:
     request = HeartbeatRequest(group_id="g" * 1000, generation_id=1, member_id="m")
     return client.frame(request, 4)[:500]
 
 
-def test_connections_over_the_limit_are_refused_and_counted_again_when_one_goes() -> None:
+def test_connection_above_the_limit_is_refused_until_another_is_lost() -> None:
     broker = make_broker({"max.connections": "2"})
     first, second, third = (Client(broker) for _ in range(3))
     assert (first.transport.closed, second.transport.closed) == (False, False)
     assert third.transport.aborted
-    (line,) = broker.log.named("connection closed")  # type: ignore[attr-defined]
+    (line,) = logged(broker, "connection closed")
     assert line["error"] == "ConnectionLimit"
     assert line["reason"] == "2 connections are open (max.connections)"
     third.connection.connection_lost(None)
@@ -34,45 +31,45 @@ def test_connections_over_the_limit_are_refused_and_counted_again_when_one_goes(
     assert not Client(broker).transport.closed
 
 
-def test_one_address_can_not_take_all_connections() -> None:
+def test_connections_of_one_address_are_limited() -> None:
     broker = make_broker({"max.connections.per.ip": "1"})
     Client(broker, host="10.0.0.1")
     assert Client(broker, host="10.0.0.1").transport.aborted
     assert not Client(broker, host="10.0.0.2").transport.closed
 
 
-def test_idle_connections_are_closed_without_a_line() -> None:
+def test_idle_connection_is_closed_without_a_log_line() -> None:
     broker = make_broker({"connections.max.idle.ms": "5000"})
     idle, busy = Client(broker), Client(broker)
     for _ in range(6):
-        broker.loop.advance(1000)  # type: ignore[attr-defined]
+        loop_of(broker).advance(1000)
         busy.send(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 4)
     assert idle.transport.closed
     assert not busy.transport.closed
-    assert closed_with(idle) == []
+    assert close_errors(idle) == []
 
 
-def test_a_frame_that_does_not_finish_closes_its_connection() -> None:
+def test_incomplete_request_closes_its_connection() -> None:
     client = Client(make_broker())
-    client.connection.data_received(half_a_frame(client))
+    client.connection.data_received(half_a_request(client))
     client.loop.advance(limits.FRAME_DEADLINE_MS - SWEEP)
     assert not client.transport.closed
     client.loop.advance(3 * SWEEP)
     assert client.transport.closed
-    assert closed_with(client) == ["FrameTimeout"]
+    assert close_errors(client) == ["FrameTimeout"]
     assert client.broker.connection_quotas.buffered_bytes == 0
 
 
-def test_one_byte_a_second_does_not_move_the_deadline() -> None:
+def test_single_bytes_do_not_extend_the_deadline() -> None:
     client = Client(make_broker())
-    data = half_a_frame(client)
+    data = half_a_request(client)
     for position in range(limits.FRAME_DEADLINE_MS // 1000 + 3):
         client.connection.data_received(data[position : position + 1])
         client.loop.advance(1000)
-    assert closed_with(client) == ["FrameTimeout"]
+    assert close_errors(client) == ["FrameTimeout"]
 
 
-def test_a_large_frame_on_a_slow_link_gets_the_time_it_needs() -> None:
+def test_large_request_on_a_slow_link_has_more_time() -> None:
     client = Client(make_broker())
     size = 60 * limits.SLOWEST_LINK_BYTES_PER_MS * 1000
     client.connection.data_received(size.to_bytes(4))
@@ -81,12 +78,12 @@ def test_a_large_frame_on_a_slow_link_gets_the_time_it_needs() -> None:
         client.loop.advance(2000)
         if client.transport.closed:
             break
-    # Faster than the slowest link all the way; what came was no request, but it came whole.
-    assert closed_with(client) == ["MalformedFrame"]
+    # It arrives faster than the slowest link allows, and completely; its content is malformed.
+    assert close_errors(client) == ["MalformedFrame"]
 
 
-def test_each_frame_has_a_deadline_of_its_own() -> None:
-    """A client that pipelines always has half a frame in the buffer, and is not slow."""
+def test_each_request_has_its_own_deadline() -> None:
+    """A client that pipelines always has a partial request in the buffer, without being slow."""
     client = Client(make_broker())
     frame = client.frame(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 4)
     half = len(frame) // 2
@@ -97,7 +94,7 @@ def test_each_frame_has_a_deadline_of_its_own() -> None:
     assert not client.transport.closed
 
 
-def test_a_closing_connection_whose_peer_does_not_read_is_cut() -> None:
+def test_closing_connection_is_aborted_if_the_peer_does_not_read() -> None:
     client = Client(make_broker())
     client.connection.close_quietly()
     assert not client.transport.aborted
@@ -105,14 +102,14 @@ def test_a_closing_connection_whose_peer_does_not_read_is_cut() -> None:
     assert client.transport.aborted
 
 
-def test_all_unfinished_requests_together_are_bounded() -> None:
+def test_buffered_bytes_of_all_connections_are_limited() -> None:
     broker = make_broker()
     clients = [Client(broker) for _ in range(6)]
     for client in clients:
         client.connection.data_received((100 * 1024 * 1024).to_bytes(4))
         client.connection.data_received(bytes(95 * 1024 * 1024))
     assert [client.transport.closed for client in clients] == [False] * 5 + [True]
-    assert closed_with(clients[5]) == ["BufferLimit"]
+    assert close_errors(clients[5]) == ["BufferLimit"]
     assert broker.connection_quotas.buffered_bytes < limits.TOTAL_BUFFERED_BYTES
     for client in clients:
         client.connection.connection_lost(None)
@@ -121,7 +118,7 @@ def test_all_unfinished_requests_together_are_bounded() -> None:
 
 def test_no_timer_runs_without_connections() -> None:
     broker = make_broker()
-    loop: Any = broker.loop
+    loop = loop_of(broker)
     before = loop.timers
     client = Client(broker)
     assert loop.timers == before + 1
@@ -130,7 +127,7 @@ def test_no_timer_runs_without_connections() -> None:
     assert loop.timers == before
 
 
-def test_addresses_are_written_as_java_prints_them() -> None:
+def test_addresses_are_printed_as_java_prints_them() -> None:
     assert java_address("127.0.0.1") == "/127.0.0.1"
     assert java_address("::1") == "/0:0:0:0:0:0:0:1"
     assert java_address("fe80::1%eth0") == "/fe80:0:0:0:0:0:0:1"

@@ -1,7 +1,7 @@
-"""A disk that is full, read-only, broken or gone: a clear line, the right error, and no lie.
+"""A disk that is full, read-only, broken or removed: log lines, errors, and no lost records.
 
-In process over a file system that fails on purpose; and real processes whose directory is removed,
-or whose files may not grow.
+The tests run a broker over a file system that fails on purpose, and real processes whose directory
+is removed or whose files may not grow.
 """
 
 import errno
@@ -12,25 +12,23 @@ import socket
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from coterie.protocol.errors import ErrorCode
-from coterie.server.broker import Broker
+from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.logs.maintenance import DIRECTORY_CHECK_S
 from coterie.storage.errors import CorruptLog, LogFailed, describe_error, remedy_for
 from coterie.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
-from tests.unit.server.manual import COMMIT, NEVER, Client, RecordingLog, make_broker
+from tests.unit.server.groups import commit, committed
+from tests.unit.server.manual import COMMIT, NEVER, Client, logged, make_broker, wait_for_disk
+from tests.unit.server.process import COMMAND, ready, run, serving
 from tests.unit.server.produced import batch, produce, produce_request
 from tests.unit.server.running import PATIENCE_S, SocketClient
-from tests.unit.server.test_groups import commit, committed
-from tests.unit.server.test_handlers_produce import wait_for_disk
-from tests.unit.server.test_serve import COMMAND, ready, run, serving
 
-# What a write or a sync may say, and a word of the remedy that people are given.
+# Errors of a write or a sync, and words of the remedy in the log.
 CAUSES = [
     (errno.ENOSPC, "make room"),
     (errno.EDQUOT, "quota"),
@@ -47,30 +45,27 @@ CAUSES = [
 ]
 
 
-class TestWords:
+class TestTexts:
     @pytest.mark.parametrize(("number", "word"), CAUSES)
-    def test_each_cause_has_a_remedy(self, number: int, word: str) -> None:
+    def test_each_error_has_a_remedy(self, number: int, word: str) -> None:
         error = OSError(number, os.strerror(number), "/data/t-0/0.log")
         for each in (error, LogFailed("/data/t-0", error)):
             assert word in remedy_for(each)
             assert remedy_for(each).endswith("restart the broker") or number == errno.EIO
             assert describe_error(each) == f"{os.strerror(number)}: /data/t-0/0.log"
 
-    def test_damage_is_not_to_be_deleted_in_haste(self) -> None:
+    def test_remedy_for_damage_begins_with_a_copy(self) -> None:
         error = CorruptLog("/data/t-0/0.log", 17, "checksum")
         assert "keep a copy" in remedy_for(error)
         assert describe_error(error) == "/data/t-0/0.log: damaged at byte 17: checksum"
 
 
-def lines(broker: Broker, event: str) -> list[dict[str, Any]]:
-    log: RecordingLog = broker.log  # type: ignore[assignment]
-    return log.named(event)
-
-
 @pytest.mark.parametrize(("number", "word"), CAUSES)
 @pytest.mark.parametrize("kind", ["write", "sync"])
 class TestOneLogFails:
-    def test_a_commit(self, kind: str, number: int, word: str) -> None:
+    """The rule [log/fail-stop]."""
+
+    def test_commit_to_a_failed_log(self, kind: str, number: int, word: str) -> None:
         faulty = FaultyFileSystem(MemoryFileSystem())
         client = Client(make_broker(flush=COMMIT, filesystem=faulty))
         broker = client.broker
@@ -81,14 +76,14 @@ class TestOneLogFails:
         wait_for_disk(client)
         ((_, answer),) = client.answers()
         assert answer.topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
-        (line,) = lines(broker, "group partition failed")
+        (line,) = logged(broker, "group partition failed")
         assert line["partition"] == index
-        (line,) = lines(broker, "log failed")
+        (line,) = logged(broker, "log failed")
         directory = f"memory/__consumer_offsets-{index}"
         assert line["directory"] == directory
         assert line["file"] == f"{directory}/{0:020d}.log"
         assert word in line["remedy"]
-        # It stays stopped though the disk is well again; the others go on.
+        # It stays stopped although the disk works again; other partitions continue.
         client.send(commit(8), 8)
         wait_for_disk(client)
         ((_, answer),) = client.answers()
@@ -103,7 +98,7 @@ class TestOneLogFails:
         assert not broker.fatal.done()
         broker.flusher.stop()
 
-    def test_a_record(self, kind: str, number: int, word: str) -> None:
+    def test_produce_to_a_failed_log(self, kind: str, number: int, word: str) -> None:
         faulty = FaultyFileSystem(MemoryFileSystem())
         client = Client(make_broker(flush=COMMIT, filesystem=faulty))
         broker = client.broker
@@ -116,7 +111,7 @@ class TestOneLogFails:
             refused = answer.responses[0].partition_responses[0]
             assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
             assert refused.base_offset == -1
-        (line,) = lines(broker, "log failed")
+        (line,) = logged(broker, "log failed")
         assert (line["directory"], word in line["remedy"]) == ("memory/t-0", True)
         client.send(produce_request(batch(b"a"), partition=1), 9)
         wait_for_disk(client)
@@ -125,7 +120,7 @@ class TestOneLogFails:
         broker.flusher.stop()
 
 
-def test_nothing_that_was_acknowledged_before_a_full_disk_is_lost() -> None:
+def test_acknowledged_commits_survive_a_full_disk() -> None:
     filesystem = MemoryFileSystem()
     for n in range(1, 12):
         faulty = FaultyFileSystem(filesystem)
@@ -140,7 +135,7 @@ def test_nothing_that_was_acknowledged_before_a_full_disk_is_lost() -> None:
             if answer.topics[0].partitions[0].error_code:
                 break
             acknowledged = offset
-        assert faulty.failed == 1, "the canary: the disk was full once"
+        assert faulty.failed == 1, "canary: the disk was full once"
         faulty.fail_at("", 0)
         client.broker._data.close()
         again = Client(make_broker(filesystem=filesystem))
@@ -149,15 +144,15 @@ def test_nothing_that_was_acknowledged_before_a_full_disk_is_lost() -> None:
 
 
 class TestDirectoryLost:
-    """Another directory stands in the place of ours, with a lock file of its own."""
+    """Another directory, with a lock file of its own, replaces that of the broker."""
 
-    def lose(self, client: Client, filesystem: MemoryFileSystem) -> None:
+    def replace_directory(self, client: Client, filesystem: MemoryFileSystem) -> None:
         filesystem.remove("memory/.lock")
         filesystem.create("memory/.lock")
         client.loop.advance(int(DIRECTORY_CHECK_S * 1_000))
 
     @pytest.mark.parametrize("flush", [NEVER, COMMIT])
-    def test_the_broker_ends_and_acknowledges_nothing_more(self, flush: FlushMode) -> None:
+    def test_broker_ends_and_acknowledges_nothing_more(self, flush: FlushMode) -> None:
         filesystem = MemoryFileSystem()
         client = Client(make_broker(flush=flush, filesystem=filesystem))
         broker = client.broker
@@ -170,9 +165,9 @@ class TestDirectoryLost:
         client.loop.advance(int(DIRECTORY_CHECK_S * 3_000))
         assert not broker.fatal.done()
 
-        self.lose(client, filesystem)
+        self.replace_directory(client, filesystem)
         assert "memory is lost" in broker.fatal.result()
-        (line,) = lines(broker, "data directory lost")
+        (line,) = logged(broker, "data directory lost")
         assert line["directory"] == "memory"
         assert "--data-dir" in line["remedy"]
         names = set(filesystem.list("memory"))
@@ -183,11 +178,11 @@ class TestDirectoryLost:
         assert answer.topics[0].partitions[0].error_code == ErrorCode.NOT_COORDINATOR
         broker.maintenance.stop()
         broker._data.close()
-        # Nothing is written into a directory of somebody else, a mark of a clean stop least of all.
+        # Nothing is written into the other directory, not even the mark of a clean stop.
         assert set(filesystem.list("memory")) == names
         broker.flusher.stop()
 
-    def test_who_waits_for_the_disk_when_it_is_noticed_is_told(
+    def test_requests_that_wait_for_the_disk_are_answered_with_an_error(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         filesystem = MemoryFileSystem()
@@ -207,20 +202,20 @@ class TestDirectoryLost:
         client.send(produce_request(batch(b"a")), 9)
         client.loop.turn()
         assert client.answers() == []
-        self.lose(client, filesystem)
+        self.replace_directory(client, filesystem)
         ((_, answer),) = client.answers()
         refused = answer.responses[0].partition_responses[0]
         assert (refused.error_code, refused.base_offset) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
-        # The sync itself succeeds, and nobody is told so.
+        # The sync itself succeeds, but is not reported as a success.
         go_on.set()
         wait_for_disk(client)
         assert client.answers() == []
         broker.flusher.stop()
 
 
-class TestRealThings:
+class TestRealDirectories:
     @pytest.mark.parametrize("flush", ["never", "commit"])
-    def test_rm_rf_under_a_live_server_ends_it(self, tmp_path: Path, flush: str) -> None:
+    def test_server_ends_when_its_directory_is_removed(self, tmp_path: Path, flush: str) -> None:
         directory = tmp_path / "data"
         with serving("--data-dir", str(directory), "--flush", flush) as process:
             port, _ = ready(process)
@@ -233,7 +228,7 @@ class TestRealThings:
         assert not directory.exists()
         assert port
 
-    def test_another_directory_in_its_place_is_not_touched(self, tmp_path: Path) -> None:
+    def test_directory_in_place_of_the_lost_one_is_not_written(self, tmp_path: Path) -> None:
         directory, moved = tmp_path / "data", tmp_path / "moved"
         with serving("--data-dir", str(directory), "--flush", "never") as process:
             ready(process)
@@ -243,8 +238,8 @@ class TestRealThings:
             assert process.wait(PATIENCE_S) == 1
         assert {path: path.stat().st_mtime_ns for path in directory.rglob("*")} == before
 
-    def test_a_file_that_may_not_grow_stops_its_partition(self, tmp_path: Path) -> None:
-        """RLIMIT_FSIZE: the kernel refuses the write in the middle (EFBIG)."""
+    def test_file_size_limit_stops_the_partition(self, tmp_path: Path) -> None:
+        """With RLIMIT_FSIZE the kernel refuses a write after a part of it (EFBIG)."""
         directory = tmp_path / "data"
         limited = ("bash", "-c", 'ulimit -f 256 && exec "$@"', "bash")
         process = subprocess.Popen(
@@ -275,7 +270,7 @@ class TestRealThings:
                 process.communicate()
         assert "ulimit -f" in errors
         assert "t-0" in errors
-        # Without the limit all that was acknowledged is there.
+        # Without the limit all acknowledged records are there.
         with serving("--data-dir", str(directory), "--flush", "never") as again:
             port, _ = ready(again)
             with SocketClient(socket.create_connection(("127.0.0.1", port))) as client:
@@ -284,7 +279,7 @@ class TestRealThings:
                 assert (answer.error_code, answer.base_offset) == (0, acknowledged)
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-    def test_a_directory_that_may_not_be_written(self, tmp_path: Path) -> None:
+    def test_directory_without_write_permission(self, tmp_path: Path) -> None:
         directory = tmp_path / "data"
         directory.mkdir(mode=0o500)
         result = run("--data-dir", str(directory), "--port", "0")
@@ -293,10 +288,6 @@ class TestRealThings:
 
 
 def create(client: SocketClient, topic: str) -> None:
-    from coterie.protocol.messages.create_topics import (
-        CreateTopicsRequest,
-        CreateTopicsRequestTopic,
-    )
 
     asked = CreateTopicsRequestTopic(name=topic, num_partitions=1, replication_factor=1)
     request = CreateTopicsRequest(topics=[asked], timeout_ms=1000)

@@ -1,4 +1,4 @@
-"""When appends are durable: group commit, intervals, and a disk that fails."""
+"""The flusher: group commit, intervals, and failing syncs."""
 
 import threading
 
@@ -22,26 +22,26 @@ def append(log: Log) -> None:
 
 
 def settle(loop: ManualLoop, flusher: Flusher) -> None:
-    """Turn the loop until nobody waits."""
+    """Turn the loop until everything is synced."""
     loop.turn()
     while not flusher.idle:
         loop.turn()
 
 
 class Disk:
-    """Syncs as told, and counts them."""
+    """Replaces the sync of files: counts syncs, delays them, and lets them fail."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.syncs = 0
         self.threads: set[str] = set()
-        self.go = threading.Event()
-        self.go.set()
+        self.may_sync = threading.Event()
+        self.may_sync.set()
         self.error: OSError | None = None
         monkeypatch.setattr(MemoryFile, "sync", lambda _file: self.sync())
 
     def sync(self) -> None:
         if threading.current_thread().name == "coterie-flusher":
-            self.go.wait(10)
+            self.may_sync.wait(10)
             self.syncs += 1
         if self.error is not None:
             raise self.error
@@ -52,7 +52,14 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
     return Disk(monkeypatch)
 
 
-def test_modes() -> None:
+def make_flusher(
+    loop: ManualLoop, mode: FlushMode, failed: list[tuple[Log, Exception]] | None = None
+) -> Flusher:
+    failures = [] if failed is None else failed
+    return Flusher(loop.as_loop(), mode, lambda log, error: failures.append((log, error)))
+
+
+def test_parsing_of_modes() -> None:
     assert parse_flush_mode("never") == NEVER
     assert parse_flush_mode("commit") == COMMIT
     assert parse_flush_mode("interval:50") == FlushMode(commit=False, interval_ms=50)
@@ -66,66 +73,70 @@ def test_modes() -> None:
             parse_flush_mode(text)
 
 
-def test_one_sync_for_everything_appended_meanwhile(disk: Disk) -> None:
-    loop, told = ManualLoop(), []
-    flusher = Flusher(loop, COMMIT, lambda *_: None)  # type: ignore[arg-type]
+def test_appends_during_a_sync_share_the_next_one(disk: Disk) -> None:
+    loop = ManualLoop()
+    calls: list[tuple[str, Exception | None]] = []
+    flusher = make_flusher(loop, COMMIT)
     log = make_log()
-    disk.go.clear()
+    disk.may_sync.clear()
     append(log)
-    flusher.appended(log, lambda error: told.append(("first", error)))
+    flusher.appended(log, lambda error: calls.append(("first", error)))
     loop.turn()
     for _ in range(5):
         append(log)
-        flusher.appended(log, lambda error: told.append(("later", error)))
+        flusher.appended(log, lambda error: calls.append(("later", error)))
         loop.turn()
-    assert told == []
-    disk.go.set()
+    assert calls == []
+    disk.may_sync.set()
     settle(loop, flusher)
-    assert told == [("first", None)] + [("later", None)] * 5
+    assert calls == [("first", None)] + [("later", None)] * 5
     assert disk.syncs == 2
     assert log.synced_offset == log.log_end_offset
     flusher.stop()
 
 
 def test_appends_of_one_turn_share_a_sync(disk: Disk) -> None:
-    loop, told = ManualLoop(), []
-    flusher = Flusher(loop, COMMIT, lambda *_: None)  # type: ignore[arg-type]
+    loop = ManualLoop()
+    errors: list[Exception | None] = []
+    flusher = make_flusher(loop, COMMIT)
     logs = [make_log(), make_log("t-1")]
     for log in logs * 3:
         append(log)
-        flusher.appended(log, told.append)
+        flusher.appended(log, errors.append)
     settle(loop, flusher)
-    assert told == [None] * 6
-    assert disk.syncs == 2  # one a log
+    assert errors == [None] * 6
+    assert disk.syncs == 2, "one for each log"
     flusher.stop()
 
 
-def test_a_disk_that_fails_is_told_to_waiters_and_owner(disk: Disk) -> None:
-    loop, told, failed = ManualLoop(), [], []
-    flusher = Flusher(loop, COMMIT, lambda log, error: failed.append((log, error)))  # type: ignore[arg-type]
+def test_failed_sync_is_reported_to_callbacks_and_broker(disk: Disk) -> None:
+    loop = ManualLoop()
+    calls: list[tuple[str, Exception | None]] = []
+    failed: list[tuple[Log, Exception]] = []
+    flusher = make_flusher(loop, COMMIT, failed)
     good, bad = make_log(), make_log("t-1")
     append(good)
     append(bad)
-    flusher.appended(good, lambda error: told.append(("good", error)))
+    flusher.appended(good, lambda error: calls.append(("good", error)))
     settle(loop, flusher)
     disk.error = OSError(5, "Input/output error")
-    flusher.appended(bad, lambda error: told.append(("bad", error)))
+    flusher.appended(bad, lambda error: calls.append(("bad", error)))
     settle(loop, flusher)
-    assert told == [("good", None), ("bad", disk.error)]
+    assert calls == [("good", None), ("bad", disk.error)]
     assert failed == [(bad, disk.error)]
     assert bad.failed
-    # A log that has failed is told again, at once: nothing is ever synced after an error.
+    # Nothing is synced after an error: the failed log is reported again at once.
     disk.error = None
-    flusher.appended(bad, lambda error: told.append(("again", error)))
+    flusher.appended(bad, lambda error: calls.append(("again", error)))
     settle(loop, flusher)
-    assert told[-1][0] == "again"
-    assert told[-1][1] is not None
+    assert calls[-1][0] == "again"
+    assert calls[-1][1] is not None
     flusher.stop()
 
 
-def test_an_interval_syncs_now_and_then(disk: Disk) -> None:
+def test_interval_syncs_once_an_interval(disk: Disk) -> None:
     loop = ManualLoop()
-    flusher = Flusher(loop, FlushMode(commit=False, interval_ms=100), lambda *_: None)  # type: ignore[arg-type]
+    flusher = make_flusher(loop, FlushMode(commit=False, interval_ms=100))
     log = make_log()
     for _ in range(10):
         append(log)
@@ -138,9 +149,9 @@ def test_an_interval_syncs_now_and_then(disk: Disk) -> None:
     flusher.stop()
 
 
-def test_never_syncs_nothing_and_starts_no_thread(disk: Disk) -> None:
+def test_never_does_not_sync_or_start_a_thread(disk: Disk) -> None:
     loop = ManualLoop()
-    flusher = Flusher(loop, NEVER, lambda *_: None)  # type: ignore[arg-type]
+    flusher = make_flusher(loop, NEVER)
     log = make_log()
     append(log)
     flusher.appended(log)

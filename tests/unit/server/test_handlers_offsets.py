@@ -19,8 +19,7 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
 )
-from tests.unit.server.manual import COMMIT, Client, make_broker
-from tests.unit.server.test_handlers_produce import wait_for_disk
+from tests.unit.server.manual import COMMIT, Client, make_broker, wait_for_disk
 
 UNKNOWN_ID = b"\1" * 16
 ZERO = bytes(16)

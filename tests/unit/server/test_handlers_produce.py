@@ -7,7 +7,7 @@ import pytest
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.records import Compression, iterate_batches
 from coterie.storage.memory_filesystem import MemoryFile
-from tests.unit.server.manual import COMMIT, START_MS, Client, make_broker
+from tests.unit.server.manual import COMMIT, START_MS, Client, make_broker, wait_for_disk
 from tests.unit.server.produced import batch, damaged, produce, produce_request
 
 ATTRIBUTES, LAST_DELTA, COUNT = 21, 23, 57
@@ -245,11 +245,3 @@ def test_deleting_a_topic_does_not_fail_who_waits_for_its_disk() -> None:
     assert answer.responses[0].partition_responses[0].error_code == 0
     assert client.broker.log.named("log failed") == []  # type: ignore[attr-defined]
     client.broker.flusher.stop()
-
-
-def wait_for_disk(client: Client) -> None:
-    """Turn the loop until the flusher's thread has reported."""
-    client.loop.turn()
-    while not client.broker.flusher.idle:
-        client.loop.turn()
-    client.loop.turn()

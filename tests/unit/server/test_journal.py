@@ -1,4 +1,4 @@
-"""The journal on disk: where facts go and when, what a failure costs, what clients may do to it."""
+"""The journal: where and when facts are written, failures, and what clients may do with it."""
 
 import errno
 from typing import Any
@@ -28,29 +28,20 @@ from coterie.server.groups.journal import LINGER_S, journal_partitions
 from coterie.server.logs.topics import Topic
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
-from tests.unit.server.manual import Client, ManualLoop, RecordingLog, make_broker
+from tests.unit.server.groups import join, sync
+from tests.unit.server.manual import Client, logged, loop_of, make_broker
 from tests.unit.server.produced import batch, fetch_request, produce, values_of
-from tests.unit.server.test_groups import join, sync
 
 LINGER_MS = int(LINGER_S * 1000)
 
 
 def expired(number: int = 0) -> GroupExpired:
-    """Some fact."""
+    """Return a fact that its number identifies."""
     return GroupExpired(at_ms=1, generation_id=number)
 
 
-def loop_of(broker: Broker) -> ManualLoop:
-    return broker.loop  # type: ignore[return-value]
-
-
-def lines(broker: Broker, event: str) -> list[dict[str, Any]]:
-    log: RecordingLog = broker.log  # type: ignore[assignment]
-    return log.named(event)
-
-
-def tell(broker: Broker, *events: tuple[str, Fact]) -> None:
-    """Something happens, and is written."""
+def add_facts(broker: Broker, *events: tuple[str, Fact]) -> None:
+    """Add facts to the journal and let it write them."""
     broker.groups.journal.add([Event(*event) for event in events])
     loop_of(broker).advance(LINGER_MS)
 
@@ -60,24 +51,25 @@ def topic_of(broker: Broker) -> Topic:
 
 
 def batches_of(broker: Broker, index: int) -> list[list[tuple[str, Any]]]:
-    """(group id, fact) of a partition of the journal, batch by batch."""
+    """Return group id and fact of each record in a partition of the journal, batch by batch."""
     data = b"".join(topic_of(broker).partitions[index].log.chunks())
-    return [
-        [tuple(decode_fact(key, value)) for key, value in decode_pairs(data, header, position)]
-        for position, header in iterate_batches(data)
-    ]
+    batches = []
+    for position, header in iterate_batches(data):
+        decoded = [decode_fact(*pair) for pair in decode_pairs(data, header, position)]
+        batches.append([(group_id, fact) for group_id, fact in decoded])
+    return batches
 
 
 def facts_of(broker: Broker, index: int) -> list[tuple[str, Any]]:
-    return [each for some in batches_of(broker, index) for each in some]
+    return [each for one_batch in batches_of(broker, index) for each in one_batch]
 
 
-def everything(broker: Broker) -> list[tuple[str, Any]]:
+def all_facts(broker: Broker) -> list[tuple[str, Any]]:
     return [each for index in range(4) for each in facts_of(broker, index)]
 
 
-def stable(client: Client) -> None:
-    """Let a member make the first generation of group "g"."""
+def form_group(client: Client) -> None:
+    """Let one member complete the first generation of group "g"."""
     member_id = client.call(join(), 5).member_id
     client.send(join(member_id), 5)
     client.loop.advance(0)
@@ -86,17 +78,17 @@ def stable(client: Client) -> None:
     assert client.call(sync(member_id, 1, b"it all"), 5).error_code == ErrorCode.NONE
 
 
-# --- where and when -------------------------------------------------------------------------------
+# --- partitions and batches -----------------------------------------------------------------------
 
 
-def test_nothing_is_created_before_something_happens() -> None:
+def test_topic_is_created_with_the_first_fact() -> None:
     broker = make_broker()
     loop_of(broker).advance(10 * LINGER_MS)
     assert JOURNAL_TOPIC not in broker.topics.by_name
-    tell(broker, ("g", expired()))
+    add_facts(broker, ("g", expired()))
     topic = topic_of(broker)
     assert len(topic.partitions) == 4
-    assert not topic.is_internal, "Spark reads nothing of internal topics"
+    assert not topic.is_internal, "Spark does not read internal topics"
     assert topic.config.overrides == {
         "cleanup.policy": "delete",
         "retention.ms": str(168 * 3_600_000),
@@ -107,31 +99,31 @@ def test_nothing_is_created_before_something_happens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("offsets_partitions", "beside"),
+    ("offsets_partitions", "partitions"),
     [(1, 1), (4, 4), (7, 7), (10, 10), (11, 1), (12, 6), (16, 8), (50, 10), (1000, 10)],
 )
-def test_a_journal_has_a_divisor_of_the_group_logs_partitions(
-    offsets_partitions: int, beside: int
+def test_number_of_partitions_divides_that_of_the_group_log(
+    offsets_partitions: int, partitions: int
 ) -> None:
-    assert journal_partitions(offsets_partitions) == beside
+    assert journal_partitions(offsets_partitions) == partitions
     for group_id in ("orders", "g", "größer", "a" * 99):
         index = partition_for(group_id, offsets_partitions)
-        assert partition_for(group_id, beside) == index % beside
+        assert partition_for(group_id, partitions) == index % partitions
 
 
-def test_facts_of_a_group_stand_in_its_partition_in_order() -> None:
+def test_facts_of_a_group_are_in_one_partition_in_order() -> None:
     broker = make_broker()
     groups = [f"group-{n}" for n in range(20)]
     for number in range(3):
-        tell(broker, *((group_id, expired(number)) for group_id in groups))
+        add_facts(broker, *((group_id, expired(number)) for group_id in groups))
     for group_id in groups:
         found = facts_of(broker, partition_for(group_id, 4))
-        mine = [fact.generation_id for group, fact in found if group == group_id]
-        assert mine == [0, 1, 2]
-    assert len(everything(broker)) == 60
+        numbers = [fact.generation_id for group, fact in found if group == group_id]
+        assert numbers == [0, 1, 2]
+    assert len(all_facts(broker)) == 60
 
 
-def test_what_happens_within_the_linger_is_one_batch() -> None:
+def test_facts_within_the_linger_are_one_batch() -> None:
     broker = make_broker()
     journal, loop = broker.groups.journal, loop_of(broker)
     for number in range(5):
@@ -139,60 +131,61 @@ def test_what_happens_within_the_linger_is_one_batch() -> None:
         loop.advance(LINGER_MS // 10)
     assert JOURNAL_TOPIC not in broker.topics.by_name
     loop.advance(LINGER_MS)
-    (some,) = batches_of(broker, partition_for("g", 4))
-    assert [fact.generation_id for _, fact in some] == [0, 1, 2, 3, 4]
+    (one_batch,) = batches_of(broker, partition_for("g", 4))
+    assert [fact.generation_id for _, fact in one_batch] == [0, 1, 2, 3, 4]
 
 
-def test_a_batch_is_no_larger_than_consumers_take(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_of_a_batch_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = make_broker()
     monkeypatch.setattr(journal_module, "_BATCH_BYTES", 100)
-    tell(broker, *(("g", expired(number)) for number in range(20)))
+    add_facts(broker, *(("g", expired(number)) for number in range(20)))
     found = batches_of(broker, partition_for("g", 4))
     assert len(found) > 3
-    assert [fact.generation_id for some in found for _, fact in some] == list(range(20))
+    numbers = [fact.generation_id for one_batch in found for _, fact in one_batch]
+    assert numbers == list(range(20))
 
 
-def test_the_load_of_a_partition_stands_beside_its_groups() -> None:
+def test_load_of_a_partition_is_in_the_partition_of_its_groups() -> None:
     broker = make_broker({"offsets.topic.num.partitions": "12"})
     index = partition_for("orders", 12)
     loaded = PartitionLoaded(at_ms=1, partition=index, group_count=1)
-    tell(broker, ("", loaded), ("orders", expired()))
+    add_facts(broker, ("", loaded), ("orders", expired()))
     assert len(topic_of(broker).partitions) == 6
     assert facts_of(broker, index % 6) == [("", loaded), ("orders", expired())]
 
 
-def test_the_load_of_a_partition_without_groups_is_no_news() -> None:
+def test_load_of_a_partition_without_groups_is_not_written() -> None:
     broker = make_broker()
-    tell(broker, ("", PartitionLoaded(at_ms=1, partition=0, group_count=0)))
-    tell(broker, ("", PartitionUnloaded(at_ms=1, partition=0, group_count=0)))
+    add_facts(broker, ("", PartitionLoaded(at_ms=1, partition=0, group_count=0)))
+    add_facts(broker, ("", PartitionUnloaded(at_ms=1, partition=0, group_count=0)))
     assert JOURNAL_TOPIC not in broker.topics.by_name
 
 
-def test_a_journal_of_another_size_is_used_as_it_is() -> None:
+def test_existing_journal_keeps_its_number_of_partitions() -> None:
     broker = make_broker()
     broker.topics.create(JOURNAL_TOPIC, 3, {})
-    tell(broker, *((f"group-{n}", expired(n)) for n in range(9)))
+    add_facts(broker, *((f"group-{n}", expired(n)) for n in range(9)))
     for n in range(9):
         found = facts_of(broker, partition_for(f"group-{n}", 3))
         assert (f"group-{n}", expired(n)) in found
 
 
-def test_a_journal_that_is_deleted_begins_again() -> None:
+def test_deleted_journal_is_created_again() -> None:
     broker = make_broker()
-    tell(broker, ("g", expired(1)))
+    add_facts(broker, ("g", expired(1)))
     broker.delete_topic(topic_of(broker))
-    tell(broker, ("g", expired(2)))
-    assert everything(broker) == [("g", expired(2))]
+    add_facts(broker, ("g", expired(2)))
+    assert all_facts(broker) == [("g", expired(2))]
 
 
-# --- what happens to groups -----------------------------------------------------------------------
+# --- facts about groups ---------------------------------------------------------------------------
 
 
-def test_what_happens_to_a_group_is_in_the_journal() -> None:
+def test_rebalance_is_in_the_journal() -> None:
     broker = make_broker()
-    stable(Client(broker, "me"))
+    form_group(Client(broker, "me"))
     loop_of(broker).advance(LINGER_MS)
-    facts = [fact for group_id, fact in everything(broker) if group_id == "g"]
+    facts = [fact for group_id, fact in all_facts(broker) if group_id == "g"]
     assert [type(fact).__name__ for fact in facts] == [
         "MemberJoined",
         "RebalanceBegan",
@@ -207,32 +200,36 @@ def test_what_happens_to_a_group_is_in_the_journal() -> None:
     )
 
 
-def test_what_is_left_at_the_end_is_written_and_so_is_the_end() -> None:
+def test_stop_writes_the_last_facts() -> None:
     broker = make_broker()
-    stable(Client(broker))
+    form_group(Client(broker))
     broker.groups.stop()
-    names = [type(fact).__name__ for _, fact in everything(broker)]
+    names = [type(fact).__name__ for _, fact in all_facts(broker)]
     assert names[0] == "MemberJoined"
     assert names[-1] == "PartitionUnloaded"
-    assert everything(broker)[-1][1].group_count == 1
+    assert all_facts(broker)[-1][1].group_count == 1
 
 
-def test_a_fetch_that_waits_is_told_of_a_fact() -> None:
+def test_fetch_waits_for_the_next_fact() -> None:
     broker = make_broker()
-    tell(broker, ("g", expired(1)))
+    add_facts(broker, ("g", expired(1)))
     index = partition_for("g", 4)
     client = Client(broker)
     client.send(fetch_request((index, 1), topic=JOURNAL_TOPIC, max_wait_ms=5_000, min_bytes=1), 12)
     loop_of(broker).turn()
     assert client.answers() == []
-    tell(broker, ("g", expired(2)))
+    add_facts(broker, ("g", expired(2)))
     ((_, answer),) = client.answers()
     (value,) = values_of(answer.responses[0].partitions[0].records)
+    assert value is not None
     assert value.endswith(b"\0\0\0\2\0")
 
 
-def test_the_journal_is_found_by_its_name_and_not_in_lists() -> None:
-    """A pattern must not subscribe to it, nor a list of topics differ from Kafka's for it."""
+# --- the topic ------------------------------------------------------------------------------------
+
+
+def test_journal_is_described_only_by_its_name() -> None:
+    """Patterns must not subscribe to it, and lists of topics must equal Kafka's."""
     broker = make_broker()
     broker.topics.create(JOURNAL_TOPIC, 1, {})
     broker.topics.create("orders", 1, {})
@@ -243,9 +240,9 @@ def test_the_journal_is_found_by_its_name_and_not_in_lists() -> None:
     assert [(topic.name, topic.error_code) for topic in named.topics] == [(JOURNAL_TOPIC, 0)]
 
 
-def test_clients_can_not_write_to_it_or_add_partitions() -> None:
+def test_clients_cannot_write_to_it_or_add_partitions() -> None:
     broker = make_broker()
-    tell(broker, ("g", expired(1)))
+    add_facts(broker, ("g", expired(1)))
     answer = produce(Client(broker), batch(b"forged"), topic=JOURNAL_TOPIC, partition=0)
     assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     more = CreatePartitionsRequestTopic(name=JOURNAL_TOPIC, count=9, assignments=None)
@@ -254,17 +251,17 @@ def test_clients_can_not_write_to_it_or_add_partitions() -> None:
     assert refused.error_code == ErrorCode.INVALID_PARTITIONS
 
 
-def test_it_can_be_turned_off() -> None:
+def test_journal_can_be_disabled() -> None:
     broker = make_broker({"journal.enable": "false"})
-    tell(broker, ("g", expired()))
-    stable(Client(broker))
+    add_facts(broker, ("g", expired()))
+    form_group(Client(broker))
     broker.groups.stop()
     assert JOURNAL_TOPIC not in broker.topics.by_name
 
 
-def test_the_retention_it_is_started_with_counts() -> None:
+def test_retention_of_the_present_start_applies() -> None:
     broker = make_broker({"journal.retention.hours": "2", "journal.retention.bytes": "-1"})
-    tell(broker, ("g", expired()))
+    add_facts(broker, ("g", expired()))
     assert topic_of(broker).config.overrides["retention.ms"] == "7200000"
     assert topic_of(broker).config.overrides["retention.bytes"] == "-1"
     broker.topics.set_overrides(
@@ -273,68 +270,68 @@ def test_the_retention_it_is_started_with_counts() -> None:
     filesystem = broker._data.files.filesystem
     broker._data.close()
     again = make_broker({"journal.retention.hours": "3"}, filesystem=filesystem)
-    tell(again, ("g", expired()))
+    add_facts(again, ("g", expired()))
     overrides = topic_of(again).config.overrides
     assert overrides["retention.ms"] == str(3 * 3_600_000)
-    assert overrides["retention.bytes"] == "-1", "what is not said again stays"
+    assert overrides["retention.bytes"] == "-1", "it was not given at this start"
     assert overrides["segment.ms"] == "1000"
 
 
 # --- failures -------------------------------------------------------------------------------------
 
 
-def test_a_partition_that_can_not_be_written_stops_alone_and_harms_nobody() -> None:
+def test_partition_that_cannot_be_written_is_given_up_alone() -> None:
     files = FaultyFileSystem(MemoryFileSystem())
     broker = make_broker(filesystem=files)
     groups = [f"group-{n}" for n in range(8)]
-    tell(broker, *((group_id, expired(0)) for group_id in groups))
+    add_facts(broker, *((group_id, expired(0)) for group_id in groups))
     files.fail_at("write", 1, errno.ENOSPC)
-    tell(broker, (groups[0], expired(1)))
+    add_facts(broker, (groups[0], expired(1)))
     for _ in range(3):
-        tell(broker, *((group_id, expired(2)) for group_id in groups))
-    (warning,) = lines(broker, "journal stopped")
+        add_facts(broker, *((group_id, expired(2)) for group_id in groups))
+    (warning,) = logged(broker, "journal stopped")
     failed = partition_for(groups[0], 4)
     assert warning["partition"] == f"{JOURNAL_TOPIC}-{failed}"
-    found = everything(broker)
+    found = all_facts(broker)
     for group_id in groups:
-        told = [fact.generation_id for group, fact in found if group == group_id]
-        assert told == ([0] if partition_for(group_id, 4) == failed else [0, 2, 2, 2])
-    stable(Client(broker))
+        numbers = [fact.generation_id for group, fact in found if group == group_id]
+        assert numbers == ([0] if partition_for(group_id, 4) == failed else [0, 2, 2, 2])
+    form_group(Client(broker))
 
 
-def test_a_journal_that_can_not_be_created_is_told_of_once() -> None:
+def test_journal_that_cannot_be_created_is_logged_once() -> None:
     files = FaultyFileSystem(MemoryFileSystem())
     broker = make_broker(filesystem=files)
     files.fail_at("make_directory", 1, errno.ENOSPC)
-    tell(broker, ("g", expired()))
-    tell(broker, ("g", expired()))
-    assert len(lines(broker, "journal stopped")) == 1
+    add_facts(broker, ("g", expired()))
+    add_facts(broker, ("g", expired()))
+    assert len(logged(broker, "journal stopped")) == 1
     assert not broker.groups.journal.enabled
 
 
-def test_our_own_mistake_costs_the_journal_and_not_the_groups(
+def test_error_in_the_journal_does_not_affect_groups(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broker = make_broker()
-    tell(broker, ("g", expired()))
+    add_facts(broker, ("g", expired()))
 
     def broken(*_: Any, **__: Any) -> bytes:
         raise ValueError("planted")
 
     monkeypatch.setattr(journal_module, "encode_batch", broken)
-    tell(broker, ("g", expired()))
+    add_facts(broker, ("g", expired()))
     monkeypatch.undo()
-    tell(broker, ("g", expired()))
-    assert len(lines(broker, "journal append failed")) == 1
-    assert len(lines(broker, "journal stopped")) == 1
-    assert everything(broker) == [("g", expired())]
+    add_facts(broker, ("g", expired()))
+    assert len(logged(broker, "journal append failed")) == 1
+    assert len(logged(broker, "journal stopped")) == 1
+    assert all_facts(broker) == [("g", expired())]
 
 
-def test_a_restart_goes_on_behind_what_is_there() -> None:
+def test_restart_appends_to_the_journal() -> None:
     broker = make_broker()
-    tell(broker, ("g", expired(1)))
+    add_facts(broker, ("g", expired(1)))
     filesystem = broker._data.files.filesystem
     broker._data.close()
     again = make_broker(filesystem=filesystem)
-    tell(again, ("g", expired(2)))
-    assert everything(again) == [("g", expired(1)), ("g", expired(2))]
+    add_facts(again, ("g", expired(2)))
+    assert all_facts(again) == [("g", expired(1)), ("g", expired(2))]

@@ -14,9 +14,7 @@ from coterie.storage.errors import StorageError
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.swap import PendingDisk
 from tests.faulty_filesystem import FaultyFileSystem
-from tests.unit.server.manual import Client, ManualLoop, make_broker
-from tests.unit.server.produced import batch, produce
-from tests.unit.server.upkeep import (
+from tests.unit.server.maintenance import (
     BACKOFF_MS,
     COMPACT,
     PATIENCE_S,
@@ -31,6 +29,8 @@ from tests.unit.server.upkeep import (
     started,
     until,
 )
+from tests.unit.server.manual import Client, ManualLoop, make_broker
+from tests.unit.server.produced import batch, produce
 
 
 class TestCompaction:

@@ -5,8 +5,7 @@ import errno
 from coterie.server.logs.maintenance import DIRECTORY_CHECK_S
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
-from tests.unit.server.manual import ManualLoop, make_broker, run
-from tests.unit.server.upkeep import (
+from tests.unit.server.maintenance import (
     BACKOFF_MS,
     COMPACT,
     SEGMENT_BYTES,
@@ -18,6 +17,7 @@ from tests.unit.server.upkeep import (
     started,
     until,
 )
+from tests.unit.server.manual import ManualLoop, make_broker, run
 
 
 class TestRetention:

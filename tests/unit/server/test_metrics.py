@@ -16,12 +16,11 @@ from coterie.server.metrics import metrics
 from coterie.server.metrics.endpoint import Snapshot
 from coterie.server.metrics.metrics import collect
 from coterie.storage.errors import CorruptLog
-from tests.unit.server.manual import COMMIT, Client, make_broker
+from tests.unit.server.groups import commit, join, sync
+from tests.unit.server.manual import COMMIT, Client, make_broker, wait_for_disk
+from tests.unit.server.process import run, serving
 from tests.unit.server.produced import batch, produce
 from tests.unit.server.running import PATIENCE_S
-from tests.unit.server.test_groups import commit, join, sync
-from tests.unit.server.test_handlers_produce import wait_for_disk
-from tests.unit.server.test_serve import run, serving
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 

@@ -1,6 +1,4 @@
-"""Idempotent producers: what is new, what is a retry, what is out of order (as asked of Kafka
-4.3.1).
-"""
+"""Idempotent producers: new batches, retries, batches out of order; compared with Kafka 4.3.1."""
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.records import BatchHeader, Record, encode_records, read_header
@@ -20,34 +18,34 @@ def header(
 
 
 class Log:
-    """A partition's producers, and the next offset."""
+    """The producers of a partition, and its next offset."""
 
     def __init__(self) -> None:
         self.producers = ProducerState(DAY_MS)
         self.end = 0
 
     def produce(self, *args: int, now_ms: int = 0, **kwargs: int) -> int | ErrorCode:
-        """The base offset the producer is told, or the error."""
+        """Return the base offset of the response, or the error."""
         batch = header(*args, **kwargs)
-        error, repeated = self.producers.check(batch, now_ms)
+        error, stored = self.producers.check(batch, now_ms)
         if error:
             return error
-        if repeated is not None:
-            return repeated.base_offset
+        if stored is not None:
+            return stored.base_offset
         base = self.end
         self.producers.record(batch, base, now_ms)
         self.end += batch.record_count
         return base
 
 
-def test_a_sequence_goes_on_and_retries_have_their_first_offset() -> None:
+def test_retry_gets_the_offset_of_the_stored_batch() -> None:
     log = Log()
     assert [log.produce(0), log.produce(1, 3), log.produce(4)] == [0, 1, 4]
     assert [log.produce(0), log.produce(1, 3), log.produce(4)] == [0, 1, 4]
     assert log.end == 5
 
 
-def test_a_gap_or_a_part_of_a_batch_is_out_of_order() -> None:
+def test_gap_or_part_of_a_batch_is_out_of_order() -> None:
     log = Log()
     log.produce(0, 2)
     assert log.produce(3) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -55,7 +53,7 @@ def test_a_gap_or_a_part_of_a_batch_is_out_of_order() -> None:
     assert log.produce(2) == 2
 
 
-def test_only_the_last_batches_are_recognized() -> None:
+def test_only_the_last_five_batches_are_recognized() -> None:
     log = Log()
     for sequence in range(BATCHES_KEPT + 1):
         log.produce(sequence)
@@ -63,7 +61,7 @@ def test_only_the_last_batches_are_recognized() -> None:
     assert log.produce(0) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
-def test_a_new_epoch_begins_at_zero_and_fences_the_old() -> None:
+def test_new_epoch_begins_at_zero_and_fences_the_old_one() -> None:
     log = Log()
     log.produce(0)
     assert log.produce(1, epoch=1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -72,7 +70,7 @@ def test_a_new_epoch_begins_at_zero_and_fences_the_old() -> None:
     assert log.produce(1, epoch=1) == 2
 
 
-def test_a_producer_that_is_not_known_may_begin_anywhere() -> None:
+def test_unknown_producer_may_begin_with_any_sequence() -> None:
     log = Log()
     assert log.produce(17) == 0
     assert log.produce(18) == 1
@@ -88,14 +86,14 @@ def test_sequences_wrap() -> None:
     assert log.produce(1) == 2
 
 
-def test_a_silent_producer_is_forgotten() -> None:
+def test_silent_producer_expires() -> None:
     log = Log()
     log.produce(0)
     assert log.produce(9, now_ms=DAY_MS) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert log.produce(9, now_ms=DAY_MS + 1) == 1
 
 
-def test_the_number_of_producers_is_bounded_and_the_silent_go_first() -> None:
+def test_producer_that_is_silent_longest_is_forgotten_first() -> None:
     producers = ProducerState(DAY_MS)
     batch = header(0)
     for producer in range(MAX_PRODUCERS):

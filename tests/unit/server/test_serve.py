@@ -1,68 +1,24 @@
-"""`coterie serve` as a process: the ready line, what can be wrong, signals, exit codes."""
+"""`coterie serve` as a process: the ready line, refusals, signals, exit codes."""
 
 import importlib.metadata
 import json
-import os
-import re
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 import coterie
 from coterie.protocol.messages.api_versions import ApiVersionsRequest
+from tests.unit.server.process import ready, run, serving
 from tests.unit.server.running import PATIENCE_S, SocketClient
 
-READY = re.compile(
-    r"coterie \S+ ready on (\S+):(\d+) \(data in (.+), flush (\S+)\) in (\d+\.\d\d) s\n"
-)
-COMMAND = (sys.executable, "-m", "coterie", "serve")
+ROOT = Path(__file__).parents[3]
 
 
-def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run a command that does not start a broker."""
-    return subprocess.run(
-        (*COMMAND, *arguments),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-        env={**os.environ, **environment},
-    )
-
-
-@contextmanager
-def serving(*arguments: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
-    process = subprocess.Popen(
-        (*COMMAND, "--port", "0", *arguments),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **environment},
-    )
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-
-def ready(process: "subprocess.Popen[str]") -> tuple[int, "re.Match[str]"]:
-    """The port, and the whole ready line."""
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    match = READY.fullmatch(line)
-    assert match, line
-    return int(match[2]), match
-
-
-def test_it_says_where_it_listens_serves_and_ends_on_sigterm(tmp_path: Path) -> None:
+def test_ready_line_and_stop_by_sigterm(tmp_path: Path) -> None:
     directory = str(tmp_path / "data")
     with serving("--data-dir", directory, "--flush", "never") as process:
         port, line = ready(process)
@@ -76,7 +32,7 @@ def test_it_says_where_it_listens_serves_and_ends_on_sigterm(tmp_path: Path) -> 
         assert (tmp_path / "data" / "meta.properties").exists()
 
 
-def test_control_c_ends_it_too() -> None:
+def test_stop_by_sigint() -> None:
     with serving("--data-dir", ":memory:") as process:
         _, line = ready(process)
         assert line[3] == "memory"
@@ -84,7 +40,7 @@ def test_control_c_ends_it_too() -> None:
         assert process.wait(PATIENCE_S) == 0
 
 
-def test_the_log_is_json_when_asked_for(tmp_path: Path) -> None:
+def test_log_as_json(tmp_path: Path) -> None:
     arguments = ("--log-format", "json", "--log-level", "info")
     with serving("--data-dir", str(tmp_path / "data"), *arguments) as process:
         ready(process)
@@ -96,7 +52,7 @@ def test_the_log_is_json_when_asked_for(tmp_path: Path) -> None:
     assert lines[-1]["event"] == "broker stopped"
 
 
-def test_settings_from_everywhere(tmp_path: Path) -> None:
+def test_settings_from_options_environment_and_file(tmp_path: Path) -> None:
     properties = tmp_path / "server.properties"
     properties.write_text("offsets.topic.num.partitions=3\nnum.partitions=9\n")
     with serving(
@@ -127,18 +83,18 @@ class TestRefused:
             (("--log-level", "loud"), "loud"),
         ],
     )
-    def test_usage(self, arguments: tuple[str, ...], text: str) -> None:
+    def test_invalid_option(self, arguments: tuple[str, ...], text: str) -> None:
         result = run("--data-dir", ":memory:", *arguments)
         assert result.returncode == 2
         assert text in " ".join(result.stderr.split())
         assert result.stdout == ""
 
-    def test_a_variable(self) -> None:
+    def test_invalid_environment_variable(self) -> None:
         result = run("--data-dir", ":memory:", COTERIE_GROUP_MAX_SIZE="many")
         assert result.returncode == 2
         assert "environment variable COTERIE_GROUP_MAX_SIZE" in result.stderr
 
-    def test_a_port_in_use(self) -> None:
+    def test_port_in_use(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             result = run("--data-dir", ":memory:", "--port", str(port), "--log-level", "error")
@@ -148,21 +104,21 @@ class TestRefused:
             " another port (--port 0 picks a free one)\n"
         )
 
-    def test_a_directory_in_use(self, tmp_path: Path) -> None:
+    def test_directory_in_use(self, tmp_path: Path) -> None:
         with serving("--data-dir", str(tmp_path / "data")) as process:
             ready(process)
             result = run("--data-dir", str(tmp_path / "data"), "--port", "0")
         assert result.returncode == 1
         assert "is in use by another broker; stop it, or use another directory" in result.stderr
 
-    def test_a_directory_that_is_a_file(self, tmp_path: Path) -> None:
+    def test_directory_that_is_a_file(self, tmp_path: Path) -> None:
         (tmp_path / "data").write_text("something")
         result = run("--data-dir", str(tmp_path / "data"), "--port", "0")
         assert result.returncode == 1
         assert "can't be written" in result.stderr
         assert "--data-dir" in result.stderr
 
-    def test_a_directory_of_another_broker(self, tmp_path: Path) -> None:
+    def test_directory_of_another_node(self, tmp_path: Path) -> None:
         with serving("--data-dir", str(tmp_path / "data")) as process:
             ready(process)
             process.send_signal(signal.SIGTERM)
@@ -171,7 +127,7 @@ class TestRefused:
         assert result.returncode == 1
         assert "of node 1, this is node 7" in result.stderr
 
-    def test_an_address_of_another_machine(self) -> None:
+    def test_address_of_another_machine(self) -> None:
         result = run(
             "--data-dir", ":memory:", "--port", "0", "--host", "192.0.2.1", "--allow-remote"
         )
@@ -179,12 +135,12 @@ class TestRefused:
         assert "can't listen on 192.0.2.1:0" in result.stderr
 
 
-def test_the_version_is_that_of_the_distribution() -> None:
+def test_version_equals_that_of_the_distribution() -> None:
     assert importlib.metadata.version("coterie") == coterie.__version__
 
 
-def test_the_start_imports_nothing_it_does_not_need() -> None:
-    """Each of these costs more than a tenth of the time a start may take."""
+def test_start_does_not_import_slow_modules() -> None:
+    """Each of these takes more than a tenth of the time that a start may take."""
     code = (
         "import sys, coterie.cli.serve, coterie.server.run;"
         "print(*sorted(set(sys.modules) & {'rich', 'cramjam', 'crc32c', 'importlib.metadata',"
@@ -192,5 +148,35 @@ def test_the_start_imports_nothing_it_does_not_need() -> None:
     )
     result = subprocess.run(
         (sys.executable, "-c", code), capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == ""
+
+
+def test_requests_import_nothing() -> None:
+    """An import opens files, which fails while file handles are short."""
+    code = """
+import sys
+
+from coterie.protocol.records import Compression
+from coterie.server.network.routes import import_late
+from tests.unit.server.groups import commit, committed, stable_member
+from tests.unit.server.manual import Client, make_broker
+from tests.unit.server.produced import batch, fetch_request, produce
+
+client = Client(make_broker())
+client.broker.topics.create("t", 1, {})
+for _ in import_late():
+    pass
+before = set(sys.modules)
+stable_member(client)
+client.call(commit(1, group_id="größe"), 8)
+committed(client)
+for compression in Compression:
+    produce(client, batch(b"a", compression=compression))
+client.call(fetch_request((0, 0)), 12)
+print(*sorted(set(sys.modules) - before))
+"""
+    result = subprocess.run(
+        (sys.executable, "-c", code), capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert result.stdout.strip() == ""

@@ -1,4 +1,4 @@
-"""Topics on disk: what a restart finds, settings, producer ids, damage and a full disk."""
+"""Topics on disk: restarts, settings, producer ids, damage and a full disk."""
 
 import pytest
 
@@ -8,18 +8,18 @@ from coterie.server.logs.stored_settings import SETTINGS_FILE
 from coterie.server.logs.topic_rules import TopicRefused
 from coterie.storage.errors import CorruptLog
 from coterie.storage.memory_filesystem import MemoryFileSystem
-from tests.unit.server.manual import Client, RecordingLog, make_broker
+from tests.unit.server.manual import Client, logged, make_broker
 from tests.unit.server.produced import batch, fetch_request, produce, values_of
 
 
 def restarted(broker: Broker) -> Broker:
-    """The same data directory, another broker."""
+    """Start another broker with the same data directory."""
     filesystem = broker._data.files.filesystem
     broker._data.close()
     return make_broker(filesystem=filesystem)
 
 
-def test_topics_their_settings_and_records_survive_a_restart() -> None:
+def test_topics_settings_and_records_survive_a_restart() -> None:
     broker = make_broker()
     topic = broker.topics.create("orders", 3, {"retention.ms": "5"})
     produce(Client(broker), batch(b"a"), topic="orders", partition=2)
@@ -41,34 +41,34 @@ def test_deleted_topics_stay_deleted() -> None:
     assert again.topics.create("orders", 1, {}).config.overrides == {}
 
 
-def test_the_number_of_group_partitions_is_that_of_the_directory() -> None:
-    """Another number would look for every group in another partition."""
+def test_number_of_group_partitions_is_that_of_the_directory() -> None:
+    """With another number every group would be looked for in another partition."""
     broker = make_broker({"offsets.topic.num.partitions": "7"})
     again = restarted(broker)
     assert len(again.topics.by_name["__consumer_offsets"].partitions) == 7
     assert again.coordinator.config.offsets_topic_num_partitions == 7
 
 
-def test_altered_settings_of_the_broker_survive() -> None:
+def test_altered_settings_of_the_broker_survive_a_restart() -> None:
     broker = make_broker()
     broker.topics.set_broker_settings({"message.max.bytes": "99"})
     assert restarted(broker).config.get_int("message.max.bytes") == 99
 
 
-def test_producer_ids_are_not_given_again_after_a_restart() -> None:
+def test_producer_ids_are_not_repeated_after_a_restart() -> None:
     broker = make_broker()
     given = [broker.topics.new_producer_id() for _ in range(3)]
     assert restarted(broker).topics.new_producer_id() > max(given)
 
 
-def test_logs_are_opened_when_they_are_used() -> None:
+def test_log_is_opened_at_its_first_use() -> None:
     broker = make_broker()
     topic = broker.topics.create("orders", 3, {})
     produce(Client(broker), batch(b"a"), topic="orders", partition=1)
     assert [each.opened_log is not None for each in topic.partitions] == [False, True, False]
 
 
-def test_a_creation_that_was_interrupted_is_completed() -> None:
+def test_interrupted_creation_is_completed() -> None:
     filesystem = MemoryFileSystem()
     broker = make_broker(filesystem=filesystem)
     broker.topics.create("orders", 3, {})
@@ -80,18 +80,18 @@ def test_a_creation_that_was_interrupted_is_completed() -> None:
     assert produce(Client(again), batch(b"a"), topic="orders", partition=1).error_code == 0
 
 
-def test_settings_that_can_not_be_read_stop_the_start() -> None:
+def test_damaged_settings_prevent_the_start() -> None:
     filesystem = MemoryFileSystem()
     make_broker(filesystem=filesystem)._data.close()
     filesystem.create(f"memory/{SETTINGS_FILE}").write(0, b"{ not json")
     with pytest.raises(CorruptLog, match=SETTINGS_FILE):
         make_broker(filesystem=filesystem)
-    # The directory was given back: somebody who repaired it may try again.
+    # The directory was unlocked, so it can be used once the file is repaired.
     filesystem.create(f"memory/{SETTINGS_FILE}").write(0, b'{"version": 1}')
     make_broker(filesystem=filesystem)
 
 
-def test_a_damaged_partition_is_out_of_service_and_the_others_are_not() -> None:
+def test_damaged_partition_fails_alone() -> None:
     filesystem = MemoryFileSystem()
     broker = make_broker(filesystem=filesystem)
     broker.topics.create("orders", 2, {})
@@ -107,12 +107,11 @@ def test_a_damaged_partition_is_out_of_service_and_the_others_are_not() -> None:
     assert produce(again, batch(b"b"), topic="orders", partition=1).error_code == 0
     answer = again.call(fetch_request((0, 0), topic="orders"), 12)
     assert answer.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    log: RecordingLog = again.broker.log  # type: ignore[assignment]
-    (line,) = log.named("partition failed")
+    (line,) = logged(again.broker, "partition failed")
     assert damaged in line["error"]
 
 
-def test_a_disk_that_is_full_refuses_the_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topic_is_refused_when_the_disk_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = make_broker()
 
     def full(_filesystem: MemoryFileSystem, _path: str) -> None:
@@ -127,13 +126,13 @@ def test_a_disk_that_is_full_refuses_the_topic(monkeypatch: pytest.MonkeyPatch) 
     broker.topics.create("orders", 1, {})
 
 
-def test_memory_is_no_directory() -> None:
+def test_data_in_memory() -> None:
     assert make_broker()._data.path == "memory"
     assert IN_MEMORY == ":memory:"
 
 
-def test_a_directory_of_kafkas_keeps_its_records_and_compacts_its_groups() -> None:
-    """The settings of its topics stand in Kafka's metadata log: unknown is not the default."""
+def test_topics_of_a_kafka_directory_are_kept_without_limit() -> None:
+    """Their settings are in Kafka's metadata log, and need not be the defaults."""
     filesystem = MemoryFileSystem()
     broker = make_broker(filesystem=filesystem)
     broker.topics.create("orders", 1, {})
@@ -145,7 +144,7 @@ def test_a_directory_of_kafkas_keeps_its_records_and_compacts_its_groups() -> No
         orders = again.topics.by_name["orders"].config
         assert orders.overrides == {"retention.ms": "-1"}
         assert not orders.compact
-        # What is created here has the defaults.
+        # A topic that is created by this broker has the defaults.
         if "bills" not in again.topics.by_name:
             again.topics.create("bills", 1, {})
         assert again.topics.by_name["bills"].config.overrides == {}

@@ -15,7 +15,7 @@ client leads; the k-th is assigned `sales-k`, counted from 0. STATE is one of
 
 `generation=N` lets all members rejoin until that generation. Virtual time moves to the end of the
 initial delay: 3 s with one client; with several, 6 s or the rebalance timeout if that is shorter,
-since a second arrival extends the delay.
+because a second member extends the delay.
 """
 
 from typing import Protocol

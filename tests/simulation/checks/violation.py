@@ -2,7 +2,7 @@
 
 An invariant is named by the rule of docs/spec that states it, in brackets, or by one of these:
 
-    one-owner      a partition has at most one owner in a generation, by what clients were told
+    one-owner      a partition has at most one owner in a generation, judged by SyncGroup responses
     one-response   a request gets one response, in time; a superseded one gets none
     convergence    without faults, the running clients are soon in one Stable generation
     no-leaks       no timer and no delayed request remains without its reason

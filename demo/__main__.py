@@ -1,24 +1,30 @@
-"""`python -m demo`: run the story; the exit code is 0 only if every record was read."""
+"""`python -m demo`: run the demo; the exit code is 0 only if every record was read."""
 
 import argparse
 import contextlib
 import signal
 import sys
+import tempfile
 import time
 import uuid
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from demo.server import DemoError, Stage, answers, serving
+from demo.broker_process import FAST_GROUPS, BrokerFailed, BrokerProcess, supported_versions
 
-# Long enough not to expel a member that merely waits for a busy processor.
-OUR_SESSION_MS = 2500
-# The least that a Kafka with default settings accepts.
+if TYPE_CHECKING:
+    from demo.scenario import Target
+
+# Long enough that a member which only waits for a busy processor keeps its session.
+OWN_SESSION_MS = 2500
+# The least that Kafka accepts with its default settings.
 KAFKA_SESSION_MS = 6000
 
-# For a file or a CI log, where nobody tells the width.
+# The width for output that is not a terminal.
 PLAIN_WIDTH = 100
 
 EXIT_FAILED = 1
@@ -26,81 +32,93 @@ EXIT_INTERRUPTED = 130
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m demo", description=__doc__)
     parser.add_argument(
         "--bootstrap",
         metavar="HOST:PORT",
-        help="perform against this broker instead of a server of our own",
+        help="use this broker instead of starting a server",
     )
     parser.add_argument(
         "--server",
         metavar="PROGRAM",
-        help="the program to start instead of the `coterie` of this environment",
+        help="start this program instead of the `coterie` of this environment",
     )
     return parser.parse_args()
 
 
 @contextlib.contextmanager
-def broker(options: argparse.Namespace) -> Iterator[Stage]:
-    """The broker to perform against."""
+def target_of(options: argparse.Namespace) -> Iterator["Target"]:
+    """Return the broker to use, which is started and stopped here unless it runs already."""
+    from demo.scenario import DemoError, Target
+
     if options.bootstrap:
-        if not answers(options.bootstrap):
-            raise DemoError(
-                f"no broker answers at {options.bootstrap}. Start it, or leave the option."
-            )
-        yield Stage(options.bootstrap, f"broker {options.bootstrap}", KAFKA_SESSION_MS)
-        return
-    with serving(options.server) as server:
-        where = f"coterie {server.bootstrap}, up in {server.start_s:.2f} s"
-        yield Stage(server.bootstrap, where, OUR_SESSION_MS, server.check)
-
-
-def perform(options: argparse.Namespace, console: Console) -> int:
-    """Run the story; returns the exit code."""
-    try:
-        with warnings.catch_warnings():
-            # kafka-python 3.0 reads its schemas in a way that Python 3.11 deprecates.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            from demo.story import PARTITIONS, Story  # after --help, which needs no client
-            from demo.view import Scene, View
-    except ImportError as error:
-        raise DemoError(f"{error.name} is not installed. Run `make setup` first.") from error
-    began = time.monotonic()
-    with broker(options) as stage:
-        scene = Scene(PARTITIONS)
-        scene.tell("", stage.where)
-        view = View(console, scene)
-        story = Story(stage, f"demo-{uuid.uuid4().hex[:8]}", scene, view)
         try:
-            with view:
-                story.tell()
-            well, lines = story.verdict()
+            supported_versions(options.bootstrap)
+        except (OSError, ValueError) as error:
+            raise DemoError(
+                f"no broker responds at {options.bootstrap} ({error}). Start it, or omit"
+                " --bootstrap."
+            ) from error
+        yield Target(options.bootstrap, f"broker {options.bootstrap}", KAFKA_SESSION_MS)
+        return
+    with tempfile.TemporaryDirectory(prefix="coterie-demo-") as directory:
+        broker = BrokerProcess(Path(directory) / "data", FAST_GROUPS, options.server)
+        try:
+            start_s = broker.start()
+            description = f"coterie {broker.bootstrap}, started in {start_s:.2f} s"
+            yield Target(broker.bootstrap, description, OWN_SESSION_MS, broker.check)
         finally:
-            story.close()
+            broker.stop()
+
+
+def run(options: argparse.Namespace, console: Console) -> int:
+    """Run the demo and return the exit code."""
+    with warnings.catch_warnings():
+        # kafka-python 3.0 reads its schemas in a way that Python 3.11 deprecates.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        # Imported here, because --help needs no client library.
+        from demo.scenario import PARTITIONS, DemoError, Scenario
+        from demo.view import Scene, View
+    began_s = time.monotonic()
+    try:
+        with target_of(options) as target:
+            scene = Scene(PARTITIONS)
+            scene.log("", target.description)
+            view = View(console, scene)
+            scenario = Scenario(target, f"demo-{uuid.uuid4().hex[:8]}", scene, view)
+            try:
+                with view:
+                    scenario.run()
+                succeeded, lines = scenario.result()
+            finally:
+                scenario.close()
+    except (DemoError, BrokerFailed) as error:
+        console.print(f"demo: {error}", style="red", markup=False, highlight=False)
+        return EXIT_FAILED
     console.print()
     for line in lines:
         console.print(line, highlight=False)
-    ending = "every record was read" if well else "NOT every record was read"
-    console.print(f"{ending}; {time.monotonic() - began:.0f} s in all", style="bold")
-    return 0 if well else EXIT_FAILED
+    ending = "every record was read" if succeeded else "NOT every record was read"
+    console.print(f"{ending}; {time.monotonic() - began_s:.0f} s in all", style="bold")
+    return 0 if succeeded else EXIT_FAILED
 
 
 def main() -> int:
-    """Run it and turn every trouble into one message."""
+    """Run the demo; print one message for every kind of failure."""
     options = arguments()
-    # However it is told to end, it puts away what it started.
-    for ending in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(ending, signal.default_int_handler)
+    # These signals raise KeyboardInterrupt, so that all child processes are ended.
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.default_int_handler)
     terminal = sys.stdout.isatty()
     console = Console() if terminal else Console(width=PLAIN_WIDTH, color_system=None)
     try:
-        return perform(options, console)
-    except DemoError as error:
-        console.print(f"demo: {error}", style="red", markup=False, highlight=False)
+        return run(options, console)
+    except ImportError as error:
+        console.print(f"demo: {error.name} is not installed. Run `make setup` first.", style="red")
         return EXIT_FAILED
     except KeyboardInterrupt:
-        console.print("demo: interrupted; everything it started is ended", style="red")
+        console.print("demo: interrupted; all its processes have ended", style="red")
         return EXIT_INTERRUPTED
 
 

@@ -1,4 +1,4 @@
-"""What the demo shows: a live view on a terminal, plain snapshots everywhere else."""
+"""The output of the demo: a live view on a terminal, snapshots of it elsewhere."""
 
 import time
 from dataclasses import dataclass, field
@@ -11,45 +11,54 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from demo.cast import Member, Standing
+from demo.group import GroupState, Member
 
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 STATE_STYLES = {"Stable": "bold green", "Empty": "dim", "-": "dim"}
 EVENTS_SHOWN = 11
-# The longest name there is.
+# The longest name of a member.
 NAME_WIDTH = len("kafka-python-2")
 REFRESHES_PER_SECOND = 10
 
 
 @dataclass
 class Scene:
-    """All there is to see."""
+    """What the view shows.
+
+    Attributes:
+        partitions: the number of partitions.
+        began_s: when the demo began, on the monotonic clock.
+        title: the current step.
+        members: all members so far.
+        group: the group as its coordinator reports it.
+        ends: the end offset of each partition, as far as the producer knows it.
+        events: seconds since the beginning, the name of a member or "", and a text.
+    """
 
     partitions: int
-    began: float = field(default_factory=time.monotonic)
+    began_s: float = field(default_factory=time.monotonic)
     title: str = ""
     members: list[Member] = field(default_factory=list)
-    standing: Standing = field(default_factory=Standing)
+    group: GroupState = field(default_factory=GroupState)
     ends: dict[int, int] = field(default_factory=dict)
     events: list[tuple[float, str, str]] = field(default_factory=list)
-    """Seconds since the start, who (a member's name, or nobody), what."""
 
-    def tell(self, who: str, what: str) -> None:
-        """Add a line to the log of events."""
-        self.events.append((time.monotonic() - self.began, who, what))
+    def log(self, member: str, text: str) -> None:
+        """Add an event, of a member or (with "") of no particular one."""
+        self.events.append((time.monotonic() - self.began_s, member, text))
 
     def generation(self) -> int:
-        """The newest generation any member knows of."""
+        """Return the newest generation that a member has reported."""
         return max((member.generation for member in self.members), default=-1)
 
     def colour(self, name: str) -> str:
-        """A member's own colour, the same all the time."""
+        """Return the colour of a member, which does not change."""
         names = [member.name for member in self.members]
         return COLOURS[names.index(name) % len(COLOURS)] if name in names else "white"
 
 
 class View:
-    """Shows a scene; use it as a context manager."""
+    """Shows a scene; a context manager."""
 
     def __init__(self, console: Console, scene: Scene) -> None:
         self._console = console
@@ -78,7 +87,7 @@ class View:
             self._live.__exit__(kind, error, traceback)
 
     def snapshot(self) -> None:
-        """Without a terminal: print how things are now, and the events since the last time."""
+        """Without a terminal, print the scene and the events since the last snapshot."""
         if self._live is not None:
             return
         new = self._scene.events[self._events_printed :]
@@ -92,7 +101,7 @@ class View:
 
 
 def picture(scene: Scene) -> RenderableType:
-    """The whole live view; it fits a terminal of 80 by 24."""
+    """Return the whole live view, which fits a terminal of 80 by 24 characters."""
     lines = [event_line(scene, event) for event in scene.events[-EVENTS_SHOWN:]]
     lines += [Text("")] * (EVENTS_SHOWN - len(lines))
     return Group(
@@ -100,33 +109,33 @@ def picture(scene: Scene) -> RenderableType:
         heading(scene),
         Text(""),
         tables(scene),
-        Rule("what happened", align="left"),
+        Rule("events", align="left"),
         *lines,
     )
 
 
 def heading(scene: Scene) -> Text:
-    """One line: state, generation, records, time."""
-    state = scene.standing.state
+    """Return one line with state, generation, records and time."""
+    state = scene.group.state
     generation = scene.generation()
     read = sum(len(member.read) for member in scene.members)
     text = Text("group ")
     text.append(state, STATE_STYLES.get(state, "bold yellow"))
     text.append(f"   generation {'-' if generation < 0 else generation}")
     text.append(f"   produced {sum(scene.ends.values())}   read {read}")
-    text.append(f"   {time.monotonic() - scene.began:.0f} s", "dim")
+    text.append(f"   {time.monotonic() - scene.began_s:.0f} s", "dim")
     return text
 
 
 def tables(scene: Scene) -> RenderableType:
-    """Partitions on the left, members on the right."""
+    """Return the table of partitions beside the table of members."""
     side_by_side = Table.grid(padding=(0, 2))
     side_by_side.add_row(partitions_table(scene), members_table(scene))
     return side_by_side
 
 
 def columns(*headings: tuple[str, int, Literal["left", "right"]]) -> Table:
-    """A table without lines whose columns keep their width, so that nothing jumps about."""
+    """Return a table without lines whose columns have fixed minimum widths."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading_text, width, justify in headings:
         table.add_column(heading_text, min_width=width, justify=justify, no_wrap=True)
@@ -134,22 +143,22 @@ def columns(*headings: tuple[str, int, Literal["left", "right"]]) -> Table:
 
 
 def partitions_table(scene: Scene) -> Table:
-    """Partition, owner, end of the log, lag of the committed offset behind it."""
+    """Return the table of partitions: owner, end of the log, lag of the committed offset."""
     table = columns(
         ("#", 2, "right"), ("owner", NAME_WIDTH, "left"), ("end", 4, "right"), ("lag", 3, "right")
     )
     for partition in range(scene.partitions):
-        owner = scene.standing.owners.get(partition, "")
+        owner = scene.group.owners.get(partition, "")
         end = scene.ends.get(partition, 0)
-        # The two figures are asked one after the other, so commits may seem to be ahead.
-        lag = max(end - scene.standing.committed.get(partition, 0), 0)
-        name = Text(owner, scene.colour(owner)) if owner else Text("nobody", "dim")
+        # The end was read before the committed offset, so the lag may seem to be negative.
+        lag = max(end - scene.group.committed.get(partition, 0), 0)
+        name = Text(owner, scene.colour(owner)) if owner else Text("none", "dim")
         table.add_row(str(partition), name, str(end), str(lag))
     return table
 
 
 def members_table(scene: Scene) -> Table:
-    """Member, what became of it, what the coordinator says it owns, how much it has read."""
+    """Return the table of members: status, assigned partitions, number of records read."""
     table = columns(
         ("member", NAME_WIDTH, "left"),
         ("status", 7, "left"),
@@ -157,7 +166,7 @@ def members_table(scene: Scene) -> Table:
         ("read", 4, "right"),
     )
     for member in scene.members:
-        owners = scene.standing.owners
+        owners = scene.group.owners
         owned = [partition for partition in sorted(owners) if owners[partition] == member.name]
         table.add_row(
             Text(member.name, scene.colour(member.name)),
@@ -169,10 +178,10 @@ def members_table(scene: Scene) -> Table:
 
 
 def event_line(scene: Scene, event: tuple[float, str, str]) -> Text:
-    """One line of the log."""
-    at_s, who, what = event
+    """Return the line of an event."""
+    at_s, member, text = event
     line = Text(f"{at_s:5.1f} s  ", "dim", no_wrap=True)
-    if who:
-        line.append(f"{who} ", scene.colour(who))
-    line.append(what, "" if who else "bold")
+    if member:
+        line.append(f"{member} ", scene.colour(member))
+    line.append(text, "" if member else "bold")
     return line

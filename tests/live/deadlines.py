@@ -1,7 +1,7 @@
-"""Waiting with a deadline: the only way the live tests wait.
+"""Waiting with a deadline: the only way in which the live tests wait.
 
-A condition is asked again and again until it holds; what it last said is part of the error, so a
-test that gives up says what it saw. The pause between two questions is short and bounded.
+A condition is checked again and again until it holds. If it does not hold in time, the error shows
+what was last seen. The pause between two checks is short and constant.
 """
 
 import time
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-# Real clients on a loaded two-core machine: far above the usual half second, far below a hang.
+# For real clients on a busy two-core machine: usually it takes half a second.
 GENEROUS_S = 40.0
 PAUSE_S = 0.03
 
@@ -19,26 +19,33 @@ def eventually(
     condition: Callable[[], T],
     what: str,
     within_s: float = GENEROUS_S,
-    told: Callable[[], object] | None = None,
+    evidence: Callable[[], object] | None = None,
 ) -> T:
-    """Ask `condition` until its answer is true, and return that answer.
+    """Check a condition until its result is true, and return that result.
 
-    `what` completes the sentence "... did not hold"; `told` adds the evidence to the error.
+    Args:
+        condition: the condition.
+        what: what is waited for, for the error.
+        within_s: the time limit.
+        evidence: returns what the error shows, instead of the last result.
+
+    Raises:
+        AssertionError: the condition does not hold within the limit.
     """
     deadline = time.monotonic() + within_s
     while True:
-        answer = condition()
-        if answer:
-            return answer
+        result = condition()
+        if result:
+            return result
         if time.monotonic() > deadline:
-            evidence = told() if told else repr(answer)
-            raise AssertionError(f"{what}: not so after {within_s:g} s; last seen: {evidence}")
+            seen = evidence() if evidence else repr(result)
+            raise AssertionError(f"{what}: not within {within_s:g} s; last seen: {seen}")
         time.sleep(PAUSE_S)
 
 
 def holds_for(condition: Callable[[], object], what: str, seconds: float) -> None:
-    """Check that `condition` keeps holding for `seconds`: for things that must not happen."""
+    """Check that a condition holds for some time, for things that must not happen."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        assert condition(), f"{what}: stopped holding"
+        assert condition(), f"{what}: no longer"
         time.sleep(PAUSE_S)

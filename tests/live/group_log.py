@@ -1,21 +1,21 @@
-"""The history of a group as `__consumer_offsets` tells it.
+"""The history of a group in `__consumer_offsets`.
 
-Clients do not show a classic group's generation, and DescribeGroups does not either; the log does,
-record by record. It is read with a client library and decoded here by hand (group metadata value
-version 0 to 3), with nothing of our own code in between.
+Neither clients nor DescribeGroups show the generation of a classic group; the log does. It is read
+with a client library and decoded here (group metadata value versions 0 to 3), so none of our own
+code takes part.
 """
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-import confluent_kafka
+from confluent_kafka.admin import AdminClient
 
 from coterie.protocol.topic_names import OFFSETS_TOPIC
-from tests.live.deadlines import eventually
+from tests.live.records import READ_LIMIT_S, offset_range, read_partition
 
 OFFSET_KEY_VERSIONS = (0, 1)
 GROUP_KEY_VERSION = 2
-READ_LIMIT_S = 30.0
 
 
 Partition = tuple[str, int]
@@ -23,20 +23,25 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True)
 class GroupRecord:
-    """One group metadata record: a generation and who was in it."""
+    """A group metadata record.
+
+    Attributes:
+        generation: the generation.
+        protocol, leader: the assignor and the leader; None without members.
+        members: group instance id by member id.
+        assignments: the partitions that the leader assigned, by member id.
+    """
 
     generation: int
     protocol: str | None
     leader: str | None
     members: dict[str, str | None]
-    """Member id -> group instance id."""
     assignments: dict[str, set[Partition]]
-    """Member id -> what the leader assigned to it."""
 
 
 @dataclass(frozen=True)
 class OffsetRecord:
-    """One committed offset; None where the commit was deleted."""
+    """A committed offset; None if the record is a tombstone."""
 
     topic: str
     partition: int
@@ -44,13 +49,14 @@ class OffsetRecord:
 
 
 class Fields:
-    """Reads the fields of a non-flexible message one after the other."""
+    """Reads the fields of a message of a version that is not flexible."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.at = 0
 
     def number(self, format_: str) -> int:
+        value: int
         (value,) = struct.unpack_from(">" + format_, self.data, self.at)
         self.at += struct.calcsize(">" + format_)
         return value
@@ -90,7 +96,7 @@ def decode_group(value: bytes) -> GroupRecord:
         fields.number("i")
         fields.bytes()
         assignments[member_id] = decode_assignment(fields.bytes())
-    assert fields.at == len(value), "bytes left over"
+    assert fields.at == len(value), "bytes are left over"
     return GroupRecord(generation, protocol, leader, members, assignments)
 
 
@@ -108,8 +114,9 @@ def decode_assignment(assignment: bytes) -> set[Partition]:
 
 
 def java_hash(text: str) -> int:
-    """What Kafka places groups by: String.hashCode() of Java (for text of the basic plane) made
-    positive as Kafka's Utils.abs does it.
+    """Return the hash by which Kafka places groups, for text of the Basic Multilingual Plane.
+
+    It is String.hashCode() of Java, made positive as Kafka's Utils.abs does it.
     """
     value = 0
     for character in text:
@@ -120,85 +127,56 @@ def java_hash(text: str) -> int:
 
 
 class GroupLog:
-    """Reads the one partition of `__consumer_offsets` that a group's records are in."""
+    """Reads a group's partition of `__consumer_offsets`."""
 
     def __init__(self, bootstrap: str, group: str) -> None:
         self.bootstrap = bootstrap
         self.group = group
 
-    def _consumer(self) -> confluent_kafka.Consumer:
-        return confluent_kafka.Consumer(
-            {
-                "bootstrap.servers": self.bootstrap,
-                "group.id": f"{self.group}-log-reader",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": 100,
-            }
+    def partition(self) -> int:
+        """Return the group's partition of the topic."""
+        metadata = AdminClient({"bootstrap.servers": self.bootstrap}).list_topics(
+            OFFSETS_TOPIC, timeout=READ_LIMIT_S
         )
+        return java_hash(self.group) % len(metadata.topics[OFFSETS_TOPIC].partitions)
 
-    def place(self) -> tuple[int, int, int]:
-        """The group's partition of the topic, and its start and end offset just now."""
-        consumer = self._consumer()
-        try:
-            topics = consumer.list_topics(OFFSETS_TOPIC, timeout=READ_LIMIT_S).topics
-            partition = java_hash(self.group) % len(topics[OFFSETS_TOPIC].partitions)
-            at = confluent_kafka.TopicPartition(OFFSETS_TOPIC, partition)
-            return (partition, *consumer.get_watermark_offsets(at, timeout=READ_LIMIT_S))
-        finally:
-            consumer.close()
-
-    def _messages(self) -> list[tuple[bytes, bytes | None]]:
-        # The end as it is now: members that go on committing would move it for ever.
-        partition, start, end = self.place()
-        consumer = self._consumer()
-        try:
-            consumer.assign([confluent_kafka.TopicPartition(OFFSETS_TOPIC, partition, 0)])
-            found: list[tuple[bytes, bytes | None]] = []
-            offset = start - 1
-            while offset < end - 1:
-                message = consumer.poll(READ_LIMIT_S)
-                assert message is not None, f"stuck at offset {offset} of {start} to {end}"
-                if message.error() is not None:
-                    # The end comes early where the last records were compacted away.
-                    assert message.error().code() == confluent_kafka.KafkaError._PARTITION_EOF
-                    break
-                offset = message.offset()
-                found.append((message.key(), message.value()))
-            return found
-        finally:
-            consumer.close()
+    def _records(self) -> Iterator[tuple[bytes, bytes | None]]:
+        partition = self.partition()
+        # The end is read once: members that keep committing would move it forever.
+        start, end = offset_range(self.bootstrap, OFFSETS_TOPIC, partition)
+        if start == end:
+            return
+        for row in read_partition(self.bootstrap, OFFSETS_TOPIC, partition, end):
+            assert row.key is not None, "records of this topic have keys"
+            yield row.key, row.value
 
     def groups(self) -> list[GroupRecord | None]:
-        """The group's own records, oldest first; None is a tombstone."""
+        """Return the group's own records, oldest first; None for a tombstone."""
         found: list[GroupRecord | None] = []
-        for key, value in self._messages():
+        for key, value in self._records():
             fields = Fields(key)
             if fields.number("h") == GROUP_KEY_VERSION and fields.string() == self.group:
                 found.append(None if value is None else decode_group(value))
         return found
 
+    def newest(self) -> GroupRecord:
+        """Return the group's newest record, which must not be a tombstone."""
+        record = self.groups()[-1]
+        assert record is not None, f"{self.group} was deleted"
+        return record
+
     def generations(self) -> list[int]:
-        """The generation of each of its records that is not a tombstone."""
+        """Return the generation of each of the group's records, without tombstones."""
         return [record.generation for record in self.groups() if record is not None]
 
     def offsets(self) -> list[OffsetRecord]:
-        """The group's offset commits, oldest first."""
+        """Return the group's committed offsets, oldest first."""
         found: list[OffsetRecord] = []
-        for key, value in self._messages():
+        for key, value in self._records():
             fields = Fields(key)
             if fields.number("h") in OFFSET_KEY_VERSIONS and fields.string() == self.group:
                 topic, partition = fields.string() or "", fields.number("i")
-                # Every value version starts with its own number and the offset.
+                # Every value version begins with its number and the offset.
                 offset = None if value is None else struct.unpack_from(">hq", value)[1]
                 found.append(OffsetRecord(topic, partition, offset))
         return found
-
-    def wait_generation(self, generation: int) -> None:
-        """Wait until the log tells of a generation."""
-        eventually(
-            lambda: generation in self.generations(),
-            f"generation {generation} of {self.group} in the log",
-            told=self.generations,
-        )

@@ -1,7 +1,7 @@
-"""Members as child processes, seen through the events they print.
+"""Group members as child processes, observed through the events they print.
 
-`Members` starts them and puts them all away at the end of a test; `Member` is one of them. The
-questions asked of a group as a whole (who owns what, was every record read) are functions here.
+`Members` starts the members of a test and ends them all; `Member` is one of them. The functions
+check a group as a whole: who owns which partition, and whether every record was read.
 """
 
 import json
@@ -15,53 +15,57 @@ from typing import Any
 
 from demo.member_process import MemberProcess
 from tests.live.deadlines import GENEROUS_S, eventually
+from tests.live.groups import Partition, StoredRecord
 
 LEAVE_LIMIT_S = 20.0
 
 Event = dict[str, Any]
-Partition = tuple[str, int]
 
 
 class Member(MemberProcess):
-    """A running (or ended) member program."""
+    """A running or ended member program.
+
+    Attributes:
+        events: the events that it has printed, in order.
+    """
 
     def __init__(self, library: str, options: dict[str, object], python_path: Path | None) -> None:
         self.events: list[Event] = []
-        self._said = threading.Condition()
+        self._changed = threading.Condition()
         environment = {} if python_path is None else {"PYTHONPATH": str(python_path)}
         super().__init__("tests.live.member", library, options, environment)
 
     def handle(self, event: Event) -> None:
-        with self._said:
+        with self._changed:
             self.events.append(event)
-            self._said.notify_all()
+            self._changed.notify_all()
 
     def handle_end(self) -> None:
-        with self._said:
-            self._said.notify_all()
+        with self._changed:
+            self._changed.notify_all()
 
     def of(self, *names: str) -> list[Event]:
-        """The events of these names so far, in order."""
+        """Return the events of these names so far, in order."""
         return [event for event in list(self.events) if event["event"] in names]
 
     def wait_for(
         self, name: str, after: int = 0, within_s: float = GENEROUS_S, **fields: object
     ) -> Event:
-        """The first event of that name and those fields, from index `after` on."""
+        """Return the first event of a name with these fields, from index `after` on."""
         deadline = time.monotonic() + within_s
-        with self._said:
+        with self._changed:
             while True:
                 for event in self.events[after:]:
                     if event["event"] == name and fields.items() <= event.items():
                         return event
                 left = deadline - time.monotonic()
                 if left <= 0 or self.all_read:
-                    raise AssertionError(f"no event {name} {fields} of {self.story()}")
-                self._said.wait(min(left, 0.1))
+                    raise AssertionError(f"no event {name} {fields} of {self.summary()}")
+                self._changed.wait(min(left, 0.1))
 
     @property
     def partitions(self) -> set[Partition]:
-        """What it owns, by its newest account; nothing once it has ended."""
+        """The partitions that it last reported; none once it has ended."""
         newest = self.of("membership", "closed")[-1:]
         if self.process.poll() is not None or not newest or newest[0]["event"] == "closed":
             return set()
@@ -69,120 +73,137 @@ class Member(MemberProcess):
 
     @property
     def generation(self) -> int:
-        """The generation it last was part of, -1 before the first."""
+        """The generation that it last reported; -1 before the first."""
         newest = self.of("membership")[-1:]
         return newest[0]["generation"] if newest else -1
 
     @property
     def member_id(self) -> str:
-        """Its newest member id."""
+        """The member id that it last reported."""
         newest = self.of("membership")[-1:]
         return newest[0]["member_id"] if newest else ""
 
-    def records(self) -> list[tuple[str, int, int]]:
-        """(topic, partition, offset) of every record it handled, in order."""
+    def records(self) -> list[StoredRecord]:
+        """Return the records that it has handled, in order."""
         return [(each["topic"], each["partition"], each["offset"]) for each in self.of("record")]
 
     def acknowledged(self) -> dict[Partition, int]:
-        """The highest offset the broker acknowledged to it, by partition."""
+        """Return the highest committed offset that the broker has acknowledged, by partition."""
         highest: dict[Partition, int] = {}
         for event in self.of("committed"):
             for topic, partition, offset in event["offsets"]:
                 highest[topic, partition] = max(offset, highest.get((topic, partition), 0))
         return highest
 
-    def order(self, **order: object) -> None:
-        """Give it an order, as member.py understands it."""
-        self.send(order)
+    def subscribe(self, topics: list[str]) -> None:
+        """Make it subscribe to other topics."""
+        self.send({"subscribe": topics})
 
     def leave(self) -> int:
-        """SIGTERM: it closes its consumer and ends; returns the exit code."""
+        """Send SIGTERM, so that it closes its consumer and ends; return the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self._wait(LEAVE_LIMIT_S)
 
     def kill(self) -> int:
-        """SIGKILL: not a word to the coordinator."""
+        """Send SIGKILL, so that the coordinator is not informed; return the exit code."""
         self.process.kill()
         return self._wait(5)
-
-    def wait_end(self, within_s: float = GENEROUS_S) -> int:
-        """Wait until it ends by itself; returns the exit code."""
-        return self._wait(within_s)
 
     def _wait(self, within_s: float) -> int:
         try:
             return self.wait(within_s)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"did not end within {within_s:g} s: {self.story()}") from None
+            raise AssertionError(f"still running after {within_s:g} s: {self.summary()}") from None
 
-    def story(self) -> str:
-        """What it said last, for error messages; records only counted."""
-        told = [event for event in list(self.events) if event["event"] != "record"][-12:]
-        lines = [f"{self.library} pid {self.process.pid} exit {self.process.poll()}"]
-        lines += [f"{len(self.of('record'))} records", *map(json.dumps, told), *self.last_errors()]
+    def summary(self) -> str:
+        """Return its last events, for error messages; records are only counted."""
+        last = [event for event in list(self.events) if event["event"] != "record"][-12:]
+        lines = [f"{self.library} pid {self.process.pid} exit code {self.process.poll()}"]
+        lines += [f"{len(self.of('record'))} records", *map(json.dumps, last), *self.last_errors()]
         return "\n  ".join(lines)
 
 
 class Members:
-    """Starts the members of one test, with what they have in common, and puts them away."""
+    """Starts the members of a test, and ends them."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
         self._started: list[Member] = []
 
-    def start(self, library: str, *, python_path: Path | None = None, **options: object) -> Member:
-        """Start one; `options` are those of member.py, with underscores."""
+    def start(self, library: str, python_path: Path | None = None, /, **options: Any) -> Member:
+        """Start a member.
+
+        Args:
+            library: its client library.
+            python_path: the directory of an old release of the library, if it is to use one.
+            options: the options of tests/live/member, with underscores.
+        """
         member = Member(library, {"bootstrap": self.bootstrap, **options}, python_path)
         self._started.append(member)
         return member
 
-    def put_away(self) -> None:
-        """End all that still run."""
+    def close(self) -> None:
+        """End all members that are still running."""
         for member in self._started:
             member.close()
 
 
-def stories(members: list[Member]) -> str:
-    """What all of them said last."""
-    return "\n".join(member.story() for member in members)
+def summaries(members: list[Member]) -> str:
+    """Return the last events of all members."""
+    return "\n".join(member.summary() for member in members)
 
 
-def wait_shared(
+def wait_assigned(
     members: list[Member], topic: str, partitions: int, within_s: float = GENEROUS_S
 ) -> list[set[Partition]]:
-    """Wait until every partition has exactly one owner and all are in one generation.
+    """Wait until each partition has one owner and all members report the same generation.
 
-    Returns what each of them owns. Every member must own something, so a group of more members
-    than partitions never gets there.
+    Every member must own a partition, so there must not be more members than partitions.
+
+    Returns:
+        The partitions of each member.
     """
     wanted = {(topic, index) for index in range(partitions)}
 
-    def shared() -> list[set[Partition]] | None:
+    def assigned() -> list[set[Partition]] | None:
         ended = [member for member in members if member.process.poll() is not None]
-        assert not ended, f"ended before its time: {stories(ended)}"
+        assert not ended, f"ended by itself: {summaries(ended)}"
         owned = [member.partitions for member in members]
-        whole = set().union(*owned) == wanted and sum(map(len, owned)) == partitions
+        is_complete = set().union(*owned) == wanted and sum(map(len, owned)) == partitions
         one_generation = len({member.generation for member in members}) == 1
-        return owned if whole and all(owned) and one_generation else None
+        return owned if is_complete and all(owned) and one_generation else None
 
-    return eventually(
-        shared, f"{topic} shared among {len(members)}", within_s, lambda: stories(members)
+    owned = eventually(
+        assigned, f"{topic} assigned to {len(members)}", within_s, lambda: summaries(members)
+    )
+    assert owned is not None, "`eventually` returns true results only"
+    return owned
+
+
+def wait_partitions(member: Member, partitions: set[Partition]) -> None:
+    """Wait until a member owns exactly these partitions."""
+    eventually(
+        lambda: member.partitions == partitions,
+        f"{sorted(partitions)} assigned",
+        evidence=member.summary,
     )
 
 
-def read_counts(members: list[Member]) -> Counter[tuple[str, int, int]]:
-    """How often each record was handled, over all these members."""
+def read_counts(members: list[Member]) -> Counter[StoredRecord]:
+    """Return how often each record was handled by these members."""
     return Counter(record for member in members for record in member.records())
 
 
 def wait_all_read(
-    members: list[Member], expected: set[tuple[str, int, int]], within_s: float = GENEROUS_S
-) -> Counter[tuple[str, int, int]]:
-    """Wait until every expected record was handled at least once; returns the counts."""
+    members: list[Member], expected: set[StoredRecord], within_s: float = GENEROUS_S
+) -> Counter[StoredRecord]:
+    """Wait until every expected record was handled, and return how often each was."""
 
-    def told() -> str:
+    def evidence() -> str:
         missing = sorted(expected - read_counts(members).keys())
-        return f"{len(missing)} missing, first {missing[:5]}\n{stories(members)}"
+        return f"{len(missing)} missing, first {missing[:5]}\n{summaries(members)}"
 
-    eventually(lambda: expected <= read_counts(members).keys(), "every record read", within_s, told)
+    eventually(
+        lambda: expected <= read_counts(members).keys(), "every record read", within_s, evidence
+    )
     return read_counts(members)

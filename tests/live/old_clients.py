@@ -1,8 +1,8 @@
-"""Releases of the clients from years ago, installed beside the environment, never into it.
+"""Old releases of the clients, installed beside the environment and not into it.
 
-Each goes into a directory of its own under .cache, once for all runs; a program that is to use one
-gets that directory as PYTHONPATH. Where one cannot be installed or imported (no network, a newer
-Python than it knows) its tests are skipped and say why.
+Each is installed once into a directory of its own under .cache; a program that uses it gets that
+directory as PYTHONPATH. If a release can't be installed or imported (without network, or with a
+newer Python than it supports), its tests are skipped with the reason.
 """
 
 import os
@@ -19,7 +19,14 @@ INSTALL_LIMIT_S = 60
 
 @dataclass(frozen=True)
 class OldClient:
-    """A release, what pip needs to hear, and what must be importable afterwards."""
+    """An old release.
+
+    Attributes:
+        name: the name of its directory.
+        library: the library, as a member's option --library has it.
+        requirements: the arguments of pip.
+        module: the module that must be importable.
+    """
 
     name: str
     library: str
@@ -29,7 +36,7 @@ class OldClient:
 
 KAFKA_PYTHON_2 = OldClient("kafka-python-2.0.2", "kafka-python", ("kafka-python==2.0.2",), "kafka")
 AIOKAFKA_0_8 = OldClient(
-    # It takes its wire protocol from kafka-python 2, and only as a wheel is it quick to install.
+    # It uses the codecs of kafka-python 2. Without a wheel it would have to be compiled.
     "aiokafka-0.8.1",
     "aiokafka",
     ("--only-binary=aiokafka", "aiokafka==0.8.1", "kafka-python==2.0.2"),
@@ -39,35 +46,40 @@ OLD_CLIENTS = (KAFKA_PYTHON_2, AIOKAFKA_0_8)
 
 
 class NotInstallableError(Exception):
-    """Why an old client cannot be had here."""
+    """An old release can't be installed or imported here."""
 
 
 @cache
 def installed(client: OldClient) -> Path:
-    """The directory to put on PYTHONPATH, installed on first use.
+    """Return the directory for PYTHONPATH, after installing the release at the first call.
 
-    NotInstallableError says why it cannot be.
+    Raises:
+        NotInstallableError: it can't be installed or imported.
     """
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    place = CACHE / f"{client.name}-python{version}"
-    if not place.is_dir():
+    directory = CACHE / f"{client.name}-python{version}"
+    if not directory.is_dir():
         CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as building:
             target = Path(building) / "target"
             line = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(target)]
             check([*line, "--disable-pip-version-check", *client.requirements], {})
             try:
-                # Whole or not at all, as several workers may be at it.
-                target.rename(place)
+                # Renamed in one step, because other processes may be doing the same.
+                target.rename(directory)
             except OSError:
-                if not place.is_dir():
+                if not directory.is_dir():
                     raise
-    check([sys.executable, "-c", f"import {client.module}"], {"PYTHONPATH": str(place)})
-    return place
+    check([sys.executable, "-c", f"import {client.module}"], {"PYTHONPATH": str(directory)})
+    return directory
 
 
 def check(line: list[str], environment: dict[str, str]) -> None:
-    """Run a command; NotInstallableError with the end of its output if it fails."""
+    """Run a command.
+
+    Raises:
+        NotInstallableError: it fails; the message is the end of its output.
+    """
     try:
         done = subprocess.run(
             line,
@@ -78,7 +90,9 @@ def check(line: list[str], environment: dict[str, str]) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise NotInstallableError(f"{' '.join(line)}: nothing within {INSTALL_LIMIT_S} s") from None
+        raise NotInstallableError(
+            f"{' '.join(line)}: not finished within {INSTALL_LIMIT_S} s"
+        ) from None
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()[-1:]
-        raise NotInstallableError(f"{' '.join(line)}: {' '.join(said)}")
+        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+        raise NotInstallableError(f"{' '.join(line)}: {' '.join(last)}")

@@ -1,6 +1,7 @@
-"""Produces, reads back and administers with an old client: `python -m tests.live.old_program`.
+"""Uses an old client: `python -m tests.live.old_program`, with the release on PYTHONPATH.
 
-Run with the old release on PYTHONPATH. Prints one JSON object with what it saw; the test judges.
+It creates a topic, produces, consumes and administers, and prints the results as one JSON object,
+which the test checks.
 """
 
 import argparse
@@ -12,7 +13,7 @@ READ_LIMIT_MS = 30_000
 
 
 def kafka_python(options: argparse.Namespace) -> dict[str, object]:
-    """kafka-python 2: a topic by the admin client, records there and back, the group's offsets."""
+    """Use kafka-python 2 and return the results."""
     import kafka
     from kafka.admin import KafkaAdminClient, NewTopic
 
@@ -70,12 +71,12 @@ def kafka_python(options: argparse.Namespace) -> dict[str, object]:
 
 
 def aiokafka(options: argparse.Namespace) -> dict[str, object]:
-    """aiokafka 0.8: the same; its admin client is the one of that time."""
-    return asyncio.run(aiokafka_story(options))
+    """Use aiokafka 0.8 and return the results."""
+    return asyncio.run(use_aiokafka(options))
 
 
-async def aiokafka_story(options: argparse.Namespace) -> dict[str, object]:
-    """What `aiokafka` runs."""
+async def use_aiokafka(options: argparse.Namespace) -> dict[str, object]:
+    """Use aiokafka 0.8 and return the results."""
     import aiokafka
     from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
@@ -133,7 +134,7 @@ async def aiokafka_story(options: argparse.Namespace) -> dict[str, object]:
 
 
 def main() -> None:
-    """Run one story and print what it saw."""
+    """Use one client and print the results."""
     parser = argparse.ArgumentParser(prog="python -m tests.live.old_program", description=__doc__)
     parser.add_argument("--library", choices=["kafka-python", "aiokafka"], required=True)
     parser.add_argument("--bootstrap", required=True)
@@ -141,8 +142,8 @@ def main() -> None:
     parser.add_argument("--count", type=int, required=True)
     parser.add_argument("--timestamp-ms", type=int, required=True)
     options = parser.parse_args()
-    story = kafka_python if options.library == "kafka-python" else aiokafka
-    json.dump(story(options), sys.stdout)
+    use = kafka_python if options.library == "kafka-python" else aiokafka
+    json.dump(use(options), sys.stdout)
 
 
 if __name__ == "__main__":

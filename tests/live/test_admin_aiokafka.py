@@ -1,7 +1,7 @@
 """Administration with aiokafka's AIOKafkaAdminClient, which uses the oldest versions of the APIs.
 
-It has no call to delete groups, to alter their offsets or to list offsets of partitions; what it
-lacks, its consumer does (commit, offsets_for_times).
+It can't delete groups, alter their offsets or list the offsets of partitions; for the latter two
+the tests use its consumer (commit, offsets_for_times).
 """
 
 import asyncio
@@ -25,7 +25,7 @@ BASE_MS = 1_600_000_000_000
 
 @asynccontextmanager
 async def admin_of(broker: Broker) -> AsyncIterator[AIOKafkaAdminClient]:
-    """An admin client, started and closed."""
+    """Start an admin client, and close it afterwards."""
     admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
     await admin.start()
     try:
@@ -35,21 +35,21 @@ async def admin_of(broker: Broker) -> AsyncIterator[AIOKafkaAdminClient]:
 
 
 async def until(condition: Callable[[], Coroutine[Any, Any, object]], what: str) -> None:
-    """`deadlines.eventually` for conditions that are coroutines."""
+    """Wait for a condition that is a coroutine, as `deadlines.eventually` does for others."""
     async with asyncio.timeout(GENEROUS_S):
-        while not await condition():  # noqa: ASYNC110 - the broker sends no event to wait for
+        while not await condition():  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.05)
 
 
 def test_topics(broker: Broker, name: str) -> None:
-    """Create, list, describe, add partitions, delete; a second creation has an error code."""
+    """Create, list, describe, add partitions, delete; a second creation is refused."""
 
-    async def story() -> None:
+    async def run() -> None:
         async with admin_of(broker) as admin:
-            order = [NewTopic(name, 3, 1)]
-            answer = await admin.create_topics(order)
-            assert [code for _, code, _ in answer.topic_errors] == [errors.NoError.errno]
-            again = await admin.create_topics(order)
+            new_topics = [NewTopic(name, 3, 1)]
+            created = await admin.create_topics(new_topics)
+            assert [code for _, code, _ in created.topic_errors] == [errors.NoError.errno]
+            again = await admin.create_topics(new_topics)
             assert [code for _, code, _ in again.topic_errors] == [
                 errors.TopicAlreadyExistsError.errno
             ]
@@ -58,32 +58,32 @@ def test_topics(broker: Broker, name: str) -> None:
                 (topic,) = await admin.describe_topics([name])
                 return sorted(each["partition"] for each in topic["partitions"])
 
-            await until(lambda: has(partitions, [0, 1, 2]), "three partitions")
+            await until(lambda: equals(partitions, [0, 1, 2]), "three partitions")
             assert name in await admin.list_topics()
             await admin.create_partitions({name: NewPartitions(5)})
-            await until(lambda: has(partitions, [0, 1, 2, 3, 4]), "five partitions")
+            await until(lambda: equals(partitions, [0, 1, 2, 3, 4]), "five partitions")
             with pytest.raises(errors.InvalidPartitionsError):
                 await admin.create_partitions({name: NewPartitions(2)})
             await admin.delete_topics([name])
 
-            async def gone() -> bool:
+            async def is_deleted() -> bool:
                 return name not in await admin.list_topics()
 
-            await until(gone, "deleted")
+            await until(is_deleted, "deleted")
 
-    asyncio.run(story())
+    asyncio.run(run())
 
 
-async def has(question: Callable[[], Coroutine[Any, Any, object]], answer: object) -> bool:
-    """Whether the question has that answer now."""
-    return await question() == answer
+async def equals(value: Callable[[], Coroutine[Any, Any, object]], expected: object) -> bool:
+    """Return whether a coroutine returns the expected value."""
+    return await value() == expected
 
 
 def test_configs(broker: Broker, make_topic: Callable[..., str]) -> None:
-    """AlterConfigs (the old, whole-sale one) sets what is named and resets what is not."""
+    """AlterConfigs sets the named settings and resets all others."""
     topic = make_topic(config={"retention.ms": "111000"})
 
-    async def story() -> None:
+    async def run() -> None:
         async with admin_of(broker) as admin:
 
             async def shown() -> dict[str, str]:
@@ -103,16 +103,16 @@ def test_configs(broker: Broker, make_topic: Callable[..., str]) -> None:
                 now = await shown()
                 return now["max.message.bytes"] == "5000" and now["retention.ms"] != "111000"
 
-            await until(replaced, "one set, the other back at its default")
+            await until(replaced, "one set, the other reset")
 
-    asyncio.run(story())
+    asyncio.run(run())
 
 
 def test_living_group(broker: Broker, living_group: tuple[str, libraries.Reader]) -> None:
-    """A group is listed and described, and its offsets are shown."""
+    """A group is listed and described with its offsets."""
     name, _member = living_group
 
-    async def story() -> None:
+    async def run() -> None:
         async with admin_of(broker) as admin:
             assert (name, "consumer") in await admin.list_consumer_groups()
             (answer,) = await admin.describe_consumer_groups([name])
@@ -128,17 +128,17 @@ def test_living_group(broker: Broker, living_group: tuple[str, libraries.Reader]
             }
             assert await admin.find_coordinator(name) >= 0
 
-    asyncio.run(story())
+    asyncio.run(run())
 
 
-def test_empty_group_offsets_are_altered_by_a_commit(
+def test_offsets_of_an_empty_group_are_altered_by_a_commit(
     broker: Broker, living_group: tuple[str, libraries.Reader]
 ) -> None:
-    """A consumer with fixed partitions moves the offsets of a group that is Empty."""
+    """A consumer with fixed partitions changes the offsets of a group that is Empty."""
     name, member = living_group
     member.close()
 
-    async def story() -> None:
+    async def run() -> None:
         consumer = aiokafka.AIOKafkaConsumer(
             bootstrap_servers=broker.bootstrap, group_id=name, enable_auto_commit=False
         )
@@ -146,7 +146,7 @@ def test_empty_group_offsets_are_altered_by_a_commit(
         try:
             partition = aiokafka.TopicPartition(name, 1)
             consumer.assign([partition])
-            await consumer.commit({partition: (4, "by hand")})
+            await consumer.commit({partition: (4, "altered")})
         finally:
             await consumer.stop()
         async with admin_of(broker) as admin:
@@ -155,9 +155,9 @@ def test_empty_group_offsets_are_altered_by_a_commit(
                 0: 10,
                 1: 4,
             }
-            assert offsets[partition].metadata == "by hand"
+            assert offsets[partition].metadata == "altered"
 
-    asyncio.run(story())
+    asyncio.run(run())
 
 
 def test_offsets_by_time_and_deleted_records(
@@ -170,7 +170,7 @@ def test_offsets_by_time_and_deleted_records(
         message = Message(b"x", timestamp_ms=BASE_MS + step_ms, partition=0)
         library.produce(broker.bootstrap, topic, [message])
 
-    async def story() -> None:
+    async def run() -> None:
         partition = aiokafka.TopicPartition(topic, 0)
         consumer = aiokafka.AIOKafkaConsumer(bootstrap_servers=broker.bootstrap)
         await consumer.start()
@@ -188,17 +188,17 @@ def test_offsets_by_time_and_deleted_records(
         finally:
             await consumer.stop()
 
-    asyncio.run(story())
+    asyncio.run(run())
 
 
 def test_cluster(broker: Broker) -> None:
-    """One node at the address we connected to."""
+    """The cluster is one node at the bootstrap address."""
 
-    async def story() -> None:
+    async def run() -> None:
         async with admin_of(broker) as admin:
             cluster = await admin.describe_cluster()
             (node,) = cluster["brokers"]
             assert f"{node['host']}:{node['port']}" == broker.bootstrap
             assert cluster["controller_id"] == node["node_id"]
 
-    asyncio.run(story())
+    asyncio.run(run())

@@ -19,7 +19,7 @@ DYNAMIC_TOPIC_CONFIG = "DYNAMIC_TOPIC_CONFIG"
 
 @pytest.fixture
 def admin(broker: Broker) -> Iterator[kafka.admin.KafkaAdminClient]:
-    """An admin client, closed with the test."""
+    """An admin client, which is closed with the test."""
     client = kafka.admin.KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     yield client
     client.close()
@@ -27,10 +27,10 @@ def admin(broker: Broker) -> Iterator[kafka.admin.KafkaAdminClient]:
 
 def test_topics(admin: kafka.admin.KafkaAdminClient, name: str) -> None:
     """Create, list, describe by name and by id, add partitions, delete."""
-    order = {name: {"num_partitions": 3, "replication_factor": 1}}
-    assert admin.create_topics(order, validate_only=True)["topics"][0]["error_code"] == 0
+    new_topic = {name: {"num_partitions": 3, "replication_factor": 1}}
+    assert admin.create_topics(new_topic, validate_only=True)["topics"][0]["error_code"] == 0
     assert name not in admin.list_topics()
-    created = admin.create_topics(order, wait_for_metadata=True)["topics"][0]
+    created = admin.create_topics(new_topic, wait_for_metadata=True)["topics"][0]
     assert (created["num_partitions"], created["replication_factor"]) == (3, 1)
     assert name in admin.list_topics()
     (described,) = admin.describe_topics([name])
@@ -39,8 +39,8 @@ def test_topics(admin: kafka.admin.KafkaAdminClient, name: str) -> None:
     assert {each["leader_id"] for each in described["partitions"]} != {-1}
     (by_id,) = admin.describe_topics([uuid.UUID(created["topic_id"])])
     assert by_id["name"] == name
-    (fine,) = admin.describe_topic_partitions([name])["topics"]
-    assert len(fine["partitions"]) == 3
+    (with_partitions,) = admin.describe_topic_partitions([name])["topics"]
+    assert len(with_partitions["partitions"]) == 3
 
     admin.create_partitions({name: 5})
     eventually(lambda: len(admin.describe_topics([name])[0]["partitions"]) == 5, "five partitions")
@@ -51,7 +51,7 @@ def test_topics(admin: kafka.admin.KafkaAdminClient, name: str) -> None:
 def test_topic_errors(
     admin: kafka.admin.KafkaAdminClient, make_topic: Callable[..., str], name: str
 ) -> None:
-    """Every wrong order has the name Kafka has for it."""
+    """Each invalid request gets Kafka's error for it."""
     topic = make_topic(partitions=2)
     with pytest.raises(errors.TopicAlreadyExistsError):
         admin.create_topics({topic: {"num_partitions": 1, "replication_factor": 1}})
@@ -61,9 +61,9 @@ def test_topic_errors(
         admin.create_topics({f"{name}-x": {"num_partitions": 1, "replication_factor": 9}})
     with pytest.raises(errors.InvalidTopicError):
         admin.create_topics({"no spaces, please": {"num_partitions": 1, "replication_factor": 1}})
-    order = {"num_partitions": 1, "replication_factor": 1, "configs": {"retention.ms": "soon"}}
+    new_topic = {"num_partitions": 1, "replication_factor": 1, "configs": {"retention.ms": "soon"}}
     with pytest.raises(errors.InvalidConfigurationError):
-        admin.create_topics({f"{name}-x": order})
+        admin.create_topics({f"{name}-x": new_topic})
     with pytest.raises(errors.InvalidPartitionsError):
         admin.create_partitions({topic: 1})
     with pytest.raises(errors.UnknownTopicOrPartitionError):
@@ -71,12 +71,12 @@ def test_topic_errors(
 
 
 def test_configs(admin: kafka.admin.KafkaAdminClient, make_topic: Callable[..., str]) -> None:
-    """Topic settings are set at creation, altered, shown with their source, and reset."""
+    """Settings of a topic are set at its creation, altered, described with their source, reset."""
     topic = make_topic(config={"retention.ms": "111000"})
 
     def shown() -> dict[str, tuple[str, str]]:
-        asked = [ConfigResource(ConfigResourceType.TOPIC, topic)]
-        found = admin.describe_configs(asked, config_filter="all")["topic"][topic]
+        resources = [ConfigResource(ConfigResourceType.TOPIC, topic)]
+        found = admin.describe_configs(resources, config_filter="all")["topic"][topic]
         return {key: (each["value"], each["config_source"]) for key, each in found.items()}
 
     before = shown()
@@ -85,7 +85,7 @@ def test_configs(admin: kafka.admin.KafkaAdminClient, make_topic: Callable[..., 
     assert before["max.message.bytes"][1] != DYNAMIC_TOPIC_CONFIG
     changes = {"max.message.bytes": "5000", "retention.ms": (AlterConfigOp.SET, "222000")}
     admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, changes)])
-    eventually(lambda: shown()["retention.ms"][0] == "222000", "altered", told=shown)
+    eventually(lambda: shown()["retention.ms"][0] == "222000", "altered", evidence=shown)
     assert shown()["max.message.bytes"] == ("5000", DYNAMIC_TOPIC_CONFIG)
     admin.reset_configs([ConfigResource(ConfigResourceType.TOPIC, topic, ["max.message.bytes"])])
     eventually(lambda: shown()["max.message.bytes"] == before["max.message.bytes"], "reset")
@@ -93,10 +93,10 @@ def test_configs(admin: kafka.admin.KafkaAdminClient, make_topic: Callable[..., 
 
 
 def test_broker_configs(admin: kafka.admin.KafkaAdminClient) -> None:
-    """The broker shows its settings under Kafka's names."""
+    """The broker describes its settings by Kafka's names."""
     node = str(admin.describe_cluster()["brokers"][0]["broker_id"])
-    asked = [ConfigResource(ConfigResourceType.BROKER, node)]
-    found = admin.describe_configs(asked, config_filter="all")["broker"][node]
+    resources = [ConfigResource(ConfigResourceType.BROKER, node)]
+    found = admin.describe_configs(resources, config_filter="all")["broker"][node]
     assert int(found["group.initial.rebalance.delay.ms"]["value"]) >= 0
     assert int(found["offset.metadata.max.bytes"]["value"]) == 4096
     assert int(found["offsets.topic.num.partitions"]["value"]) > 0
@@ -105,7 +105,7 @@ def test_broker_configs(admin: kafka.admin.KafkaAdminClient) -> None:
 def test_living_group(
     admin: kafka.admin.KafkaAdminClient, living_group: tuple[str, libraries.Reader]
 ) -> None:
-    """A group with a member is listed and described, and protected from deletion."""
+    """A group with a member is listed and described, and can't be deleted."""
     name, _member = living_group
     both = {TopicPartition(name, partition) for partition in range(2)}
     listed = {each["group_id"]: each for each in admin.list_groups(states_filter=["Stable"])}
@@ -137,18 +137,18 @@ def test_living_group(
 def test_empty_group(
     admin: kafka.admin.KafkaAdminClient, living_group: tuple[str, libraries.Reader]
 ) -> None:
-    """Once nobody is in it: offsets are altered, reset and deleted one by one, then the group."""
+    """Without members, the offsets of a group can be altered, reset and deleted, and so can it."""
     name, member = living_group
     member.close()
     first, second = TopicPartition(name, 0), TopicPartition(name, 1)
-    answers = admin.alter_group_offsets(name, {first: OffsetAndMetadata(3, "by hand", -1)})
-    assert answers == {first: errors.NoError}
+    results = admin.alter_group_offsets(name, {first: OffsetAndMetadata(3, "altered", -1)})
+    assert results == {first: errors.NoError}
     offsets = admin.list_group_offsets(name)[name]
-    assert (offsets[first].offset, offsets[first].metadata) == (3, "by hand")
-    answers = admin.reset_group_offsets(
+    assert (offsets[first].offset, offsets[first].metadata) == (3, "altered")
+    results = admin.reset_group_offsets(
         name, {first: OffsetSpec.LATEST, second: OffsetSpec.EARLIEST}
     )
-    assert {partition: each["offset"] for partition, each in answers.items()} == {
+    assert {partition: each["offset"] for partition, each in results.items()} == {
         first: 10,
         second: 0,
     }
@@ -164,10 +164,9 @@ def test_empty_group(
 def test_offsets_by_time_and_deleted_records(
     broker: Broker, admin: kafka.admin.KafkaAdminClient, make_topic: Callable[..., str]
 ) -> None:
-    """ListOffsets finds earliest, latest, the highest timestamp and any time; DeleteRecords moves
-    the start.
+    """ListOffsets finds the start, the end, the highest timestamp and any time.
 
-    The record with the highest timestamp is not the last one, so the two cannot be mixed up.
+    The record with the highest timestamp is not the last one. DeleteRecords moves the start.
     """
     topic = make_topic()
     times = [BASE_MS, BASE_MS + 1000, BASE_MS + 9000, BASE_MS + 2000]
@@ -177,7 +176,7 @@ def test_offsets_by_time_and_deleted_records(
     partition = TopicPartition(topic, 0)
 
     def offset(spec: object) -> int:
-        return admin.list_partition_offsets({partition: spec})[partition].offset
+        return int(admin.list_partition_offsets({partition: spec})[partition].offset)
 
     assert offset(OffsetSpec.EARLIEST) == 0
     assert offset(OffsetSpec.LATEST) == 4
@@ -194,7 +193,7 @@ def test_offsets_by_time_and_deleted_records(
 
 
 def test_cluster(broker: Broker, admin: kafka.admin.KafkaAdminClient) -> None:
-    """One node, which is the controller, at the address we connected to; and what it can do."""
+    """The cluster is one node at the bootstrap address, which is the controller."""
     cluster = admin.describe_cluster()
     (node,) = cluster["brokers"]
     assert f"{node['host']}:{node['port']}" == broker.bootstrap

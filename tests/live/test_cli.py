@@ -1,7 +1,7 @@
-"""`coterie groups` and `coterie topics` against a running broker, beside groups of real clients.
+"""`coterie groups` and `coterie topics` with a running broker and groups of real clients.
 
-What the commands print is compared with what the clients themselves, or another library's admin
-client, say. Everything runs against a real Kafka as well (COTERIE_TEST_BOOTSTRAP=HOST:PORT).
+The output of the commands is compared with what the clients, or the admin client of another
+library, report. All tests also run with a real Kafka (COTERIE_TEST_BOOTSTRAP=HOST:PORT).
 """
 
 import json
@@ -20,7 +20,7 @@ from tests.live.deadlines import eventually
 from tests.live.groups import GroupView, produce_rows
 
 LIMIT_S = 60.0
-# Rows of each of the two partitions of the group's topic, and how many of them are committed.
+# The number of records in each of two partitions of a group's topic, and the committed offset.
 ROWS, COMMITTED = 10, 4
 
 Cli = Callable[..., subprocess.CompletedProcess[str]]
@@ -28,7 +28,7 @@ Cli = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture
 def cli(broker: Broker) -> Cli:
-    """Run a command as a user does: a process of its own, its output captured."""
+    """A function that runs a command in a process of its own and captures its output."""
 
     def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -46,9 +46,9 @@ def cli(broker: Broker) -> Cli:
 
 @pytest.fixture
 def idle_group(broker: Broker, make_topic: Callable[..., str]) -> str:
-    """A group without members that has committed 4 of 10 rows of two partitions.
+    """A group without members that has committed offset 4 of 10 in two partitions.
 
-    Gives the name of both topic and group.
+    The value is the name of both topic and group.
     """
     topic = make_topic(partitions=2)
     produce_rows(broker.bootstrap, topic, 2, 2 * ROWS)
@@ -60,14 +60,14 @@ def idle_group(broker: Broker, make_topic: Callable[..., str]) -> str:
 
 
 def _committed(consumer: Consumer, offsets: list[TopicPartition]) -> bool:
-    """Whether a commit went through; a broker that has just started is still loading."""
-    done = consumer.commit(offsets=offsets, asynchronous=False)
-    return all(part.error is None for part in done)
+    """Return whether a commit succeeded; a broker that has just started is still loading."""
+    results = consumer.commit(offsets=offsets, asynchronous=False)
+    return all(each.error is None for each in results)
 
 
 @pytest.fixture
 def new_topic(broker: Broker, name: str) -> Iterator[str]:
-    """The name of a topic that a test creates, or does not; gone afterwards."""
+    """The name of a topic that a test may create; it is deleted afterwards."""
     yield name
     AdminClient({"bootstrap.servers": broker.bootstrap}).delete_topics([name])[name].exception()
 
@@ -81,7 +81,7 @@ def new_offsets(result: subprocess.CompletedProcess[str]) -> dict[int, int]:
     return {row["partition"]: row["new_offset"] for row in json_of(result)}
 
 
-def test_a_running_group_is_described(
+def test_running_group_is_described(
     cli: Cli, broker: Broker, living_group: tuple[str, libraries.Reader]
 ) -> None:
     group, _ = living_group
@@ -127,10 +127,10 @@ def test_groups_are_listed_by_state(cli: Cli, idle_group: str) -> None:
     assert idle_group not in cli("groups", "list", "--type", "share").stdout
 
 
-def test_a_group_with_a_member_is_left_alone(
+def test_group_with_a_member_is_not_changed(
     cli: Cli, broker: Broker, living_group: tuple[str, libraries.Reader]
 ) -> None:
-    """Neither delete nor reset-offsets nor delete-offsets may touch it; each says why."""
+    """delete, reset-offsets and delete-offsets refuse it with the cause."""
     group, _ = living_group
     view = GroupView(broker.bootstrap, group)
     view.wait_state("STABLE", members=1)
@@ -157,7 +157,7 @@ def test_a_group_with_a_member_is_left_alone(
     assert view.offsets() == before
 
 
-def test_a_group_is_deleted_once_it_is_empty(cli: Cli, idle_group: str) -> None:
+def test_empty_group_is_deleted(cli: Cli, idle_group: str) -> None:
     deleted = cli("groups", "delete", idle_group)
     assert (deleted.returncode, deleted.stdout) == (0, f"Deleted group '{idle_group}'.\n")
     again = cli("groups", "delete", idle_group)
@@ -195,7 +195,7 @@ def test_offsets_are_reset(
     assert set(view.offsets().values()) == {planned}
 
 
-def test_offsets_go_through_a_file(cli: Cli, broker: Broker, idle_group: str) -> None:
+def test_offsets_are_exported_and_read(cli: Cli, broker: Broker, idle_group: str) -> None:
     command = ("groups", "reset-offsets", "--group", idle_group)
     scope = ("--topic", f"{idle_group}:1", "--to-offset", "9")
     exported = cli(*command, *scope, "--export")
@@ -208,9 +208,7 @@ def test_offsets_go_through_a_file(cli: Cli, broker: Broker, idle_group: str) ->
     }
 
 
-def test_a_group_that_does_not_exist_yet_can_be_given_offsets(
-    cli: Cli, broker: Broker, idle_group: str
-) -> None:
+def test_new_group_can_be_given_offsets(cli: Cli, broker: Broker, idle_group: str) -> None:
     group = f"{idle_group}-new"
     topic = f"{idle_group}:0"
     command = ("groups", "reset-offsets", "--group", group, "--topic", topic, "--to-latest")
@@ -230,12 +228,12 @@ def test_offsets_are_deleted(cli: Cli, broker: Broker, idle_group: str) -> None:
     assert "Topic 'no-such-topic' does not exist." in unknown.stderr
 
 
-def test_a_topics_life(cli: Cli, new_topic: str) -> None:
+def test_topic_is_created_described_and_deleted(cli: Cli, new_topic: str) -> None:
     created = cli(
         "topics", "create", new_topic, "--partitions", "3", "--config", "retention.ms=60000"
     )
     assert (created.returncode, created.stdout) == (0, f"Created topic '{new_topic}'.\n")
-    # A KRaft broker answers before its own metadata knows the topic.
+    # A KRaft broker responds before its own metadata has the topic.
     eventually(lambda: new_topic in cli("topics", "list").stdout.split(), "the topic in the list")
 
     again = cli("topics", "create", new_topic)
@@ -255,25 +253,25 @@ def test_a_topics_life(cli: Cli, new_topic: str) -> None:
 
     deleted = cli("topics", "delete", new_topic)
     assert (deleted.returncode, deleted.stdout) == (0, f"Deleted topic '{new_topic}'.\n")
-    eventually(lambda: new_topic not in cli("topics", "list").stdout.split(), "the topic gone")
+    eventually(lambda: new_topic not in cli("topics", "list").stdout.split(), "the topic deleted")
     assert cli("topics", "delete", new_topic).returncode == 1
     assert cli("topics", "delete", new_topic, "--if-exists").returncode == 0
 
 
-def test_a_topic_the_broker_refuses_is_told(cli: Cli, new_topic: str) -> None:
-    for options, told in (
+def test_refused_topic_is_reported(cli: Cli, new_topic: str) -> None:
+    for options, error in (
         (["--config", "no.such.config=1"], "INVALID_CONFIG"),
         (["--replication-factor", "30"], "INVALID_REPLICATION_FACTOR"),
     ):
         refused = cli("topics", "create", new_topic, *options)
         assert refused.returncode == 1
-        assert told in refused.stderr
+        assert error in refused.stderr
     refused = cli("topics", "create", "not a name")
     assert refused.returncode == 1
     assert "INVALID_TOPIC_EXCEPTION" in refused.stderr
 
 
-def test_describing_an_unknown_topic_does_not_create_it(cli: Cli, name: str) -> None:
+def test_describe_does_not_create_an_unknown_topic(cli: Cli, name: str) -> None:
     described = cli("topics", "describe", name)
     assert described.returncode == 1
     assert f"Topic '{name}' does not exist." in described.stderr

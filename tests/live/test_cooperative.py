@@ -1,39 +1,41 @@
-"""Incremental cooperative rebalancing (KIP-429) with the clients that have it.
+"""Incremental cooperative rebalancing (KIP-429) with the libraries that support it.
 
-The story of seed document 001: one client owns three partitions in generation 9; a second joins;
-in generation 10 one partition is taken away and nobody has it; in generation 11 the second client
-gets it. The other two partitions never stop. aiokafka has no cooperative assignor.
+One client owns three partitions in generation 9, and a second joins. In generation 10 the first
+gives up one partition, which has no owner then; in generation 11 the second client gets it. The
+other two partitions are read without interruption. aiokafka has no cooperative assignor.
 """
 
+import threading
 from collections.abc import Callable
+from functools import partial
 
 import confluent_kafka
 import pytest
 
 from tests.live.broker_process import Broker
-from tests.live.deadlines import GENEROUS_S, eventually
+from tests.live.deadlines import eventually
 from tests.live.group_log import GroupLog
-from tests.live.members import Member, Members, Partition, stories, wait_all_read, wait_shared
-from tests.live.steady_producer import producing
+from tests.live.groups import Partition, producing
+from tests.live.members import Member, Members, summaries, wait_all_read, wait_assigned
 
 PARTITIONS = 3
-HAVE_IT = ("kafka-python", "confluent")
+COOPERATIVE_LIBRARIES = ("kafka-python", "confluent")
 
 
-def told(member: Member, name: str, after: int = 0) -> list[set[Partition]]:
-    """The partition sets of its callbacks of that name, empty ones left out."""
+def partitions_of(member: Member, name: str, after: int = 0) -> list[set[Partition]]:
+    """Return the partitions of each callback of a name, without empty callbacks."""
     found = [event for event in member.events[after:] if event["event"] == name]
     sets = [{(topic, partition) for topic, partition in each["partitions"]} for each in found]
     return [each for each in sets if each]
 
 
-def use_up_generations(bootstrap: str, group: str, topic: str, until: int) -> None:
-    """Let a member come and go until the group, Empty again, has reached that generation.
+def reach_generation(bootstrap: str, group: str, topic: str, until: int) -> None:
+    """Let a member join and leave until the group is Empty in a generation.
 
-    A lone member's coming and its leaving each make one generation.
+    Each join and each leave of an only member makes one generation.
     """
     for _ in range(until // 2):
-        joined: list[bool] = []
+        joined = threading.Event()
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -42,50 +44,55 @@ def use_up_generations(bootstrap: str, group: str, topic: str, until: int) -> No
                 "enable.auto.commit": False,
             }
         )
-        consumer.subscribe([topic], on_assign=lambda *_, joined=joined: joined.append(True))
-        eventually(
-            lambda consumer=consumer, joined=joined: consumer.poll(0.05) or joined,
-            "joined",
-            GENEROUS_S,
-        )
+        consumer.subscribe([topic], on_assign=partial(_set, joined))
+        eventually(partial(_poll_until, consumer, joined), "joined")
         consumer.close()
 
 
-@pytest.mark.parametrize("second_library", HAVE_IT)
-@pytest.mark.parametrize("first_library", HAVE_IT)
-def test_one_partition_moves_the_rest_never_stop(
+def _set(event: threading.Event, *_: object) -> None:
+    event.set()
+
+
+def _poll_until(consumer: confluent_kafka.Consumer, event: threading.Event) -> bool:
+    consumer.poll(0.05)
+    return event.is_set()
+
+
+@pytest.mark.parametrize("second_library", COOPERATIVE_LIBRARIES)
+@pytest.mark.parametrize("first_library", COOPERATIVE_LIBRARIES)
+def test_one_partition_moves_and_the_others_are_read_on(
     broker: Broker,
     make_topic: Callable[..., str],
     members: Members,
     first_library: str,
     second_library: str,
 ) -> None:
-    """Seed 001: of three partitions one moves; no callback ever names the other two.
+    """One of three partitions moves, and no callback names the other two.
 
-    The log shows the two generations, first with the moving partition unowned; the first client
-    reads its two partitions on without a gap or a repetition, and nothing is read twice at all.
-    When the second client leaves, the first gets back just that partition.
+    In the log the moving partition has no owner in the first of the two generations. The first
+    client reads its two partitions without a gap, and no record is read twice. When the second
+    client leaves, the first gets back exactly that partition.
     """
     topic = make_topic(partitions=PARTITIONS)
     log = GroupLog(broker.bootstrap, topic)
-    use_up_generations(broker.bootstrap, topic, topic, until=8)
+    reach_generation(broker.bootstrap, topic, topic, until=8)
     common = {"group": topic, "topic": topic, "assignor": "cooperative-sticky"}
     with producing(broker.bootstrap, topic, PARTITIONS) as producer:
         first = members.start(first_library, **common)
-        wait_shared([first], topic, PARTITIONS)
+        wait_assigned([first], topic, PARTITIONS)
         assert first.generation == 9
         first.wait_for("record")
-        told_before = len(first.events)
+        mark = len(first.events)
 
         second = members.start(second_library, **common)
-        owned = wait_shared([first, second], topic, PARTITIONS)
+        owned = wait_assigned([first, second], topic, PARTITIONS)
         second.wait_for("record")
         kept, moved = owned
         assert len(moved) == 1
-        assert told(first, "revoked", told_before) == [moved]
-        assert told(first, "assigned", told_before) == []
-        assert told(second, "assigned") == [moved]
-        assert told(second, "revoked") == []
+        assert partitions_of(first, "revoked", mark) == [moved]
+        assert partitions_of(first, "assigned", mark) == []
+        assert partitions_of(second, "assigned") == [moved]
+        assert partitions_of(second, "revoked") == []
 
         whole = {(topic, partition) for partition in range(PARTITIONS)}
         rounds = {each.generation: each.assignments for each in log.groups() if each}
@@ -94,36 +101,36 @@ def test_one_partition_moves_the_rest_never_stop(
         assert rounds[11] == {first.member_id: kept, second.member_id: moved}
         assert first.generation == second.generation == 11
 
-        told_before = len(first.events)
+        mark = len(first.events)
         assert second.leave() == 0
-        wait_shared([first], topic, PARTITIONS)
-        assert told(first, "assigned", told_before) == [moved]
-        assert told(first, "revoked", told_before) == []
+        wait_assigned([first], topic, PARTITIONS)
+        assert partitions_of(first, "assigned", mark) == [moved]
+        assert partitions_of(first, "revoked", mark) == []
         stored = producer.stop()
 
     counts = wait_all_read([first, second], stored)
     twice = sorted(record for record, times in counts.items() if times > 1)
-    assert not twice, f"{twice[:5]}\n{stories([first, second])}"
+    assert not twice, f"{twice[:5]}\n{summaries([first, second])}"
     for name, partition in kept:
         offsets = [each[2] for each in first.records() if each[:2] == (name, partition)]
         assert offsets == list(range(len(offsets))), f"{name}-{partition} had a gap"
-    assert told(first, "lost") == told(second, "lost") == []
+    assert partitions_of(first, "lost") == partitions_of(second, "lost") == []
 
 
 def test_third_client_takes_one_partition_of_each(
     broker: Broker, make_topic: Callable[..., str], members: Members
 ) -> None:
-    """Seed 000's picture: two clients with three partitions each give one each to a third."""
+    """Two clients with three partitions each give one each to a third client."""
     topic = make_topic(partitions=6)
     common = {"group": topic, "topic": topic, "assignor": "cooperative-sticky"}
     pair = [members.start("confluent", **common) for _ in range(2)]
-    before = wait_shared(pair, topic, 6)
+    before = wait_assigned(pair, topic, 6)
     assert [len(each) for each in before] == [3, 3]
     marks = [len(member.events) for member in pair]
     third = members.start("confluent", **common)
-    *after, newcomer = wait_shared([*pair, third], topic, 6)
+    *after, newcomer = wait_assigned([*pair, third], topic, 6)
     for member, mark, had, has in zip(pair, marks, before, after, strict=True):
         assert has < had
-        assert told(member, "revoked", mark) == [had - has]
-        assert told(member, "assigned", mark) == []
-    assert told(third, "assigned") == [newcomer]
+        assert partitions_of(member, "revoked", mark) == [had - has]
+        assert partitions_of(member, "assigned", mark) == []
+    assert partitions_of(third, "assigned") == [newcomer]

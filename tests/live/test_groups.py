@@ -1,4 +1,4 @@
-"""Members of different libraries in one group: joining, leaving, dying. Scenarios S174, S175."""
+"""Members of several libraries in one group: join, leave, crash. Scenarios S174, S175."""
 
 import time
 from collections.abc import Callable
@@ -6,30 +6,29 @@ from collections.abc import Callable
 from tests.live import libraries
 from tests.live.broker_process import Broker
 from tests.live.deadlines import eventually
-from tests.live.groups import GroupView, produce_rows
-from tests.live.members import Members, stories, wait_all_read, wait_shared
-from tests.live.steady_producer import producing
+from tests.live.groups import GroupView, produce_rows, producing
+from tests.live.members import Members, summaries, wait_all_read, wait_assigned
 
 PARTITIONS = 6
 
 
 def others(library: libraries.Library) -> list[str]:
-    """The libraries but this one."""
+    """Return the names of the other libraries."""
     return [name for name in libraries.NAMES if name != library.name]
 
 
 def test_mixed_consumers_join(
     broker: Broker, make_topic: Callable[..., str], members: Members
 ) -> None:
-    """S174: three members of three libraries share a topic with the range assignor.
+    """S174: three members of three libraries read a topic with the range assignor.
 
-    Every partition has exactly one owner, every record is read exactly once and by its owner, the
-    coordinator tells the same story, and what is committed in the end is all there is.
+    Each partition has one owner, each record is read once and by its owner, the coordinator
+    describes the same assignment, and in the end everything is committed.
     """
     topic = make_topic(partitions=PARTITIONS)
     group = GroupView(broker.bootstrap, topic)
     three = [members.start(each, group=topic, topic=topic) for each in libraries.NAMES]
-    owned = wait_shared(three, topic, PARTITIONS)
+    owned = wait_assigned(three, topic, PARTITIONS)
     assert [len(each) for each in owned] == [2, 2, 2]
 
     stored = produce_rows(broker.bootstrap, topic, PARTITIONS, 600)
@@ -53,24 +52,24 @@ def test_join_and_leave_under_load(
     members: Members,
     library: libraries.Library,
 ) -> None:
-    """S175: while records flow, a member joins and leaves again; each record is read exactly once.
+    """S175: a member joins and leaves while records are written; each record is read once.
 
-    Nobody crashes and everybody commits before giving partitions away, so nothing may come twice.
+    No member crashes, and all commit before they give partitions up, so no record is read twice.
     """
     topic = make_topic(partitions=PARTITIONS)
     with producing(broker.bootstrap, topic, PARTITIONS) as producer:
         stay = [members.start(each, group=topic, topic=topic) for each in others(library)]
-        wait_shared(stay, topic, PARTITIONS)
+        wait_assigned(stay, topic, PARTITIONS)
         guest = members.start(library.name, group=topic, topic=topic)
-        wait_shared([*stay, guest], topic, PARTITIONS)
+        wait_assigned([*stay, guest], topic, PARTITIONS)
         guest.wait_for("record")
         assert guest.leave() == 0
-        wait_shared(stay, topic, PARTITIONS)
+        wait_assigned(stay, topic, PARTITIONS)
         stored = producer.stop()
     everybody = [*stay, guest]
     counts = wait_all_read(everybody, stored)
     twice = sorted(record for record, times in counts.items() if times > 1)
-    assert not twice, f"{twice[:5]}\n{stories(everybody)}"
+    assert not twice, f"{twice[:5]}\n{summaries(everybody)}"
 
 
 def test_consumer_rejoin(
@@ -79,7 +78,7 @@ def test_consumer_rejoin(
     members: Members,
     library: libraries.Library,
 ) -> None:
-    """S174: a member that left comes back under a new id and goes on where it had committed."""
+    """S174: a member that left rejoins with a new member id and continues at its offsets."""
     topic = make_topic(partitions=2)
     first_half = produce_rows(broker.bootstrap, topic, 2, 100)
     first = members.start(library.name, group=topic, topic=topic)
@@ -99,25 +98,25 @@ def test_consumer_is_removed_when_timed_out(
     members: Members,
     library: libraries.Library,
 ) -> None:
-    """S174: kill -9 a member; after its session timeout, not before, the others take over.
+    """S174: the others take over from a killed member after its session timeout, not before.
 
-    Records keep flowing; every one of them is read at least once, also those the dead member had
-    read but not committed.
+    Every record is read at least once, including those that the killed member had read but not
+    committed.
     """
     topic = make_topic(partitions=PARTITIONS)
     session_s = broker.short_session_ms / 1000
     with producing(broker.bootstrap, topic, PARTITIONS) as producer:
-        # Only the victim has a short session: a busy machine must not expel the survivors.
+        # Only the victim has a short session: on a busy machine the survivors might lose theirs.
         victim = members.start(
             library.name, group=topic, topic=topic, session_timeout_ms=broker.short_session_ms
         )
         survivors = [members.start(each, group=topic, topic=topic) for each in others(library)]
-        wait_shared([victim, *survivors], topic, PARTITIONS)
+        wait_assigned([victim, *survivors], topic, PARTITIONS)
         victim.wait_for("committed")
         generation = survivors[0].generation
         victim.kill()
         killed_at = time.monotonic()
-        wait_shared(survivors, topic, PARTITIONS)
+        wait_assigned(survivors, topic, PARTITIONS)
         stored = producer.stop()
     first_seen = min(
         event["at"]
@@ -125,14 +124,14 @@ def test_consumer_is_removed_when_timed_out(
         for event in member.of("revoked", "assigned", "lost")
         if event["at"] > killed_at
     )
-    # The last heartbeat may be an interval (300 ms) older than the kill.
-    assert first_seen - killed_at > session_s - 1, "expelled before its session was over"
+    # The last heartbeat may be older than the kill by one interval, 300 ms.
+    assert first_seen - killed_at > session_s - 1, "removed before its session expired"
     assert min(member.generation for member in survivors) > generation
     wait_all_read([victim, *survivors], stored)
     assert victim.member_id not in GroupView(broker.bootstrap, topic).member_ids()
 
 
-def test_killed_while_alone(
+def test_killed_only_member_leaves_an_empty_group(
     broker: Broker, make_topic: Callable[..., str], members: Members
 ) -> None:
     """A group whose only member was killed becomes Empty and keeps its committed offsets."""
@@ -152,13 +151,13 @@ def test_killed_while_alone(
 def test_member_without_a_common_assignor_is_refused(
     broker: Broker, make_topic: Callable[..., str], members: Members
 ) -> None:
-    """A client that shares no assignor with the group gets INCONSISTENT_GROUP_PROTOCOL.
+    """A client without a common assignor gets INCONSISTENT_GROUP_PROTOCOL.
 
-    The group goes on as if nobody had knocked.
+    The group is not affected.
     """
     topic = make_topic(partitions=2)
     member = members.start("aiokafka", group=topic, topic=topic)
-    wait_shared([member], topic, 2)
+    wait_assigned([member], topic, 2)
     generation = member.generation
     stranger = members.start("confluent", group=topic, topic=topic, assignor="roundrobin")
     stranger.wait_for("error", code="INCONSISTENT_GROUP_PROTOCOL")
@@ -171,7 +170,7 @@ def test_member_without_a_common_assignor_is_refused(
 def test_more_members_than_partitions(
     broker: Broker, make_topic: Callable[..., str], members: Members
 ) -> None:
-    """Three members, two partitions: one waits with nothing, and inherits when an owner leaves."""
+    """One of three members has none of two partitions, until an owner leaves."""
     topic = make_topic(partitions=2)
     group = GroupView(broker.bootstrap, topic)
     three = [members.start(each, group=topic, topic=topic) for each in libraries.NAMES]
@@ -180,8 +179,12 @@ def test_more_members_than_partitions(
         owned = {member.member_id: member.partitions for member in three}
         return len(owned) == 3 and group.owned() == owned
 
-    eventually(settled, "three members, told alike by all", told=lambda: stories(three))
+    eventually(
+        settled,
+        "three members with the assignments that the coordinator describes",
+        evidence=lambda: summaries(three),
+    )
     assert sorted(len(member.partitions) for member in three) == [0, 1, 1]
     leaver = next(member for member in three if member.partitions)
     assert leaver.leave() == 0
-    wait_shared([member for member in three if member is not leaver], topic, 2)
+    wait_assigned([member for member in three if member is not leaver], topic, 2)

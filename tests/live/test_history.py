@@ -1,7 +1,7 @@
-"""The journal with real clients: every rebalance is in the history, with its true cause.
+"""The journal with real clients: it has every rebalance with its true cause.
 
-What the broker wrote to its group log is the measure: each generation there has its beginning, its
-cause and its end in the journal, and the assignments of both are the same.
+It is compared with the group's log: each generation of the log has its beginning, its cause and its
+end in the journal, and the assignments of both are the same.
 """
 
 import json
@@ -21,7 +21,7 @@ from tests.live.broker_process import Broker, BrokerProcess
 from tests.live.conftest import create_topic
 from tests.live.deadlines import eventually
 from tests.live.group_log import GroupLog
-from tests.live.members import Members, wait_shared
+from tests.live.members import Members, wait_assigned, wait_partitions
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "coterie", "groups", "history")
@@ -43,7 +43,7 @@ def command(bootstrap: str, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 class History:
-    """What the journal says about a group."""
+    """The facts of the journal about a group."""
 
     def __init__(self, bootstrap: str, group: str) -> None:
         self.bootstrap = bootstrap
@@ -56,7 +56,7 @@ class History:
         return found
 
     def causes(self) -> list[str]:
-        """Why each rebalance began, with what changed where that is the cause."""
+        """Return the cause of each rebalance, with the change of the subscription if that is it."""
         return [
             f"{fact['cause']}: {fact['subscription_change']}"
             if fact["subscription_change"]
@@ -73,15 +73,15 @@ class History:
         ]
 
     def wait_for(self, event: str, **fields: Any) -> Fact:
-        """The newest fact of that kind."""
+        """Wait for a fact with these fields, and return the newest one."""
         return eventually(
             lambda: self.of(event, **fields)[-1:],
             f"{event} {fields} in the history of {self.group}",
-            told=lambda: command(self.bootstrap, self.group).stdout,
+            evidence=lambda: command(self.bootstrap, self.group).stdout,
         )[0]
 
     def check(self) -> None:
-        """Every generation of the group's own log is here, with its beginning and its owners."""
+        """Check that the journal has each generation of the log, with its beginning and owners."""
         facts = self.facts()
         completed = {
             fact["generation_id"]: fact for fact in facts if fact["event"] == "generation_completed"
@@ -112,7 +112,7 @@ class History:
                 for member in fact["members"]
                 if member["assignment"]
             }
-            # A static member that came back since stands in the log under its new id.
+            # In the log a static member that has restarted since has its new member id.
             given = sorted(map(sorted, logged[generation].assignments.values()))
             assert sorted(map(sorted, owners.values())) == [each for each in given if each]
             (*_, began) = [
@@ -126,14 +126,14 @@ class History:
 
 @pytest.fixture
 def history(broker: Broker, name: str) -> History:
-    """Of the group of this test, which is called like its topic."""
+    """The history of the test's group, which has the name of its topic."""
     if not broker.own:
         pytest.skip("only Coterie keeps a journal")
     return History(broker.bootstrap, name)
 
 
 @pytest.mark.parametrize("library", ["kafka-python", "aiokafka", "confluent"])
-def test_joining_leaving_and_dying(
+def test_join_leave_and_crash(
     broker: Broker,
     make_topic: Callable[..., str],
     members: Members,
@@ -143,15 +143,15 @@ def test_joining_leaving_and_dying(
     topic = make_topic(partitions=PARTITIONS)
     options = {"group": topic, "topic": topic, "session_timeout_ms": broker.short_session_ms}
     first = members.start(library, client_id="first", **options)
-    wait_shared([first], topic, PARTITIONS)
+    wait_assigned([first], topic, PARTITIONS)
     second = members.start(library, client_id="second", **options)
-    wait_shared([first, second], topic, PARTITIONS)
+    wait_assigned([first, second], topic, PARTITIONS)
     third = members.start(library, client_id="third", **options)
-    wait_shared([first, second, third], topic, PARTITIONS)
+    wait_assigned([first, second, third], topic, PARTITIONS)
     assert second.leave() == 0
-    wait_shared([first, third], topic, PARTITIONS)
+    wait_assigned([first, third], topic, PARTITIONS)
     third.kill()
-    wait_shared([first], topic, PARTITIONS)
+    wait_assigned([first], topic, PARTITIONS)
     assert first.leave() == 0
     history.wait_for("group_emptied")
     history.check()
@@ -166,12 +166,12 @@ def test_joining_leaving_and_dying(
     silent_ms = removed["at_ms"] - removed["last_heard_ms"]
     assert broker.short_session_ms <= silent_ms < broker.short_session_ms + 1_000
     assert died["at_ms"] == removed["at_ms"]
-    # A leader may look at its topics again; nothing else may have happened.
+    # A leader may rejoin after it has refreshed its metadata; there is no other cause.
     assert set(history.causes()) <= {"join", "leave", "session expiry", "leader rejoin"}
 
 
 @pytest.mark.parametrize("library", ["kafka-python", "aiokafka", "confluent"])
-def test_a_static_member_that_is_started_again(
+def test_restart_of_a_static_member(
     broker: Broker,
     make_topic: Callable[..., str],
     members: Members,
@@ -181,35 +181,35 @@ def test_a_static_member_that_is_started_again(
     topic = make_topic(partitions=PARTITIONS)
     options = {"group": topic, "topic": topic}
     pair = [members.start(library, instance=f"i{number}", **options) for number in range(2)]
-    wait_shared(pair, topic, PARTITIONS)
+    wait_assigned(pair, topic, PARTITIONS)
     causes = history.causes()
     old_id, owned = pair[1].member_id, pair[1].partitions
     pair[1].kill()
     pair[1] = members.start(library, instance="i1", **options)
-    eventually(lambda: pair[1].partitions == owned, "old partitions back", told=pair[1].story)
+    wait_partitions(pair[1], owned)
     replaced = history.wait_for("static_member_replaced", old_member_id=old_id)
     assert replaced["group_instance_id"] == "i1"
     assert replaced["member_id"] == pair[1].member_id
     assert not replaced["rebalances"]
-    assert history.causes() == causes, "a restart begins no rebalance"
+    assert history.causes() == causes, "a restart causes no rebalance"
     history.check()
     pair[1].kill()
     admin = kafka.KafkaAdminClient(bootstrap_servers=broker.bootstrap, client_id="operator")
     try:
-        doomed = kafka.admin.MemberToRemove(group_instance_id="i1", reason="host gone")
-        admin.remove_group_members(topic, [doomed])
+        member = kafka.admin.MemberToRemove(group_instance_id="i1", reason="host removed")
+        admin.remove_group_members(topic, [member])
     finally:
         admin.close()
     began = history.wait_for("rebalance_began", cause="admin removal")
     assert began["group_instance_id"] == "i1"
     assert began["requester_client_id"].startswith("operator")
     assert began["requester_host"] == "/127.0.0.1"
-    wait_shared(pair[:1], topic, PARTITIONS)
+    wait_assigned(pair[:1], topic, PARTITIONS)
     history.check()
 
 
 @pytest.mark.parametrize("library", ["kafka-python", "confluent"])
-def test_the_two_halves_of_a_cooperative_rebalance(
+def test_both_rebalances_of_a_cooperative_handover(
     broker: Broker,
     make_topic: Callable[..., str],
     members: Members,
@@ -219,10 +219,10 @@ def test_the_two_halves_of_a_cooperative_rebalance(
     topic = make_topic(partitions=PARTITIONS)
     options = {"group": topic, "topic": topic, "assignor": "cooperative-sticky"}
     first = members.start(library, client_id="first", **options)
-    wait_shared([first], topic, PARTITIONS)
+    wait_assigned([first], topic, PARTITIONS)
     before = len(history.causes())
     second = members.start(library, client_id="second", **options)
-    wait_shared([first, second], topic, PARTITIONS)
+    wait_assigned([first, second], topic, PARTITIONS)
     history.check()
     causes = history.causes()[before:]
     assert causes[0] == "join"
@@ -237,66 +237,64 @@ def test_the_two_halves_of_a_cooperative_rebalance(
     )
     # By their order: both may happen in the same millisecond.
     before_it = facts[: facts.index(revoked)]
-    taken_away = [fact for fact in before_it if fact["event"] == "generation_completed"][-1]
-    owned = [partition for member in taken_away["members"] for partition in _owned(member)]
-    assert len(owned) < PARTITIONS, "in between a partition has no owner"
+    first_half = [fact for fact in before_it if fact["event"] == "generation_completed"][-1]
+    owned = [partition for member in first_half["members"] for partition in _owned(member)]
+    assert len(owned) < PARTITIONS, "a partition has no owner between the two rebalances"
 
 
 def _owned(member: Fact) -> list[tuple[str, int]]:
-    """What a member of a generation was given."""
+    """Return the partitions of a member of a generation."""
     if not member["assignment"]:
         return []
     return [(topic, part) for topic, parts in member["assignment"].items() for part in parts]
 
 
-def test_a_member_that_subscribes_to_more(
+def test_changed_subscription(
     broker: Broker, make_topic: Callable[..., str], members: Members, history: History
 ) -> None:
     topic, more = make_topic(partitions=PARTITIONS), make_topic(suffix="-more")
     member = members.start("confluent", group=topic, topic=topic)
-    wait_shared([member], topic, PARTITIONS)
-    member.order(subscribe=[topic, more])
-    eventually(lambda: (more, 0) in member.partitions, "the added topic", told=member.story)
+    wait_assigned([member], topic, PARTITIONS)
+    member.subscribe([topic, more])
+    eventually(lambda: (more, 0) in member.partitions, "the added topic", evidence=member.summary)
     assert "rejoin with changed subscription: topics" in history.causes()
     history.check()
 
 
-def test_a_member_that_does_not_poll(
+def test_member_that_does_not_poll_is_removed(
     broker: Broker, make_topic: Callable[..., str], members: Members, history: History
 ) -> None:
-    """It is stopped when a rebalance begins, and its rebalance timeout is short: the group goes on
-    without it.
-    """
+    """A stopped process does not rejoin; the rebalance completes without it after its timeout."""
     topic = make_topic(partitions=PARTITIONS)
     options = {"group": topic, "topic": topic, "max_poll_interval_ms": 3_000}
     pair = [members.start("kafka-python", **options) for _ in range(2)]
-    wait_shared(pair, topic, PARTITIONS)
+    wait_assigned(pair, topic, PARTITIONS)
     os.kill(pair[1].process.pid, signal.SIGSTOP)
     third = members.start("kafka-python", **options)
     removed = history.wait_for("member_removed", cause="rebalance timeout")
     assert removed["member_id"] == pair[1].member_id
     joined = history.wait_for("join_completed", ended_by="rebalance timeout")
     assert joined["join_ms"] >= 3_000
-    wait_shared([pair[0], third], topic, PARTITIONS)
+    wait_assigned([pair[0], third], topic, PARTITIONS)
     os.kill(pair[1].process.pid, signal.SIGCONT)
-    wait_shared([*pair, third], topic, PARTITIONS)
+    wait_assigned([*pair, third], topic, PARTITIONS)
     history.check()
 
 
-def test_partitions_that_are_added_show_as_a_rejoin_of_the_leader(
+def test_added_partitions_are_a_rejoin_of_the_leader(
     broker: Broker, make_topic: Callable[..., str], members: Members, history: History
 ) -> None:
-    """That is all a coordinator can know of a change of metadata; the assignments tell the rest."""
+    """A coordinator does not see the change of metadata that makes the leader rejoin."""
     topic = make_topic(partitions=PARTITIONS)
     pair = [members.start("kafka-python", group=topic, topic=topic) for _ in range(2)]
-    wait_shared(pair, topic, PARTITIONS)
+    wait_assigned(pair, topic, PARTITIONS)
     before = len(history.of("rebalance_began", cause="leader rejoin"))
     admin = kafka.KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     try:
         admin.create_partitions({topic: PARTITIONS + 1})
     finally:
         admin.close()
-    wait_shared(pair, topic, PARTITIONS + 1)
+    wait_assigned(pair, topic, PARTITIONS + 1)
     assert len(history.of("rebalance_began", cause="leader rejoin")) > before
     completed = history.of("generation_completed")
     newest = {part for member in completed[-1]["members"] for part in _owned(member)}
@@ -305,7 +303,7 @@ def test_partitions_that_are_added_show_as_a_rejoin_of_the_leader(
     history.check()
 
 
-def test_it_is_read_after_a_restart_and_says_that_there_was_one(
+def test_journal_survives_a_restart_and_records_it(
     start_broker: Callable[..., BrokerProcess], name: str
 ) -> None:
     broker = start_broker()
@@ -313,47 +311,47 @@ def test_it_is_read_after_a_restart_and_says_that_there_was_one(
     members = Members(broker.bootstrap)
     try:
         member = members.start("aiokafka", group=name, topic=name)
-        wait_shared([member], name, PARTITIONS)
+        wait_assigned([member], name, PARTITIONS)
         history = History(broker.bootstrap, name)
         causes = history.causes()
-        # What is told by the moment of a kill has been written for a while.
+        # The journal is written in the background, within less than this time.
         time.sleep(0.2)
         broker.kill()
         broker.start()
         assert history.causes() == causes
         (loaded,) = history.of("partition_loaded")
         assert loaded["group_count"] == 1
-        assert history.of("partition_unloaded") == [], "nobody had time to say so"
+        assert history.of("partition_unloaded") == [], "a killed broker can't record it"
         broker.stop()
         broker.start()
         assert len(history.of("partition_loaded")) == 2
         (unloaded,) = history.of("partition_unloaded")
         assert unloaded["cause"] == "closed"
     finally:
-        members.put_away()
+        members.close()
 
 
-def test_a_broker_that_keeps_none_says_so(
+def test_disabled_journal_is_reported(
     start_broker: Callable[..., BrokerProcess], name: str
 ) -> None:
     broker = start_broker({"journal.enable": "false"})
     create_topic(broker.bootstrap, name, 1)
     members = Members(broker.bootstrap)
     try:
-        wait_shared([members.start("confluent", group=name, topic=name)], name, 1)
+        wait_assigned([members.start("confluent", group=name, topic=name)], name, 1)
         done = command(broker.bootstrap, name)
     finally:
-        members.put_away()
+        members.close()
     assert done.returncode == 1
     assert "was started with journal.enable=false" in done.stderr
 
 
-def test_following_a_group_as_things_happen(
+def test_follow_prints_new_facts(
     broker: Broker, make_topic: Callable[..., str], members: Members, history: History
 ) -> None:
     topic = make_topic(partitions=PARTITIONS)
     first = members.start("confluent", group=topic, topic=topic)
-    wait_shared([first], topic, PARTITIONS)
+    wait_assigned([first], topic, PARTITIONS)
     following = subprocess.Popen(
         [*COMMAND, topic, "--follow", "--json", "--bootstrap-server", broker.bootstrap],
         cwd=ROOT,
@@ -369,8 +367,8 @@ def test_following_a_group_as_things_happen(
             if json.loads(line)["event"] == "group_emptied":
                 break
         following.send_signal(signal.SIGINT)
-        _, complaints = following.communicate(timeout=20)
+        _, errors = following.communicate(timeout=20)
     finally:
         following.kill()
         following.wait()
-    assert (following.returncode, complaints) == (0, "")
+    assert (following.returncode, errors) == (0, "")

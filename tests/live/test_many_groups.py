@@ -1,4 +1,4 @@
-"""Two hundred groups at once. Scenario S174, test_large_group_count."""
+"""Two hundred groups at the same time. Scenario S174, test_large_group_count."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,14 +14,14 @@ from tests.live.groups import ADMIN_LIMIT_S, GroupView, produce_rows
 GROUPS = 200
 ROWS = 10
 PARTITIONS = 2
-# Joins at the same time; more would only wait for the one processor that the clients share.
+# The number of simultaneous joins; more would only compete for the processor.
 AT_ONCE = 50
 
 
 async def join_read_commit(
     bootstrap: str, group: str, topic: str, turn: asyncio.Semaphore
 ) -> aiokafka.AIOKafkaConsumer:
-    """Join as the group's only member, read every record once, commit; stays in the group."""
+    """Join as the only member of a group, read every record once, commit, and stay in the group."""
     consumer = aiokafka.AIOKafkaConsumer(
         topic,
         bootstrap_servers=bootstrap,
@@ -43,7 +43,7 @@ async def join_read_commit(
 
 
 async def all_groups(bootstrap: str, names: list[str], topic: str) -> None:
-    """All groups live at once; while they do, the coordinator is asked about them."""
+    """Join all groups, and check that all of them are Stable at the same time."""
     turn = asyncio.Semaphore(AT_ONCE)
     joining = [join_read_commit(bootstrap, name, topic, turn) for name in names]
     consumers = await asyncio.gather(*joining)
@@ -55,17 +55,17 @@ async def all_groups(bootstrap: str, names: list[str], topic: str) -> None:
 
 
 def listed_states(bootstrap: str, names: set[str]) -> dict[str, str]:
-    """Group -> state, of those of the names that the broker lists."""
+    """Return the states of those groups that the broker lists."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     listed = admin.list_consumer_groups().result(ADMIN_LIMIT_S)
     return {each.group_id: each.state.name for each in listed.valid if each.group_id in names}
 
 
 def test_large_group_count(broker: Broker, make_topic: Callable[..., str]) -> None:
-    """S174: two hundred groups read one topic at the same time, each on its own.
+    """S174: two hundred groups read one topic at the same time.
 
-    All are Stable at once; each reads every record once and commits; when the members have left
-    all are Empty with their offsets; and all are deleted in one go.
+    All are Stable at the same time; each reads every record once and commits. After the members
+    have left all are Empty with their offsets, and all are deleted with one request.
     """
     topic = make_topic(partitions=PARTITIONS)
     produce_rows(broker.bootstrap, topic, PARTITIONS, ROWS)
@@ -76,13 +76,13 @@ def test_large_group_count(broker: Broker, make_topic: Callable[..., str]) -> No
     for name in (names[0], names[GROUPS // 2], names[-1]):
         assert GroupView(broker.bootstrap, name).offsets() == expected
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for answer in admin.delete_consumer_groups(names).values():
-        assert answer.exception(ADMIN_LIMIT_S) is None
+    for result in admin.delete_consumer_groups(names).values():
+        assert result.exception(ADMIN_LIMIT_S) is None
     assert listed_states(broker.bootstrap, set(names)) == {}
 
 
-def test_one_member_in_many_places(broker: Broker, make_topic: Callable[..., str]) -> None:
-    """Groups do not know of each other: the same client id and topic in ten groups at once."""
+def test_same_client_id_in_many_groups(broker: Broker, make_topic: Callable[..., str]) -> None:
+    """Groups are independent: ten groups have members with the same client id and topic."""
     topic = make_topic()
     produce_rows(broker.bootstrap, topic, 1, ROWS)
     consumers = []

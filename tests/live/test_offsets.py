@@ -1,8 +1,9 @@
-"""Committing, seeking and resuming, with each library inside the test's own process."""
+"""Commits, seeks and resets, with each library in the test's own process."""
 
 import re
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -12,13 +13,13 @@ from tests.live.groups import GroupView, produce_rows
 from tests.live.libraries import Library, Reader, Reading, Received
 
 ROWS = 30
-# Kafka's default of offset.metadata.max.bytes is 4096; librdkafka's metadata carries a NUL more.
+# Kafka's default of offset.metadata.max.bytes is 4096; librdkafka adds a NUL to the metadata.
 METADATA_MAX = 4095
 
 
 @pytest.fixture
 def topic(broker: Broker, make_topic: Callable[..., str]) -> str:
-    """A topic of one partition with thirty records; tests use its name for groups too."""
+    """A topic of one partition with thirty records, whose name is also used for groups."""
     topic = make_topic()
     produce_rows(broker.bootstrap, topic, 1, ROWS)
     return topic
@@ -26,10 +27,10 @@ def topic(broker: Broker, make_topic: Callable[..., str]) -> str:
 
 @pytest.fixture
 def read(broker: Broker, library: Library) -> Iterator[Callable[..., Reader]]:
-    """Open a reader of the library under test; all are closed with the test."""
+    """A function that opens a reader, which is closed with the test."""
     opened: list[Reader] = []
 
-    def open_reader(group: str, topic: str = "", **more: object) -> Reader:
+    def open_reader(group: str, topic: str = "", **more: Any) -> Reader:
         opened.append(library.reader(broker.bootstrap, Reading(group, topic or group, **more)))
         return opened[-1]
 
@@ -39,7 +40,7 @@ def read(broker: Broker, library: Library) -> Iterator[Callable[..., Reader]]:
 
 
 def test_commit_and_resume(topic: str, read: Callable[..., Reader]) -> None:
-    """What is committed, offset and metadata, is found again; a successor goes on exactly there."""
+    """A committed offset and its metadata are read back; the next consumer continues there."""
     first = read(topic)
     assert [record.offset for record in first.read(10)] == list(range(10))
     assert first.committed(0) is None
@@ -54,7 +55,7 @@ def test_commit_and_resume(topic: str, read: Callable[..., Reader]) -> None:
 
 
 def test_seek(topic: str, read: Callable[..., Reader]) -> None:
-    """Seeking moves the position back and forth, and commits nothing."""
+    """Seeking changes the position in both directions, and commits nothing."""
     reader = read(topic)
     assert len(reader.read(ROWS)) == ROWS
     reader.seek(0, 5)
@@ -66,13 +67,13 @@ def test_seek(topic: str, read: Callable[..., Reader]) -> None:
 
 
 def test_auto_offset_reset_latest(broker: Broker, topic: str, read: Callable[..., Reader]) -> None:
-    """Without a committed offset, `latest` starts at the end: only what comes later is read."""
+    """Without a committed offset, `latest` starts at the end: only later records are read."""
     reader = read(topic, auto_offset_reset="latest")
     reader.wait_assigned()
 
     def produced_and_read() -> list[Received]:
-        # The end is looked up some time after the assignment; what is produced in between is
-        # rightly skipped.
+        # The consumer looks the end up some time after the assignment; records produced in between
+        # are not read.
         produce_rows(broker.bootstrap, topic, 1, 1)
         return reader.poll(1, 0.1)
 
@@ -83,9 +84,9 @@ def test_auto_offset_reset_latest(broker: Broker, topic: str, read: Callable[...
 
 
 def test_auto_offset_reset_none(topic: str, read: Callable[..., Reader]) -> None:
-    """Without a committed offset, `none` is an error that the application gets to see."""
+    """Without a committed offset, `none` is an error in the application."""
     reader = read(topic, auto_offset_reset="none")
-    said: list[str] = []
+    errors: list[str] = []
 
     def refused() -> bool:
         try:
@@ -93,15 +94,15 @@ def test_auto_offset_reset_none(topic: str, read: Callable[..., Reader]) -> None
         except AssertionError:
             raise
         except Exception as error:
-            said.append(repr(error))
-        return bool(said)
+            errors.append(repr(error))
+        return bool(errors)
 
     eventually(refused, "an error from poll")
-    assert re.search("NoOffset|_AUTO_OFFSET_RESET|_NO_OFFSET", said[0])
+    assert re.search("NoOffset|_AUTO_OFFSET_RESET|_NO_OFFSET", errors[0])
 
 
 def test_committed_offset_out_of_range(topic: str, read: Callable[..., Reader]) -> None:
-    """A committed offset past the end of the log is refused; auto.offset.reset decides."""
+    """A committed offset after the end of the log is reset according to auto.offset.reset."""
     first = read(topic)
     first.read(1)
     first.commit(0, 1_000_000)
@@ -113,14 +114,14 @@ def test_committed_offset_out_of_range(topic: str, read: Callable[..., Reader]) 
 def test_pause_and_resume(
     broker: Broker, make_topic: Callable[..., str], read: Callable[..., Reader]
 ) -> None:
-    """A paused partition is silent while the other is read on; resumed, it has lost nothing."""
+    """A paused partition returns no records until it is resumed, and loses none."""
     topic = make_topic(partitions=2)
     reader = read(topic)
     reader.wait_assigned()
     reader.pause(0)
     produce_rows(broker.bootstrap, topic, 2, 40)
     assert {record.partition for record in reader.read(20)} == {1}
-    assert reader.read_whatever(0.5) == []
+    assert reader.read_for(0.5) == []
     reader.resume(0)
     resumed = reader.read(20)
     assert {record.partition for record in resumed} == {0}
@@ -128,7 +129,7 @@ def test_pause_and_resume(
 
 
 def test_auto_commit(broker: Broker, topic: str, read: Callable[..., Reader]) -> None:
-    """With enable.auto.commit the position is committed without being asked."""
+    """With enable.auto.commit the position is committed in the background."""
     reader = read(topic, auto_commit_ms=200)
     reader.read(ROWS)
     group = GroupView(broker.bootstrap, topic)
@@ -137,11 +138,11 @@ def test_auto_commit(broker: Broker, topic: str, read: Callable[..., Reader]) ->
         reader.poll(1, 0.05)
         return group.offsets() == {(topic, 0): ROWS}
 
-    eventually(committed, "an automatic commit", told=group.offsets)
+    eventually(committed, "an automatic commit", evidence=group.offsets)
 
 
 def test_too_long_metadata_is_refused(topic: str, read: Callable[..., Reader]) -> None:
-    """offset.metadata.max.bytes: up to it metadata is taken, over it OFFSET_METADATA_TOO_LARGE."""
+    """Metadata longer than offset.metadata.max.bytes gets OFFSET_METADATA_TOO_LARGE."""
     reader = read(topic)
     reader.read(1)
     reader.commit(0, 1, "x" * METADATA_MAX)
@@ -154,7 +155,7 @@ def test_too_long_metadata_is_refused(topic: str, read: Callable[..., Reader]) -
 def test_simple_commit_without_membership(
     broker: Broker, topic: str, read: Callable[..., Reader]
 ) -> None:
-    """A consumer with fixed partitions commits to a group that nobody is in, and resumes there."""
+    """A consumer with fixed partitions commits in a group without members, and resumes there."""
     first = read(topic, fixed_partitions=(0,))
     assert [record.offset for record in first.read(4)] == [0, 1, 2, 3]
     first.commit(0, 4, "simple")
@@ -167,10 +168,10 @@ def test_simple_commit_without_membership(
     assert [record.offset for record in second.read(2)] == [4, 5]
 
 
-def test_simple_commit_into_a_living_group_is_refused(
+def test_simple_commit_in_a_group_with_members_is_refused(
     topic: str, read: Callable[..., Reader]
 ) -> None:
-    """While a group has members, a commit without a member id gets UNKNOWN_MEMBER_ID."""
+    """In a group with members, a commit without a member id gets UNKNOWN_MEMBER_ID."""
     member = read(topic)
     member.read(1)
     member.commit(0, 1)
@@ -184,7 +185,7 @@ def test_simple_commit_into_a_living_group_is_refused(
 def test_pattern_finds_a_topic_created_later(
     broker: Broker, make_topic: Callable[..., str], name: str, read: Callable[..., Reader]
 ) -> None:
-    """A pattern subscription takes in a matching topic that is created afterwards, and only it."""
+    """A pattern subscription includes a matching topic that is created later, and no other."""
     first = make_topic(suffix="-wanted-a")
     make_topic(suffix="-other")
     produce_rows(broker.bootstrap, f"{name}-other", 1, 5)
@@ -196,15 +197,15 @@ def test_pattern_finds_a_topic_created_later(
     assert reader.assigned() == {(first, 0), (second, 0)}
 
 
-def test_long_poll_wakes_up_at_once(
+def test_delayed_fetch_completes_at_once(
     broker: Broker, topic: str, read: Callable[..., Reader]
 ) -> None:
-    """A reader waiting at the end of a partition gets a new record without delay."""
+    """A reader that waits at the end of a partition gets a new record immediately."""
     reader = read(topic, auto_offset_reset="earliest")
     reader.read(ROWS)
     reader.poll(1, 0.1)
     began = time.monotonic()
     produce_rows(broker.bootstrap, topic, 1, 1)
     assert [record.offset for record in reader.read(1)] == [ROWS]
-    # Generous: it would take a client's own retry interval, or fetch.max.wait.ms, to be late.
+    # A Fetch that is not completed by the record would take until fetch.max.wait.ms or longer.
     assert time.monotonic() - began < 2

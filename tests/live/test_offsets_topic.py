@@ -1,4 +1,4 @@
-"""`__consumer_offsets` is a topic like any other for those who read it."""
+"""`__consumer_offsets` can be read like any other topic."""
 
 from collections.abc import Callable
 
@@ -9,26 +9,26 @@ from tests.live import libraries
 from tests.live.broker_process import Broker
 from tests.live.group_log import GroupLog, OffsetRecord
 from tests.live.groups import GroupView, produce_rows
-from tests.live.members import Members, wait_all_read, wait_shared
+from tests.live.members import Members, wait_all_read, wait_assigned
+from tests.live.records import offset_range
 
 
-def test_the_log_tells_the_story_of_a_group(
+def test_log_has_the_history_of_a_group(
     broker: Broker, make_topic: Callable[..., str], members: Members
 ) -> None:
-    """A consumer reads a group's life from the log, in Kafka's own record format.
+    """A consumer reads the history of a group from the log, in Kafka's record format.
 
-    A generation with its leader, protocol and assignment; the commits; the Empty generation after
-    the member left; and tombstones once the group was deleted.
+    The log has the generation with leader, assignor and assignment, the commits, the Empty
+    generation after the member has left, and tombstones after the group was deleted.
     """
     topic = make_topic(partitions=2)
     log = GroupLog(broker.bootstrap, topic)
     stored = produce_rows(broker.bootstrap, topic, 2, 20)
     member = members.start("confluent", group=topic, topic=topic, instance="the-one")
-    wait_shared([member], topic, 2)
+    wait_assigned([member], topic, 2)
     wait_all_read([member], stored)
     member.wait_for("committed")
-    record = log.groups()[-1]
-    assert record is not None
+    record = log.newest()
     assert (record.generation, record.protocol) == (member.generation, "range")
     assert record.leader == member.member_id
     assert record.members == {member.member_id: "the-one"}
@@ -44,8 +44,7 @@ def test_the_log_tells_the_story_of_a_group(
         removed = [kafka.admin.MemberToRemove(group_instance_id="the-one")]
         admin.remove_group_members(topic, removed)
         GroupView(broker.bootstrap, topic).wait_state("EMPTY", members=0)
-        empty = log.groups()[-1]
-        assert empty is not None
+        empty = log.newest()
         assert (empty.generation, empty.members) == (record.generation + 1, {})
         assert (empty.protocol, empty.leader) == (None, None)
         assert admin.delete_groups([topic]) == {topic: "OK"}
@@ -59,22 +58,23 @@ def test_the_log_tells_the_story_of_a_group(
 def test_every_library_reads_it(
     broker: Broker, living_group: tuple[str, libraries.Reader], library: libraries.Library
 ) -> None:
-    """Each library finds the commits of a group among the records of the offsets topic."""
+    """Each library can read the records of the offsets topic and finds a group's commits."""
     group, _member = living_group
     log = GroupLog(broker.bootstrap, group)
-    place, _start, end = log.place()
+    partition = log.partition()
+    _, end = offset_range(broker.bootstrap, OFFSETS_TOPIC, partition)
     read = library.reader(
         broker.bootstrap,
-        libraries.Reading(f"{group}-spy", OFFSETS_TOPIC, fixed_partitions=(place,)),
+        libraries.Reading(f"{group}-reader", OFFSETS_TOPIC, fixed_partitions=(partition,)),
     )
     try:
         keys: set[bytes] = set()
-        while read.position(place) < end:
+        while read.position(partition) < end:
             keys |= {record.key or b"" for record in read.poll(500, 0.2)}
     finally:
         read.close()
     of_the_group = {
         key for key in keys if key[2:].startswith(len(group).to_bytes(2) + group.encode())
     }
-    # One record type is the group itself (2), the other its two committed partitions (1).
+    # Records of type 1 are committed offsets, here of two partitions; type 2 is the group itself.
     assert sorted(key[:2] for key in of_the_group) == [b"\0\1", b"\0\1", b"\0\2"]

@@ -1,4 +1,4 @@
-"""Clients from 2020 and 2023: old and new work side by side in one group."""
+"""Client releases of 2020 and 2023, alone and in one group with current releases."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 from demo.member_process import ROOT
 from tests.live.broker_process import Broker
 from tests.live.groups import produce_rows
-from tests.live.members import Members, wait_all_read, wait_shared
+from tests.live.members import Members, wait_all_read, wait_assigned
 from tests.live.old_clients import (
     AIOKAFKA_0_8,
     KAFKA_PYTHON_2,
@@ -22,7 +22,7 @@ from tests.live.old_clients import (
     installed,
 )
 
-# One worker installs, the other does not wait for it.
+# All in one worker of pytest-xdist, so that two workers do not install at the same time.
 pytestmark = pytest.mark.xdist_group("old_clients")
 
 COUNT = 100
@@ -30,7 +30,7 @@ BASE_MS = 1_600_000_000_000
 
 
 def path_of(client: OldClient) -> Path:
-    """Where it is installed; skips the test, with the reason, where it cannot be."""
+    """Return the directory of an old release; skip the test if it can't be installed."""
     try:
         return installed(client)
     except NotInstallableError as reason:
@@ -38,12 +38,12 @@ def path_of(client: OldClient) -> Path:
 
 
 @pytest.mark.parametrize("client", OLD_CLIENTS, ids=lambda client: client.name)
-def test_there_and_back(
-    broker: Broker, topics_made: list[tuple[str, str]], name: str, client: OldClient
+def test_old_client_produces_consumes_and_administers(
+    broker: Broker, created_topics: list[tuple[str, str]], name: str, client: OldClient
 ) -> None:
-    """A topic, records with headers and timestamps, commits, list offsets, group admin calls."""
+    """It creates a topic, writes and reads records, commits, lists offsets, describes groups."""
     path = path_of(client)
-    topics_made.append((broker.bootstrap, name))
+    created_topics.append((broker.bootstrap, name))
     line = [sys.executable, "-m", "tests.live.old_program", "--library", client.library]
     line += ["--bootstrap", broker.bootstrap, "--topic", name]
     line += ["--count", str(COUNT), "--timestamp-ms", str(BASE_MS)]
@@ -71,50 +71,50 @@ def test_there_and_back(
 def test_old_and_new_members_share_a_topic(
     broker: Broker, make_topic: Callable[..., str], members: Members
 ) -> None:
-    """Five members, five releases, one group: each owns one partition, each record is read once.
+    """Five releases in one group: each member owns one partition, each record is read once.
 
-    JoinGroup versions from 2 to 9 meet here in one generation.
+    JoinGroup versions 2 to 9 are used in one generation.
     """
     topic = make_topic(partitions=5)
     options = {"group": topic, "topic": topic}
     five = [
-        members.start("kafka-python", python_path=path_of(KAFKA_PYTHON_2), **options),
-        members.start("aiokafka", python_path=path_of(AIOKAFKA_0_8), **options),
+        members.start("kafka-python", path_of(KAFKA_PYTHON_2), **options),
+        members.start("aiokafka", path_of(AIOKAFKA_0_8), **options),
         *[
             members.start(library, **options)
             for library in ("kafka-python", "aiokafka", "confluent")
         ],
     ]
-    owned = wait_shared(five, topic, 5)
+    owned = wait_assigned(five, topic, 5)
     assert [len(each) for each in owned] == [1] * 5
     stored = produce_rows(broker.bootstrap, topic, 5, 200)
     counts = wait_all_read(five, stored)
     assert set(counts.values()) == {1}
-    # The old ones leave, one politely, one not at all: the others inherit what they had.
+    # The oldest one leaves, and the others take over its partition.
     assert five[0].leave() == 0
-    wait_shared(five[1:], topic, 5)
+    wait_assigned(five[1:], topic, 5)
     stored |= produce_rows(broker.bootstrap, topic, 5, 50)
     wait_all_read(five, stored)
 
 
 @pytest.mark.parametrize("client", OLD_CLIENTS, ids=lambda client: client.name)
-def test_killed_old_member(
+def test_new_client_takes_over_from_a_killed_old_one(
     broker: Broker, make_topic: Callable[..., str], members: Members, client: OldClient
 ) -> None:
-    """kill -9 of an old client's member: a new client takes its partitions over."""
+    """After the session of a killed old member a new client takes over its partitions."""
     topic = make_topic(partitions=2)
     victim = members.start(
         client.library,
-        python_path=path_of(client),
+        path_of(client),
         group=topic,
         topic=topic,
         session_timeout_ms=broker.short_session_ms,
     )
     survivor = members.start("confluent", group=topic, topic=topic)
-    wait_shared([victim, survivor], topic, 2)
+    wait_assigned([victim, survivor], topic, 2)
     stored = produce_rows(broker.bootstrap, topic, 2, 40)
     wait_all_read([victim, survivor], stored)
     victim.kill()
-    wait_shared([survivor], topic, 2)
+    wait_assigned([survivor], topic, 2)
     stored |= produce_rows(broker.bootstrap, topic, 2, 40)
     wait_all_read([victim, survivor], stored)

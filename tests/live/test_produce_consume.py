@@ -1,4 +1,4 @@
-"""What one client writes, every client reads back unchanged."""
+"""Records written by one client are read unchanged by all clients."""
 
 from collections.abc import Callable
 
@@ -7,30 +7,30 @@ import pytest
 from tests.live.broker_process import Broker
 from tests.live.libraries import LIBRARIES, Library, Message, Received, Sending
 
-# Milliseconds; a fixed time in the past that no clock of the test can have made up.
-LONG_AGO_MS = 1_600_000_000_123
+# A time in the past that can't come from a clock during the test.
+PAST_MS = 1_600_000_000_123
 
-ODD_MESSAGES = [
+UNUSUAL_MESSAGES = [
     Message(b"plain"),
     Message(b"keyed", key=b"key", partition=1),
     Message(None, key=b"tombstone", partition=0),
     Message(b"", key=b"", partition=2),
     Message(bytes(range(256)), key="ключ".encode(), partition=1),
     Message(b"headers", headers=(("a", b"1"), ("a", b"2"), ("ünï", b"\x00\xff"), ("empty", b""))),
-    Message(b"dated", timestamp_ms=LONG_AGO_MS, partition=2),
+    Message(b"dated", timestamp_ms=PAST_MS, partition=2),
     *[Message(b"row-%d" % row, key=b"%d" % row) for row in range(300)],
 ]
 
 
 def by_value(records: list[Received]) -> dict[bytes | None, Received]:
-    """The records by their (unique) values."""
+    """Return the records by value; values must be unique."""
     found = {record.value: record for record in records}
-    assert len(found) == len(records), "a value came twice"
+    assert len(found) == len(records), "a value was read twice"
     return found
 
 
 def assert_read_back(sent: list[Message], read: list[Received]) -> None:
-    """Every message was read once, with all it carried, in order within its partition."""
+    """Check that each message was read once, unchanged, and in order within its partition."""
     assert len(read) == len(sent)
     found = by_value(read)
     for message in sent:
@@ -47,27 +47,27 @@ def assert_read_back(sent: list[Message], read: list[Received]) -> None:
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_produced_is_read_by_every_library(
+def test_every_library_reads_what_each_has_written(
     broker: Broker, make_topic: Callable[..., str], library: Library, codec: str
 ) -> None:
-    """Keys, null and empty values, binary, repeated headers, timestamps: nothing changes.
+    """Keys, null and empty values, binary data, repeated headers and timestamps are unchanged.
 
-    Whatever library and codec wrote the records, each library that has the codec reads them all.
+    Each library that supports the codec reads the records.
     """
     if codec not in library.compressions():
         pytest.skip(f"{library.name} has no {codec} here; install its optional dependency")
     topic = make_topic(partitions=3)
-    library.produce(broker.bootstrap, topic, ODD_MESSAGES, Sending(compression=codec))
+    library.produce(broker.bootstrap, topic, UNUSUAL_MESSAGES, Sending(compression=codec))
     readers = [reader for reader in LIBRARIES if codec in reader.compressions()]
     assert library in readers
     for reader in readers:
-        read = reader.consume(broker.bootstrap, topic, 3, len(ODD_MESSAGES))
-        assert_read_back(ODD_MESSAGES, read)
+        read = reader.consume(broker.bootstrap, topic, 3, len(UNUSUAL_MESSAGES))
+        assert_read_back(UNUSUAL_MESSAGES, read)
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 def test_acks(broker: Broker, make_topic: Callable[..., str], library: Library, acks: str) -> None:
-    """Each acks setting delivers; with 1 and all the answer tells the right offset."""
+    """Records are stored with each acks setting; with 1 and all the response has the offset."""
     topic = make_topic()
     messages = [Message(b"%d" % row, partition=0) for row in range(100)]
     offsets = library.produce(broker.bootstrap, topic, messages, Sending(acks=acks))
@@ -78,7 +78,7 @@ def test_acks(broker: Broker, make_topic: Callable[..., str], library: Library, 
 
 
 def test_large_messages(broker: Broker, make_topic: Callable[..., str], library: Library) -> None:
-    """Messages just under the default limit, and of several MiB where the topic allows them."""
+    """Messages slightly below the default limit, and of several MiB if the topic allows them."""
     topic = make_topic(config={"max.message.bytes": str(8 << 20)})
     messages = [
         Message(bytes([size_kib % 251]) * (size_kib << 10), partition=0)
@@ -94,10 +94,10 @@ def test_large_messages(broker: Broker, make_topic: Callable[..., str], library:
         assert [record.value for record in read] == [message.value for message in messages]
 
 
-def test_too_large_message_is_refused_by_name(
+def test_too_large_message_is_refused(
     broker: Broker, make_topic: Callable[..., str], library: Library
 ) -> None:
-    """Over the topic's max.message.bytes the producer gets MESSAGE_TOO_LARGE; nothing is stored."""
+    """Above the topic's max.message.bytes the producer gets MESSAGE_TOO_LARGE."""
     topic = make_topic(config={"max.message.bytes": "20000"})
     with pytest.raises(Exception, match=r"(?i)MESSAGE_TOO_LARGE|MSG_SIZE_TOO_LARGE|too.?large"):
         library.produce(broker.bootstrap, topic, [Message(b"x" * 50_000, partition=0)])
@@ -105,18 +105,16 @@ def test_too_large_message_is_refused_by_name(
 
 
 def test_log_append_time(broker: Broker, make_topic: Callable[..., str], library: Library) -> None:
-    """With message.timestamp.type=LogAppendTime the broker's clock replaces the client's."""
+    """With message.timestamp.type=LogAppendTime the broker sets the timestamps."""
     topic = make_topic(config={"message.timestamp.type": "LogAppendTime"})
-    library.produce(
-        broker.bootstrap, topic, [Message(b"dated", timestamp_ms=LONG_AGO_MS, partition=0)]
-    )
+    library.produce(broker.bootstrap, topic, [Message(b"dated", timestamp_ms=PAST_MS, partition=0)])
     for reader in LIBRARIES:
         (record,) = reader.consume(broker.bootstrap, topic, 1, 1)
-        assert record.timestamp_ms > LONG_AGO_MS + 10_000_000_000, reader.name
+        assert record.timestamp_ms > PAST_MS + 10_000_000_000, reader.name
 
 
-def test_topic_is_made_by_the_first_producer(broker: Broker, name: str, library: Library) -> None:
-    """auto.create.topics.enable is on, as in Kafka: producing to an unknown topic creates it."""
+def test_first_producer_creates_the_topic(broker: Broker, name: str, library: Library) -> None:
+    """auto.create.topics.enable is true by default: producing to an unknown topic creates it."""
     messages = [Message(b"%d" % row) for row in range(20)]
     library.produce(broker.bootstrap, name, messages)
     read = library.consume(broker.bootstrap, name, 1, 20)

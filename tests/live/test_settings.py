@@ -1,4 +1,4 @@
-"""Settings that clients notice; each test has a server of its own."""
+"""Settings that clients notice; each test starts a broker of its own."""
 
 import time
 from collections.abc import Callable
@@ -11,32 +11,32 @@ from tests.live.broker_process import OUR_MIN_SESSION_MS, BrokerProcess
 from tests.live.conftest import create_topic
 from tests.live.group_log import GroupLog
 from tests.live.groups import GroupView
-from tests.live.members import Members, wait_shared
+from tests.live.members import Members, wait_assigned
 
 DELAY_S = 2.0
 
 
 @pytest.fixture
 def start_members(request: pytest.FixtureRequest) -> Callable[[BrokerProcess], Members]:
-    """Members of a server of one's own, put away with the test."""
+    """A function that returns the members of a broker, which are ended with the test."""
 
     def start(server: BrokerProcess) -> Members:
         members = Members(server.bootstrap)
-        request.addfinalizer(members.put_away)
+        request.addfinalizer(members.close)
         return members
 
     return start
 
 
-def test_initial_rebalance_delay_gathers_the_members(
+def test_initial_rebalance_delay_gathers_members(
     start_broker: Callable[..., BrokerProcess],
     start_members: Callable[[BrokerProcess], Members],
     name: str,
 ) -> None:
-    """With an initial delay, members that start together meet in one generation.
+    """With an initial delay, members that start together are in the first generation.
 
-    The first generation comes no earlier than the delay and holds all three; without the delay
-    there would be a generation for each that came.
+    It completes no earlier than the delay and has all three members. Without the delay there would
+    be a generation for each member that joins.
     """
     delay = {"group.initial.rebalance.delay.ms": str(int(DELAY_S * 1000))}
     server = start_broker(delay)
@@ -44,7 +44,7 @@ def test_initial_rebalance_delay_gathers_the_members(
     began = time.monotonic()
     members = start_members(server)
     three = [members.start(library, group=name, topic=name) for library in libraries.NAMES]
-    wait_shared(three, name, 3)
+    wait_assigned(three, name, 3)
     assert time.monotonic() - began > DELAY_S
     records = [record for record in GroupLog(server.bootstrap, name).groups() if record]
     with_members = [record for record in records if record.members]
@@ -57,12 +57,12 @@ def test_group_max_size(
     start_members: Callable[[BrokerProcess], Members],
     name: str,
 ) -> None:
-    """group.max.size=2: the third member is told GROUP_MAX_SIZE_REACHED, the two go on."""
+    """With group.max.size=2 the third member gets GROUP_MAX_SIZE_REACHED; the others continue."""
     server = start_broker({"group.max.size": "2"})
     create_topic(server.bootstrap, name, 4)
     members = start_members(server)
     pair = [members.start(library, group=name, topic=name) for library in ("confluent", "aiokafka")]
-    wait_shared(pair, name, 4)
+    wait_assigned(pair, name, 4)
     generation = pair[0].generation
     third = members.start("kafka-python", group=name, topic=name)
     third.wait_for("error", code="GROUP_MAX_SIZE_REACHED")
@@ -76,7 +76,7 @@ def test_session_timeout_out_of_bounds(
     start_members: Callable[[BrokerProcess], Members],
     name: str,
 ) -> None:
-    """A session timeout under group.min.session.timeout.ms, or over the maximum, is refused."""
+    """A session timeout below the minimum or above the maximum is refused."""
     server = start_broker({"group.max.session.timeout.ms": "20000"})
     create_topic(server.bootstrap, name, 1)
     members = start_members(server)
@@ -90,19 +90,23 @@ def test_session_timeout_out_of_bounds(
         )
         member.wait_for("error", code="INVALID_SESSION_TIMEOUT")
     fits = members.start("aiokafka", group=name, topic=name, session_timeout_ms=20_000)
-    wait_shared([fits], name, 1)
+    wait_assigned([fits], name, 1)
 
 
 def test_no_automatic_topics(start_broker: Callable[..., BrokerProcess], name: str) -> None:
-    """auto.create.topics.enable=false: an unknown topic stays unknown, whoever asks for it."""
+    """With auto.create.topics.enable=false neither producers nor consumers create a topic."""
     server = start_broker({"auto.create.topics.enable": "false"})
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": server.bootstrap, "topic.metadata.propagation.max.ms": 500}
     )
-    told: list[str] = []
-    producer.produce(name, b"lost", on_delivery=lambda error, _: told.append(error.name()))
+    errors: list[str] = []
+
+    def delivered(error: confluent_kafka.KafkaError | None, _: confluent_kafka.Message) -> None:
+        errors.append("" if error is None else error.name())
+
+    producer.produce(name, b"lost", on_delivery=delivered)
     producer.flush(30)
-    assert told in (["UNKNOWN_TOPIC_OR_PART"], ["_UNKNOWN_TOPIC"])
+    assert errors in (["UNKNOWN_TOPIC_OR_PART"], ["_UNKNOWN_TOPIC"])
     create_topic(server.bootstrap, f"{name}-made", 1)
     library = libraries.BY_NAME["aiokafka"]
     sent = library.produce(server.bootstrap, f"{name}-made", [libraries.Message(b"kept")])

@@ -1,4 +1,4 @@
-"""Transactions: served as Kafka does, or refused so that a client can tell its user why."""
+"""Transactions: supported as in Kafka, or refused with an error that names the cause."""
 
 import asyncio
 import time
@@ -8,9 +8,9 @@ import aiokafka
 import confluent_kafka
 import pytest
 
+from demo.producer import QUIET_LOG_LEVEL
 from tests.live import libraries
 from tests.live.broker_process import Broker
-from tests.live.groups import QUIET
 from tests.live.libraries import Message
 from tests.live.libraries.kafka_python import kafka
 
@@ -34,7 +34,7 @@ def transaction_of_kafka_python(bootstrap: str, topic: str, transactional_id: st
 
 
 def transaction_of_aiokafka(bootstrap: str, topic: str, transactional_id: str) -> None:
-    async def story() -> None:
+    async def run() -> None:
         producer = aiokafka.AIOKafkaProducer(
             bootstrap_servers=bootstrap, transactional_id=transactional_id
         )
@@ -45,7 +45,7 @@ def transaction_of_aiokafka(bootstrap: str, topic: str, transactional_id: str) -
         finally:
             await producer.stop()
 
-    asyncio.run(asyncio.wait_for(story(), LIMIT_S))
+    asyncio.run(asyncio.wait_for(run(), LIMIT_S))
 
 
 def transaction_of_confluent(bootstrap: str, topic: str, transactional_id: str) -> None:
@@ -53,7 +53,7 @@ def transaction_of_confluent(bootstrap: str, topic: str, transactional_id: str) 
         {
             "bootstrap.servers": bootstrap,
             "transactional.id": transactional_id,
-            "log_level": QUIET,
+            "log_level": QUIET_LOG_LEVEL,
         }
     )
     producer.init_transactions(LIMIT_S)
@@ -69,12 +69,12 @@ TRANSACTION = {
 }
 
 
-def test_transactions_are_served_or_refused_by_name(
+def test_transactions_are_supported_or_refused_by_name(
     broker: Broker, make_topic: Callable[..., str], library: libraries.Library
 ) -> None:
-    """A broker with transactions commits; one without says so at once, and loses nothing else.
+    """A broker without transactions refuses them at once, and other records are not affected.
 
-    Whether it has them is what it announces: AddPartitionsToTxn among its APIs.
+    A broker with transactions announces AddPartitionsToTxn among its APIs.
     """
     topic = make_topic()
     run = TRANSACTION[library.name]
@@ -87,7 +87,7 @@ def test_transactions_are_served_or_refused_by_name(
     with pytest.raises(Exception, match=r"(?i)transaction|unsupported|not.?support") as refused:
         run(broker.bootstrap, topic, topic)
     assert time.monotonic() - began < LIMIT_S - 1, f"only gave up: {refused.value!r}"
-    # The same broker and topic still take ordinary and idempotent records.
+    # The topic still accepts records of an idempotent producer.
     sent = library.produce(
         broker.bootstrap,
         topic,

@@ -16,7 +16,7 @@ import pytest
 from tests.live.broker_process import FAST_GROUPS, OUR_SHORT_SESSION_MS, BrokerProcess
 from tests.live.conftest import create_topic
 from tests.live.deadlines import eventually
-from tests.live.members import Members, wait_shared
+from tests.live.members import Members, wait_assigned
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,15 +47,15 @@ def come_and_go(members: Members, library: str) -> None:
     """Two join, one leaves, a third one joins and is killed, the last one leaves."""
     options = {"group": library, "topic": TOPIC, "session_timeout_ms": OUR_SHORT_SESSION_MS}
     first = members.start(library, client_id="first", **options)
-    wait_shared([first], TOPIC, PARTITIONS)
+    wait_assigned([first], TOPIC, PARTITIONS)
     second = members.start(library, client_id="second", **options)
-    wait_shared([first, second], TOPIC, PARTITIONS)
+    wait_assigned([first, second], TOPIC, PARTITIONS)
     assert second.leave() == 0
-    wait_shared([first], TOPIC, PARTITIONS)
+    wait_assigned([first], TOPIC, PARTITIONS)
     third = members.start(library, client_id="third", **options)
-    wait_shared([first, third], TOPIC, PARTITIONS)
+    wait_assigned([first, third], TOPIC, PARTITIONS)
     third.kill()
-    wait_shared([first], TOPIC, PARTITIONS)
+    wait_assigned([first], TOPIC, PARTITIONS)
     assert first.leave() == 0
 
 
@@ -63,24 +63,24 @@ def come_back(members: Members) -> None:
     """Two static members join; one is killed and started again."""
     options = {"group": "static", "topic": TOPIC, "session_timeout_ms": STATIC_SESSION_MS}
     first = members.start("aiokafka", instance="i0", client_id="first", **options)
-    wait_shared([first], TOPIC, PARTITIONS)
+    wait_assigned([first], TOPIC, PARTITIONS)
     second = members.start("aiokafka", instance="i1", client_id="second", **options)
-    wait_shared([first, second], TOPIC, PARTITIONS)
+    wait_assigned([first, second], TOPIC, PARTITIONS)
     owned = second.partitions
     second.kill()
     again = members.start("aiokafka", instance="i1", client_id="again", **options)
-    eventually(lambda: again.partitions == owned, "the old partitions", told=again.story)
+    eventually(lambda: again.partitions == owned, "the old partitions", evidence=again.summary)
 
 
 def cooperate(members: Members) -> None:
     """Two join and one leaves, and nobody gives up what it keeps."""
     options = {"group": "cooperative", "topic": TOPIC, "assignor": "cooperative-sticky"}
     first = members.start("kafka-python", client_id="first", **options)
-    wait_shared([first], TOPIC, PARTITIONS)
+    wait_assigned([first], TOPIC, PARTITIONS)
     second = members.start("kafka-python", client_id="second", **options)
-    wait_shared([first, second], TOPIC, PARTITIONS)
+    wait_assigned([first, second], TOPIC, PARTITIONS)
     assert second.leave() == 0
-    wait_shared([first], TOPIC, PARTITIONS)
+    wait_assigned([first], TOPIC, PARTITIONS)
 
 
 def rows(output: Path, table: str, group: str) -> list[Row]:
@@ -102,17 +102,17 @@ def test_every_rebalance_is_found_with_its_true_cause(
     create_topic(server.bootstrap, TOPIC, PARTITIONS)
     members = Members(server.bootstrap)
     try:
-        with ThreadPoolExecutor() as stories:
+        with ThreadPoolExecutor() as summaries:
             told = [
-                stories.submit(come_and_go, members, "kafka-python"),
-                stories.submit(come_and_go, members, "aiokafka"),
-                stories.submit(come_back, members),
-                stories.submit(cooperate, members),
+                summaries.submit(come_and_go, members, "kafka-python"),
+                summaries.submit(come_and_go, members, "aiokafka"),
+                summaries.submit(come_back, members),
+                summaries.submit(cooperate, members),
             ]
         for each in told:
             each.result()
     finally:
-        members.put_away()
+        members.close()
     server.stop()
     output = tmp_path / "tables"
     run(spark, [str(tmp_path / "data")], str(output))

@@ -1,4 +1,4 @@
-"""The client libraries under one roof, so that a test can be told once and run with each."""
+"""The client libraries behind one interface, so that a test is written once and run with each."""
 
 from tests.live.libraries.aiokafka_library import Aiokafka
 from tests.live.libraries.confluent import Confluent

@@ -1,6 +1,7 @@
-"""confluent-kafka (librdkafka) behind the two calls of `Library`."""
+"""confluent-kafka (librdkafka) behind the interface `Library`."""
 
 import time
+from functools import partial
 from typing import Any
 
 import confluent_kafka
@@ -17,12 +18,12 @@ from tests.live.libraries.messages import (
 
 
 class Confluent:
-    """confluent-kafka: C underneath, the newest protocol versions of the three."""
+    """confluent-kafka: written in C, with the newest protocol versions of the three."""
 
     name = "confluent"
 
     def compressions(self) -> set[str]:
-        # The published wheels have all of them built in.
+        # The published wheels contain all codecs.
         return {"none", "gzip", "snappy", "lz4", "zstd"}
 
     def produce(
@@ -43,14 +44,16 @@ class Confluent:
         failures: list[confluent_kafka.KafkaError] = []
 
         def delivered(
-            index: int, error: confluent_kafka.KafkaError | None, offset: int | None
+            index: int,
+            error: confluent_kafka.KafkaError | None,
+            record: confluent_kafka.Message,
         ) -> None:
             if error is not None:
                 failures.append(error)
-            offsets[index] = offset
+            offsets[index] = record.offset()
 
         for index, message in enumerate(messages):
-            optional: dict[str, int] = {}
+            optional: dict[str, Any] = {}
             if message.partition is not None:
                 optional["partition"] = message.partition
             if message.timestamp_ms is not None:
@@ -60,22 +63,20 @@ class Confluent:
                 value=message.value,
                 key=message.key,
                 headers=list(message.headers),
-                on_delivery=lambda error, record, index=index: delivered(
-                    index, error, record.offset()
-                ),
+                on_delivery=partial(delivered, index),
                 **optional,
             )
         left = producer.flush(READ_LIMIT_S)
         if failures:
             raise confluent_kafka.KafkaException(failures[0])
-        assert left == 0, f"{left} messages are still unanswered"
+        assert left == 0, f"there was no response for {left} messages"
         return [offsets[index] for index in range(len(messages))]
 
     def consume(self, bootstrap: str, topic: str, partitions: int, count: int) -> list[Received]:
         consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": bootstrap,
-                # librdkafka insists on a group id even where no group is joined.
+                # librdkafka requires a group id even if no group is joined.
                 "group.id": f"{topic}-reader",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
@@ -83,7 +84,7 @@ class Confluent:
             }
         )
         try:
-            # A plain 0: for OFFSET_BEGINNING librdkafka waits half a second before it asks.
+            # Offset 0 and not OFFSET_BEGINNING, for which librdkafka waits half a second.
             consumer.assign(
                 [confluent_kafka.TopicPartition(topic, index, 0) for index in range(partitions)]
             )
@@ -101,17 +102,16 @@ class Confluent:
 
 
 def as_received(record: confluent_kafka.Message) -> Received:
-    """A Message in the words of the tests; one that carries an error raises it."""
-    if record.error() is not None:
-        raise confluent_kafka.KafkaException(record.error())
-    return Received(
-        record.partition(),
-        record.offset(),
-        record.key(),
-        record.value(),
-        tuple(record.headers() or ()),
-        record.timestamp()[1],
-    )
+    """Return a Message in the terms of the tests; raise the error that it may carry."""
+    error, partition, offset = record.error(), record.partition(), record.offset()
+    if error is not None:
+        raise confluent_kafka.KafkaException(error)
+    assert partition is not None, "only an error has no partition"
+    assert offset is not None, "only an error has no offset"
+    key: Any = record.key()
+    value: Any = record.value()
+    headers: Any = record.headers() or ()
+    return Received(partition, offset, key, value, tuple(headers), record.timestamp()[1])
 
 
 class ConfluentReader(Reader):
@@ -119,7 +119,7 @@ class ConfluentReader(Reader):
 
     def __init__(self, bootstrap: str, reading: Reading) -> None:
         self._topic = reading.topic
-        # librdkafka's word for "none".
+        # librdkafka's value for "none" is "error".
         reset = "error" if reading.auto_offset_reset == "none" else reading.auto_offset_reset
         self._consumer = confluent_kafka.Consumer(
             {
@@ -146,16 +146,16 @@ class ConfluentReader(Reader):
 
     def commit(self, partition: int, offset: int, metadata: str = "") -> None:
         wanted = self._partition(partition, offset, metadata)
-        (answer,) = self._consumer.commit(offsets=[wanted], asynchronous=False)
-        if answer.error is not None:
-            raise confluent_kafka.KafkaException(answer.error)
+        (result,) = self._consumer.commit(offsets=[wanted], asynchronous=False)
+        if result.error is not None:
+            raise confluent_kafka.KafkaException(result.error)
 
     def committed(self, partition: int) -> tuple[int, str] | None:
         (found,) = self._consumer.committed([self._partition(partition)], timeout=READ_LIMIT_S)
         if found.error is not None:
             raise confluent_kafka.KafkaException(found.error)
-        none_there = found.offset == confluent_kafka.OFFSET_INVALID
-        return None if none_there else (found.offset, found.metadata or "")
+        has_offset = found.offset != confluent_kafka.OFFSET_INVALID
+        return (found.offset, found.metadata or "") if has_offset else None
 
     def seek(self, partition: int, offset: int) -> None:
         self._consumer.seek(self._partition(partition, offset))

@@ -1,11 +1,12 @@
-"""kafka-python behind the two calls of `Library`."""
+"""kafka-python behind the interface `Library`."""
 
 import time
 import warnings
+from typing import Any
 
 with warnings.catch_warnings():
     # kafka-python 3.0 reads its schemas with importlib.resources.read_text, deprecated since
-    # Python 3.11; pytest's warnings-are-errors would not let it be imported.
+    # Python 3.11; with warnings as errors it could not be imported.
     warnings.simplefilter("ignore", DeprecationWarning)
     import kafka
     import kafka.codec
@@ -18,58 +19,38 @@ from tests.live.libraries.messages import (
     Reading,
     Received,
     Sending,
+    as_received,
+    consumer_settings,
+    installed_codecs,
+    producer_settings,
+    reader_settings,
+    send_arguments,
 )
+
+__all__ = ["KafkaPython", "kafka"]
 
 
 class KafkaPython:
-    """kafka-python 3: synchronous on top, its own network loop beneath."""
+    """kafka-python 3: a synchronous interface over a network loop of its own."""
 
     name = "kafka-python"
 
     def compressions(self) -> set[str]:
-        present = {
-            "gzip": kafka.codec.has_gzip(),
-            "snappy": kafka.codec.has_snappy(),
-            "lz4": kafka.codec.has_lz4(),
-            "zstd": kafka.codec.has_zstd(),
-        }
-        return {"none"} | {codec for codec, installed in present.items() if installed}
+        return installed_codecs(kafka.codec)
 
     def produce(
         self, bootstrap: str, topic: str, messages: list[Message], sending: Sending = ORDINARY
     ) -> list[int | None]:
-        producer = kafka.KafkaProducer(
-            bootstrap_servers=bootstrap,
-            acks=sending.acks if sending.acks == "all" else int(sending.acks),
-            compression_type=None if sending.compression == "none" else sending.compression,
-            enable_idempotence=sending.idempotent,
-            max_request_size=sending.max_request_bytes,
-            linger_ms=sending.linger_ms,
-        )
+        producer = kafka.KafkaProducer(**producer_settings(bootstrap, sending))
         try:
-            futures = [
-                producer.send(
-                    topic,
-                    value=message.value,
-                    key=message.key,
-                    headers=list(message.headers),
-                    partition=message.partition,
-                    timestamp_ms=message.timestamp_ms,
-                )
-                for message in messages
-            ]
+            futures = [producer.send(topic, **send_arguments(message)) for message in messages]
             producer.flush(timeout=READ_LIMIT_S)
             return [future.get(timeout=READ_LIMIT_S).offset for future in futures]
         finally:
             producer.close(timeout=5)
 
     def consume(self, bootstrap: str, topic: str, partitions: int, count: int) -> list[Received]:
-        consumer = kafka.KafkaConsumer(
-            bootstrap_servers=bootstrap,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            fetch_max_wait_ms=100,
-        )
+        consumer = kafka.KafkaConsumer(**consumer_settings(bootstrap))
         try:
             consumer.assign([kafka.TopicPartition(topic, index) for index in range(partitions)])
             received: list[Received] = []
@@ -85,43 +66,21 @@ class KafkaPython:
         return KafkaPythonReader(bootstrap, reading)
 
 
-def as_received(record: object) -> Received:
-    """A ConsumerRecord in the words of the tests."""
-    return Received(
-        record.partition,
-        record.offset,
-        record.key,
-        record.value,
-        tuple(record.headers),
-        record.timestamp,
-    )
-
-
 class KafkaPythonReader(Reader):
     """A KafkaConsumer."""
 
     def __init__(self, bootstrap: str, reading: Reading) -> None:
         self._topic = reading.topic
-        self._consumer = kafka.KafkaConsumer(
-            bootstrap_servers=bootstrap,
-            group_id=reading.group,
-            auto_offset_reset=reading.auto_offset_reset,
-            enable_auto_commit=reading.auto_commit_ms is not None,
-            auto_commit_interval_ms=reading.auto_commit_ms or 5000,
-            metadata_max_age_ms=reading.metadata_max_age_ms,
-            heartbeat_interval_ms=300,
-            fetch_max_wait_ms=100,
-        )
+        self._consumer = kafka.KafkaConsumer(**reader_settings(bootstrap, reading))
         if reading.fixed_partitions:
             self._consumer.assign([self._partition(each) for each in reading.fixed_partitions])
         else:
             topics = [reading.topic] if reading.pattern is None else ()
             self._consumer.subscribe(topics=topics, pattern=reading.pattern)
-            # Fetches the metadata before the first join, which would else be made twice, and
-            # might get stuck: see tests/live/member/kafka_python.py.
+            # Fetches the metadata before the first join; see tests/live/member/kafka_python.py.
             self._consumer.topics()
 
-    def _partition(self, partition: int) -> kafka.TopicPartition:
+    def _partition(self, partition: int) -> Any:
         return kafka.TopicPartition(self._topic, partition)
 
     def poll(self, at_most: int, seconds: float) -> list[Received]:
@@ -141,7 +100,7 @@ class KafkaPythonReader(Reader):
         self._consumer.seek(self._partition(partition), offset)
 
     def position(self, partition: int) -> int:
-        return self._consumer.position(self._partition(partition))
+        return int(self._consumer.position(self._partition(partition)))
 
     def pause(self, partition: int) -> None:
         self._consumer.pause(self._partition(partition))

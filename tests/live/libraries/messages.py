@@ -1,17 +1,17 @@
-"""What the tests produce and what they read, in words that fit all three libraries."""
+"""What the tests produce and read, in terms that fit all three libraries."""
 
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-# A read that finds nothing for this long has lost its records.
+# A read that gets nothing for this long has lost its records.
 READ_LIMIT_S = 30.0
 
 
 @dataclass(frozen=True)
 class Message:
-    """A record to produce; what is left out is the client's and the broker's choice."""
+    """A record to produce; what is None is chosen by the client or the broker."""
 
     value: bytes | None
     key: bytes | None = None
@@ -22,7 +22,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Received:
-    """A record as a consumer handed it out."""
+    """A record as a consumer returned it."""
 
     partition: int
     offset: int
@@ -34,7 +34,7 @@ class Received:
 
 @dataclass(frozen=True)
 class Sending:
-    """How to produce: the settings every client has, under Kafka's names."""
+    """How to produce: settings that every library has."""
 
     acks: str = "all"
     compression: str = "none"
@@ -60,11 +60,11 @@ class Reading:
 
 
 class Reader(ABC):
-    """A consumer inside the test's own process; partitions are those of its one topic."""
+    """A consumer in the test's own process; partitions are those of its one topic."""
 
     @abstractmethod
     def poll(self, at_most: int, seconds: float) -> list[Received]:
-        """What one poll gives; errors of the client come out as they are."""
+        """Return the records of one poll; errors of the client are raised unchanged."""
 
     @abstractmethod
     def commit(self, partition: int, offset: int, metadata: str = "") -> None:
@@ -72,27 +72,27 @@ class Reader(ABC):
 
     @abstractmethod
     def committed(self, partition: int) -> tuple[int, str] | None:
-        """The committed (offset, metadata), asked of the coordinator."""
+        """Return the committed offset and metadata, read from the coordinator."""
 
     @abstractmethod
     def seek(self, partition: int, offset: int) -> None:
-        """Read on from that offset."""
+        """Continue reading at an offset."""
 
     @abstractmethod
     def position(self, partition: int) -> int:
-        """The offset of the record that comes next."""
+        """Return the offset of the next record."""
 
     @abstractmethod
     def pause(self, partition: int) -> None:
-        """Hand out nothing of that partition for now."""
+        """Return no records of this partition until `resume`."""
 
     @abstractmethod
     def resume(self, partition: int) -> None:
-        """The opposite of pause."""
+        """End a pause."""
 
     @abstractmethod
     def assigned(self) -> set[tuple[str, int]]:
-        """Topic and partition of what it owns now."""
+        """Return topic and partition of what it owns."""
 
     @abstractmethod
     def _close(self) -> None:
@@ -101,13 +101,13 @@ class Reader(ABC):
     _open = True
 
     def close(self) -> None:
-        """Leave the group and disconnect; the second time is nothing."""
+        """Leave the group and disconnect; closing it again has no effect."""
         if self._open:
             self._open = False
             self._close()
 
     def read(self, count: int) -> list[Received]:
-        """Read exactly that many records; fewer within the time limit is an error."""
+        """Read exactly this many records; fewer within the time limit are an error."""
         received: list[Received] = []
         deadline = time.monotonic() + READ_LIMIT_S
         while len(received) < count:
@@ -115,8 +115,8 @@ class Reader(ABC):
             received += self.poll(count - len(received), 1.0)
         return received
 
-    def read_whatever(self, seconds: float) -> list[Received]:
-        """Everything that comes within that time: for records that must not come."""
+    def read_for(self, seconds: float) -> list[Received]:
+        """Return all records that arrive within some time."""
         received: list[Received] = []
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -124,34 +124,107 @@ class Reader(ABC):
         return received
 
     def wait_assigned(self) -> set[tuple[str, int]]:
-        """Wait until it owns something."""
+        """Wait until it owns a partition."""
         deadline = time.monotonic() + READ_LIMIT_S
         while not self.assigned():
             assert time.monotonic() < deadline, "still without an assignment"
             received = self.poll(1, 0.1)
-            assert not received, f"a record before anybody asked: {received}"
+            assert not received, f"an unexpected record: {received}"
         return self.assigned()
 
 
 class Library(Protocol):
-    """One client library behind the calls the tests need."""
+    """A client library."""
 
     name: str
 
     def compressions(self) -> set[str]:
-        """The codecs this installation can both write and read."""
+        """Return the codecs that this installation can compress and decompress."""
 
     def produce(
         self, bootstrap: str, topic: str, messages: list[Message], sending: Sending = ORDINARY
     ) -> list[int | None]:
-        """Produce all, wait for the answers; returns the offset the client gives each message.
+        """Produce messages, wait for the responses, and return the offset of each.
 
-        With acks=0 there is no answer to learn it from: aiokafka and librdkafka say None,
-        kafka-python counts from 0 within the batch.
+        With acks=0 there are no responses: aiokafka and librdkafka return None, and kafka-python
+        counts from 0 within the batch.
         """
 
     def consume(self, bootstrap: str, topic: str, partitions: int, count: int) -> list[Received]:
         """Read `count` records from the beginning of a topic's partitions, without a group."""
 
     def reader(self, bootstrap: str, reading: Reading) -> Reader:
-        """A consumer to play with."""
+        """Return a consumer."""
+
+
+# kafka-python and aiokafka have the same names for settings and for the fields of a record.
+
+
+def producer_settings(bootstrap: str, sending: Sending) -> dict[str, Any]:
+    """Return the settings of a producer of kafka-python or aiokafka."""
+    return {
+        "bootstrap_servers": bootstrap,
+        "acks": sending.acks if sending.acks == "all" else int(sending.acks),
+        "compression_type": None if sending.compression == "none" else sending.compression,
+        "enable_idempotence": sending.idempotent,
+        "max_request_size": sending.max_request_bytes,
+        "linger_ms": sending.linger_ms,
+    }
+
+
+def send_arguments(message: Message) -> dict[str, Any]:
+    """Return the arguments of `send` of kafka-python or aiokafka."""
+    return {
+        "value": message.value,
+        "key": message.key,
+        "headers": list(message.headers),
+        "partition": message.partition,
+        "timestamp_ms": message.timestamp_ms,
+    }
+
+
+def consumer_settings(bootstrap: str) -> dict[str, Any]:
+    """Return the settings of a consumer of kafka-python or aiokafka that joins no group."""
+    return {
+        "bootstrap_servers": bootstrap,
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "fetch_max_wait_ms": 100,
+    }
+
+
+def reader_settings(bootstrap: str, reading: Reading) -> dict[str, Any]:
+    """Return the settings of a consumer of kafka-python or aiokafka for a `Reader`."""
+    return {
+        "bootstrap_servers": bootstrap,
+        "group_id": reading.group,
+        "auto_offset_reset": reading.auto_offset_reset,
+        "enable_auto_commit": reading.auto_commit_ms is not None,
+        "auto_commit_interval_ms": reading.auto_commit_ms or 5000,
+        "metadata_max_age_ms": reading.metadata_max_age_ms,
+        "heartbeat_interval_ms": 300,
+        "fetch_max_wait_ms": 100,
+    }
+
+
+def installed_codecs(codec: Any) -> set[str]:
+    """Return the codecs that the module `codec` of kafka-python or aiokafka can use."""
+    present = {
+        "gzip": codec.has_gzip(),
+        "snappy": codec.has_snappy(),
+        "lz4": codec.has_lz4(),
+        "zstd": codec.has_zstd(),
+    }
+    return {"none"} | {name for name, is_installed in present.items() if is_installed}
+
+
+def as_received(record: Any) -> Received:
+    """Return a ConsumerRecord of kafka-python or aiokafka in the terms of the tests."""
+    return Received(
+        record.partition,
+        record.offset,
+        record.key,
+        record.value,
+        tuple(record.headers),
+        record.timestamp,
+    )

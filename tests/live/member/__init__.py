@@ -1,13 +1,13 @@
-"""One group member as a program: `python -m tests.live.member --library aiokafka --group g ...`.
+"""A group member as a program: `python -m tests.live.member --library aiokafka --group g ...`.
 
-It joins, reads, commits after every batch and prints what happens as JSON lines, until SIGTERM
-(leave politely), SIGKILL (the crash that tests want) or the end of its standard input (the test
-that started it is gone). Lines on standard input are orders: {"subscribe": ["topic", ...]}.
+It joins, reads and commits after every batch until SIGTERM (a proper leave), SIGKILL (a crash) or
+the end of its standard input (the test has ended). It prints events as JSON lines, and reads orders
+as JSON lines from standard input: {"subscribe": ["topic", ...]}.
 
-Events: started, assigned, revoked, lost, membership (generation, member id and whole assignment,
-whenever one of them changed), record, committed, commit-failed, error, closed. Every line has
-`at`, the seconds of the system-wide monotonic clock, so lines of several members can be ordered.
+Events: started, assigned, revoked, lost, membership (generation, member id and all partitions,
+whenever one of them has changed), record, committed, commit-failed, error, closed. Every event has
+`at`, seconds of the system-wide monotonic clock, so the events of several members can be ordered.
 
-It runs under old releases of the libraries too (PYTHONPATH), hence the few questions about what a
-client has.
+It also runs with old releases of the libraries (on PYTHONPATH), which explains the checks for what
+a library supports.
 """

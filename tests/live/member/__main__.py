@@ -1,4 +1,4 @@
-"""The command line of a member; see the package for what it does."""
+"""The command line of a member; see the package for what a member does."""
 
 import argparse
 import importlib
@@ -7,12 +7,12 @@ import sys
 
 from tests.live.member.events import ASSIGNOR_CLASSES, Events, Orders
 
-# Only the chosen library is imported: with an old one on PYTHONPATH the others may not work.
+# Only the chosen library is imported: if it is an old one, the others may not work beside it.
 MODULES = {"kafka-python": "kafka_python", "aiokafka": "aiokafka_member", "confluent": "confluent"}
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.live.member", description=__doc__)
     parser.add_argument("--library", choices=sorted(MODULES), required=True)
     parser.add_argument("--bootstrap", required=True)
@@ -28,20 +28,20 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--session-timeout-ms", type=int, default=30_000)
     parser.add_argument("--heartbeat-interval-ms", type=int, default=300)
     parser.add_argument("--max-poll-interval-ms", type=int, default=60_000)
-    # So that a member whose first look at the metadata failed does not wait for minutes.
+    # Short, so that a member whose first Metadata request failed does not wait for minutes.
     parser.add_argument("--metadata-max-age-ms", type=int, default=2_000)
     return parser.parse_args()
 
 
 def main() -> int:
-    """Run the member; the exit code says whether it ended of its own will."""
+    """Run the member and return the exit code."""
     options = arguments()
     events = Events()
     orders = Orders()
-    events.tell("started", pid=os.getpid())
+    events.report("started", pid=os.getpid())
     module = importlib.import_module(f"tests.live.member.{MODULES[options.library]}")
-    code = module.run(options, events, orders)
-    events.tell("closed", code=code)
+    code: int = module.run(options, events, orders)
+    events.report("closed", code=code)
     return code
 
 

@@ -1,21 +1,23 @@
-"""A member of confluent-kafka: callbacks run inside poll()."""
+"""A member with confluent-kafka, whose callbacks run inside poll()."""
 
 import argparse
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 import confluent_kafka
 
-from tests.live.member.events import BATCH, EXIT_FATAL, POLL_S, Events, Orders, Partition
+from tests.live.member.events import BATCH_RECORDS, EXIT_FATAL, POLL_S, Events, Orders, Partition
 
 
 class Member:
-    """The consumer and what it has read but not yet committed."""
+    """The consumer, and the records that it has read but not committed."""
 
     def __init__(self, options: argparse.Namespace, events: Events) -> None:
         self._events = events
         self._commits = options.commit == "each"
-        self._dirty: dict[Partition, int] = {}
-        self._uncommitted = 0
+        self._uncommitted: dict[Partition, int] = {}
+        self._uncommitted_records = 0
         static = {} if options.instance is None else {"group.instance.id": options.instance}
         self.consumer = confluent_kafka.Consumer(
             {
@@ -30,66 +32,74 @@ class Member:
                 "auto.offset.reset": options.auto_offset_reset,
                 "enable.auto.commit": False,
                 "fetch.wait.max.ms": 100,
-                # Kept short so that a restarted broker is found again soon; the default is 10 s.
+                # The default of 10 s is too long to find a restarted broker within a test.
                 "reconnect.backoff.max.ms": 500,
                 **static,
             }
         )
 
     def subscribe(self, topics: list[str]) -> None:
-        """Subscribe, with callbacks that tell."""
-        tell = self._events.partitions
+        """Subscribe with callbacks that report."""
+        report = self._events.partitions
         self.consumer.subscribe(
             topics,
-            on_assign=lambda _consumer, partitions: tell("assigned", partitions),
+            on_assign=lambda _consumer, partitions: report("assigned", partitions),
             on_revoke=self._revoked,
-            on_lost=lambda _consumer, partitions: tell("lost", partitions),
+            on_lost=lambda _consumer, partitions: report("lost", partitions),
         )
 
-    def _revoked(self, _consumer: object, partitions: object) -> None:
+    def _revoked(self, _consumer: object, partitions: Iterable[Any]) -> None:
         self.commit()
         self._events.partitions("revoked", partitions)
 
     def poll(self) -> bool:
-        """One poll; False after a fatal error."""
+        """Poll once; return False after a fatal error."""
         record = self.consumer.poll(POLL_S)
-        if record is not None and record.error() is not None:
-            return self._tell_error(record.error())
         if record is not None:
-            partition, offset = (record.topic(), record.partition()), record.offset()
-            self._events.record(*partition, offset, record.value())
-            self._dirty[partition] = offset + 1
-            self._uncommitted += 1
-        if record is None or self._uncommitted >= BATCH:
+            error = record.error()
+            if error is not None:
+                return self._report_error(error)
+            self._handle(record)
+        if record is None or self._uncommitted_records >= BATCH_RECORDS:
             self.commit()
         generation = generation_of(self.consumer.consumer_group_metadata())
         member_id = self.consumer.memberid() or ""
         self._events.membership(generation, member_id, self.consumer.assignment())
         return True
 
-    def _tell_error(self, error: confluent_kafka.KafkaError) -> bool:
-        fatal = error.code() == confluent_kafka.KafkaError._FATAL
-        # A fatal error carries its cause in its text only.
-        fenced = fatal and "Static consumer fenced" in error.str()
-        code = "FENCED_INSTANCE_ID" if fenced else error.name()
-        self._events.tell("error", code=code, text=error.str())
-        return not fatal
+    def _handle(self, record: confluent_kafka.Message) -> None:
+        topic, partition, offset = record.topic(), record.partition(), record.offset()
+        value: Any = record.value()
+        assert topic is not None, "only an error has no topic"
+        assert partition is not None, "only an error has no partition"
+        assert offset is not None, "only an error has no offset"
+        self._events.record(topic, partition, offset, value)
+        self._uncommitted[topic, partition] = offset + 1
+        self._uncommitted_records += 1
+
+    def _report_error(self, error: confluent_kafka.KafkaError) -> bool:
+        is_fatal = error.code() == confluent_kafka.KafkaError._FATAL
+        # The cause of a fatal error is only in its text.
+        is_fenced = is_fatal and "Static consumer fenced" in error.str()
+        code = "FENCED_INSTANCE_ID" if is_fenced else error.name()
+        self._events.report("error", code=code, text=error.str())
+        return not is_fatal
 
     def commit(self) -> None:
-        """Commit what was read, and tell."""
-        dirty, self._dirty, self._uncommitted = self._dirty, {}, 0
-        if not dirty or not self._commits:
+        """Commit what was read, and report it."""
+        uncommitted, self._uncommitted, self._uncommitted_records = self._uncommitted, {}, 0
+        if not uncommitted or not self._commits:
             return
-        offsets = [confluent_kafka.TopicPartition(*each, dirty[each]) for each in dirty]
+        offsets = [confluent_kafka.TopicPartition(*each, uncommitted[each]) for each in uncommitted]
         try:
             self.consumer.commit(offsets=offsets, asynchronous=False)
-            self._events.committed(dirty)
+            self._events.committed(uncommitted)
         except confluent_kafka.KafkaException as error:
-            self._events.tell("commit-failed", code=error.args[0].name(), text=str(error))
+            self._events.report("commit-failed", code=error.args[0].name(), text=str(error))
 
 
 def run(options: argparse.Namespace, events: Events, orders: Orders) -> int:
-    """Be a member until told to stop; returns the exit code."""
+    """Run a member until it is stopped, and return the exit code."""
     member = Member(options, events)
     member.subscribe(options.topic or [options.pattern])
     try:
@@ -105,8 +115,9 @@ def run(options: argparse.Namespace, events: Events, orders: Orders) -> int:
     return 0
 
 
-def generation_of(metadata: bytes) -> int:
-    """The generation in librdkafka's serialised group metadata: magic "CGMDv2:", then an int32."""
+def generation_of(metadata: Any) -> int:
+    """Return the generation in librdkafka's group metadata: magic "CGMDv2:", then an int32."""
     magic = b"CGMDv2:"
+    assert isinstance(metadata, bytes), "librdkafka serialises it"
     assert metadata.startswith(magic), metadata
     return int.from_bytes(metadata[len(magic) : len(magic) + 4], sys.byteorder, signed=True)

@@ -1,46 +1,51 @@
-"""A member of kafka-python: everything but heartbeats happens inside poll()."""
+"""A member with kafka-python, which does everything except heartbeats inside poll()."""
 
 import argparse
 import importlib
+from collections.abc import Iterable
+from typing import Any
 
 import kafka
 from kafka.errors import KafkaError
 
 from tests.live.member.events import (
     ASSIGNOR_CLASSES,
-    BATCH,
     EXIT_FATAL,
     POLL_S,
     Events,
     Orders,
     Partition,
+    consumer_settings,
 )
 
 
-class Listener(kafka.ConsumerRebalanceListener):
-    """Tells of every callback."""
+class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
+    """Reports the callbacks."""
 
     def __init__(self, events: Events) -> None:
         self._events = events
 
-    def on_partitions_assigned(self, assigned):
+    def on_partitions_assigned(self, assigned: Iterable[Any]) -> None:
         self._events.partitions("assigned", assigned)
 
-    def on_partitions_revoked(self, revoked):
+    def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
         self._events.partitions("revoked", revoked)
 
-    def on_partitions_lost(self, lost):
+    def on_partitions_lost(self, lost: Iterable[Any]) -> None:
         self._events.partitions("lost", lost)
 
 
 def run(options: argparse.Namespace, events: Events, orders: Orders) -> int:
-    """Be a member until told to stop; returns the exit code."""
-    consumer = open_consumer(options)
+    """Run a member until it is stopped, and return the exit code."""
+    settings = consumer_settings(options, assignor(options.assignor))
+    # The default of 30 s is too long to find a restarted broker within a test.
+    consumer = kafka.KafkaConsumer(**settings, reconnect_backoff_max_ms=500)
     listener = Listener(events)
     consumer.subscribe(topics=options.topic, pattern=options.pattern, listener=listener)
-    # Fetches the metadata first. Otherwise the leader joins twice, the first time without knowing
-    # any partition, and kafka-python 3.0.12 can get stuck in the second round for ever: when a
-    # poll runs out of time while the SyncGroup is under way, nobody looks at its answer any more.
+    # Fetches the metadata before the first join. Without it the leader joins before it knows the
+    # partitions, and joins again when it does. In this second round kafka-python 3.0.12 can get
+    # stuck forever: if a poll ends while the response to SyncGroup is outstanding, the response is
+    # never processed.
     consumer.topics()
     try:
         while not orders.stopped.is_set():
@@ -51,8 +56,8 @@ def run(options: argparse.Namespace, events: Events, orders: Orders) -> int:
                 read_and_commit(consumer, options, events)
             except KafkaError as error:
                 events.failed("error", error)
-                # What is retriable, such as the refused connection to a broker that is being
-                # restarted, is for the next poll to try again.
+                # A retriable error, such as a refused connection to a broker that is being
+                # restarted, is retried by the next poll.
                 if not error.retriable:
                     return EXIT_FATAL
     finally:
@@ -60,54 +65,29 @@ def run(options: argparse.Namespace, events: Events, orders: Orders) -> int:
     return 0
 
 
-def open_consumer(options: argparse.Namespace) -> kafka.KafkaConsumer:
-    """The consumer; only new releases know group_instance_id."""
-    static = {} if options.instance is None else {"group_instance_id": options.instance}
-    return kafka.KafkaConsumer(
-        bootstrap_servers=options.bootstrap,
-        client_id=options.client_id,
-        group_id=options.group,
-        session_timeout_ms=options.session_timeout_ms,
-        heartbeat_interval_ms=options.heartbeat_interval_ms,
-        max_poll_interval_ms=options.max_poll_interval_ms,
-        max_poll_records=BATCH,
-        metadata_max_age_ms=options.metadata_max_age_ms,
-        partition_assignment_strategy=[assignor(options.assignor)],
-        auto_offset_reset=options.auto_offset_reset,
-        enable_auto_commit=False,
-        fetch_max_wait_ms=100,
-        # Kept short so that a restarted broker is found again soon; the default is 30 s.
-        reconnect_backoff_max_ms=500,
-        **static,
-    )
-
-
 def read_and_commit(
     consumer: kafka.KafkaConsumer, options: argparse.Namespace, events: Events
 ) -> None:
-    """One poll, and the commit of what it gave."""
-    dirty: dict[Partition, int] = {}
-    for records in consumer.poll(timeout_ms=int(POLL_S * 1000)).values():
-        for record in records:
-            events.record(record.topic, record.partition, record.offset, record.value)
-            dirty[record.topic, record.partition] = record.offset + 1
-    events.membership(*identity(consumer), consumer.assignment())
-    if dirty and options.commit == "each":
+    """Poll once, report the records and commit them."""
+    offsets = events.batch(consumer.poll(timeout_ms=int(POLL_S * 1000)).values())
+    events.membership(*generation_and_member_id(consumer), consumer.assignment())
+    if offsets and options.commit == "each":
         try:
-            consumer.commit(as_offsets(dirty))
-            events.committed(dirty)
+            consumer.commit(to_commit(offsets))
+            events.committed(offsets)
         except KafkaError as error:
             events.failed("commit-failed", error)
 
 
 def assignor(name: str) -> type:
-    """The assignor class of that protocol name."""
+    """Return the assignor class of a protocol name."""
     module = importlib.import_module(f"kafka.coordinator.assignors.{name.replace('-', '_')}")
-    return getattr(module, ASSIGNOR_CLASSES[name])
+    cls: type = getattr(module, ASSIGNOR_CLASSES[name])
+    return cls
 
 
-def identity(consumer: kafka.KafkaConsumer) -> tuple[int, str]:
-    """Generation and member id; releases before 3 keep them to themselves."""
+def generation_and_member_id(consumer: kafka.KafkaConsumer) -> tuple[int, str]:
+    """Return the generation and the member id; before release 3 there is no public method."""
     if hasattr(consumer, "group_metadata"):
         metadata = consumer.group_metadata()
         return metadata.generation_id, metadata.member_id
@@ -115,8 +95,8 @@ def identity(consumer: kafka.KafkaConsumer) -> tuple[int, str]:
     return generation.generation_id, generation.member_id
 
 
-def as_offsets(offsets: dict[Partition, int]) -> dict[object, object]:
-    """Offsets to commit; the leader epoch is a field since release 2.1."""
+def to_commit(offsets: dict[Partition, int]) -> dict[Any, Any]:
+    """Return the argument of `commit`; since release 2.1 it has leader epochs."""
     epoch = [-1] if "leader_epoch" in kafka.structs.OffsetAndMetadata._fields else []
     return {
         kafka.TopicPartition(*partition): kafka.structs.OffsetAndMetadata(offset, "", *epoch)

@@ -1,6 +1,5 @@
 """Finding the right broker, and retries while the cluster changes."""
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -39,6 +38,7 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
+from demo.broker_process import free_port
 from tests.unit.client.fake_broker import NODE_ID, FakeBroker, coordinators, in_turn, partition
 
 
@@ -46,12 +46,6 @@ from tests.unit.client.fake_broker import NODE_ID, FakeBroker, coordinators, in_
 def cluster_of(broker: FakeBroker, timeout_s: float = 5.0) -> Iterator[Cluster]:
     with broker, Cluster(broker.bootstrap, timeout_s) as cluster:
         yield cluster
-
-
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def deleted(*errors: int) -> DeleteGroupsResponse:
@@ -72,13 +66,13 @@ def committed(error: int, offset: int = 7) -> OffsetCommitResponse:
 
 def test_next_bootstrap_address_is_tried() -> None:
     with FakeBroker({ApiKey.LIST_GROUPS: ListGroupsResponse(error_code=0, groups=[])}) as broker:
-        bootstrap = f"127.0.0.1:{closed_port()}, {broker.bootstrap}"
+        bootstrap = f"127.0.0.1:{free_port()}, {broker.bootstrap}"
         with Cluster(bootstrap, 5) as cluster:
             assert list_groups(cluster) == []
 
 
 def test_unreachable_bootstrap_addresses_are_all_named() -> None:
-    one, two = closed_port(), closed_port()
+    one, two = free_port(), free_port()
     with (
         Cluster(f"127.0.0.1:{one},127.0.0.1:{two}", 5) as cluster,
         pytest.raises(BrokerUnreachable) as caught,
@@ -92,7 +86,7 @@ def test_unreachable_bootstrap_addresses_are_all_named() -> None:
 def test_unreachable_advertised_address_is_reported_as_such() -> None:
     """The most common problem with a broker in a container: it advertises another address."""
     elsewhere = MetadataResponse(
-        brokers=[MetadataResponseBroker(node_id=4, host="127.0.0.1", port=closed_port())],
+        brokers=[MetadataResponseBroker(node_id=4, host="127.0.0.1", port=free_port())],
         topics=[],
     )
     with (

@@ -19,6 +19,7 @@ from coterie.client.errors import (
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.messages.api_versions import ApiVersionsResponse
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from demo.broker_process import free_port
 from tests.unit.client.fake_broker import SILENCE, FakeBroker
 
 NO_GROUPS = ListGroupsResponse(error_code=0, groups=[])
@@ -37,12 +38,6 @@ def list_groups(broker: FakeBroker, timeout_s: float = 5.0) -> ListGroupsRespons
         return connection.call(ListGroupsRequest(), ListGroupsResponse, deadline)
     finally:
         connection.close()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def test_highest_common_version_is_used() -> None:

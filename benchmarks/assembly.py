@@ -33,7 +33,7 @@ class Assembly(Watcher):
         self._requests = requests
         self.group = group
         self.members: list[Member] = []
-        self.asks_for_id = False
+        self.requires_member_id = False
         self.generation = 0
         self.last_sync_at = 0.0
         self._assignments: Assignments = []
@@ -67,7 +67,7 @@ class Assembly(Watcher):
         finished = self._begin(newcomer, leaver)
         self._unnamed = {newcomer}
         newcomer.enter(self.group)
-        if not self.asks_for_id:
+        if not self.requires_member_id:
             self._start_others()
         await self._all_synced(finished)
 
@@ -110,7 +110,7 @@ class Assembly(Watcher):
     # ---- events of the members (see Watcher) ----------------------------------------------------
 
     def named(self, member: Member) -> None:
-        self.asks_for_id = True
+        self.requires_member_id = True
         self._unnamed.discard(member)
         if self._unnamed:
             return
@@ -125,7 +125,7 @@ class Assembly(Watcher):
     def leads(self, member: Member, response: JoinGroupResponse) -> Assignments:
         size = len(response.members)
         self._sizes[member.generation] = size
-        if self.asks_for_id and size == len(self.members):
+        if self.requires_member_id and size == len(self.members):
             return self._assignments
         # A member is missing, or the broker assigns ids only together with the generation.
         return assignments((each.member_id for each in response.members), TOPIC)

@@ -24,7 +24,7 @@ from coterie.protocol.messages.join_group import JoinGroupResponse
 from coterie.protocol.messages.metadata import MetadataResponse
 
 TOPIC = "bench"
-# How long a broker may answer with one of the errors below, and how often it is asked. A real Kafka
+# How long a broker may answer with one of the errors below, and how often it is tried. A real Kafka
 # creates __consumer_offsets at the first FindCoordinator, which takes seconds on a busy machine.
 PATIENCE_S = 20.0
 RETRY_AFTER_S = 0.05
@@ -106,7 +106,7 @@ class Conversation(asyncio.Protocol):
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_exception(ConnectionError("the broker closed the connection"))
 
-    async def ask(self, frame: bytes) -> bytes:
+    async def exchange(self, frame: bytes) -> bytes:
         """Send one request and return the whole frame of its response."""
         assert self._waiting is None, "one request at a time"
         self._waiting = asyncio.get_running_loop().create_future()
@@ -144,7 +144,7 @@ class Session:
         control = await connect(job)
         api_versions = AgreedApi(ApiKey.API_VERSIONS, 0)
         served: ApiVersionsResponse = api_versions.response(
-            await control.ask(api_versions.frame(ApiVersionsRequest()))
+            await control.exchange(api_versions.frame(ApiVersionsRequest()))
         )
         if served.error_code != ErrorCode.NONE:
             raise Refused(ApiKey.API_VERSIONS, served.error_code)
@@ -163,7 +163,7 @@ class Session:
         frame = self.requests.find_coordinator(self.group_name(0))
         deadline = _now() + PATIENCE_S
         while True:
-            response: FindCoordinatorResponse = find.response(await self.control.ask(frame))
+            response: FindCoordinatorResponse = find.response(await self.control.exchange(frame))
             code = first_error(response)
             if code == ErrorCode.NONE:
                 break
@@ -180,13 +180,13 @@ class Session:
     async def _create_topic(self) -> None:
         if self.requests.serves(ApiKey.CREATE_TOPICS):
             create = self.requests.agreed(ApiKey.CREATE_TOPICS)
-            frame = await self.control.ask(self.requests.create_topic(TOPIC, partitions=1))
+            frame = await self.control.exchange(self.requests.create_topic(TOPIC, partitions=1))
             code = first_error(create.response(frame))
             if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 raise Refused(ApiKey.CREATE_TOPICS, code)
         metadata, agreed = self.requests.metadata(TOPIC), self.requests.agreed(ApiKey.METADATA)
         deadline = _now() + PATIENCE_S
-        while not _has_leader(agreed.response(await self.control.ask(metadata))):
+        while not _has_leader(agreed.response(await self.control.exchange(metadata))):
             if _now() > deadline:
                 raise ConnectionError(f"the topic {TOPIC!r} did not get a leader")
             await asyncio.sleep(RETRY_AFTER_S)
@@ -198,7 +198,7 @@ class Session:
         deadline = _now() + PATIENCE_S
         while True:
             request = self.requests.join_group(group, member_id, TOPIC)
-            joined: JoinGroupResponse = join.response(await conversation.ask(request))
+            joined: JoinGroupResponse = join.response(await conversation.exchange(request))
             code = joined.error_code
             if code == ErrorCode.NONE:
                 break
@@ -212,7 +212,7 @@ class Session:
         sync = self.requests.sync_group(
             group, generation, member_id, assignments([member_id], TOPIC)
         )
-        synced = self.requests.agreed(ApiKey.SYNC_GROUP).response(await conversation.ask(sync))
+        synced = self.requests.agreed(ApiKey.SYNC_GROUP).response(await conversation.exchange(sync))
         if (code := first_error(synced)) != ErrorCode.NONE:
             raise Refused(ApiKey.SYNC_GROUP, code)
         return Membership(group, generation, member_id)
@@ -228,12 +228,12 @@ class Session:
         by_group: dict[str, list[str]] = defaultdict(list)
         for group, member_id in memberships:
             by_group[group].append(member_id)
-            await conversation.ask(self.requests.leave_group(group, member_id))
+            await conversation.exchange(self.requests.leave_group(group, member_id))
         if self.requests.serves(ApiKey.DELETE_GROUPS):
             groups = list(by_group)
             for start in range(0, len(groups), DELETE_BATCH):
                 batch = groups[start : start + DELETE_BATCH]
-                await conversation.ask(self.requests.delete_groups(batch))
+                await conversation.exchange(self.requests.delete_groups(batch))
         conversation.transport.close()
 
     def close(self) -> None:

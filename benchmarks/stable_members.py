@@ -73,7 +73,7 @@ async def prepare_heartbeats(
     """Prepare the heartbeats of a member."""
     agreed = session.requests.agreed(ApiKey.HEARTBEAT)
     frame = session.requests.heartbeat(member.group, member.generation, member.member_id)
-    return Ring(agreed, [frame], await conversation.ask(frame))
+    return Ring(agreed, [frame], await conversation.exchange(frame))
 
 
 def outcome_of(job: Job, steady: Steady, versions: dict[str, int]) -> Outcome:

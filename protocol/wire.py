@@ -1,4 +1,4 @@
-"""Messages are declared in this vocabulary and never encoded or decoded by hand.
+"""The vocabulary of messages: they are declared, and their codecs are generated.
 
 A message is a class whose annotations name wire types and whose defaults name the versions in
 which a field exists:

@@ -49,7 +49,7 @@ class Founders(Watcher):
         self._missing = len(groups)
         self._began: dict[Member, float] = {}
         self.latencies_s: list[float] = []
-        self.made: list[tuple[str, str]] = []
+        self.created: list[tuple[str, str]] = []
 
     def next_group(self, member: Member) -> None:
         """Let a member create the next group, if there is one left."""
@@ -63,7 +63,7 @@ class Founders(Watcher):
 
     def synced(self, member: Member) -> None:
         self.latencies_s.append(time.perf_counter() - self._began[member])
-        self.made.append((member.group, member.member_id))
+        self.created.append((member.group, member.member_id))
         self._missing -= 1
         if self._missing == 0:
             self.finished.set_result(None)
@@ -90,7 +90,7 @@ async def run(job: Job, row: Row) -> Outcome:
     memory, peak = rss_mib(job.pid), peak_rss_mib(job.pid)
     for member in members:
         member.transport.close()
-    await session.dissolve(founders.made)
+    await session.dissolve(founders.created)
     session.close()
     ordered = sorted(founders.latencies_s)
     numbers = known(

@@ -37,7 +37,7 @@ async def bare_ring(number: int, conversation: Conversation) -> Ring:
             group_id=f"bench-floor-{number:05d}", generation_id=1, member_id=_INVENTED_MEMBER
         )
     )
-    return Ring(agreed, [frame], await conversation.ask(frame))
+    return Ring(agreed, [frame], await conversation.exchange(frame))
 
 
 SCENARIO = Scenario(

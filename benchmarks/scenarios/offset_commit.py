@@ -27,7 +27,7 @@ async def _prepare(session: Session, conversation: Conversation, member: Members
         for offset in range(RING_SIZE)
     ]
     agreed = session.requests.agreed(ApiKey.OFFSET_COMMIT)
-    return Ring(agreed, commits, await conversation.ask(commits[0]))
+    return Ring(agreed, commits, await conversation.exchange(commits[0]))
 
 
 SCENARIO = Scenario(

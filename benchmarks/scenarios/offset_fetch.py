@@ -28,14 +28,14 @@ async def _prepare(session: Session, conversation: Conversation, member: Members
     commit = requests.offset_commit(
         member.group, member.generation, member.member_id, TOPIC, COMMITTED
     )
-    committed = requests.agreed(ApiKey.OFFSET_COMMIT).response(await conversation.ask(commit))
+    committed = requests.agreed(ApiKey.OFFSET_COMMIT).response(await conversation.exchange(commit))
     if (code := first_error(committed)) != ErrorCode.NONE:
         raise Refused(ApiKey.OFFSET_COMMIT, code)
     fetch, agreed = (
         requests.offset_fetch(member.group, TOPIC),
         requests.agreed(ApiKey.OFFSET_FETCH),
     )
-    frame = await conversation.ask(fetch)
+    frame = await conversation.exchange(fetch)
     response: OffsetFetchResponse = agreed.response(frame)
     if first_error(response) == ErrorCode.NONE:
         offset = response.topics[0].partitions[0].committed_offset

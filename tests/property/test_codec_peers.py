@@ -61,7 +61,7 @@ def _compare(peer: Peer, cls: type[Message], version: int) -> None:
 def test_bytes_and_values_agree(cls: type[Message], name: str) -> None:
     peer = _peer(name)
     for version in versions_of(cls):
-        if peer.knows(cls, version):
+        if peer.supports(cls, version):
             _compare(peer, cls, version)
 
 
@@ -70,7 +70,7 @@ def test_nulls_and_defaults_are_those_of_kafkas_schemas(cls: type[Message]) -> N
     peer = _peer(KafkaPython.name)
     assert isinstance(peer, KafkaPython)
     for version in versions_of(cls):
-        if not peer.knows(cls, version):
+        if not peer.supports(cls, version):
             continue
         for path, ours, theirs in peer.fields(cls, version):
             nullable = theirs.nullable_for_version_q(version)
@@ -97,7 +97,7 @@ def test_all_but_the_newest_versions_have_at_least_two_peers() -> None:
     peers = [_peer(name) for name in _PEERS]
     without: dict[str, list[int]] = {}
     for cls, version in pairs(MESSAGES):
-        known = sum(peer.knows(cls, version) for peer in peers)
+        known = sum(peer.supports(cls, version) for peer in peers)
         assert known != 1, f"{cls.__name__} v{version} has only one peer"
         if not known:
             without.setdefault(cls.__name__, []).append(version)
@@ -135,7 +135,7 @@ class HeartbeatResponse(Message):
 @pytest.mark.parametrize(("cls", "version"), [(HeartbeatRequest, 1), (HeartbeatResponse, 3)])
 def test_a_wrong_declaration_is_noticed(name: str, cls: type[Message], version: int) -> None:
     peer = _peer(name)
-    if not peer.knows(cls, version):
+    if not peer.supports(cls, version):
         assert name == "aiokafka"
         return
     with pytest.raises((AssertionError, ValueError, TypeError)):

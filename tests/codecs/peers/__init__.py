@@ -16,7 +16,7 @@ class Peer(Protocol):
 
     name: str
 
-    def knows(self, cls: type[Message], version: int) -> bool:
+    def supports(self, cls: type[Message], version: int) -> bool:
         """Return whether the peer has this message and version."""
         ...
 

@@ -49,7 +49,7 @@ class Aiokafka:
     def __init__(self) -> None:
         self._classes = _classes()
 
-    def knows(self, cls: type[Message], version: int) -> bool:
+    def supports(self, cls: type[Message], version: int) -> bool:
         return self._class(cls, version) is not None
 
     def adapt(self, message: M, version: int) -> M:

@@ -48,7 +48,7 @@ class KafkaPython:
     def __init__(self) -> None:
         self._classes = _classes()
 
-    def knows(self, cls: type[Message], version: int) -> bool:
+    def supports(self, cls: type[Message], version: int) -> bool:
         theirs = self._classes.get(cls.__name__)
         return theirs is not None and theirs.valid_versions[0] <= version <= theirs.max_version
 

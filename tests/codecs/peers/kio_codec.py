@@ -41,7 +41,7 @@ class Kio:
 
     name = "kio"
 
-    def knows(self, cls: type[Message], version: int) -> bool:
+    def supports(self, cls: type[Message], version: int) -> bool:
         return self._class(cls, version) is not None
 
     def adapt(self, message: M, version: int) -> M:

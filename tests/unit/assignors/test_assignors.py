@@ -1,4 +1,4 @@
-"""Assignments computed by hand, one rule for each test."""
+"""Assignments worked out beforehand, one rule for each test."""
 
 import pytest
 

@@ -1,7 +1,8 @@
 """Writing record batches of magic 2, and what compaction leaves of a batch.
 
 Every commit passes through `encode_batch`: its varints come from a table, its header from two
-structs, and its bytes from one join. The other functions are for tools, tests and compaction.
+structs, and its bytes from one join. The other functions are for compaction, recompression
+and tests.
 """
 
 import zlib
@@ -14,7 +15,6 @@ from coterie.protocol.record_batch import BatchHeader, Record
 from coterie.protocol.record_batch_layout import (
     BASE_OFFSET,
     COMPRESSION_MASK,
-    CONTROL,
     COUNTED_BEFORE_CRC_START,
     HAS_DELETE_HORIZON,
     HEADER_BEFORE_CRC_START,
@@ -28,7 +28,6 @@ from coterie.protocol.record_batch_layout import (
     TIMESTAMP,
     TRANSACTIONAL,
 )
-from coterie.protocol.record_reader import ABORT, COMMIT, MARKER_KEY, MARKER_VALUE
 from coterie.protocol.varints import TABLE_SIZE, VARINTS, varint
 
 _pack_front = HEADER_BEFORE_CRC_START.pack
@@ -140,30 +139,6 @@ def encode_records(
     ) + compress(compression, body)  # fmt: skip
     length = len(rest) + COUNTED_BEFORE_CRC_START
     return _pack_front(base_offset, length, leader_epoch, 2, checksum.crc32c(rest)) + rest
-
-
-def encode_marker(
-    base_offset: int,
-    timestamp_ms: int,
-    producer_id: int,
-    producer_epoch: int,
-    *,
-    commit: bool,
-    coordinator_epoch: int = 0,
-    leader_epoch: int = 0,
-) -> bytes:
-    """Return the control batch that ends a transaction [record-batch/control-batches]."""
-    key = MARKER_KEY.pack(0, COMMIT if commit else ABORT)
-    return encode_batch(
-        [(key, MARKER_VALUE.pack(0, coordinator_epoch))],
-        base_offset,
-        timestamp_ms,
-        leader_epoch=leader_epoch,
-        attributes=TRANSACTIONAL | CONTROL,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=NO_SEQUENCE,
-    )
 
 
 def rebuild_batch(

@@ -26,7 +26,7 @@ from coterie.protocol.record_reader import (
     read_marker,
     record_timestamps,
 )
-from coterie.protocol.record_writer import encode_batch, encode_marker, encode_records
+from coterie.protocol.record_writer import encode_batch, encode_records
 
 __all__ = [
     "BatchHeader",
@@ -39,7 +39,6 @@ __all__ = [
     "decode_records",
     "decompress",
     "encode_batch",
-    "encode_marker",
     "encode_records",
     "iterate_batches",
     "read_header",

@@ -96,7 +96,6 @@ class CleaningResult:
         self.segments_before = self.segments_after = segments
         # There are more keys than the map holds: there is more to clean at once.
         self.map_full = False
-        self.map_bytes = 0
         # A segment went away, or the log failed: the rest was left as it was.
         self.abandoned = False
 
@@ -251,7 +250,6 @@ class Cleaning:
             if length:
                 yield Step(length)
         self.result.map_full = dirty.map_full
-        self.result.map_bytes = dirty.map.used_bytes
         if dirty.end_offset <= found.first_dirty_offset:
             return
         batches = BatchFilter(

@@ -163,10 +163,6 @@ class DataDirectory:
 
     # --- partitions -------------------------------------------------------------------------------
 
-    def create_partition(self, topic: str, partition: int, topic_id: bytes) -> None:
-        """Make the directory of one partition. See `create_partitions`."""
-        self.create_partitions(topic, [partition], topic_id)
-
     def create_partitions(self, topic: str, partitions: Iterable[int], topic_id: bytes) -> None:
         """Make the directories of partitions that do not exist yet [log/partition-creation].
 

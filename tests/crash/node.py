@@ -95,7 +95,7 @@ class Node(UnitHarness):
         self.flush = flush
         self.directory = open_directory(filesystem, flush=flush)
         if OFFSETS_TOPIC not in self.directory.topics:
-            self.directory.create_partition(OFFSETS_TOPIC, 0, OFFSETS_ID)
+            self.directory.create_partitions(OFFSETS_TOPIC, [0], OFFSETS_ID)
         self.log_of_groups = self.open_log(OFFSETS_TOPIC)
         # Whether syncs wait until `catch_up`, as they do behind a slow disk.
         self.lags = False
@@ -271,7 +271,7 @@ class Node(UnitHarness):
         topic_id = bytes(14) + bytes([1, number])
         self.history.values[topic_id] = []
         register.change(self.done, TopicState(topic_id, 0, 0))
-        self.directory.create_partition(name, 0, topic_id)
+        self.directory.create_partitions(name, [0], topic_id)
         register.acknowledge(self.done)
 
     def produce(self, name: str, *values: bytes) -> None:

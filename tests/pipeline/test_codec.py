@@ -15,14 +15,7 @@ from coterie.protocol.messages.log_records import (
     encode_key,
 )
 from coterie.protocol.record_batch_layout import HAS_DELETE_HORIZON
-from coterie.protocol.records import (
-    Compression,
-    Record,
-    encode_batch,
-    encode_marker,
-    encode_records,
-    read_header,
-)
+from coterie.protocol.records import Compression, Record, encode_batch, encode_records, read_header
 from tests.pipeline.histories import (
     NOW_MS,
     commit_key,
@@ -32,6 +25,7 @@ from tests.pipeline.histories import (
     rows,
     write_segments,
 )
+from tests.record_batches import encode_marker
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "segments"
 VIEWS = ("raw", "commits", "groups", "consumer_epochs")

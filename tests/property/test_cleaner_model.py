@@ -14,7 +14,6 @@ from coterie.protocol.records import (
     Compression,
     Record,
     decode_records,
-    encode_marker,
     encode_records,
     iterate_batches,
     read_marker,
@@ -26,6 +25,7 @@ from coterie.storage.offset_map import OffsetMap
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.retained import BatchFilter
 from coterie.storage.transactions import Transactions
+from tests.record_batches import encode_marker
 
 DIRECTORY = "/data"
 KEYS = [b"a", b"b", b"c", b"d" * 63, b"e" * 64, b"e" * 63 + b"f", b"g" * 300, b"", None]

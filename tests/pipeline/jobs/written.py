@@ -12,9 +12,10 @@ from coterie.protocol.messages import consumer_protocol as consumer
 from coterie.protocol.messages import log_records as log
 from coterie.protocol.messages.journal_records import encode_fact
 from coterie.protocol.record_batch_layout import TRANSACTIONAL
-from coterie.protocol.records import encode_batch, encode_marker
+from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from tests.pipeline.timeline.facts import HOST, partitions
+from tests.record_batches import encode_marker
 
 NOW_MS = 1_760_000_040_000  # a full minute
 

@@ -27,7 +27,7 @@ def filled(path: Path, *partitions: tuple[str, int], keys: int = 5, rounds: int 
     """Make a data directory whose partitions have two segments of commits of a few groups."""
     directory = opened(path)
     for topic, index in partitions:
-        directory.create_partition(topic, index, TOPIC_ID)
+        directory.create_partitions(topic, [index], TOPIC_ID)
         log = directory.open_log(topic, index, LogConfig(compacted=True))
         for n in range(rounds):
             log.append(batch(0, *(commit(f"g{key}", n) for key in range(keys))))

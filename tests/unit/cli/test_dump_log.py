@@ -278,7 +278,7 @@ def test_directory_in_use_is_read_and_not_changed(tmp_path: Path) -> None:
     held = DataDirectory.open(
         OsFileSystem(), path, node_id=1, cluster_id="c", directory_id="d", durable=False
     )
-    held.create_partition("t", 0, bytes(15) + b"\x01")
+    held.create_partitions("t", [0], bytes(15) + b"\x01")
     log = held.open_log("t", 0)
     log.append(batch(0, (b"k", b"v")))
     before = {entry.name: entry.stat().st_mtime_ns for entry in os.scandir(f"{path}/t-0")}

@@ -21,12 +21,8 @@ from coterie.protocol.messages.log_records import (
     encode_value,
 )
 from coterie.protocol.newest_records import PairLayouts
-from coterie.protocol.records import (
-    Compression,
-    Record,
-    encode_marker,
-    encode_records,
-)
+from coterie.protocol.records import Compression, Record, encode_records
+from tests.record_batches import encode_marker
 
 START_MS = 1_700_000_000_000
 Pair = tuple[bytes | None, bytes | None]

@@ -28,7 +28,6 @@ from coterie.protocol.records import (
     decode_pairs,
     decode_records,
     encode_batch,
-    encode_marker,
     encode_records,
     iterate_batches,
     read_header,
@@ -36,7 +35,7 @@ from coterie.protocol.records import (
     record_timestamps,
     stamp_append_time,
 )
-from tests.record_batches import pairs_in, with_offset, with_right_crc
+from tests.record_batches import encode_marker, pairs_in, with_offset, with_right_crc
 
 RECORD_COUNT_AT = position_of("record_count")
 NOW_MS = 1_700_000_000_000

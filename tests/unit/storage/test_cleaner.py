@@ -10,7 +10,6 @@ from coterie.protocol.records import (
     Record,
     decode_records,
     encode_batch,
-    encode_marker,
     encode_records,
     iterate_batches,
 )
@@ -18,6 +17,7 @@ from coterie.storage.cleaner import CleanerConfig, clean, cleanable, grouped
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.log import Log, LogConfig
 from coterie.storage.offset_map import MAX_ENTRY_BYTES, OffsetMap
+from tests.record_batches import encode_marker
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_golden_segments import copied
 
@@ -267,7 +267,23 @@ def test_each_record_counts_once_as_read(place: Place) -> None:
         dirty = result.first_dirty_offset
 
 
-def test_a_full_map_ends_the_cleaning_and_the_next_goes_on(place: Place) -> None:
+@pytest.fixture
+def maps(monkeypatch: pytest.MonkeyPatch) -> list[OffsetMap]:
+    """The maps of all cleanings, in order."""
+    made: list[OffsetMap] = []
+
+    class Noted(OffsetMap):
+        def __init__(self, max_bytes: int) -> None:
+            super().__init__(max_bytes)
+            made.append(self)
+
+    monkeypatch.setattr("coterie.storage.dirty_part.OffsetMap", Noted)
+    return made
+
+
+def test_a_full_map_ends_the_cleaning_and_the_next_goes_on(
+    place: Place, maps: list[OffsetMap]
+) -> None:
     log = opened(place)
     for number in range(400):
         pair(log, b"key %d" % (number % 200), b"value %d" % number)
@@ -276,7 +292,7 @@ def test_a_full_map_ends_the_cleaning_and_the_next_goes_on(place: Place) -> None
     dirty, rounds = 0, 0
     while result := clean(log, dirty, NOW_MS, config):
         assert result.map_full or result.first_dirty_offset == 400
-        assert result.map_bytes < 5000 + 500 // 68 * MAX_ENTRY_BYTES + 100
+        assert maps[-1].used_bytes < 5000 + 500 // 68 * MAX_ENTRY_BYTES + 100
         assert result.first_dirty_offset > dirty
         dirty = result.first_dirty_offset
         rounds += 1
@@ -287,7 +303,7 @@ def test_a_full_map_ends_the_cleaning_and_the_next_goes_on(place: Place) -> None
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.ZSTD])
 @pytest.mark.parametrize("key_bytes", [4, 2000])
 def test_hostile_keys_do_not_break_the_bound_of_the_map(
-    place: Place, codec: Compression, key_bytes: int
+    place: Place, maps: list[OffsetMap], codec: Compression, key_bytes: int
 ) -> None:
     log = opened(place, segment_bytes=1 << 20)
     keys = [b"%0*d" % (key_bytes, at % 900) for at in range(1000)]
@@ -297,7 +313,7 @@ def test_hostile_keys_do_not_break_the_bound_of_the_map(
     config = CONFIG._replace(max_map_bytes=100_000)
     dirty = 0
     while result := clean(log, dirty, NOW_MS, config):
-        assert result.map_bytes <= 100_000
+        assert maps[-1].used_bytes <= 100_000
         dirty = result.first_dirty_offset
     assert [offset for offset, _ in left(log)] == list(range(100, 1000))
 

@@ -20,7 +20,7 @@ def test_a_new_directory_survives_a_loss_of_power(path: str) -> None:
     filesystem = RecordingFileSystem()
     DataDirectory.open(
         filesystem, path, node_id=1, cluster_id="c", directory_id="d", durable=True
-    ).create_partition("orders", 0, ID)
+    ).create_partitions("orders", [0], ID)
     operations = filesystem.operations
     for crash in power_losses(Disk(), operations, len(operations), len(operations)):
         assert f"/{path.strip('/')}/{METADATA}" in crash.disk.paths()

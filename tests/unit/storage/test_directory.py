@@ -105,9 +105,9 @@ def test_directories_of_kafka_before_kraft_are_taken(place: Place) -> None:
 
 def test_partitions_are_made_and_found_again(place: Place) -> None:
     directory = opened(place)
-    directory.create_partition("orders", 0, ID)
+    directory.create_partitions("orders", [0], ID)
     directory.create_partitions("orders", [1, 2], ID)
-    directory.create_partition("a-b.c_d-1", 0, OTHER_ID)
+    directory.create_partitions("a-b.c_d-1", [0], OTHER_ID)
     assert place.read("orders-0/partition.metadata") == (
         b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
     )
@@ -133,7 +133,7 @@ def test_no_name_leads_out_of_the_directory(place: Place, name: str) -> None:
     directory = opened(place)
     before = place.names()
     with pytest.raises(ValueError, match="not a legal name for a partition"):
-        directory.create_partition(name, 0, ID)
+        directory.create_partitions(name, [0], ID)
     assert place.names() == before
     directory.close()
 
@@ -152,7 +152,7 @@ def test_a_deleted_topic_is_gone_and_its_name_free(place: Place, topic: str) -> 
     assert directory.topics == {}
     assert [name for name in place.names() if name.startswith("x") or "orders" in name] == []
     assert len(directory.files) == 0
-    directory.create_partition(topic, 0, OTHER_ID)
+    directory.create_partitions(topic, [0], OTHER_ID)
     assert directory.open_log(topic, 0).log_end_offset == 0
     directory.close()
 
@@ -206,7 +206,7 @@ def test_unreadable_partition_metadata_is_told(place: Place, text: bytes) -> Non
 
 def test_partitions_of_one_topic_with_two_ids_are_refused(place: Place) -> None:
     directory = opened(place)
-    directory.create_partition("orders", 0, ID)
+    directory.create_partitions("orders", [0], ID)
     directory.close()
     place.filesystem.make_directory(f"{place.directory}/orders-1")
     place.write("orders-1/partition.metadata", b"version: 0\ntopic_id: EBESExQVFhcYGRobHB0eHw")
@@ -237,7 +237,7 @@ def test_a_new_topic_does_not_begin_where_a_deleted_one_did(place: Place) -> Non
     place.write("log-start-offset-checkpoint", b"0\n2\nother 0 9\norders 0 9\n")
     directory = opened(place)
     assert place.read("log-start-offset-checkpoint") == b"0\n0\n"
-    directory.create_partition("orders", 0, ID)
+    directory.create_partitions("orders", [0], ID)
     assert directory.open_log("orders", 0).log_end_offset == 0
     directory.close()
     directory = opened(place)

@@ -268,7 +268,7 @@ def test_a_new_topic_of_a_deleted_ones_name_is_no_shorter_log(memory: Place) -> 
     directory.open_log(*KEY).sync()
     directory.write_recovery_points()
     directory.delete_topic("orders")
-    directory.create_partition("orders", 0, ID)
+    directory.create_partitions("orders", [0], ID)
     killed(memory, directory)
     directory = opened(memory)
     assert directory.open_log(*KEY).log_end_offset == 0
@@ -372,7 +372,7 @@ def test_a_directory_that_is_replaced_under_us_is_noticed(tmp_path: Path) -> Non
 
 def test_segments_that_we_remove_ourselves_fail_no_sync(place: Place) -> None:
     directory = opened(place)
-    directory.create_partition("orders", 0, ID)
+    directory.create_partitions("orders", [0], ID)
     log = directory.open_log(*KEY, LogConfig(segment_bytes=300, flush=True))
     for _ in range(12):
         log.append(batch(b"x"))

@@ -13,12 +13,12 @@ from coterie.protocol.records import (
     check_crc,
     decode_records,
     encode_batch,
-    encode_marker,
     iterate_batches,
     read_marker,
 )
 from coterie.storage.log import Log, LogConfig
 from coterie.storage.memory_filesystem import MemoryFileSystem
+from tests.record_batches import encode_marker
 from tests.unit.storage.conftest import Place
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden" / "segments"

@@ -346,3 +346,16 @@ def test_many_logs_share_few_open_files(place: Place) -> None:
         assert len(records_of(b"".join(log.chunks()))) == 30
         log.close()
     assert len(files) == 0
+
+
+def test_logs_share_an_empty_table_of_open_files(memory: Place) -> None:
+    """An empty table is false, so a test for truth would give each log a table of its own."""
+    files = OpenFiles(memory.filesystem)
+    logs = []
+    for name in ("first", "second"):
+        directory = f"{memory.directory}/{name}"
+        memory.filesystem.make_directory(directory)
+        assert not files or logs
+        logs.append(Log.open(memory.filesystem, directory, SMALL, files=files))
+    assert all(log.files is files for log in logs)
+    assert len(files) == 2

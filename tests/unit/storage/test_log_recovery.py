@@ -11,6 +11,7 @@ from coterie.storage.index import OffsetIndex
 from coterie.storage.log import Log, LogConfig
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.segment import TailCut
+from coterie.storage.torn_tail import TailTrust
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_log import NOW_MS, SMALL, batch, filled, records_of
 
@@ -295,3 +296,22 @@ def test_an_index_entry_is_written_in_time(memory: Place) -> None:
     index = OffsetIndex(log._files, "/data/00000000000000000000.index")
     assert index.load()
     assert len(index) == 512
+
+
+def test_a_log_without_segments_is_damaged_if_it_was_synced(memory: Place) -> None:
+    filled(memory, 3).close()
+    for name in memory.names():
+        memory.filesystem.remove(f"{memory.directory}/{name}")
+    with pytest.raises(CorruptLog, match="there are no segments, but the log was synced up to 3"):
+        Log.open(memory.filesystem, memory.directory, recovery_point=3)
+    # Deleted records leave no segment, and their start may be lost with the power.
+    for start, trust in ((3, TailTrust.POWER_LOST), (0, TailTrust.POWER_LOST_UNSYNCED)):
+        log = Log.open(
+            memory.filesystem,
+            memory.directory,
+            log_start_offset=start,
+            recovery_point=3,
+            trust=trust,
+        )
+        assert (log.log_start_offset, log.log_end_offset, log.synced_offset) == (3, 3, 3)
+        memory.filesystem.remove(log.segments[0].path)

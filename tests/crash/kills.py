@@ -11,11 +11,16 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from tests.crash.wire import LATER, Connection, Refused
 from tests.live.broker_process import BrokerProcess
+
+_P = ParamSpec("_P")
+_Answer = TypeVar("_Answer")
 
 TOPIC = "ledger"
 COMMITTERS = 3
@@ -140,7 +145,7 @@ class Killing:
             with closing(Connection(self.broker.port)) as connection:
                 while True:
                     ledger.sent += 1
-                    connection.commit(ledger.group, TOPIC, ledger.sent, _METADATA)
+                    _patiently(connection.commit, ledger.group, TOPIC, ledger.sent, _METADATA)
                     ledger.acknowledged = ledger.sent
                     ledger.total += 1
         except OSError:
@@ -166,7 +171,7 @@ class Killing:
 
     def _next_generation(self, connection: Connection) -> None:
         ledger = self.generations
-        generation, self.member_id = connection.join(ledger.group, self.member_id)
+        generation, self.member_id = _patiently(connection.join, ledger.group, self.member_id)
         if generation <= ledger.acknowledged:
             told = f"generation {generation} comes after {ledger.acknowledged}"
             self.done.failures.append(told)
@@ -176,7 +181,7 @@ class Killing:
 
     def _compare(self) -> None:
         with closing(Connection(self.broker.port)) as connection:
-            every = [self._fetched(connection, ledger.group) for ledger in self.offsets]
+            every = [_patiently(connection.fetch, each.group, TOPIC) for each in self.offsets]
         for ledger, found in zip(self.offsets, every, strict=True):
             if not ledger.acknowledged <= found <= ledger.sent:
                 self.done.failures.append(
@@ -186,19 +191,21 @@ class Killing:
             # From now on that is what everybody has seen.
             ledger.acknowledged = ledger.sent = found
 
-    def _fetched(self, connection: Connection, group: str) -> int:
-        until = time.monotonic() + _LOAD_LIMIT_S
-        while True:
-            try:
-                return connection.fetch(group, TOPIC)
-            except Refused as refused:
-                if refused.code not in LATER or time.monotonic() > until:
-                    raise
-            time.sleep(0.01)
-
     def _count(self) -> None:
         self.done.commits = sum(each.total for each in self.offsets)
         self.done.generations = self.generations.total
+
+
+def _patiently(ask: Callable[_P, _Answer], *arguments: _P.args, **named: _P.kwargs) -> _Answer:
+    """Ask until the server has loaded the group, as every client does."""
+    until = time.monotonic() + _LOAD_LIMIT_S
+    while True:
+        try:
+            return ask(*arguments, **named)
+        except Refused as refused:
+            if refused.code not in LATER or time.monotonic() > until:
+                raise
+        time.sleep(0.01)
 
 
 def kill_many(kills: int, servers: int, first_seed: int = 0) -> Killed:

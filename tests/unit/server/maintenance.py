@@ -1,4 +1,4 @@
-"""What the tests of background work share: a broker whose upkeep runs on a loop turned by hand."""
+"""A broker whose background work runs on a manual event loop, for the tests of that work."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from coterie.protocol.records import encode_batch
 from coterie.server.broker import Broker
 from coterie.storage.log import Log
 from tests.record_batches import pairs_in
-from tests.unit.server.manual import ManualLoop, RecordingLog, make_broker
+from tests.unit.server.manual import loop_of, make_broker
 
 SEGMENT_BYTES = 4096
 COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
@@ -16,15 +16,10 @@ BACKOFF_MS = 15_000
 PATIENCE_S = 20.0
 
 
-def lines(broker: Broker, event: str) -> list[dict[str, Any]]:
-    log: RecordingLog = broker.log  # type: ignore[assignment]
-    return log.named(event)
-
-
 def make_topic(
     broker: Broker, name: str = "t", overrides: dict[str, str] | None = None, partitions: int = 1
 ) -> Log:
-    """A topic with small segments, which no setting allows; the log of its first partition."""
+    """Create a topic with smaller segments than a setting allows; return its first log."""
     topic = broker.topics.create(name, partitions, COMPACT if overrides is None else overrides)
     for partition in topic.partitions:
         log = partition.log
@@ -33,7 +28,7 @@ def make_topic(
 
 
 def fill(log: Log, broker: Broker, rounds: int = 20, keys: int = 10) -> dict[bytes, bytes]:
-    """Write each key so many times, by now; what stands in the end."""
+    """Append a record for each key `rounds` times; return the newest value of each key."""
     newest: dict[bytes, bytes] = {}
     for turn in range(rounds):
         for number in range(keys):
@@ -55,30 +50,30 @@ def records(log: Log) -> int:
 
 
 def advance(broker: Broker, milliseconds: int) -> None:
-    """Let time pass, and the cleaner's thread do what it does meanwhile."""
-    loop: ManualLoop = broker.loop  # type: ignore[assignment]
+    """Let time pass, and wait for the cleaner's thread when it has work."""
+    loop = loop_of(broker)
     cleaner = broker.maintenance.cleaner
     deadline = time.monotonic() + PATIENCE_S
     end = loop.now_ms + milliseconds
     while loop.now_ms < end:
         loop.advance(1 if cleaner.busy else min(500, max(1, int(end - loop.now_ms))))
         while cleaner._thread is not None:
-            assert time.monotonic() < deadline, "the cleaner's thread did not come back"
+            assert time.monotonic() < deadline, "the cleaner's thread did not report"
             time.sleep(0.0005)
             loop.turn()
 
 
 def until(broker: Broker, condition: Callable[[], object], limit_ms: int = 120_000) -> None:
-    """Let time pass until something holds."""
+    """Let time pass until a condition is true."""
     # In steps of a millisecond: a cleaning may begin and end within a few of them.
     for _ in range(limit_ms):
         if condition():
             return
         advance(broker, 1)
-    raise AssertionError("it never came to hold")
+    raise AssertionError("the condition did not become true")
 
 
-def started(settings: dict[str, str] | None = None, **options: Any) -> Broker:
+def start_broker(settings: dict[str, str] | None = None, **options: Any) -> Broker:
     broker = make_broker(settings, **options)
     broker.maintenance.start()
     return broker

@@ -1,4 +1,4 @@
-"""Batches and requests for the tests of Produce, Fetch and what reads logs."""
+"""Batches and requests for the tests of Produce and Fetch."""
 
 import struct
 from typing import Any
@@ -32,7 +32,7 @@ def batch(
     compression: Compression = Compression.NONE,
     transactional: bool = False,
 ) -> bytes:
-    """A batch as a producer sends it; `producer` is id, epoch and base sequence."""
+    """Encode a batch as a producer does; `producer` is its id, epoch and base sequence."""
     records = [Record(offset, timestamp_ms, key, value) for offset, value in enumerate(values)]
     return encode_records(
         records,
@@ -45,7 +45,7 @@ def batch(
 
 
 def damaged(data: bytes, position: int, fmt: str, value: int) -> bytes:
-    """A batch with another field, and a checksum that agrees with it."""
+    """Change a field of a batch and correct the checksum."""
     out = bytearray(data)
     struct.pack_into(fmt, out, position, value)
     struct.pack_into(">I", out, 17, checksum.crc32c(bytes(out[21:])))
@@ -60,7 +60,7 @@ def produce_request(
     acks: int = -1,
     topic_id: bytes = bytes(16),
 ) -> ProduceRequest:
-    """A request for one partition."""
+    """Make a request for one partition."""
     asked = ProduceRequestPartition(index=partition, records=records)
     return ProduceRequest(
         acks=acks,
@@ -70,7 +70,7 @@ def produce_request(
 
 
 def produce(client: Client, records: bytes | None, version: int = 9, **fields: Any) -> Any:
-    """Produce to one partition; its answer."""
+    """Produce to one partition; return the partition's part of the response."""
     answer = client.call(produce_request(records, **fields), version)
     return answer.responses[0].partition_responses[0]
 
@@ -78,7 +78,7 @@ def produce(client: Client, records: bytes | None, version: int = 9, **fields: A
 def fetch_request(
     *partitions: tuple[int, int], topic: str = "t", max_wait_ms: int = 0, **fields: Any
 ) -> FetchRequest:
-    """A request for (partition, offset) pairs of one topic."""
+    """Make a request for (partition, offset) pairs of one topic."""
     per_partition = {
         name: fields.pop(name)
         for name in ("current_leader_epoch", "last_fetched_epoch")
@@ -101,7 +101,7 @@ def fetch_request(
 
 
 def values_of(data: bytes) -> list[bytes | None]:
-    """The values of all records in some batches."""
+    """Return the values of all records in some batches."""
     return [
         record.value
         for position, header in iterate_batches(data)

@@ -1,4 +1,6 @@
-"""The cluster, its coordinators and producer ids: answers as Kafka 4.3.1 gives them."""
+"""Versions, coordinators, the cluster and producer ids; the answers are those of Kafka 4.3.1."""
+
+from typing import Any
 
 import pytest
 
@@ -17,12 +19,12 @@ def client() -> Client:
 
 
 class TestApiVersions:
-    def test_every_served_range_is_told_and_produce_from_zero(self, client: Client) -> None:
+    def test_served_versions_with_produce_from_zero(self, client: Client) -> None:
         for version in range(5):
             request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
             answer = client.call(request, version)
-            told = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
-            assert told == {**SERVED_VERSIONS, ApiKey.PRODUCE: (0, 13)}
+            ranges = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+            assert ranges == {**SERVED_VERSIONS, ApiKey.PRODUCE: (0, 13)}
 
     @pytest.mark.parametrize(
         ("name", "version", "error"),
@@ -37,26 +39,23 @@ class TestApiVersions:
             ("é", "1", ErrorCode.INVALID_REQUEST),
         ],
     )
-    def test_the_software_must_have_a_name(
+    def test_client_software_is_checked(
         self, client: Client, name: str, version: str, error: ErrorCode
     ) -> None:
         request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
         assert client.call(request, 3).error_code == error
 
     @pytest.mark.parametrize("version", [5, 9, 32767, -1])
-    def test_an_unknown_version_is_answered_in_version_0(
-        self, client: Client, version: int
-    ) -> None:
+    def test_unknown_version_is_answered_in_version_0(self, client: Client, version: int) -> None:
         head = (18).to_bytes(2) + version.to_bytes(2, signed=True) + (77).to_bytes(4) + b"\0\1x"
-        frame = head + b"whatever a newer version has here"
+        frame = head + b"the body of a newer version"
         client.connection.data_received(len(frame).to_bytes(4) + frame)
         (answer,) = client.transport.written
         assert answer[4:8] == (77).to_bytes(4)
-        told = ApiVersionsResponse.decode(answer[8:], 0)
-        assert told.error_code == ErrorCode.UNSUPPORTED_VERSION
-        assert [(each.api_key, each.min_version, each.max_version) for each in told.api_keys] == [
-            (18, 0, 4)
-        ]
+        response = ApiVersionsResponse.decode(answer[8:], 0)
+        assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+        (served,) = response.api_keys
+        assert (served.api_key, served.min_version, served.max_version) == (18, 0, 4)
         assert not client.transport.closed
 
 
@@ -90,7 +89,7 @@ class TestFindCoordinator:
             (9, 4, ErrorCode.INVALID_REQUEST),
         ],
     )
-    def test_other_coordinators_are_not_here(
+    def test_other_coordinators_are_refused(
         self, client: Client, key_type: int, version: int, error: ErrorCode
     ) -> None:
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["x"])
@@ -98,14 +97,14 @@ class TestFindCoordinator:
         assert (each.error_code, each.node_id, each.host, each.port) == (error, -1, "", -1)
         assert each.error_message
 
-    def test_a_single_refusal_says_why(self, client: Client) -> None:
+    def test_refusal_of_one_key_has_a_message(self, client: Client) -> None:
         answer = client.call(FindCoordinatorRequest(key="tx", key_type=1), 2)
         assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         assert "transactional.id" in answer.error_message
 
 
 class TestDescribeCluster:
-    def test_the_one_broker(self, client: Client) -> None:
+    def test_one_broker(self, client: Client) -> None:
         request = DescribeClusterRequest(include_cluster_authorized_operations=True)
         for version in range(3):
             answer = client.call(request, version)
@@ -118,7 +117,7 @@ class TestDescribeCluster:
         ("endpoint_type", "error"),
         [(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (7, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)],
     )
-    def test_it_is_no_controller(
+    def test_other_endpoint_types_are_refused(
         self, client: Client, endpoint_type: int, error: ErrorCode
     ) -> None:
         request = DescribeClusterRequest(
@@ -129,21 +128,21 @@ class TestDescribeCluster:
 
 
 class TestInitProducerId:
-    def ask(self, client: Client, version: int = 4, **fields: object) -> tuple[int, int, int]:
+    def request_id(self, client: Client, version: int = 4, **fields: Any) -> tuple[int, int, int]:
         values = {"transactional_id": None, "transaction_timeout_ms": 1000, **fields}
-        answer = client.call(InitProducerIdRequest(**values), version)  # type: ignore[arg-type]
+        answer = client.call(InitProducerIdRequest(**values), version)
         return answer.error_code, answer.producer_id, answer.producer_epoch
 
-    def test_ids_are_never_given_twice(self, client: Client) -> None:
-        assert [self.ask(client)[1] for _ in range(3)] == [0, 1, 2]
-        assert self.ask(client, producer_id=1, producer_epoch=0) == (0, 3, 0)
+    def test_ids_are_not_repeated(self, client: Client) -> None:
+        assert [self.request_id(client)[1] for _ in range(3)] == [0, 1, 2]
+        assert self.request_id(client, producer_id=1, producer_epoch=0) == (0, 3, 0)
 
-    def test_half_of_an_old_identity_is_refused(self, client: Client) -> None:
+    def test_incomplete_old_identity_is_refused(self, client: Client) -> None:
         refused = (ErrorCode.INVALID_REQUEST, -1, -1)
-        assert self.ask(client, producer_id=5) == refused
-        assert self.ask(client, producer_epoch=5) == refused
-        assert self.ask(client, transactional_id="") == refused
+        assert self.request_id(client, producer_id=5) == refused
+        assert self.request_id(client, producer_epoch=5) == refused
+        assert self.request_id(client, transactional_id="") == refused
 
-    def test_there_are_no_transactions(self, client: Client) -> None:
+    def test_transactional_id_is_refused(self, client: Client) -> None:
         error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        assert self.ask(client, transactional_id="tx") == (error, -1, -1)
+        assert self.request_id(client, transactional_id="tx") == (error, -1, -1)

@@ -1,4 +1,4 @@
-"""Fetch, ListOffsets, DeleteRecords, OffsetForLeaderEpoch: answers as Kafka 4.3.1 gives them."""
+"""Fetch, ListOffsets, DeleteRecords, OffsetForLeaderEpoch; the answers are those of Kafka 4.3.1."""
 
 from typing import Any
 
@@ -55,20 +55,18 @@ class TestRead:
         assert values_of(found.records) == [b"v2", b"v3", b"v4"]
         assert found.aborted_transactions is None
 
-    def test_at_the_end_there_is_nothing(self, client: Client) -> None:
+    def test_fetch_at_the_end_is_empty(self, client: Client) -> None:
         assert only(fetch(client, (0, 5))).records == b""
 
-    def test_reading_committed_records_gives_a_list_of_aborted_ones(self, client: Client) -> None:
+    def test_read_committed_gets_a_list_of_aborted_transactions(self, client: Client) -> None:
         assert only(fetch(client, (0, 0), isolation_level=1)).aborted_transactions == []
 
     @pytest.mark.parametrize(("limit", "count"), [(1, 1), (0, 1), (2 * ONE, 2), (3 * ONE - 1, 2)])
-    def test_a_partition_gives_as_much_as_is_asked_for_and_at_least_one_batch(
-        self, client: Client, limit: int, count: int
-    ) -> None:
+    def test_size_limit_of_a_partition(self, client: Client, limit: int, count: int) -> None:
         found = only(fetch(client, (0, 0), partition_max_bytes=limit))
         assert len(values_of(found.records)) == count
 
-    def test_only_the_first_batch_of_an_answer_may_exceed_its_limit(self, client: Client) -> None:
+    def test_only_the_first_batch_may_exceed_the_response_limit(self, client: Client) -> None:
         for limit in (1, ONE):
             answer = fetch(client, (2, 0), (0, 0), (1, 0), max_bytes=limit)
             sizes = [len(each.records) for each in answer.responses[0].partitions]
@@ -76,17 +74,17 @@ class TestRead:
         answer = fetch(client, (0, 4), (1, 0), max_bytes=2 * ONE)
         assert [len(each.records) for each in answer.responses[0].partitions] == [ONE, ONE]
 
-    def test_the_broker_has_a_limit_too(self) -> None:
+    def test_size_limit_of_the_broker(self) -> None:
         client = Client(make_broker({"fetch.max.bytes": "1024"}))
         client.broker.topics.create("t", 1, {})
         for _ in range(4):
             produce(client, batch(b"x" * 400))
         assert len(values_of(only(fetch(client, (0, 0))).records)) == 2
 
-    def test_a_partition_asked_for_twice_counts_as_asked_last(self, client: Client) -> None:
+    def test_last_entry_of_a_partition_counts(self, client: Client) -> None:
         assert values_of(only(fetch(client, (0, 0), (0, 3))).records) == [b"v3", b"v4"]
 
-    def test_the_groups_of_the_broker_can_be_read(self, client: Client) -> None:
+    def test_group_log_can_be_read(self, client: Client) -> None:
         answer = only(fetch(client, (0, 0), topic="__consumer_offsets"))
         assert (answer.error_code, answer.records) == (0, b"")
 
@@ -106,32 +104,32 @@ class TestErrors:
             ((0, 0), {"partition_max_bytes": -1}, ErrorCode.UNKNOWN_SERVER_ERROR),
         ],
     )
-    def test_are_answered_at_once(
+    def test_error_is_answered_at_once(
         self, client: Client, partition: tuple[int, int], fields: Any, error: ErrorCode
     ) -> None:
         found = only(fetch(client, partition, max_wait_ms=1000, **fields))
         assert (found.error_code, found.high_watermark, found.records) == (error, -1, b"")
         assert (found.last_stable_offset, found.log_start_offset) == (-1, -1)
 
-    def test_an_unknown_topic_id(self, client: Client) -> None:
+    def test_unknown_topic_id(self, client: Client) -> None:
         found = only(fetch(client, (0, 0), version=13, topic_id=b"\1" * 16))
         assert found.error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
-    def test_an_unknown_isolation(self, client: Client) -> None:
+    def test_unknown_isolation_level(self, client: Client) -> None:
         answer = fetch(client, (0, 0), isolation_level=7)
         assert (answer.error_code, only(answer).error_code) == (-1, -1)
 
-    def test_a_reader_whose_log_went_further_is_told_where_ours_ends(self, client: Client) -> None:
+    def test_offset_behind_the_end_gets_a_diverging_epoch(self, client: Client) -> None:
         found = only(fetch(client, (0, 99), current_leader_epoch=0, last_fetched_epoch=0))
         assert found.error_code == 0
         assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (0, 5)
 
 
 class TestSessions:
-    """Every fetch is a full one, which is a legal answer to all who offer a session."""
+    """The rule [data-plane/no-fetch-sessions]."""
 
     @pytest.mark.parametrize(("session_id", "epoch"), [(0, -1), (0, 0), (12345, -1)])
-    def test_full_fetches_have_no_session(
+    def test_full_fetch_gets_session_id_0(
         self, client: Client, session_id: int, epoch: int
     ) -> None:
         answer = fetch(client, (0, 4), session_id=session_id, session_epoch=epoch)
@@ -139,14 +137,14 @@ class TestSessions:
         assert values_of(only(answer).records) == [b"v4"]
 
     @pytest.mark.parametrize("session_id", [0, 12345])
-    def test_going_on_with_a_session_is_refused(self, client: Client, session_id: int) -> None:
+    def test_continuing_a_session_is_refused(self, client: Client, session_id: int) -> None:
         answer = fetch(client, (0, 4), session_id=session_id, session_epoch=5)
         assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         assert (answer.session_id, answer.responses) == (0, [])
 
 
 class TestLongPoll:
-    def test_it_waits_until_something_is_appended(self, client: Client) -> None:
+    def test_fetch_waits_for_an_append(self, client: Client) -> None:
         reader = Client(client.broker)
         reader.send(fetch_request((0, 5), max_wait_ms=10_000), 12)
         reader.loop.advance(5_000)
@@ -156,7 +154,7 @@ class TestLongPoll:
         assert values_of(only(answer).records) == [b"new"]
         assert not client.broker.topics.by_name["t"].partitions[0].delayed_fetches
 
-    def test_it_takes_everything_that_the_turn_brought(self, client: Client) -> None:
+    def test_fetch_gets_all_appends_of_a_turn(self, client: Client) -> None:
         reader = Client(client.broker)
         reader.send(fetch_request((0, 5), max_wait_ms=10_000), 12)
         requests = [produce_request(batch(value)) for value in (b"one", b"two")]
@@ -165,7 +163,7 @@ class TestLongPoll:
         ((_, answer),) = reader.answers()
         assert values_of(only(answer).records) == [b"one", b"two"]
 
-    def test_it_waits_for_as_much_as_it_asked_for(self, client: Client) -> None:
+    def test_fetch_waits_for_min_bytes(self, client: Client) -> None:
         reader = Client(client.broker)
         size = len(batch(b"n"))
         reader.send(fetch_request((0, 5), (2, 0), min_bytes=3 * size, max_wait_ms=10_000), 12)
@@ -177,13 +175,13 @@ class TestLongPoll:
         found = [values_of(each.records) for each in answer.responses[0].partitions]
         assert found == [[b"1"], [b"2", b"3"]]
 
-    def test_what_is_there_counts(self, client: Client) -> None:
+    def test_existing_records_count_for_min_bytes(self, client: Client) -> None:
         size = len(batch(b"v0"))
         assert only(fetch(client, (0, 4), min_bytes=size, max_wait_ms=1000)).records
         client.send(fetch_request((0, 4), min_bytes=size + 1, max_wait_ms=1000), 12)
         assert client.answers() == []
 
-    def test_after_its_time_it_answers_with_what_there_is(self, client: Client) -> None:
+    def test_fetch_is_answered_after_max_wait(self, client: Client) -> None:
         client.send(fetch_request((0, 4), min_bytes=100_000, max_wait_ms=700), 12)
         client.loop.advance(699)
         assert client.answers() == []
@@ -192,16 +190,16 @@ class TestLongPoll:
         assert values_of(only(answer).records) == [b"v4"]
 
     @pytest.mark.parametrize("fields", [{"min_bytes": 0}, {"max_wait_ms": 0}])
-    def test_it_may_ask_not_to_wait(self, client: Client, fields: dict[str, int]) -> None:
+    def test_fetch_without_waiting(self, client: Client, fields: dict[str, int]) -> None:
         values = {"max_wait_ms": 1000, **fields}
         assert only(fetch(client, (0, 5), **values)).records == b""
 
-    def test_asking_for_nothing_is_answered_at_once(self, client: Client) -> None:
+    def test_fetch_without_partitions_is_answered_at_once(self, client: Client) -> None:
         request = fetch_request(max_wait_ms=1000)
         request.topics = []
         assert client.call(request, 12).responses == []
 
-    def test_a_connection_that_goes_leaves_nothing_behind(self, client: Client) -> None:
+    def test_lost_connection_ends_its_fetch(self, client: Client) -> None:
         before = client.loop.timers
         reader = Client(client.broker)
         reader.send(fetch_request((0, 5), max_wait_ms=1_000_000), 12)
@@ -209,7 +207,7 @@ class TestLongPoll:
         assert not client.broker.topics.by_name["t"].partitions[0].delayed_fetches
         assert client.loop.timers == before
 
-    def test_deleting_the_topic_ends_it(self, client: Client) -> None:
+    def test_deletion_of_the_topic_ends_the_fetch(self, client: Client) -> None:
         reader = Client(client.broker)
         reader.send(fetch_request((0, 5), max_wait_ms=1_000_000), 12)
         client.broker.topics.delete(client.broker.topics.by_name["t"])
@@ -218,7 +216,7 @@ class TestLongPoll:
 
 
 class TestListOffsets:
-    def ask(
+    def offset_of(
         self, client: Client, time: int, version: int = 11, partition: int = 0, epoch: int = -1
     ) -> tuple[int, int, int, int]:
         asked = ListOffsetsRequestPartition(
@@ -242,12 +240,12 @@ class TestListOffsets:
             (5000, (5000, 4)),
         ],
     )
-    def test_found(self, client: Client, time: int, found: tuple[int, int]) -> None:
-        assert self.ask(client, time) == (0, *found, 0)
+    def test_time_with_an_offset(self, client: Client, time: int, found: tuple[int, int]) -> None:
+        assert self.offset_of(client, time) == (0, *found, 0)
 
     @pytest.mark.parametrize("time", [-5, -6, 5001])
-    def test_not_found(self, client: Client, time: int) -> None:
-        assert self.ask(client, time) == (0, -1, -1, -1)
+    def test_time_without_an_offset(self, client: Client, time: int) -> None:
+        assert self.offset_of(client, time) == (0, -1, -1, -1)
 
     @pytest.mark.parametrize(
         ("time", "since"), [(-3, 7), (-4, 8), (-5, 9), (-6, 11), (-7, 99), (-1, 0), (5, 0)]
@@ -256,22 +254,22 @@ class TestListOffsets:
         self, client: Client, time: int, since: int
     ) -> None:
         for version in range(1, 12):
-            error = self.ask(client, time, version)[0]
+            error = self.offset_of(client, time, version)[0]
             expected = ErrorCode.UNSUPPORTED_VERSION if version < since else ErrorCode.NONE
             assert error == expected, version
 
     def test_errors(self, client: Client) -> None:
-        assert self.ask(client, -1, partition=9)[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        assert self.ask(client, -1, epoch=3)[0] == ErrorCode.UNKNOWN_LEADER_EPOCH
-        assert self.ask(client, -1, epoch=0)[0] == ErrorCode.NONE
+        assert self.offset_of(client, -1, partition=9)[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert self.offset_of(client, -1, epoch=3)[0] == ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert self.offset_of(client, -1, epoch=0)[0] == ErrorCode.NONE
 
-    def test_of_an_empty_log(self, client: Client) -> None:
+    def test_empty_log(self, client: Client) -> None:
         for time in (-1, -2):
-            assert self.ask(client, time, partition=2)[:3] == (0, -1, 0)
+            assert self.offset_of(client, time, partition=2)[:3] == (0, -1, 0)
         for time in (-3, 0):
-            assert self.ask(client, time, partition=2)[:3] == (0, -1, -1)
+            assert self.offset_of(client, time, partition=2)[:3] == (0, -1, -1)
 
-    def test_a_partition_named_twice_is_refused(self, client: Client) -> None:
+    def test_partition_named_twice_is_refused(self, client: Client) -> None:
         asked = ListOffsetsRequestPartition(partition_index=0, timestamp=-1)
         topic = ListOffsetsRequestTopic(name="t", partitions=[asked, asked])
         answer = client.call(ListOffsetsRequest(replica_id=-1, topics=[topic]), 5)
@@ -288,7 +286,7 @@ class TestDeleteRecords:
         (found,) = answer.topics[0].partitions
         return found.error_code, found.low_watermark
 
-    def test_the_log_begins_later(self, client: Client) -> None:
+    def test_log_start_offset_moves(self, client: Client) -> None:
         assert self.delete(client, 3) == (0, 3)
         assert self.delete(client, 1) == (0, 3)
         assert only(fetch(client, (0, 2))).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
@@ -305,7 +303,7 @@ class TestDeleteRecords:
 
 
 class TestOffsetForLeaderEpoch:
-    def ask(
+    def end_of(
         self, client: Client, epoch: int, current: int = -1, partition: int = 0
     ) -> tuple[int, int, int]:
         asked = OffsetForLeaderEpochRequestPartition(
@@ -316,17 +314,17 @@ class TestOffsetForLeaderEpoch:
         (found,) = answer.topics[0].partitions
         return found.error_code, found.leader_epoch, found.end_offset
 
-    def test_where_an_epoch_ends(self, client: Client) -> None:
-        assert self.ask(client, 0) == (0, 0, 5)
-        assert self.ask(client, 1) == (0, -1, -1)
-        assert self.ask(client, -1) == (0, -1, -1)
+    def test_end_offset_of_an_epoch(self, client: Client) -> None:
+        assert self.end_of(client, 0) == (0, 0, 5)
+        assert self.end_of(client, 1) == (0, -1, -1)
+        assert self.end_of(client, -1) == (0, -1, -1)
         client.broker.topics.by_name["t"].partitions[0].log.leader_epoch = 2
         produce(client, batch(b"later"))
-        assert self.ask(client, 0) == (0, 0, 5)
-        assert self.ask(client, 1) == (0, 0, 5)
-        assert self.ask(client, 2) == (0, 2, 6)
+        assert self.end_of(client, 0) == (0, 0, 5)
+        assert self.end_of(client, 1) == (0, 0, 5)
+        assert self.end_of(client, 2) == (0, 2, 6)
 
     def test_errors(self, client: Client) -> None:
-        assert self.ask(client, 0, 5)[0] == ErrorCode.UNKNOWN_LEADER_EPOCH
-        assert self.ask(client, 0, -2)[0] == ErrorCode.FENCED_LEADER_EPOCH
-        assert self.ask(client, 0, partition=9)[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert self.end_of(client, 0, 5)[0] == ErrorCode.UNKNOWN_LEADER_EPOCH
+        assert self.end_of(client, 0, -2)[0] == ErrorCode.FENCED_LEADER_EPOCH
+        assert self.end_of(client, 0, partition=9)[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,4 +1,7 @@
-"""Topics in OffsetCommit, OffsetFetch, OffsetDelete: by name, by id, missing (asked of Kafka)."""
+"""Topics of OffsetCommit, OffsetFetch and OffsetDelete: by name, by id, and missing ones.
+
+The answers are those of Kafka 4.3.1.
+"""
 
 from typing import Any
 
@@ -65,7 +68,7 @@ def codes(answer: Any, *, by_id: bool = False) -> list[tuple[Any, list[tuple[int
 
 
 class TestCommit:
-    def test_partitions_that_do_not_exist(self, client: Client) -> None:
+    def test_missing_partitions_come_first(self, client: Client) -> None:
         request = commit_request(("t", [0, 7, 1]), ("nope", [0]))
         assert codes(client.call(request, 8)) == [
             ("t", [(7, 3), (0, 0), (1, 0)]),
@@ -74,27 +77,27 @@ class TestCommit:
         assert codes(client.call(commit_request(("t", [-1])), 8)) == [("t", [(-1, 3)])]
 
     def test_by_id(self, client: Client) -> None:
-        mine = topic_id(client)
-        request = commit_request((mine, [0, 9]), (UNKNOWN_ID, [0]), (ZERO, [0]))
+        known = topic_id(client)
+        request = commit_request((known, [0, 9]), (UNKNOWN_ID, [0]), (ZERO, [0]))
         assert codes(client.call(request, 10), by_id=True) == [
-            (mine, [(9, 3), (0, 0)]),
+            (known, [(9, 3), (0, 0)]),
             (UNKNOWN_ID, [(0, 100)]),
             (ZERO, [(0, 100)]),
         ]
 
-    def test_with_nothing_that_exists_the_group_is_not_asked(self, client: Client) -> None:
+    def test_commit_of_missing_partitions_does_not_create_a_group(self, client: Client) -> None:
         request = commit_request(("nope", [0]), generation_id_or_member_epoch=5)
         assert codes(client.call(request, 8)) == [("nope", [(0, 3)])]
         assert client.broker.coordinator.group("g") is None
 
-    def test_an_empty_commit(self, client: Client) -> None:
+    def test_empty_commit(self, client: Client) -> None:
         assert client.call(commit_request(), 8).topics == []
 
-    def test_a_topic_given_twice(self, client: Client) -> None:
+    def test_topic_named_twice(self, client: Client) -> None:
         request = commit_request(("t", [0, 0]), ("t", [0]))
         assert codes(client.call(request, 8)) == [("t", [(0, 0), (0, 0)]), ("t", [(0, 0)])]
 
-    def test_answers_that_wait_for_the_disk_are_merged_too(self) -> None:
+    def test_missing_partitions_are_merged_into_delayed_responses(self) -> None:
         client = Client(make_broker(flush=COMMIT))
         client.broker.topics.create("t", 1, {})
         client.send(commit_request(("t", [0, 7])), 8)
@@ -132,17 +135,17 @@ class TestFetch:
         assert self.fetch(client, 8, None) == [("t", [(0, 5, 0)])]
 
     def test_by_id(self, client: Client) -> None:
-        mine = topic_id(client)
+        known = topic_id(client)
         client.call(commit_request(("t", [0])), 8)
-        found = self.fetch(client, 10, [(mine, [0, 7]), (UNKNOWN_ID, [0]), (ZERO, [3])])
+        found = self.fetch(client, 10, [(known, [0, 7]), (UNKNOWN_ID, [0]), (ZERO, [3])])
         assert found == [
-            (mine, [(0, 5, 0), (7, -1, 0)]),
+            (known, [(0, 5, 0), (7, -1, 0)]),
             (UNKNOWN_ID, [(0, -1, 100)]),
             (ZERO, [(3, -1, 100)]),
         ]
-        assert self.fetch(client, 10, None) == [(mine, [(0, 5, 0)])]
+        assert self.fetch(client, 10, None) == [(known, [(0, 5, 0)])]
 
-    def test_nothing_and_nobody(self, client: Client) -> None:
+    def test_fetch_without_groups_or_offsets(self, client: Client) -> None:
         assert client.call(OffsetFetchRequest(), 8).groups == []
         assert self.fetch(client, 10, None) == []
 
@@ -158,13 +161,13 @@ class TestDelete:
         ]
         return client.call(OffsetDeleteRequest(group_id=group, topics=asked), 0)
 
-    def test_partitions_that_do_not_exist(self, client: Client) -> None:
+    def test_missing_partitions_come_first(self, client: Client) -> None:
         client.call(commit_request(("t", [0, 1])), 8)
         answer = self.delete(client, ("nope", [0]), ("t", [0, 7]))
         assert answer.error_code == 0
         assert codes(answer) == [("nope", [(0, 3)]), ("t", [(7, 3), (0, 0)])]
 
-    def test_an_unknown_group_is_told_in_any_case(self, client: Client) -> None:
+    def test_error_about_the_group_is_the_whole_answer(self, client: Client) -> None:
         for topics in ([], [("nope", [0])], [("t", [0])]):
-            answer = self.delete(client, *topics, group="nobody")
+            answer = self.delete(client, *topics, group="unknown")
             assert (answer.error_code, answer.topics) == (69, [])

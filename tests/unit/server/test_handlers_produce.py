@@ -1,4 +1,4 @@
-"""Produce: what is stored, what is refused and how (asked of Kafka 4.3.1), duplicates, acks."""
+"""Produce: stored and refused batches, retries, acks; the answers are those of Kafka 4.3.1."""
 
 from typing import Any
 
@@ -7,7 +7,14 @@ import pytest
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.records import Compression, iterate_batches
 from coterie.storage.memory_filesystem import MemoryFile
-from tests.unit.server.manual import COMMIT, START_MS, Client, make_broker, wait_for_disk
+from tests.unit.server.manual import (
+    COMMIT,
+    START_MS,
+    Client,
+    logged,
+    make_broker,
+    wait_for_disk,
+)
 from tests.unit.server.produced import batch, damaged, produce, produce_request
 
 ATTRIBUTES, LAST_DELTA, COUNT = 21, 23, 57
@@ -41,21 +48,21 @@ class TestStored:
         assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
     @pytest.mark.parametrize("compression", list(Compression))
-    def test_compressed_batches_are_stored_as_they_came(
+    def test_compressed_batches_are_stored_unchanged(
         self, client: Client, compression: Compression
     ) -> None:
         data = batch(b"a" * 100, b"b" * 100, compression=compression)
         assert produce(client, data).error_code == 0
         assert log_of(client).read(0, 1 << 20)[61:] == data[61:]
 
-    def test_a_topic_may_have_its_own_compression(self, client: Client) -> None:
+    def test_batch_is_recompressed_for_its_topic(self, client: Client) -> None:
         client.broker.topics.create("z", 1, {"compression.type": "zstd"})
         produce(client, batch(b"a" * 1000, compression=Compression.GZIP), topic="z")
         stored = log_of(client, "z").read(0, 1 << 20)
         ((_, header),) = iterate_batches(stored)
         assert header.compression == Compression.ZSTD
 
-    def test_append_time(self, client: Client) -> None:
+    def test_log_append_time(self, client: Client) -> None:
         client.broker.topics.create("l", 1, {"message.timestamp.type": "LogAppendTime"})
         client.loop.advance(777)
         answer = produce(client, batch(b"a", timestamp_ms=5), topic="l")
@@ -78,7 +85,9 @@ class TestRefused:
             ({"acks": 2}, ErrorCode.INVALID_REQUIRED_ACKS),
         ],
     )
-    def test_addresses(self, client: Client, fields: dict[str, Any], error: ErrorCode) -> None:
+    def test_unknown_or_internal_destination(
+        self, client: Client, fields: dict[str, Any], error: ErrorCode
+    ) -> None:
         answer = produce(client, batch(b"a"), **fields)
         assert (answer.error_code, answer.base_offset, answer.log_start_offset) == (error, -1, -1)
 
@@ -110,7 +119,7 @@ class TestRefused:
             (batch(b"v" * 1_048_600), ErrorCode.MESSAGE_TOO_LARGE, -1),
         ],
     )
-    def test_batches(
+    def test_invalid_batch(
         self, client: Client, records: bytes | None, error: ErrorCode, start: int
     ) -> None:
         answer = produce(client, records)
@@ -123,7 +132,7 @@ class TestRefused:
         assert produce(client, data, 6).error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         assert produce(client, data, 7).error_code == 0
 
-    def test_an_unknown_magic_is_named(self, client: Client) -> None:
+    def test_unknown_magic_is_in_the_message(self, client: Client) -> None:
         answer = produce(client, batch(b"a")[:16] + b"\3" + batch(b"a")[17:])
         assert answer.error_code == ErrorCode.CORRUPT_MESSAGE
         assert answer.error_message == "Invalid magic found in record: 3"
@@ -142,14 +151,14 @@ class TestRefused:
         assert produce(client, batch(b"a", timestamp_ms=late - 1)).error_code == 0
         assert produce(client, batch(b"a", timestamp_ms=-1)).error_code == 0
 
-    def test_timestamps_far_in_the_past_where_the_topic_minds(self, client: Client) -> None:
+    def test_timestamps_far_in_the_past(self, client: Client) -> None:
         client.broker.topics.create("p", 1, {"message.timestamp.before.max.ms": "1000"})
         old = batch(b"a", timestamp_ms=START_MS - 1001)
         assert produce(client, old, topic="p").error_code == ErrorCode.INVALID_TIMESTAMP
         new = batch(b"a", timestamp_ms=START_MS - 1000)
         assert produce(client, new, topic="p").error_code == 0
 
-    def test_a_compacted_topic_needs_keys(self, client: Client) -> None:
+    def test_compacted_topic_requires_keys(self, client: Client) -> None:
         client.broker.topics.create("c", 1, {"cleanup.policy": "compact"})
         answer = produce(client, batch(b"a", b"b", key=None), topic="c")
         assert answer.error_code == ErrorCode.INVALID_RECORD
@@ -157,26 +166,26 @@ class TestRefused:
         assert "2 record errors in total" in answer.error_message
         assert produce(client, batch(b"a"), topic="c").error_code == 0
 
-    def test_the_limit_of_the_topic(self, client: Client) -> None:
+    def test_size_limit_of_the_topic(self, client: Client) -> None:
         client.broker.topics.create("s", 1, {"max.message.bytes": "50"})
         assert produce(client, batch(b"a"), topic="s").error_code == ErrorCode.MESSAGE_TOO_LARGE
 
 
 class TestIdempotent:
-    def test_a_retry_is_stored_once_and_gets_its_first_offset(self, client: Client) -> None:
+    def test_retry_is_stored_once(self, client: Client) -> None:
         data = batch(b"a", b"b", producer=(7, 0, 0))
         assert [produce(client, data).base_offset for _ in range(3)] == [0, 0, 0]
         assert produce(client, batch(b"c", producer=(7, 0, 2))).base_offset == 2
         assert produce(client, data).log_append_time_ms == START_MS
         assert log_of(client).log_end_offset == 3
 
-    def test_errors(self, client: Client) -> None:
+    def test_gap_and_old_epoch(self, client: Client) -> None:
         produce(client, batch(b"a", producer=(7, 1, 0)))
         gap = produce(client, batch(b"a", producer=(7, 1, 2)))
         assert (gap.error_code, gap.log_start_offset) == (45, 0)
         assert produce(client, batch(b"a", producer=(7, 0, 1))).error_code == 47
 
-    def test_the_state_survives_a_restart(self, client: Client) -> None:
+    def test_producer_state_survives_a_restart(self, client: Client) -> None:
         data = batch(b"a", producer=(7, 0, 0))
         produce(client, data)
         filesystem = client.broker._data.files.filesystem
@@ -188,20 +197,20 @@ class TestIdempotent:
 
 
 class TestAcks:
-    def test_none(self, client: Client) -> None:
+    def test_acks_0_has_no_response(self, client: Client) -> None:
         client.send(produce_request(batch(b"a"), acks=0), 9)
         assert client.answers() == []
         assert log_of(client).log_end_offset == 1
         assert produce(client, batch(b"b")).base_offset == 1
 
-    def test_none_and_an_error_closes_the_connection(self, client: Client) -> None:
+    def test_error_with_acks_0_closes_the_connection(self, client: Client) -> None:
         client.send(produce_request(batch(b"a"), topic="nope", acks=0), 9)
         assert client.transport.closed
-        (line,) = client.broker.log.named("connection closed")  # type: ignore[attr-defined]
+        (line,) = logged(client.broker, "connection closed")
         assert line["error"] == "UNKNOWN_TOPIC_OR_PARTITION"
 
     @pytest.mark.parametrize("acks", [1, -1])
-    def test_with_flush_commit_the_answer_waits_for_the_disk(self, acks: int) -> None:
+    def test_response_waits_for_the_sync(self, acks: int) -> None:
         client = Client(make_broker(flush=COMMIT))
         client.broker.topics.create("t", 1, {})
         client.send(produce_request(batch(b"a"), acks=acks), 9)
@@ -211,7 +220,7 @@ class TestAcks:
         assert answer.responses[0].partition_responses[0].base_offset == 0
         client.broker.flusher.stop()
 
-    def test_a_disk_that_fails_acknowledges_nothing_more(
+    def test_nothing_is_acknowledged_after_a_failed_sync(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         client = Client(make_broker(flush=COMMIT))
@@ -230,12 +239,12 @@ class TestAcks:
         monkeypatch.undo()
         again = produce(client, batch(b"a"))
         assert again.error_code == ErrorCode.KAFKA_STORAGE_ERROR
-        (line,) = client.broker.log.named("log failed")  # type: ignore[attr-defined]
+        (line,) = logged(client.broker, "log failed")
         assert "t-0" in line["directory"]
         client.broker.flusher.stop()
 
 
-def test_deleting_a_topic_does_not_fail_who_waits_for_its_disk() -> None:
+def test_deletion_of_a_topic_does_not_fail_requests_that_wait_for_its_sync() -> None:
     client = Client(make_broker(flush=COMMIT))
     client.broker.topics.create("t", 1, {})
     client.send(produce_request(batch(b"a")), 9)
@@ -243,5 +252,5 @@ def test_deleting_a_topic_does_not_fail_who_waits_for_its_disk() -> None:
     wait_for_disk(client)
     ((_, answer),) = client.answers()
     assert answer.responses[0].partition_responses[0].error_code == 0
-    assert client.broker.log.named("log failed") == []  # type: ignore[attr-defined]
+    assert logged(client.broker, "log failed") == []
     client.broker.flusher.stop()

@@ -1,4 +1,4 @@
-"""Metadata and the administration of topics: answers as Kafka 4.3.1 gives them."""
+"""Metadata and the administration of topics; the answers are those of Kafka 4.3.1."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def topic_id(client: Client, name: str = "orders") -> bytes:
 
 
 class TestMetadata:
-    def ask(self, client: Client, version: int, *topics: Any, **fields: Any) -> Any:
+    def describe(self, client: Client, version: int, *topics: Any, **fields: Any) -> Any:
         asked = [
             MetadataRequestTopic(name=None, topic_id=topic)
             if isinstance(topic, bytes)
@@ -51,8 +51,8 @@ class TestMetadata:
         return client.call(MetadataRequest(topics=asked, **fields), version)
 
     @pytest.mark.parametrize("version", range(14))
-    def test_a_topic(self, client: Client, version: int) -> None:
-        answer = self.ask(client, version, "orders")
+    def test_topic_by_name(self, client: Client, version: int) -> None:
+        answer = self.describe(client, version, "orders")
         assert [(each.node_id, each.host, each.port) for each in answer.brokers] == [
             (1, "127.0.0.1", 9092)
         ]
@@ -78,59 +78,57 @@ class TestMetadata:
             assert [each.is_internal for each in answer.topics] == [version > 0, False]
         assert client.call(MetadataRequest(topics=[]), 1).topics == []
 
-    def test_by_id(self, client: Client) -> None:
-        (found,) = self.ask(client, 12, topic_id(client)).topics
+    def test_topic_by_id(self, client: Client) -> None:
+        (found,) = self.describe(client, 12, topic_id(client)).topics
         assert (found.error_code, found.name) == (0, "orders")
-        (missing,) = self.ask(client, 12, b"\1" * 16).topics
+        (missing,) = self.describe(client, 12, b"\1" * 16).topics
         assert (missing.error_code, missing.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
 
     @pytest.mark.parametrize("version", [10, 11])
-    def test_ids_are_refused_where_they_do_not_work(self, client: Client, version: int) -> None:
-        answer = self.ask(client, version, topic_id(client))
+    def test_ids_are_refused_before_version_12(self, client: Client, version: int) -> None:
+        answer = self.describe(client, version, topic_id(client))
         assert [each.error_code for each in answer.topics] == [ErrorCode.INVALID_REQUEST]
         assert answer.brokers == []
 
-    def test_neither_name_nor_id(self, client: Client) -> None:
-        (topic,) = self.ask(client, 12, ZERO).topics
+    def test_topic_without_name_and_id(self, client: Client) -> None:
+        (topic,) = self.describe(client, 12, ZERO).topics
         assert topic.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
 
-    def test_asking_creates_a_topic_and_the_second_answer_tells_it(self, client: Client) -> None:
-        (first,) = self.ask(client, 9, "new").topics
+    def test_request_creates_a_missing_topic(self, client: Client) -> None:
+        (first,) = self.describe(client, 9, "new").topics
         assert first.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        (second,) = self.ask(client, 9, "new").topics
+        (second,) = self.describe(client, 9, "new").topics
         assert (second.error_code, len(second.partitions)) == (0, 1)
 
     @pytest.mark.parametrize("version", [0, 3])
-    def test_old_versions_always_create(self, client: Client, version: int) -> None:
-        self.ask(client, version, f"new{version}")
+    def test_old_versions_always_create_topics(self, client: Client, version: int) -> None:
+        self.describe(client, version, f"new{version}")
         assert f"new{version}" in client.broker.topics.by_name
 
-    def test_nothing_is_created_when_the_client_or_the_broker_forbids_it(
-        self, client: Client
-    ) -> None:
-        (topic,) = self.ask(client, 9, "new", allow_auto_topic_creation=False).topics
+    def test_client_and_broker_can_forbid_creation(self, client: Client) -> None:
+        (topic,) = self.describe(client, 9, "new", allow_auto_topic_creation=False).topics
         assert topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         other = Client(make_broker({"auto.create.topics.enable": "false"}))
-        self.ask(other, 9, "new")
+        self.describe(other, 9, "new")
         for each in (client, other):
             assert "new" not in each.broker.topics.by_name
 
-    def test_one_request_creates_a_bounded_number(self, client: Client) -> None:
+    def test_one_request_creates_a_limited_number_of_topics(self, client: Client) -> None:
         names = [f"n{number}" for number in range(MOST_CREATED + 50)]
-        answer = self.ask(client, 9, *names)
+        answer = self.describe(client, 9, *names)
         assert {each.error_code for each in answer.topics} == {3}
         assert len(client.broker.topics.by_name) == 2 + MOST_CREATED
-        answer = self.ask(client, 9, *names)
+        answer = self.describe(client, 9, *names)
         assert sorted({each.error_code for each in answer.topics}) == [0, 3]
         assert len(client.broker.topics.by_name) == 2 + len(names)
 
     @pytest.mark.parametrize("name", ["", "bad name", ".", "x" * 250, "a/b", "ü"])
-    def test_illegal_names(self, client: Client, name: str) -> None:
-        (topic,) = self.ask(client, 9, name).topics
+    def test_invalid_names(self, client: Client, name: str) -> None:
+        (topic,) = self.describe(client, 9, name).topics
         assert topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
-    def test_authorized_operations_when_asked_for(self, client: Client) -> None:
-        answer = self.ask(
+    def test_authorized_operations_on_request(self, client: Client) -> None:
+        answer = self.describe(
             client,
             8,
             "orders",
@@ -139,7 +137,7 @@ class TestMetadata:
         )
         assert answer.topics[0].topic_authorized_operations == 3576
         assert answer.cluster_authorized_operations == 8096
-        assert self.ask(client, 8, "orders").topics[0].topic_authorized_operations == -(2**31)
+        assert self.describe(client, 8, "orders").topics[0].topic_authorized_operations == -(2**31)
 
 
 class TestCreateTopics:
@@ -152,7 +150,7 @@ class TestCreateTopics:
         return answer
 
     @pytest.mark.parametrize("version", range(2, 8))
-    def test_a_topic_with_settings(self, client: Client, version: int) -> None:
+    def test_topic_with_settings(self, client: Client, version: int) -> None:
         configs = [CreateTopicsRequestConfig(name="retention.ms", value="5")]
         answer = self.create(client, "new", version, num_partitions=3, configs=configs)
         topic = client.broker.topics.by_name["new"]
@@ -160,10 +158,10 @@ class TestCreateTopics:
         assert topic.config.overrides == {"retention.ms": "5"}
         if version >= 5:
             assert (answer.num_partitions, answer.replication_factor) == (3, 1)
-            told = {each.name: (each.value, each.config_source) for each in answer.configs}
-            assert len(told) == 33
-            assert told["retention.ms"] == ("5", 1)
-            assert told["segment.bytes"] == ("1073741824", 5)
+            settings = {each.name: (each.value, each.config_source) for each in answer.configs}
+            assert len(settings) == 33
+            assert settings["retention.ms"] == ("5", 1)
+            assert settings["segment.bytes"] == ("1073741824", 5)
         if version >= 7:
             assert answer.topic_id == topic.topic_id
 
@@ -171,7 +169,7 @@ class TestCreateTopics:
         answer = self.create(client, "new", num_partitions=-1, replication_factor=-1)
         assert (answer.error_code, answer.num_partitions) == (0, 1)
 
-    def test_only_checked(self, client: Client) -> None:
+    def test_validate_only_creates_nothing(self, client: Client) -> None:
         assert self.create(client, "new", validate_only=True).error_code == 0
         assert "new" not in client.broker.topics.by_name
 
@@ -190,7 +188,7 @@ class TestCreateTopics:
             ("n", {"replication_factor": 0}, ErrorCode.INVALID_REPLICATION_FACTOR, "larger than 0"),
         ],
     )
-    def test_refused(
+    def test_refused_topic(
         self, client: Client, name: str, fields: Any, error: ErrorCode, text: str
     ) -> None:
         answer = self.create(client, name, **fields)
@@ -215,7 +213,7 @@ class TestCreateTopics:
             ),
         ],
     )
-    def test_settings_refused(
+    def test_refused_settings(
         self, client: Client, config: str, value: str | None, text: str
     ) -> None:
         answer = self.create(
@@ -223,13 +221,13 @@ class TestCreateTopics:
         )
         assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_CONFIG, text)
 
-    def test_names_that_differ_in_a_period_collide(self, client: Client) -> None:
+    def test_names_that_differ_only_in_a_period_collide(self, client: Client) -> None:
         self.create(client, "a.b")
         answer = self.create(client, "a_b")
         assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
         assert answer.error_message == "Topic 'a_b' collides with existing topic: a.b"
 
-    def test_a_name_given_twice(self, client: Client) -> None:
+    def test_name_given_twice(self, client: Client) -> None:
         topic = CreateTopicsRequestTopic(name="n", num_partitions=1, replication_factor=1)
         (answer,) = client.call(CreateTopicsRequest(topics=[topic, topic]), 7).topics
         assert (answer.error_code, answer.error_message) == (
@@ -248,19 +246,23 @@ class TestCreateTopics:
             ({1: [1]}, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
         ],
     )
-    def test_assignments(
+    def test_manual_assignments(
         self, client: Client, partitions: dict[int, list[int]], error: ErrorCode
     ) -> None:
         assignments = [
             CreateTopicsRequestAssignment(partition_index=index, broker_ids=ids)
             for index, ids in partitions.items()
         ]
-        fields = {"num_partitions": -1, "replication_factor": -1, "assignments": assignments}
+        fields: dict[str, Any] = {
+            "num_partitions": -1,
+            "replication_factor": -1,
+            "assignments": assignments,
+        }
         assert self.create(client, "n", **fields).error_code == error
         fields["num_partitions"] = 2
         assert self.create(client, "m", **fields).error_code == ErrorCode.INVALID_REQUEST
 
-    def test_the_number_of_all_partitions_is_bounded(
+    def test_number_of_all_partitions_is_limited(
         self, client: Client, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr("coterie.server.logs.topics.MAX_PARTITIONS", 8)
@@ -276,7 +278,7 @@ class TestDeleteTopics:
         answers: list[Any] = client.call(request, 6).responses
         return answers
 
-    def test_by_name_and_by_id(self, client: Client) -> None:
+    def test_deletion_by_name_and_by_id(self, client: Client) -> None:
         other = client.broker.topics.create("other", 1, {})
         answers = self.delete(
             client,
@@ -290,7 +292,7 @@ class TestDeleteTopics:
         ]
 
     @pytest.mark.parametrize("version", range(1, 6))
-    def test_old_versions_give_names(self, client: Client, version: int) -> None:
+    def test_old_versions_delete_by_name(self, client: Client, version: int) -> None:
         request = DeleteTopicsRequest(topic_names=["nope", "orders"], timeout_ms=1000)
         answers = client.call(request, version).responses
         assert [each.error_code for each in answers] == [3, 0]
@@ -305,19 +307,21 @@ class TestDeleteTopics:
             ({"name": "__consumer_offsets"}, ErrorCode.INVALID_TOPIC_EXCEPTION),
         ],
     )
-    def test_refused(self, client: Client, topic: dict[str, Any], error: ErrorCode) -> None:
+    def test_refused_deletion(
+        self, client: Client, topic: dict[str, Any], error: ErrorCode
+    ) -> None:
         (answer,) = self.delete(client, DeleteTopicsRequestTopic(**topic))
         assert answer.error_code == error
         assert answer.error_message
         assert "orders" in client.broker.topics.by_name
 
-    def test_deletion_can_be_forbidden(self) -> None:
+    def test_deletion_can_be_disabled(self) -> None:
         client = Client(make_broker({"delete.topic.enable": "false"}))
         client.broker.topics.create("orders", 1, {})
         (answer,) = self.delete(client, DeleteTopicsRequestTopic(name="orders"))
         assert answer.error_code == ErrorCode.TOPIC_DELETION_DISABLED
 
-    def test_a_topic_of_the_same_name_is_another_one(self, client: Client) -> None:
+    def test_new_topic_of_the_same_name_has_another_id(self, client: Client) -> None:
         before = topic_id(client)
         self.delete(client, DeleteTopicsRequestTopic(name="orders"))
         client.broker.topics.create("orders", 1, {})
@@ -332,7 +336,7 @@ class TestCreatePartitions:
         (result,) = client.call(request, 3).results
         return result
 
-    def test_more(self, client: Client) -> None:
+    def test_more_partitions(self, client: Client) -> None:
         assert self.add(client, 5, validate_only=True).error_code == 0
         assert len(client.broker.topics.by_name["orders"].partitions) == 2
         assert self.add(client, 5).error_code == 0
@@ -357,14 +361,14 @@ class TestCreatePartitions:
             ),
         ],
     )
-    def test_refused(
+    def test_refused_numbers(
         self, client: Client, count: int, name: str, error: ErrorCode, text: str | None
     ) -> None:
         result = self.add(client, count, name)
         assert (result.error_code, result.error_message) == (error, text)
 
     @pytest.mark.parametrize("brokers", [[], [[7]], [[1, 1]], [[]], [[1], [1]]])
-    def test_assignments_refused(self, client: Client, brokers: list[list[int]]) -> None:
+    def test_refused_assignments(self, client: Client, brokers: list[list[int]]) -> None:
         assignments = [CreatePartitionsRequestAssignment(broker_ids=ids) for ids in brokers]
         result = self.add(client, 3, assignments=assignments)
         assert result.error_code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -412,10 +416,11 @@ class TestDescribeTopicPartitions:
             ("orders", 0),
         )
 
-    def test_limits_and_cursors_that_make_no_sense(self, client: Client) -> None:
+    def test_invalid_limits_and_cursors(self, client: Client) -> None:
         assert self.page(client, "orders", limit=0) == ([(0, "orders", [0])], ("orders", 1))
         assert self.page(client, "orders", cursor=("orders", 9)) == ([(0, "orders", [])], None)
-        refused = ([(ErrorCode.INVALID_REQUEST, "orders", [])], None)
-        assert self.page(client, "orders", cursor=("orders", -1)) == refused
-        assert self.page(client, "orders", cursor=("aaa", 0)) == refused
+        for cursor in (("orders", -1), ("aaa", 0)):
+            topics, following = self.page(client, "orders", cursor=cursor)
+            assert topics == [(ErrorCode.INVALID_REQUEST, "orders", [])]
+            assert following is None
         assert self.page(client, "bad name")[0] == [(17, "bad name", [])]

@@ -1,4 +1,4 @@
-"""Compaction on a loop turned by hand: what is cleaned and when, at what pace, and failures."""
+"""Compaction on a manual event loop: what is cleaned and when, at which pace, and failures."""
 
 import contextlib
 import errno
@@ -22,20 +22,19 @@ from tests.unit.server.maintenance import (
     advance,
     files_of,
     fill,
-    lines,
     make_topic,
     newest_values,
     records,
-    started,
+    start_broker,
     until,
 )
-from tests.unit.server.manual import Client, ManualLoop, make_broker
+from tests.unit.server.manual import Client, logged, loop_of, make_broker
 from tests.unit.server.produced import batch, produce
 
 
 class TestCompaction:
-    def test_the_newest_value_of_each_key_stays(self) -> None:
-        broker = started()
+    def test_newest_value_of_each_key_is_kept(self) -> None:
+        broker = start_broker()
         log = make_topic(broker)
         newest = fill(log, broker)
         end, before, size_bytes = log.log_end_offset, records(log), log.size_bytes
@@ -44,10 +43,10 @@ class TestCompaction:
         assert records(log) < before / 3
         assert log.size_bytes < size_bytes / 2
         assert log.log_end_offset == end
-        (line,) = lines(broker, "log cleaned")
+        (line,) = logged(broker, "log cleaned")
         assert (line["topic"], line["partition"]) == ("t", 0)
         assert line["bytes_after"] < line["bytes_before"]
-        # Up to the active segment, which is never touched.
+        # Up to the active segment, which is never cleaned.
         assert line["to_offset"] == log.segments[-1].base_offset
         assert broker._data.cleaner_offset("t", 0) == line["to_offset"]
         cleaner = broker.maintenance.cleaner
@@ -56,8 +55,8 @@ class TestCompaction:
         assert cleaner.records_kept == line["records"] > 0
         assert cleaner.max_dirty_ratio < 0.5
 
-    def test_it_goes_on_where_it_stopped_and_only_when_there_is_something_to_do(self) -> None:
-        broker = started()
+    def test_next_cleaning_begins_where_the_last_one_ended(self) -> None:
+        broker = start_broker()
         log = make_topic(broker)
         fill(log, broker)
         advance(broker, BACKOFF_MS * 3)
@@ -68,7 +67,7 @@ class TestCompaction:
         assert newest_values(log) == newest
 
     def test_appends_between_two_slices_are_kept(self) -> None:
-        broker = started()
+        broker = start_broker()
         log = make_topic(broker)
         newest = fill(log, broker, rounds=200)
         until(broker, lambda: broker.maintenance.cleaner.busy)
@@ -80,8 +79,8 @@ class TestCompaction:
         assert slices > 5
         assert newest_values(log) == newest
 
-    def test_the_dirtiest_comes_first(self) -> None:
-        broker = started()
+    def test_log_with_the_largest_dirty_share_is_cleaned_first(self) -> None:
+        broker = start_broker()
         for name, rounds in (("half", 40), ("dirty", 40), ("clean", 40)):
             fill(make_topic(broker, name), broker, rounds)
         for name, share in (("half", 0.5), ("clean", 0.8)):
@@ -89,14 +88,14 @@ class TestCompaction:
             offset = log.segments[int(len(log.segments) * share)].base_offset
             broker._data.set_cleaner_offset(name, 0, offset)
         advance(broker, BACKOFF_MS + 5_000)
-        assert [line["topic"] for line in lines(broker, "log cleaned")] == [
+        assert [line["topic"] for line in logged(broker, "log cleaned")] == [
             "dirty",
             "half",
             "clean",
         ]
 
-    def test_a_log_under_its_ratio_waits_and_a_changed_setting_counts_at_once(self) -> None:
-        broker = started()
+    def test_log_below_its_dirty_ratio_is_not_cleaned(self) -> None:
+        broker = start_broker()
         overrides = {**COMPACT, "min.cleanable.dirty.ratio": "1"}
         log = make_topic(broker, overrides=overrides)
         fill(log, broker)
@@ -107,9 +106,9 @@ class TestCompaction:
         advance(broker, BACKOFF_MS + 2_000)
         assert broker.maintenance.cleaner.cleanings == 1
 
-    def test_the_brokers_settings_are_the_topics_defaults(self) -> None:
+    def test_settings_of_the_broker_are_defaults_of_topics(self) -> None:
         settings = {"log.cleanup.policy": "compact", "log.cleaner.backoff.ms": "100"}
-        broker = started(settings)
+        broker = start_broker(settings)
         log = make_topic(broker, overrides={})
         fill(log, broker)
         broker._data.set_cleaner_offset("t", 0, log.segments[2].base_offset)
@@ -120,22 +119,24 @@ class TestCompaction:
         advance(broker, 5_000)
         assert broker.maintenance.cleaner.cleanings == 1
 
-    def test_a_topic_that_is_not_compacted_is_left_alone(self) -> None:
-        broker = started()
+    def test_topic_that_is_not_compacted_is_not_cleaned(self) -> None:
+        broker = start_broker()
         log = make_topic(broker, overrides={})
         fill(log, broker)
         before = records(log)
         advance(broker, BACKOFF_MS * 2)
         assert records(log) == before
 
-    def test_it_can_be_switched_off(self) -> None:
-        broker = started({"log.cleaner.enable": "false"})
+    def test_cleaner_can_be_disabled(self) -> None:
+        broker = start_broker({"log.cleaner.enable": "false"})
         fill(make_topic(broker), broker)
         advance(broker, BACKOFF_MS * 3)
         assert broker.maintenance.cleaner.cleanings == 0
 
-    def test_a_partition_that_loads_is_left_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        broker = started({"log.cleaner.min.cleanable.ratio": "0.01"})
+    def test_partition_is_not_cleaned_while_it_is_loaded(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        broker = start_broker({"log.cleaner.min.cleanable.ratio": "0.01"})
         partition = broker.topics.by_name["__consumer_offsets"].partitions[1]
         partition.log.config = partition.log.config._replace(segment_bytes=SEGMENT_BYTES)
         fill(partition.log, broker)
@@ -145,7 +146,7 @@ class TestCompaction:
         assert broker.maintenance.cleaner.cleanings == 0
         loading.clear()
         until(broker, lambda: broker.maintenance.cleaner.busy)
-        # A load that begins under a cleaning interrupts it.
+        # A load that begins during a cleaning pauses it.
         loading.add(1)
         size_bytes = partition.log.size_bytes
         advance(broker, BACKOFF_MS * 2)
@@ -156,8 +157,8 @@ class TestCompaction:
         assert broker.maintenance.cleaner.cleanings == 1
         assert partition.log.size_bytes < size_bytes
 
-    def test_past_max_compaction_lag_the_active_segment_ends_and_is_cleaned(self) -> None:
-        broker = started()
+    def test_active_segment_is_rolled_after_max_compaction_lag(self) -> None:
+        broker = start_broker()
         overrides = {
             "cleanup.policy": "compact",
             "min.cleanable.dirty.ratio": "1",
@@ -172,14 +173,14 @@ class TestCompaction:
         assert newest_values(log) == newest
         assert records(log) == len(newest)
 
-    def test_the_log_of_a_topic_that_nobody_uses_is_opened_if_it_holds_records(self) -> None:
+    def test_closed_log_is_opened_and_cleaned_if_it_has_records(self) -> None:
         filesystem = MemoryFileSystem()
         broker = make_broker(filesystem=filesystem)
         log = make_topic(broker, partitions=2)
         newest = fill(log, broker)
         log.roll()
         broker._data.close()
-        again = started(filesystem=filesystem)
+        again = start_broker(filesystem=filesystem)
         used, unused = again.topics.by_name["t"].partitions
         advance(again, 5_000)
         assert again.maintenance.cleaner.cleanings == 1
@@ -188,10 +189,10 @@ class TestCompaction:
 
 
 class TestPace:
-    def test_three_quarters_of_the_time_belong_to_others(
+    def test_cleaning_takes_at_most_a_quarter_of_the_time(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        broker = started()
+        broker = start_broker()
         fill(make_topic(broker), broker, rounds=100)
         clock = [0.0]
 
@@ -222,12 +223,13 @@ class TestPace:
         assert cleaner.cleanings == 1
         assert len(rests) > 3
         for took_s, rest_s in rests:
-            assert rest_s >= 2 * took_s, "the clock ticks once more after the slice was measured"
+            # Less than three times: the clock ticks once more after the slice was measured.
+            assert rest_s >= 2 * took_s
             assert took_s <= 0.0012
 
-    def test_bytes_a_second_are_bounded(self) -> None:
+    def test_bytes_a_second_are_limited(self) -> None:
         rate = 20_000
-        broker = started({"log.cleaner.io.max.bytes.per.second": str(rate)})
+        broker = start_broker({"log.cleaner.io.max.bytes.per.second": str(rate)})
         log = make_topic(broker)
         fill(log, broker, rounds=50)
         size_bytes = log.size_bytes
@@ -244,15 +246,15 @@ class TestPace:
 
 class TestDeletion:
     @pytest.mark.parametrize("waits", [False, True])
-    def test_a_topic_deleted_under_the_cleaner_is_gone_and_the_next_is_cleaned(
+    def test_topic_may_be_deleted_during_its_cleaning(
         self, monkeypatch: pytest.MonkeyPatch, *, waits: bool
     ) -> None:
-        broker = started()
-        fill(make_topic(broker, "doomed"), broker, rounds=100)
+        broker = start_broker()
+        fill(make_topic(broker, "deleted"), broker, rounds=100)
         other = make_topic(broker, "other")
         newest = fill(other, broker)
         cleaner = broker.maintenance.cleaner
-        loop: ManualLoop = broker.loop  # type: ignore[assignment]
+        loop = loop_of(broker)
         go_on = threading.Event()
         run_pending = PendingDisk.run
 
@@ -265,22 +267,22 @@ class TestDeletion:
             loop.advance(1)
         assert (cleaner._thread is not None) == waits
         threading.Timer(0.05, go_on.set).start()
-        broker.delete_topic(broker.topics.by_name["doomed"])
-        assert not broker._data.files.filesystem.exists("memory/doomed-0")
-        again = make_topic(broker, "doomed")
+        broker.delete_topic(broker.topics.by_name["deleted"])
+        assert not broker._data.files.filesystem.exists("memory/deleted-0")
+        again = make_topic(broker, "deleted")
         kept = fill(again, broker, rounds=2)
         advance(broker, BACKOFF_MS * 2)
         assert newest_values(other) == newest
         assert newest_values(again) == kept
-        assert "other" in [line["topic"] for line in lines(broker, "log cleaned")]
-        assert lines(broker, "log not cleaned") == []
+        assert "other" in [line["topic"] for line in logged(broker, "log cleaned")]
+        assert logged(broker, "log not cleaned") == []
 
-    def test_stopping_gives_up_what_is_under_way(self) -> None:
-        broker = started()
+    def test_stop_abandons_the_cleaning_in_progress(self) -> None:
+        broker = start_broker()
         log = make_topic(broker)
         newest = fill(log, broker, rounds=100)
         until(broker, lambda: broker.maintenance.cleaner.busy)
-        loop: ManualLoop = broker.loop  # type: ignore[assignment]
+        loop = loop_of(broker)
         timers = loop.timers
         broker.maintenance.stop()
         assert loop.timers == timers - 4
@@ -291,9 +293,9 @@ class TestDeletion:
 
 
 class TestFailures:
-    def test_a_full_disk_is_told_and_tried_again_while_clients_are_served(self) -> None:
+    def test_cleaning_is_retried_after_a_full_disk(self) -> None:
         faulty = FaultyFileSystem(MemoryFileSystem())
-        broker = started(filesystem=faulty)
+        broker = start_broker(filesystem=faulty)
         log = make_topic(broker)
         newest = fill(log, broker)
         cleaner = broker.maintenance.cleaner
@@ -302,7 +304,7 @@ class TestFailures:
             faulty.fail_at("create", 1, errno.ENOSPC)
             until(broker, lambda: faulty.failed == attempt)  # noqa: B023 - used before the next turn
             advance(broker, 10)
-            line = lines(broker, "log not cleaned")[-1]
+            line = logged(broker, "log not cleaned")[-1]
             assert line["topic"] == "t"
             assert "No space left" in line["cause"] or "ENOSPC" in line["cause"]
             assert "make room" in line["remedy"]
@@ -318,7 +320,7 @@ class TestFailures:
         assert newest_values(log) == newest
 
     def damaged(self, *names: str) -> tuple[Broker, str]:
-        """A broker that finds topics of these names, the first of which is damaged; where."""
+        """Start a broker with these topics, the first one damaged; return the damaged file."""
         filesystem = MemoryFileSystem()
         before = make_broker(filesystem=filesystem)
         logs = [make_topic(before, name) for name in names]
@@ -327,29 +329,29 @@ class TestFailures:
         before._data.close()
         broken = logs[0].segments[0].path
         filesystem.open(broken).write(700, b"\xff" * 8)
-        return started(filesystem=filesystem), broken
+        return start_broker(filesystem=filesystem), broken
 
-    def test_damage_is_told_with_file_and_position_and_not_tried_again(self) -> None:
+    def test_cleaning_is_not_retried_after_damage(self) -> None:
         broker, broken = self.damaged("t")
         advance(broker, BACKOFF_MS * 4)
-        (line,) = lines(broker, "log not cleaned")
+        (line,) = logged(broker, "log not cleaned")
         assert line["file"] == broken
         assert 0 < line["position"] <= 700
         assert line["retry_in_s"] is None
         assert "copy" in line["remedy"]
         assert len(broker.maintenance.cleaner.uncleanable) == 1
-        # What is appended does not depend on it.
+        # Appends do not depend on the damaged segment.
         assert produce(Client(broker), batch(b"v")).error_code == 0
 
-    def test_one_bad_log_does_not_keep_the_others_from_being_cleaned(self) -> None:
+    def test_damaged_log_does_not_stop_the_cleaning_of_others(self) -> None:
         broker, _ = self.damaged("bad", "good")
         advance(broker, BACKOFF_MS)
-        assert [line["topic"] for line in lines(broker, "log cleaned")] == ["good"]
+        assert [line["topic"] for line in logged(broker, "log cleaned")] == ["good"]
 
-    def test_a_mistake_of_ours_is_told_with_its_traceback_and_stops_nothing_else(
+    def test_error_in_the_cleaner_is_logged_with_its_traceback(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        broker = started()
+        broker = start_broker()
         fill(make_topic(broker), broker)
 
         def wrong(_cleaning: Cleaning, *_: object) -> None:
@@ -357,18 +359,18 @@ class TestFailures:
 
         monkeypatch.setattr(Cleaning, "_clean_group", wrong)
         advance(broker, BACKOFF_MS * 2)
-        (line,) = lines(broker, "log not cleaned")
+        (line,) = logged(broker, "log not cleaned")
         assert isinstance(line["exc_info"], ZeroDivisionError)
         assert produce(Client(broker), batch(b"v")).error_code == 0
 
     @pytest.mark.parametrize("kind", ["writing", "read", "open", "create", "rename", "sync"])
-    def test_every_call_failing_in_turn_loses_nothing(self, kind: str) -> None:
-        """Whichever call fails, nothing is lost, also when the broker starts anew."""
+    def test_no_failed_call_loses_a_record(self, kind: str) -> None:
+        """Each call fails in turn; all records are there afterwards, and after a restart."""
         n = 0
         while True:
             n += 1
             faulty = FaultyFileSystem(MemoryFileSystem())
-            broker = started(filesystem=faulty)
+            broker = start_broker(filesystem=faulty)
             log = make_topic(broker)
             newest = fill(log, broker, rounds=8)
             calls = faulty.calls[kind]
@@ -386,4 +388,4 @@ class TestFailures:
                 broker._data.close()
             again = make_broker(filesystem=faulty)
             assert newest_values(again.topics.by_name["t"].partitions[0].log) == newest
-        assert n > 2 or kind in ("rename", "sync", "create"), "the canary: something was tried"
+        assert n > 2 or kind in ("rename", "sync", "create"), "canary: calls have failed"

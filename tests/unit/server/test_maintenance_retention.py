@@ -1,4 +1,4 @@
-"""Retention, checkpoints, and the beginning and end of background work, on a loop by hand."""
+"""Retention, checkpoints, and the start and stop of background work, on a manual event loop."""
 
 import errno
 
@@ -11,21 +11,20 @@ from tests.unit.server.maintenance import (
     SEGMENT_BYTES,
     advance,
     fill,
-    lines,
     make_topic,
     newest_values,
-    started,
+    start_broker,
     until,
 )
-from tests.unit.server.manual import ManualLoop, make_broker, run
+from tests.unit.server.manual import logged, loop_of, make_broker, run
 
 
 class TestRetention:
     DELETE = {"retention.ms": "60000"}
 
-    def test_by_time_and_the_start_outlives_a_restart(self) -> None:
+    def test_retention_by_time(self) -> None:
         filesystem = MemoryFileSystem()
-        broker = started(filesystem=filesystem)
+        broker = start_broker(filesystem=filesystem)
         log = make_topic(broker, overrides=self.DELETE)
         fill(log, broker)
         old_end = log.log_end_offset
@@ -35,7 +34,7 @@ class TestRetention:
         fill(log, broker, rounds=1)
         advance(broker, 300_000)
         assert log.log_start_offset >= old_end
-        line = lines(broker, "segments removed")[0]
+        line = logged(broker, "segments removed")[0]
         assert (line["topic"], line["reason"]) == ("t", "time")
         assert broker.maintenance.segments_removed == line["segments"] > 1
         assert broker.maintenance.bytes_removed == line["bytes"] > 0
@@ -45,17 +44,17 @@ class TestRetention:
         again = make_broker(filesystem=filesystem)
         assert again.topics.by_name["t"].partitions[0].log.log_start_offset == start
 
-    def test_by_size(self) -> None:
-        broker = started()
+    def test_retention_by_size(self) -> None:
+        broker = start_broker()
         log = make_topic(broker, overrides={"retention.bytes": str(3 * SEGMENT_BYTES)})
         fill(log, broker)
         advance(broker, 31_000)
         assert log.size_bytes < 4 * SEGMENT_BYTES
-        assert lines(broker, "segments removed")[0]["reason"] == "size"
+        assert logged(broker, "segments removed")[0]["reason"] == "size"
 
-    def test_the_interval_is_that_of_the_settings(self) -> None:
+    def test_interval_is_a_setting(self) -> None:
         settings = {"log.retention.check.interval.ms": "1000", "log.initial.task.delay.ms": "0"}
-        broker = started(settings)
+        broker = start_broker(settings)
         log = make_topic(broker, overrides={"retention.ms": "5000"})
         fill(log, broker)
         advance(broker, 4_500)
@@ -63,8 +62,8 @@ class TestRetention:
         advance(broker, 2_000)
         assert log.log_start_offset == log.log_end_offset
 
-    def test_compact_and_delete_is_both(self) -> None:
-        broker = started()
+    def test_compact_and_delete(self) -> None:
+        broker = start_broker()
         overrides = {**COMPACT, "cleanup.policy": "compact,delete", "retention.ms": "400000"}
         log = make_topic(broker, overrides=overrides)
         newest = fill(log, broker)
@@ -74,20 +73,20 @@ class TestRetention:
         advance(broker, 800_000)
         assert log.log_start_offset == log.log_end_offset
 
-    def test_a_compacted_topic_is_not_expired(self) -> None:
-        broker = started()
+    def test_topic_that_is_only_compacted_has_no_retention(self) -> None:
+        broker = start_broker()
         log = make_topic(broker, overrides={**COMPACT, "retention.ms": "1000"})
         newest = fill(log, broker)
         advance(broker, 700_000)
         assert newest_values(log) == newest
 
-    def test_retention_under_a_cleaning_ends_it_and_all_goes_on(self) -> None:
+    def test_retention_during_a_cleaning_ends_it(self) -> None:
         settings = {
             "log.cleaner.io.max.bytes.per.second": "20000",
             "log.retention.check.interval.ms": "100",
             "log.initial.task.delay.ms": "0",
         }
-        broker = started(settings)
+        broker = start_broker(settings)
         overrides = {**COMPACT, "cleanup.policy": "compact,delete", "retention.ms": "16000"}
         log = make_topic(broker, overrides=overrides)
         fill(log, broker)
@@ -97,25 +96,25 @@ class TestRetention:
         assert log.log_start_offset == log.log_end_offset
         assert not broker.maintenance.cleaner.busy
         assert broker.maintenance.cleaner.cleanings == 0
-        assert lines(broker, "log not cleaned") == []
+        assert logged(broker, "log not cleaned") == []
         broker.topics.set_broker_settings({"log.cleaner.io.max.bytes.per.second": "1e9"})
-        # The change has given the log the segment size of its settings back.
+        # The change has reset the segment size of the log to that of its settings.
         log.config = log.config._replace(segment_bytes=SEGMENT_BYTES)
         newest = fill(log, broker)
         advance(broker, 15_800)
         assert newest_values(log) == newest
         assert broker.maintenance.cleaner.cleanings == 1
 
-    def test_a_log_that_can_not_be_shortened_is_told(self) -> None:
+    def test_log_whose_segments_cannot_be_removed_fails(self) -> None:
         faulty = FaultyFileSystem(MemoryFileSystem())
-        broker = started(filesystem=faulty)
+        broker = start_broker(filesystem=faulty)
         log = make_topic(broker, overrides=self.DELETE)
         fill(log, broker)
         advance(broker, 61_000)
         faulty.fail_at("remove", 1)
         advance(broker, 300_000)
         assert faulty.failed == 1
-        (line,) = lines(broker, "log failed")
+        (line,) = logged(broker, "log failed")
         assert "dmesg" in line["remedy"]
         assert log.failed
 
@@ -123,7 +122,7 @@ class TestRetention:
 class TestCheckpoints:
     def test_recovery_points_are_written_every_minute(self) -> None:
         filesystem = MemoryFileSystem()
-        broker = started(filesystem=filesystem)
+        broker = start_broker(filesystem=filesystem)
         log = make_topic(broker, overrides={})
         fill(log, broker, rounds=1)
         log.sync()
@@ -132,9 +131,9 @@ class TestCheckpoints:
         assert broker._data.recovery_point("t", 0) == log.log_end_offset
         assert filesystem.exists("memory/recovery-point-offset-checkpoint")
 
-    def test_one_that_can_not_be_written_is_told_and_tried_again(self) -> None:
+    def test_failed_checkpoint_is_logged_and_retried(self) -> None:
         faulty = FaultyFileSystem(MemoryFileSystem())
-        broker = started(filesystem=faulty)
+        broker = start_broker(filesystem=faulty)
         log = make_topic(broker, overrides={})
         for turn in (1, 2):
             fill(log, broker, rounds=1)
@@ -142,17 +141,16 @@ class TestCheckpoints:
             faulty.fail_at("create", 1, errno.ENOSPC)
             advance(broker, 60_000)
             assert faulty.failed == turn
-            assert len(lines(broker, "recovery points not written")) == turn
-        assert "make room" in lines(broker, "recovery points not written")[0]["remedy"]
+            assert len(logged(broker, "recovery points not written")) == turn
+        assert "make room" in logged(broker, "recovery points not written")[0]["remedy"]
         advance(broker, 60_000)
         assert broker._data.recovery_point("t", 0) == log.log_end_offset
         assert not broker.fatal.done()
 
 
-def test_upkeep_starts_with_the_broker_and_ends_with_it() -> None:
-    """`start` and `stop` of the broker do it; a loop by hand has no sockets, so by their parts."""
-    broker = started()
-    loop: ManualLoop = broker.loop  # type: ignore[assignment]
+def test_stop_of_the_broker_ends_background_work() -> None:
+    broker = start_broker()
+    loop = loop_of(broker)
     assert loop.timers >= 4
     advance(broker, int(DIRECTORY_CHECK_S * 5_000))
     assert not broker.fatal.done()

@@ -181,7 +181,7 @@ class Effects:
         self.events.append(Event(group_id, fact))
 
     def note_when_durable(self, group_id: str, fact: Fact) -> None:
-        """Add an event that takes place once the records are durable, and not if they fail."""
+        """Add an event for when the records are durable [journal/durable-facts]."""
         self.durable_events = [*self.durable_events, Event(group_id, fact)]
 
     def absorb(self, other: "Effects") -> None:

@@ -75,6 +75,12 @@ TRANSITIONS: dict[GroupState, frozenset[GroupState]] = {
 }
 
 
+# Globals are read faster than members of an enumeration.
+_EMPTY = GroupState.EMPTY
+_COMPLETING_REBALANCE = GroupState.COMPLETING_REBALANCE
+_STABLE = GroupState.STABLE
+
+
 class Member:
     """One member of a classic group.
 
@@ -238,11 +244,11 @@ class Group:
         assert state in TRANSITIONS[self.state], (
             f"{self.group_id}: {self.state.value} -> {state.value}"
         )
-        if state is GroupState.EMPTY:
+        if state is _EMPTY:
             assert not self.members, f"{self} has members"
-        elif state is GroupState.COMPLETING_REBALANCE:
+        elif state is _COMPLETING_REBALANCE:
             assert self.leader in self.members, f"{self} has no leader"
-        elif state is GroupState.STABLE:
+        elif state is _STABLE:
             assert self.assigned_generation == self.generation_id, f"{self} has no assignment"
         self.previous_state = self.state
         self.state = state

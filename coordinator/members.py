@@ -11,7 +11,7 @@ from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberF
 
 
 class Removal(Enum):
-    """Why a member was removed."""
+    """Why a member was removed [journal/members]."""
 
     LEAVE = "leave"
     ADMIN_REMOVAL = "admin removal"

@@ -47,7 +47,7 @@ class Cause(Enum):
 
 
 class JoinEnd(Enum):
-    """What ended a join phase."""
+    """What ended a join phase [journal/phases]."""
 
     ALL_JOINED = "all joined"
     INITIAL_DELAY = "initial delay"

@@ -30,7 +30,7 @@ from coterie.coordinator.join import join
 from coterie.coordinator.leave import leave
 from coterie.coordinator.offsets import commit, delete_offsets, fetch
 from coterie.coordinator.purgatory import Purgatory
-from coterie.coordinator.shard import Shard, ShardState
+from coterie.coordinator.shard import ACTIVE, Shard, ShardState
 from coterie.coordinator.sync import sync
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.java_hash import partition_for
@@ -141,7 +141,7 @@ class GroupCoordinator:
         if not group_id:
             return HEARTBEAT_ANSWERS[ErrorCode.INVALID_GROUP_ID]
         shard = self.shards[partition_for(group_id, self._partitions)]
-        if shard.state is ShardState.ACTIVE:
+        if shard.state is ACTIVE:
             return heartbeat(shard, now_ms, request)
         if shard.state is ShardState.LOADING:
             # An error would make the members rejoin [sessions/heartbeat-while-loading].
@@ -414,7 +414,7 @@ class GroupCoordinator:
 
 def _availability_error(shard: Shard) -> ErrorCode:
     """Return why a partition cannot serve its groups, or NONE [coordinator/availability]."""
-    if shard.state is ShardState.ACTIVE:
+    if shard.state is ACTIVE:
         return ErrorCode.NONE
     if shard.state is ShardState.LOADING:
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

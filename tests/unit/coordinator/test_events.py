@@ -34,6 +34,7 @@ def pair() -> EventHarness:
 
 
 def test_first_generation_makes_these_facts() -> None:
+    """[journal/phases] [journal/times]"""
     harness = EventHarness(group_initial_rebalance_delay_ms=3_000)
     harness.join("c1")
     joined, began = harness.take_facts()
@@ -373,6 +374,7 @@ def test_member_that_the_size_gate_refuses_is_removed() -> None:
 
 
 def test_deletion_is_a_fact_once_it_is_durable(pair: EventHarness) -> None:
+    """[journal/durable-facts]"""
     from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 
     pair.commit("c1 commits", 7, member_id=pair.id_of("c1"), generation_id=1, partitions=(0, 1))
@@ -403,6 +405,7 @@ def test_expired_offsets_and_group_are_facts() -> None:
 
 
 def test_unload_says_why(harness: EventHarness) -> None:
+    """[journal/partition-facts]"""
     harness.stable("c1")
     harness.events.clear()
     harness.take(harness.coordinator.unload(0, None, harness.now_ms))
@@ -417,6 +420,7 @@ def test_unload_says_why(harness: EventHarness) -> None:
 
 
 def test_heartbeats_and_commits_make_no_events(pair: EventHarness) -> None:
+    """[journal/no-routine-facts]"""
     for _ in range(10):
         pair.heartbeat(pair.id_of("c1"), 1)
         pair.heartbeat("unknown", 1)

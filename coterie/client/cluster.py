@@ -39,7 +39,7 @@ DEFAULT_PORT = 9092
 # milliseconds, few take seconds.
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 1.0
-# A caller that can do without a key (`missing`) gets three rounds, which take 350 ms.
+# A caller that can do without a key gets three rounds, 350 ms [client/missing-partitions].
 _LAST_PAUSE_FOR_MISSING_S = 0.3
 
 RETRIABLE_COORDINATOR_ERRORS = frozenset(
@@ -98,7 +98,7 @@ class Cluster:
         self._connections.clear()
 
     def any_broker(self, deadline: Deadline) -> Connection:
-        """Return a connection to the first bootstrap address that responds.
+        """Return a connection to the first bootstrap address that responds [client/bootstrap].
 
         Raises:
             BrokerUnreachable: none responds; the cause has the reason for each address.
@@ -130,7 +130,7 @@ class Cluster:
     def metadata(
         self, topics: Iterable[str] | None, deadline: Deadline | None = None
     ) -> MetadataResponse:
-        """Return the brokers, the controller and topics, without creating a topic.
+        """Return the brokers, the controller and topics [client/no-topic-creation].
 
         Args:
             topics: names of topics; None for all topics.
@@ -151,7 +151,7 @@ class Cluster:
     def controller(self) -> Connection:
         """Return a connection to the broker that accepts changes of topics.
 
-        In a cluster that does not name a controller every broker forwards them (KIP-590).
+        In a cluster that does not name a controller every broker forwards them [client/controller].
         """
         deadline = Deadline(self.timeout_s)
         response = self.metadata([], deadline)
@@ -290,7 +290,7 @@ class Cluster:
     def _find_coordinators(
         self, group_ids: list[str], deadline: Deadline
     ) -> dict[str, Responsible]:
-        """Return the coordinator of each group, from the cache or from FindCoordinator."""
+        """Return the coordinator of each group, cached or looked up [client/coordinator-lookup]."""
         found = {
             group: Responsible(node)
             for group in group_ids

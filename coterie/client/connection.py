@@ -1,9 +1,9 @@
 """One blocking connection to one broker.
 
 A request is sent in the highest version that both the broker and this client support
-[client/negotiation]. Invariants: one request is in flight at a time, so the next response belongs
-to it; after a failure the connection is closed and not used again, because the position in the byte
-stream is then unknown.
+[client/negotiation]. Invariants [client/one-request]: one request is in flight at a time, so the
+next response belongs to it; after a failure the connection is closed and not used again, because
+the position in the byte stream is then unknown.
 """
 
 import socket
@@ -36,7 +36,7 @@ _MIN_TIMEOUT_S = 0.001
 
 
 class Deadline:
-    """The time at which an operation, including its retries, is given up."""
+    """The time at which an operation, including its retries, is given up [client/deadline]."""
 
     __slots__ = ("_at_s", "timeout_s")
 
@@ -164,8 +164,8 @@ class Connection:
             self._socket.settimeout(max(deadline.left_s(), _MIN_TIMEOUT_S))
             self._socket.sendall(sent)
             (length,) = struct.unpack(">i", self._receive(4, deadline))
-            # The first bytes of a TLS or HTTP response are no valid length. They are refused here,
-            # before waiting for as many bytes as they seem to announce.
+            # The first bytes of a TLS or HTTP response are no valid length [client/plaintext]. They
+            # are refused here, before waiting for as many bytes as they seem to announce.
             if 0 <= length <= MAX_FRAME_BYTES:
                 return self._receive(length, deadline)
         except TimeoutError as error:

@@ -70,7 +70,7 @@ def list_groups(
 
     Raises:
         Refused: a broker can't list its groups, in most cases because it is still loading them. An
-            incomplete list is never returned.
+            incomplete list is never returned [client/complete-lists].
     """
     wanted_states = {state.lower() for state in states}
     wanted_types = {kind.lower() for kind in types}
@@ -94,7 +94,7 @@ def list_groups(
     if wanted_states and any(not group.state for group in found.values()):
         described = describe_groups(cluster, found)
         found = {name: group._replace(state=described[name].state) for name, group in found.items()}
-    # Old brokers ignore the filters and list every group.
+    # Old brokers ignore the filters and list every group [client/group-filters].
     return [
         group
         for _, group in sorted(found.items())
@@ -159,7 +159,7 @@ def _classic(group: DescribeGroupsResponseGroup, coordinator: Node) -> GroupDesc
 def _classic_member(member: DescribeGroupsResponseMember, protocol_type: str) -> Member:
     assignment: dict[str, list[int]] | None = {}
     if member.member_assignment:
-        # Connect workers and schema registries have assignments in formats of their own.
+        # Connect workers have assignments in a format of their own [client/connect-groups].
         assignment = None
         if protocol_type == CONSUMER_PROTOCOL_TYPE:
             try:

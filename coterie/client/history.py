@@ -71,7 +71,7 @@ class History(NamedTuple):
 
 
 def journal_of(cluster: Cluster, group_id: str) -> Journal:
-    """Find the journal of a group.
+    """Find the journal of a group [client/journal-partition].
 
     Raises:
         NoJournal: there is none; the cause says why.

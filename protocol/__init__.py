@@ -1,1 +1,1 @@
-"""Bytes to messages and back. Pure: no I/O, no clock, nothing but the standard library."""
+"""Messages, frames and record batches to bytes and back: pure code without I/O and clock."""

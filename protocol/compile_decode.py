@@ -109,7 +109,6 @@ class DecodeEmitter:
                 f"{target}.{field.name}",
                 f"{where}.{field.name}",
                 nullable=field.nullable(self.version),
-                max_items=field.declared.max_items,
             )
         if self.flexible:
             self._tags(cls, target, where)
@@ -166,11 +165,10 @@ class DecodeEmitter:
         where: str,
         *,
         nullable: bool,
-        max_items: int | None = None,
     ) -> None:
         """Emit the decoding of one value into `target`."""
         if kind.element is not None:
-            self._array(kind.element, target, where, nullable=nullable, max_items=max_items)
+            self._array(kind.element, target, where, nullable=nullable)
         elif kind.struct is not None:
             self._nested(kind.struct, target, where, nullable=nullable)
         elif kind.wire is not None and kind.wire.struct:
@@ -250,9 +248,7 @@ class DecodeEmitter:
         if nullable:
             self._depth -= 1
 
-    def _array(
-        self, element: FieldType, target: str, where: str, *, nullable: bool, max_items: int | None
-    ) -> None:
+    def _array(self, element: FieldType, target: str, where: str, *, nullable: bool) -> None:
         """Emit the decoding of an array, after the checks of its count."""
         count = self._count()
         # An element without fields still counts as one byte, or the check would pass any count.
@@ -267,11 +263,8 @@ class DecodeEmitter:
             f"if not 0 <= {count} * {least} <= end - p: refuse_count({where!r}, {count}, end - p)"
         )
         self._budgeted = True
-        budget = self.cls.element_budget
-        bound = min(max_items, budget) if max_items is not None else budget
-        bounds = f"budget < 0 or {count} > {bound}" if bound < budget else "budget < 0"
         self._line(f"budget -= {count}")
-        self._line(f"if {bounds}: refuse_elements({where!r}, {count})")
+        self._line(f"if budget < 0: refuse_elements({where!r}, {count})")
         if element.wire is not None and element.wire.struct and element.wire.kind != "uuid":
             # Arrays of numbers are one unpack; "16s" cannot be repeated that way.
             self.names["unpack_array"] = struct_module.unpack_from

@@ -32,9 +32,7 @@ Int8 = Annotated[int, Wire("int8", "b", 1, 0)]
 Int16 = Annotated[int, Wire("int16", "h", 2, 0)]
 Uint16 = Annotated[int, Wire("uint16", "H", 2, 0)]
 Int32 = Annotated[int, Wire("int32", "i", 4, 0)]
-Uint32 = Annotated[int, Wire("uint32", "I", 4, 0)]
 Int64 = Annotated[int, Wire("int64", "q", 8, 0)]
-Float64 = Annotated[float, Wire("float64", "d", 8, 0.0)]
 Uuid = Annotated[bytes, Wire("uuid", "16s", 16, bytes(16))]
 String = Annotated[str, Wire("string", zero="")]
 Bytes = Annotated[bytes, Wire("bytes", zero=b"")]
@@ -50,7 +48,7 @@ def uuid_text(value: bytes) -> str:
 
 
 class Field(NamedTuple):
-    """How a field differs from a plain one: its versions, default, tag and bounds.
+    """How a field differs from a plain one: its versions, default and tag, and when it may be null.
 
     A version that does not carry the field leaves it at its default [framing/absent-fields].
     """
@@ -61,7 +59,6 @@ class Field(NamedTuple):
     factory: Callable[[], Any] | None = None
     tag: int | None = None
     nullable_since: int = 0
-    max_items: int | None = None
 
 
 def since(
@@ -93,10 +90,9 @@ def field(
     default: Any = ...,
     factory: Callable[[], Any] | None = None,
     nullable_since: int = 0,
-    max_items: int | None = None,
 ) -> Any:
-    """Declare a field of every version that has a default, a late null or a bound of its own."""
-    return Field(0, LAST_VERSION, default, factory, None, nullable_since, max_items)
+    """Declare a field of every version that has a default, or may be null only later."""
+    return Field(0, LAST_VERSION, default, factory, None, nullable_since)
 
 
 class VersionRange(NamedTuple):

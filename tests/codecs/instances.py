@@ -21,7 +21,6 @@ _RANGES = {
     "int16": (-(2**15), 2**15 - 1),
     "uint16": (0, 2**16 - 1),
     "int32": (-(2**31), 2**31 - 1),
-    "uint32": (0, 2**32 - 1),
     "int64": (-(2**63), 2**63 - 1),
 }
 # Characters of one to four bytes in UTF-8, and some that are often escaped wrongly.
@@ -134,8 +133,6 @@ def _scalar(wire: Wire, values: Values) -> Any:
         return values.octets()
     if wire.kind == "uuid":
         return bytes(16) if values.chance(20) else values.octets(16)
-    if wire.kind == "float64":
-        return values.integer(-(2**40), 2**40) / 8
     return values.integer(*_RANGES[wire.kind])
 
 

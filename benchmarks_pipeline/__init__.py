@@ -1,1 +1,1 @@
-"""Figures of the pipeline: `python -m benchmarks_pipeline`, or `make bench-pipeline`."""
+"""Benchmarks of the pipeline: `python -m benchmarks_pipeline`, or `make bench-pipeline`."""

@@ -1,10 +1,11 @@
 """Measure the pipeline: `python -m benchmarks_pipeline [--only PART]... [--rounds N]`.
 
-Parts: codec, source (the data source through Spark), tables (10 M commits and 10,000 generations,
-to gold), report (a page of 1,000 rebalances), live (following). Spark's are processes of their own.
+Parts: codec, source (the data source in Spark), tables (10 M commits and 10,000 generations, to
+gold), report (a page of 1,000 rebalances), live (following). Parts that use Spark run in processes
+of their own.
 
-Every figure is the best of several rounds, warm, and is printed beside what it is compared with in
-the same run: other work on the machine moves both. The load average is printed with them.
+Every figure is the best of several warm rounds. It is printed next to the figure with which it is
+compared in the same run, because other load on the machine changes both, and with the load average.
 """
 
 import argparse
@@ -26,7 +27,7 @@ from coterie.protocol.raw_records import open_body, split_records
 from coterie.protocol.records import check_crc, iterate_batches
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 
-# The others are modules of their names.
+# The other parts are modules of the same name.
 _HERE = ("codec", "source")
 PARTS = (*_HERE, "tables", "report", "live")
 
@@ -35,7 +36,7 @@ _INT64 = struct.Struct(">q")
 
 
 def best(rounds: int, work: Callable[[], int]) -> tuple[float, int]:
-    """Seconds of the best round, and the rows it had."""
+    """Return the seconds of the best round, and its rows."""
     times = []
     for _ in range(rounds):
         began = time.perf_counter()
@@ -45,13 +46,12 @@ def best(rounds: int, work: Callable[[], int]) -> tuple[float, int]:
 
 
 def decode_bulk(directory: str) -> int:
-    """All commits of a partition with the codec."""
+    """Decode all commits of a partition with the codec."""
     return sum(step.rows.num_rows for step in read_range(LogRange(directory, 0, 0), "commits"))
 
 
-def decode_plainly(directory: str) -> int:
-    """The same a record at a time in plain Python, as tightly as it can be written: no checksum of
-    fields, no object but the row, rows given up piece by piece."""
+def decode_singly(directory: str) -> int:
+    """Decode all commits record by record in plain Python, with as few objects as possible."""
     count = 0
     for entry in sorted(os.scandir(directory), key=lambda entry: entry.name):
         if not entry.name.endswith(".log"):
@@ -87,7 +87,7 @@ def _plain_row(key: bytes, value: bytes) -> tuple[object, ...]:
 
 
 def report(name: str, seconds: float, rows: int, size_bytes: int, note: str = "") -> None:
-    """One line of the table."""
+    """Print one line of the table."""
     print(
         f"{name:52} {seconds:7.2f} s {rows / seconds / 1e6:7.2f} M rows/s"
         f" {size_bytes / seconds / 1e6:8.0f} MB/s  {note}",
@@ -96,12 +96,12 @@ def report(name: str, seconds: float, rows: int, size_bytes: int, note: str = ""
 
 
 def measure_codec(root: str, commits: int, rounds: int) -> None:
-    """Decode alone, one thread, against the plain loop."""
+    """Measure decoding alone, in one thread, and the plain loop."""
     for label, per_batch in (("13.5 records a batch", 13.5), ("1 record a batch", 1.0)):
         path = os.path.join(root, f"codec-{per_batch}")
         size = write_commits(path, commits, records_per_batch=per_batch)
         directory = os.path.join(path, f"{OFFSETS_TOPIC}-0")
-        plain, _ = best(2, functools.partial(decode_plainly, directory))
+        plain, _ = best(2, functools.partial(decode_singly, directory))
         fast, rows = best(rounds, functools.partial(decode_bulk, directory))
         report(f"plain loop, {label}", plain, rows, size)
         report(f"codec, {label}", fast, rows, size, f"{plain / fast:.1f} x the plain loop")
@@ -109,7 +109,7 @@ def measure_codec(root: str, commits: int, rounds: int) -> None:
 
 
 def measure_spark(root: str, commits: int, rounds: int) -> None:
-    """The data source: scan, tuples and Parquet, on one processor and on two."""
+    """Measure the data source on one core and on two: scan, tuples and Parquet."""
     path = os.path.join(root, "spark")
     size = write_commits(path, commits, log_partitions=4)
     command = [sys.executable, "-m", "benchmarks_pipeline.scan", path, "--rounds", str(rounds)]
@@ -128,7 +128,7 @@ def measure_spark(root: str, commits: int, rounds: int) -> None:
 
 
 def main() -> int:
-    """Run everything; the figures go to the standard output."""
+    """Run the parts and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=2_000_000)
     parser.add_argument("--rounds", type=int, default=5)

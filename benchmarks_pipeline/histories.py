@@ -1,7 +1,7 @@
-"""A log of groups that commit and rebalance: what the gold tables are measured on.
+"""A log of groups that commit and rebalance, for measuring the gold tables.
 
-Groups of four members and 100 partitions under `range`; every generation one member goes and
-another comes, evenly spread over the commits.
+Groups have four members and 100 partitions under `range`. In every generation one member leaves and
+another joins, evenly spread over the commits.
 """
 
 import os
@@ -26,7 +26,7 @@ MEMBERS = 4
 PARTITIONS = 100
 LOG_PARTITIONS = 8
 _SEGMENT_BYTES = 100 << 20
-# Records in a batch, on average, as a consumer of several partitions commits them.
+# The average number of records in a batch, as a consumer of several partitions commits them.
 _BATCH_RECORDS = 13.5
 
 
@@ -43,7 +43,7 @@ class _Group:
         self.offset = 0
 
     def rebalance(self, now_ms: int) -> None:
-        """The next generation, logged."""
+        """Complete the next generation, and log it."""
         self.generation += 1
         ids = [f"{self.name}-member-{self.generation + each}" for each in range(MEMBERS)]
         subscribed = [MemberSubscription(each, (self.topic,)) for each in ids]
@@ -53,8 +53,8 @@ class _Group:
         )
         members = []
         for each in ids:
-            mine = [partition.partition for partition in given[each]]
-            assigned = consumer.TopicPartition(topic=self.topic, partitions=mine)
+            numbers = [partition.partition for partition in given[each]]
+            assigned = consumer.TopicPartition(topic=self.topic, partitions=numbers)
             assignment = consumer.ConsumerProtocolAssignment(assigned_partitions=[assigned])
             members.append(
                 GroupMetadataMember(
@@ -81,7 +81,7 @@ class _Group:
 
 
 def write_histories(path: str, commits: int, generations: int, seed: int = 1) -> int:
-    """A data directory; returns its size in bytes."""
+    """Write a data directory, and return its size in bytes."""
     rng = random.Random(seed)
     directories = [
         os.path.join(path, f"{OFFSETS_TOPIC}-{number}") for number in range(LOG_PARTITIONS)

@@ -1,10 +1,10 @@
-"""Following a log: how soon a record counts, how fast it catches up, what it costs to wait.
+"""Measure following a log: latency, processor time while idle, and the rate of catching up.
 
     python -m benchmarks_pipeline.live [--seconds N] [--per-second N] [--catch-up N]
 
-Latency is from an append to a log file to a row that counts in bronze, while builds go on. Then,
-with nothing new and nothing to build, the processor time of all its processes; and at last the rows
-a second that count when much comes at once.
+Latency is measured from an append to a log file to a committed row in bronze, during builds. Then
+follow the processor time of all processes with nothing new to read or build, and the rows per
+second that are committed when much is appended at once.
 """
 
 import argparse
@@ -21,18 +21,21 @@ from coterie.pipeline.session import start_session
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 
-# More tasks at once than cores, so that a batch of many records need not wait for a build's tasks.
+# More parallel tasks than cores, so that a large micro-batch does not wait for tasks of a build.
 MASTER = "local[4]"
-# Until Python's workers and Spark's code are warm.
+# The time until Python's workers and Spark's code are warm.
 _WARM_UP_S = 20.0
-# Nothing was built for so long: a build begins two seconds after the newest record.
+# If nothing was built for this time, nothing is left to build: a build begins two seconds after the
+# newest record.
 _QUIET_S = 6.0
 _IDLE_S = 10.0
 _TICK_S = 0.1
+# The position of the user time in /proc/PID/stat, counted behind name, state and parent.
+_USER_TIME = 9
 
 
 class _Feeder(threading.Thread):
-    """Appends a batch at a time, and remembers when."""
+    """A thread that appends batches and remembers when."""
 
     def __init__(self, logs: str, per_second: float) -> None:
         super().__init__(daemon=True)
@@ -58,7 +61,7 @@ class _Feeder(threading.Thread):
 
 
 class _Course(threading.Thread):
-    """Takes one process that follows through the three measurements, prints them, and stops it."""
+    """The three measurements of a following process, which is stopped in the end."""
 
     def __init__(self, root: str, seconds: float, per_second: float, catch_up: int) -> None:
         super().__init__(daemon=True)
@@ -73,11 +76,11 @@ class _Course(threading.Thread):
         self._warm_s = float("inf")
         self._rows = 0
         self._is_building = False
-        self._stirred_s = time.monotonic()
+        self._busy_s = time.monotonic()
 
-    def told(self, appended: Appended) -> None:
-        """Note what counts now."""
-        now_s = self._stirred_s = time.monotonic()
+    def on_append(self, appended: Appended) -> None:
+        """Note committed records."""
+        now_s = self._busy_s = time.monotonic()
         if self._warm_s == float("inf"):
             self._warm_s = now_s + _WARM_UP_S
         self._rows += appended.rows
@@ -88,12 +91,12 @@ class _Course(threading.Thread):
                 self._latencies_s.append(now_s - appended_s)
 
     def progress(self, step: Step) -> None:
-        """Note that something is built."""
-        self._stirred_s = time.monotonic()
+        """Note that a table is being built."""
+        self._busy_s = time.monotonic()
         self._is_building = step.seconds is None
 
     def run(self) -> None:
-        """Measure one thing after the other."""
+        """Run the measurements one after the other."""
         self._feeder.start()
         while time.monotonic() < self._warm_s + self._seconds:
             time.sleep(_TICK_S)
@@ -102,23 +105,23 @@ class _Course(threading.Thread):
         at = [times_s[int(len(times_s) * share)] * 1000 for share in (0.5, 0.95, 0.99)]
         self._print(
             f"live latency: p50 {at[0]:.0f} ms, p95 {at[1]:.0f} ms, p99 {at[2]:.0f} ms over"
-            f" {len(times_s):,} records, builds beside them"
+            f" {len(times_s):,} records, during builds"
         )
-        while self._is_building or time.monotonic() - self._stirred_s < _QUIET_S:
+        while self._is_building or time.monotonic() - self._busy_s < _QUIET_S:
             time.sleep(_TICK_S)
         used_s = processor_seconds(os.getpid())
         time.sleep(_IDLE_S)
         used_s = processor_seconds(os.getpid()) - used_s
         self._print(f"idle: {used_s / _IDLE_S:.2f} cores over {_IDLE_S:.0f} s")
-        wanted = self._rows + self._catch_up
+        end_rows = self._rows + self._catch_up
         began_s = time.monotonic()
         os.rename(
             os.path.join(self._ahead, f"{OFFSETS_TOPIC}-0"),
             os.path.join(self.logs, f"{OFFSETS_TOPIC}-1"),
         )
-        while self._rows < wanted:
+        while self._rows < end_rows:
             time.sleep(_TICK_S)
-        rate = self._catch_up / (self._stirred_s - began_s)
+        rate = self._catch_up / (self._busy_s - began_s)
         self._print(f"catch-up: {rate / 1000:,.0f} k rows/s over {self._catch_up:,} records")
         self.stop.set()
 
@@ -127,17 +130,18 @@ class _Course(threading.Thread):
 
 
 def processor_seconds(process: int) -> float:
-    """What a process and those that it started have used so far, by /proc."""
+    """Return the processor time of a process and its descendants so far, from /proc."""
     children: dict[int, list[int]] = {}
     ticks: dict[int, int] = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{name}/stat", encoding="utf-8") as file:
-                told = file.read().rpartition(")")[2].split()
+                # The fields behind the name: state, parent, ..., user time, system time.
+                _, parent, *fields = file.read().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        children.setdefault(int(told[1]), []).append(int(name))
-        ticks[int(name)] = int(told[11]) + int(told[12])
+        children.setdefault(int(parent), []).append(int(name))
+        ticks[int(name)] = sum(map(int, fields[_USER_TIME : _USER_TIME + 2]))
     total, pending = 0, [process]
     while pending:
         one = pending.pop()
@@ -160,14 +164,14 @@ def measure(
         stop=course.stop,
         options=FollowOptions(build_every_s=build_every_s),
         progress=course.progress,
-        on_append=course.told,
+        on_append=course.on_append,
     )
     spark.stop()
     print(f"{report.batches} batches, {report.builds} builds, {report.seconds:.0f} s in all")
 
 
 def main() -> int:
-    """Run it; the figures go to the standard output."""
+    """Run the benchmark and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--per-second", type=float, default=100.0)

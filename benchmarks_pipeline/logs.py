@@ -1,12 +1,13 @@
-"""Logs to measure with, written by our own encoder in the layout of a data directory.
+"""Logs for benchmarks, written by our own encoder in the layout of a data directory.
 
-Commits of many groups as a coordinator writes them: value version 4 with a topic id, so many
-records to a batch, each group in the log partition its hash says.
+They contain commits of many groups as a coordinator writes them: value version 4 with a topic id,
+several records in a batch, each group in the log partition that its hash selects.
 """
 
 import os
 import random
 import struct
+from collections.abc import Sequence
 
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
@@ -18,7 +19,7 @@ _INDEX_INTERVAL_BYTES = 4096
 
 
 class SegmentWriter:
-    """Appends batches to a partition's directory; rolls at a size, keeps `.index` files."""
+    """A writer of batches to a partition; it rolls segments and writes `.index` files."""
 
     def __init__(self, directory: str, segment_bytes: int) -> None:
         os.makedirs(directory, exist_ok=True)
@@ -34,8 +35,8 @@ class SegmentWriter:
         self._index = bytearray()
         self._size = self._since_entry = 0
 
-    def append(self, pairs: list[tuple[bytes, bytes | None]], timestamp_ms: int) -> None:
-        """One batch."""
+    def append(self, pairs: Sequence[tuple[bytes, bytes | None]], timestamp_ms: int) -> None:
+        """Append one batch."""
         batch = encode_batch(pairs, self.next_offset, timestamp_ms)
         if self._size and self._size + len(batch) > self._segment_bytes:
             self.close()
@@ -50,7 +51,7 @@ class SegmentWriter:
         self.next_offset += len(pairs)
 
     def flush(self) -> None:
-        """Let others see what was appended."""
+        """Make the appended batches visible to readers."""
         self._log.flush()
 
     def close(self) -> None:
@@ -71,10 +72,10 @@ def write_commits(
     segment_bytes: int = 100 << 20,
     seed: int = 1,
 ) -> int:
-    """A data directory of offset commits; returns its size in bytes.
+    """Write a data directory of offset commits, and return its size in bytes.
 
-    A batch has `records_per_batch` on average, of one group, as a consumer of several partitions
-    commits them.
+    A batch has `records_per_batch` records on average, of one group, as a consumer of several
+    partitions commits them.
     """
     rng = random.Random(seed)
     writers = [

@@ -1,6 +1,6 @@
-"""The report page over the tables of a log: `python -m benchmarks_pipeline.report`.
+"""Measure the report page: `python -m benchmarks_pipeline.report`.
 
-A page of 1,000 rebalances: read from tables, drawn and written, as `coterie pipeline report` does.
+A page of 1,000 rebalances is read from tables, drawn and written as by `coterie pipeline report`.
 """
 
 import argparse
@@ -21,7 +21,7 @@ _ROUNDS = 3
 
 
 def measure(root: str) -> None:
-    """Make the tables, draw the page; the figures go to the standard output."""
+    """Build the tables, write the page and print the figures."""
     logs, output, page = (os.path.join(root, name) for name in ("logs", "tables", "page.html"))
     write_histories(logs, _COMMITS, _REBALANCES)
     spark = start_session("bench", little=True)
@@ -43,7 +43,7 @@ def measure(root: str) -> None:
 
 
 def main() -> int:
-    """Run it."""
+    """Run the benchmark."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     with tempfile.TemporaryDirectory(prefix="coterie-bench-") as root:
         measure(root)

@@ -1,8 +1,8 @@
-"""The data source through Spark on some cores: `python -m benchmarks_pipeline.scan PATH --cores N`.
+"""Measure the data source on some cores: `python -m benchmarks_pipeline.scan PATH --cores N`.
 
-A process of its own, with Spark's Java and the Python workers on exactly so many processors: a
-task of `local[1]` keeps nearly two busy, for its worker decodes while Java reads. Prints one JSON
-object, by name the seconds of the best round.
+It is a process of its own, because Java and the Python workers must be restricted to exactly N
+cores: a task of `local[1]` keeps nearly two cores busy, because its worker decodes while Java
+reads. It prints a JSON object with the seconds of the best round of each measurement.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from coterie.pipeline.session import start_session
 from coterie.pipeline.source import CoterieLog, LogReader
 from coterie.pipeline.store import Store
 
-# What most queries want of a commit.
+# The columns of a commit that most queries use.
 SOME_COLUMNS = (
     "group_id,topic,partition,log_partition,log_offset,committed_offset,record_ts,is_tombstone"
 )
@@ -36,15 +36,15 @@ TO_PARQUET, INGEST = "to Parquet, by Spark", "to Parquet, by the workers"
 
 
 class TupleLog(CoterieLog):
-    """The same source, its rows handed over as tuples; they are decoded in bulk all the same."""
+    """The same source with rows passed to Spark as tuples; they are decoded in bulk as well."""
 
     @classmethod
     def name(cls) -> str:
-        """How it is called in `format(...)`."""
+        """Return the name for `format(...)`."""
         return "tuple_log"
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads what is there now."""
+        """Return a reader of the log as it is now."""
         return _TupleReader(parse_options(self.options))
 
 
@@ -55,7 +55,7 @@ class _TupleReader(LogReader):
 
 
 def best(rounds: int, work: Callable[[], object]) -> float:
-    """Seconds of the best round."""
+    """Return the seconds of the best round."""
     times = []
     for _ in range(rounds):
         began = time.perf_counter()
@@ -65,7 +65,7 @@ def best(rounds: int, work: Callable[[], object]) -> float:
 
 
 def measure(path: str, cores: int, rounds: int, scratch: str) -> dict[str, float]:
-    """Everything, warm."""
+    """Return the seconds of all measurements, after a warm-up."""
     spark = start_session("bench", master=f"local[{cores}]")
     spark.dataSource.register(TupleLog)
     frame = spark.read.format("coterie_log").load(path)
@@ -82,7 +82,7 @@ def measure(path: str, cores: int, rounds: int, scratch: str) -> dict[str, float
             os.makedirs(directory)
         write_parts(spark, directories, len(tasks), copying(tasks, crc=True))
 
-    # A count moves every column to Java, and does the least besides.
+    # A count passes every column to Java and does little else.
     found = {
         SCAN: best(rounds, frame.count),
         SCAN_SOME: best(rounds, some.count),
@@ -95,13 +95,13 @@ def measure(path: str, cores: int, rounds: int, scratch: str) -> dict[str, float
 
 
 def main() -> int:
-    """Run it; the seconds go to the standard output."""
+    """Run the benchmark and print the seconds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("path")
     parser.add_argument("--cores", type=int, required=True)
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
-    # Before Java and the workers are started, which get the same.
+    # Java and the workers, which are started later, inherit the affinity.
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: arguments.cores])
     with tempfile.TemporaryDirectory(prefix="coterie-bench-") as scratch:
         found = measure(arguments.path, arguments.cores, arguments.rounds, scratch)

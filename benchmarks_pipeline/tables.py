@@ -1,4 +1,4 @@
-"""Every table from a log, and another assignor over its history: seconds, in 1 GB of driver memory.
+"""Measure building all tables from a log and replaying its history, with 1 GB of driver memory.
 
 python -m benchmarks_pipeline.tables [--commits N] [--generations N] [--keep DIR]
 """
@@ -18,12 +18,13 @@ from coterie.pipeline.tables import GOLD, TABLES
 
 DRIVER_MEMORY = "1g"
 CORES = 2
-# Warms up Java, Python's workers and Spark's code: the first run of anything is twice as slow.
+# Commits and generations of a first run, which warms up Java, the Python workers and Spark's code.
+# Without it everything would take twice as long.
 _WARM_UP = (100_000, 400)
 
 
-def told(step: Step) -> None:
-    """One line for a table that was written."""
+def print_step(step: Step) -> None:
+    """Print a line for a table that was written."""
     if step.seconds is not None:
         print(
             f"{step.stage:7} {step.table:20} {step.rows or 0:>11,} rows {step.seconds:8.2f} s"
@@ -33,7 +34,7 @@ def told(step: Step) -> None:
 
 
 def measure(root: str, commits: int, generations: int) -> None:
-    """Write the log, make the tables, replay it."""
+    """Write the log, build the tables and replay the history."""
     small, large = os.path.join(root, "small"), os.path.join(root, "large")
     write_histories(small, *_WARM_UP)
     size_bytes = write_histories(large, commits, generations)
@@ -43,24 +44,24 @@ def measure(root: str, commits: int, generations: int) -> None:
     )
     run(spark, [small], os.path.join(root, "warm"))
     output = os.path.join(root, "tables")
-    report = run(spark, [large], output, progress=told)
+    report = run(spark, [large], output, progress=print_step)
     gold = sum(step.seconds or 0.0 for step in report.steps if TABLES[step.table].level == GOLD)
     print(
         f"bronze {report.stage_seconds(INGEST):.1f} s, everything {report.seconds:.1f} s;"
         f" silver and gold {report.stage_seconds(BUILD):.1f} s of writing, of which gold {gold:.1f}"
     )
     began = time.perf_counter()
-    played = replay_groups(spark, Store.reading(output), "cooperative-sticky")
-    print(f"replay of {played.num_rows} groups: {time.perf_counter() - began:.1f} s")
+    replayed = replay_groups(spark, Store.reading(output), "cooperative-sticky")
+    print(f"replay of {replayed.num_rows} groups: {time.perf_counter() - began:.1f} s")
     spark.stop()
 
 
 def main() -> int:
-    """Run it; the figures go to the standard output."""
+    """Run the benchmark and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=10_000_000)
     parser.add_argument("--generations", type=int, default=10_000)
-    parser.add_argument("--keep", metavar="DIR", help="work there, and leave what was made")
+    parser.add_argument("--keep", metavar="DIR", help="use this directory and keep its files")
     arguments = parser.parse_args()
     print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
     if arguments.keep:

@@ -1,4 +1,4 @@
-"""One Spark for all tests of a worker; the tests that use it run in one worker."""
+"""One Spark session for all tests. The tests that use it run in one worker of pytest-xdist."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    """A session on two threads. Start costs seconds, so it is made once and tests are few."""
+    """A session on two threads. It is started once, because a start takes seconds."""
     pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
     from coterie.pipeline.session import JavaMissing, find_java, start_session
 

@@ -1,10 +1,10 @@
-"""A process that follows a directory, as a test starts and kills it.
+"""A process that follows a directory, for tests that start and kill it.
 
     python -m tests.pipeline.following LOGS OUTPUT BUILD_EVERY_S
 
-It prints `ready` when Spark runs and a line for each append, and ends on SIGTERM. Of gold it
-writes the one table that says how far it was built: gold takes most of a build's time, and none of
-it can count twice, for each of its tables is replaced.
+It prints `ready` when Spark runs and a line for each append, and ends on SIGTERM. Of gold it writes
+only the table that says how far it was built. Building gold takes most of the time, and its rows
+cannot count twice because a build replaces its tables.
 """
 
 import sys
@@ -23,12 +23,12 @@ from coterie.pipeline.jobs.run import BUILD, Job
 from coterie.pipeline.session import start_session
 
 
-def little_gold(job: Job, **_options: Any) -> None:
+def build_one_table(job: Job, **_options: Any) -> None:
     job.write(BUILD, "rebalances", job.read("rebalances"))
 
 
 def main(logs: str, output: str, build_every_s: str) -> None:
-    def told(appended: Appended) -> None:
+    def print_append(appended: Appended) -> None:
         reached = " ".join(f"{number}:{end}" for number, end in sorted(appended.positions.items()))
         print(f"appended {appended.topic} {appended.rows} {reached}", flush=True)
 
@@ -36,7 +36,7 @@ def main(logs: str, output: str, build_every_s: str) -> None:
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "2",
     }
-    jobs_run.build_gold = little_gold
+    jobs_run.build_gold = build_one_table
     with tempfile.TemporaryDirectory() as scratch:
         spark = start_session(
             "follow", master="local[4]", settings=settings, scratch=scratch, little=True
@@ -44,7 +44,7 @@ def main(logs: str, output: str, build_every_s: str) -> None:
         stop = stop_on_signals()
         print("ready", flush=True)
         options = FollowOptions(build_every_s=float(build_every_s))
-        report = follow(spark, [logs], output, stop=stop, options=options, on_append=told)
+        report = follow(spark, [logs], output, stop=stop, options=options, on_append=print_append)
         print(f"done {report.rows} {report.batches} {report.builds}", flush=True)
         spark.stop()
 

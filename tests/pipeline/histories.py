@@ -1,4 +1,4 @@
-"""Logs to decode, and the plain decoder that the fast one is compared with."""
+"""Logs to decode, and the plain decoder with which the bulk decoder is compared."""
 
 import os
 import struct
@@ -23,7 +23,7 @@ def commit_key(group: str = "orders", topic: str = "paid", partition: int = 0) -
 
 
 def commit_value(version: int = 4, **fields: Any) -> bytes:
-    """A commit's value in any version."""
+    """Return a commit's value in any version."""
     defaults: dict[str, Any] = {"offset": 7, "metadata": "", "commit_timestamp": NOW_MS}
     if version < 3:
         fields.pop("leader_epoch", None)
@@ -36,7 +36,7 @@ def commit_value(version: int = 4, **fields: Any) -> bytes:
 
 
 def write_segments(directory: str, *segments: tuple[int, list[bytes]], index: bool = True) -> None:
-    """Segment files by base offset, with an index entry for every batch but the first."""
+    """Write segment files, with an index entry for every batch but the first."""
     os.makedirs(directory, exist_ok=True)
     for base, batches in segments:
         stem = os.path.join(directory, f"{base:020d}")
@@ -59,7 +59,7 @@ def steps(directory: str, view: str, first: int = 0, **options: Any) -> list[Ran
 
 
 def rows(directory: str, view: str, first: int = 0, **options: Any) -> list[dict[str, Any]]:
-    """What the fast decoder makes of a directory."""
+    """Decode a directory with the bulk decoder."""
     found = []
     for step in steps(directory, view, first, **options):
         step.rows.validate(full=True)
@@ -73,7 +73,7 @@ def reasons(directory: str, view: str = "quarantine", **options: Any) -> list[st
 
 
 def plain_rows(log: bytes, view: str, segment_base: int = 0) -> list[dict[str, Any]]:
-    """The same with `protocol` alone, a record at a time; `log` must be undamaged."""
+    """Decode an undamaged log with `protocol` alone, one record at a time."""
     found: list[dict[str, Any]] = []
     for position, header in iterate_batches(log):
         assert check_crc(log, header, position)
@@ -83,8 +83,9 @@ def plain_rows(log: bytes, view: str, segment_base: int = 0) -> list[dict[str, A
                 "log_offset": record.offset,
                 "record_ts": columns.timestamp_us(record.timestamp_ms),
             }
-            typed = not header.is_control and record.key is not None and len(record.key) > 1
-            key_type = int.from_bytes(record.key[:2], signed=True) if typed else None
+            key = record.key or b""
+            typed = not header.is_control and len(key) > 1
+            key_type = int.from_bytes(key[:2], signed=True) if typed else None
             producer = None if header.producer_id < 0 else header.producer_id
             if view == "raw":
                 found.append(
@@ -101,13 +102,13 @@ def plain_rows(log: bytes, view: str, segment_base: int = 0) -> list[dict[str, A
                     }
                 )
             elif view == "commits" and key_type in (0, 1):
-                row = place | commit_fields(record.key, record.value)
+                row = place | commit_fields(key, record.value)
                 found.append(
                     row | {"producer_id": producer, "is_transactional": header.is_transactional}
                 )
             elif view == "groups" and key_type == 2:
-                found.append(place | group_fields(record.key, record.value))
+                found.append(place | group_fields(key, record.value))
             elif view == "consumer_epochs" and key_type in KINDS:
-                found.append(place | epoch_fields(record.key, record.value))
+                found.append(place | epoch_fields(key, record.value))
     result: list[dict[str, Any]] = pa.Table.from_pylist(found, VIEWS[view]).to_pylist()
     return result

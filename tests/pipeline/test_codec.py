@@ -1,4 +1,6 @@
-"""The bulk decoder has exactly the rows of the plain one, for all that may stand in a log."""
+"""The bulk decoder returns exactly the rows of the plain one, for everything that a log can contain
+[pipeline/same-as-protocol].
+"""
 
 import random
 from pathlib import Path
@@ -47,7 +49,7 @@ commit_pairs = st.tuples(
         topic_id=st.sampled_from([bytes(16), bytes(range(16)), b"\xff" * 16]),
     ),
 )
-member = st.builds(
+members: st.SearchStrategy[dict[str, Any]] = st.builds(
     dict,
     member_id=texts,
     group_instance_id=st.none() | texts,
@@ -85,7 +87,7 @@ group_pairs = st.tuples(
     | st.builds(
         group_value,
         st.integers(0, 4),
-        st.lists(member, max_size=2),
+        st.lists(members, max_size=2),
         st.sampled_from(["consumer", "connect", ""]),
     ),
 )
@@ -97,7 +99,7 @@ pairs = st.one_of(commit_pairs, commit_pairs, group_pairs, other_pairs)
 
 @st.composite
 def batches(draw: st.DrawFn) -> list[bytes]:
-    """A log of batches of every kind, in offset order, with gaps."""
+    """Draw a log of batches of every kind, in the order of offsets, with gaps."""
     log = []
     offset = draw(st.integers(0, 1000))
     for _ in range(draw(st.integers(1, 5))):
@@ -133,7 +135,7 @@ def batches(draw: st.DrawFn) -> list[bytes]:
 
 @settings(max_examples=120, deadline=None)
 @given(log=batches(), chunk_bytes=st.sampled_from([64, 300, 4 << 20]))
-def test_bulk_equals_plain(
+def test_bulk_decoder_equals_plain_decoder(
     tmp_path_factory: pytest.TempPathFactory, log: list[bytes], chunk_bytes: int
 ) -> None:
     directory = str(tmp_path_factory.mktemp("log"))
@@ -145,7 +147,7 @@ def test_bulk_equals_plain(
 
 
 @pytest.mark.parametrize("name", ["none", "gzip", "snappy", "lz4", "zstd", "txn", "offsets"])
-def test_segments_of_a_real_kafka(name: str) -> None:
+def test_segments_of_kafka_are_decoded(name: str) -> None:
     log = (GOLDEN / name / f"{0:020d}.log").read_bytes()
     for view in VIEWS:
         found = rows(str(GOLDEN / name), view)
@@ -154,7 +156,7 @@ def test_segments_of_a_real_kafka(name: str) -> None:
     assert set(reasons(str(GOLDEN / name))) <= {"unknown_type"}
 
 
-def test_markers_and_headers_of_a_real_kafka() -> None:
+def test_markers_and_headers_of_kafka_are_decoded() -> None:
     markers = rows(str(GOLDEN / "offsets"), "markers")
     assert [marker["is_commit"] for marker in markers] == [True, False]
     codecs = {row["compression"] for row in rows(str(GOLDEN / "zstd"), "batches")}
@@ -163,7 +165,7 @@ def test_markers_and_headers_of_a_real_kafka() -> None:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_every_version_of_a_commit(tmp_path: Path, version: int) -> None:
+def test_every_version_of_a_commit_is_decoded(tmp_path: Path, version: int) -> None:
     value = commit_value(
         version, offset=100, leader_epoch=7, metadata="m", expire_timestamp=NOW_MS + 1000,
         topic_id=bytes(7) + b"\1" + bytes(7) + b"\2",
@@ -176,7 +178,7 @@ def test_every_version_of_a_commit(tmp_path: Path, version: int) -> None:
     assert (row["expire_ts"] is not None) == (version == 1)
 
 
-def test_a_batch_of_ten_thousand_among_many_of_one(tmp_path: Path) -> None:
+def test_long_batch_among_short_ones_is_decoded(tmp_path: Path) -> None:
     rng = random.Random(3)
     log, offset = [], 0
     for count in [1] * 200 + [10_000] + [1] * 200 + [130] * 60:
@@ -194,7 +196,7 @@ def test_a_batch_of_ten_thousand_among_many_of_one(tmp_path: Path) -> None:
     assert rows(str(tmp_path), "commits", chunk_bytes=8192) == plain_rows(b"".join(log), "commits")
 
 
-def test_a_cleaned_batch_with_a_horizon(tmp_path: Path) -> None:
+def test_cleaned_batch_with_delete_horizon_is_decoded(tmp_path: Path) -> None:
     horizon = NOW_MS + 86_400_000
     chosen = [(commit_key(), commit_value()), (commit_key(), None)]
     cleaned = encode_batch(chosen, 5, horizon, attributes=HAS_DELETE_HORIZON)
@@ -205,7 +207,7 @@ def test_a_cleaned_batch_with_a_horizon(tmp_path: Path) -> None:
     assert row["base_ts"].timestamp() * 1000 == horizon
 
 
-def test_ranges_side_by_side_are_the_whole(tmp_path: Path) -> None:
+def test_adjacent_ranges_have_the_rows_of_the_whole_log(tmp_path: Path) -> None:
     log = [
         encode_batch([(commit_key(), commit_value(offset=n))] * 3, n * 3, NOW_MS) for n in range(40)
     ]

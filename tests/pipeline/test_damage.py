@@ -1,4 +1,6 @@
-"""Damage never becomes a row, is never lost, and does not take its neighbours with it."""
+"""Damage never becomes a row, is always reported, and does not affect its neighbours
+[pipeline/quarantine].
+"""
 
 import os
 import random
@@ -26,16 +28,16 @@ RECORDS = 3
 
 
 def batch(number: int, epoch: int = 0) -> bytes:
-    """Batch `number` of a log without gaps; each has its own texts."""
-    pairs = [
+    """Return batch `number` of a log without gaps; each has its own texts."""
+    pairs: list[tuple[bytes, bytes | None]] = [
         (commit_key(f"group-{number}", f"topic-{each}"), commit_value(offset=number, metadata="m"))
         for each in range(RECORDS)
     ]
-    return encode_batch(pairs, number * RECORDS, NOW_MS + number, leader_epoch=epoch)  # type: ignore[arg-type]
+    return encode_batch(pairs, number * RECORDS, NOW_MS + number, leader_epoch=epoch)
 
 
-def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
-    """No flip changes a row in silence: of the rows only some may be missing, told as damage."""
+def test_every_flipped_bit_is_reported(tmp_path: Path) -> None:
+    """A flipped bit never changes a row: rows may only be missing, and are reported as damage."""
     log = [batch(number) for number in range(5)]
     write_segments(str(tmp_path), (0, log), (15, [batch(5)]))
     whole = rows(str(tmp_path), "raw")
@@ -53,15 +55,15 @@ def test_every_flipped_bit_is_found(tmp_path: Path) -> None:
         path.write_bytes(damaged)
         found = rows(str(tmp_path), "raw")
         missing = [row for row in whole if row not in found]
-        assert [row for row in whole if row in found] == found, f"bit {bit}: a row that was not"
+        assert [row for row in whole if row in found] == found, f"bit {bit}: a row is wrong"
         assert missing, f"bit {bit} of a header or record changed nothing"
-        assert reasons(str(tmp_path)), f"bit {bit}: rows are missing and nothing was said"
+        assert reasons(str(tmp_path)), f"bit {bit}: rows are missing without a report"
         lost_most = max(lost_most, len(missing))
-    # An offset that was changed makes its neighbour doubtful; nothing takes more than that.
+    # For a changed offset the neighbour may be left out as well. No other damage costs more.
     assert lost_most <= 2 * RECORDS
 
 
-def test_what_is_damaged_is_kept_with_its_place(tmp_path: Path) -> None:
+def test_damaged_bytes_are_kept_with_their_position(tmp_path: Path) -> None:
     log = [batch(number) for number in range(4)]
     bad = bytearray(log[1])
     bad[70] ^= 1
@@ -75,7 +77,7 @@ def test_what_is_damaged_is_kept_with_its_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("chunk_bytes", [100, 1 << 20])
-def test_garbage_between_batches_is_stepped_over(tmp_path: Path, chunk_bytes: int) -> None:
+def test_decoding_continues_after_garbage(tmp_path: Path, chunk_bytes: int) -> None:
     log = [batch(number) for number in range(6)]
     garbage = random.Random(1).randbytes(700)
     write_segments(str(tmp_path), (0, [*log[:2], garbage, *log[2:]]), index=False)
@@ -85,7 +87,7 @@ def test_garbage_between_batches_is_stepped_over(tmp_path: Path, chunk_bytes: in
     assert len(reasons(str(tmp_path), chunk_bytes=chunk_bytes)) == 1
 
 
-def test_a_damaged_length_costs_its_own_batch(tmp_path: Path) -> None:
+def test_damaged_length_costs_only_its_own_batch(tmp_path: Path) -> None:
     for length in (0, 5, 1 << 30, -1, 200):
         log = [batch(number) for number in range(4)]
         log[1] = log[1][:8] + length.to_bytes(4, signed=True) + log[1][12:]
@@ -94,20 +96,20 @@ def test_a_damaged_length_costs_its_own_batch(tmp_path: Path) -> None:
         assert len(reasons(str(tmp_path))) == 1
 
 
-def test_a_torn_tail_is_told_apart(tmp_path: Path) -> None:
+def test_torn_end_of_a_log_is_not_part_of_it(tmp_path: Path) -> None:
     log = [batch(number) for number in range(3)]
     for cut in (1, 8, 20, 61, 90, len(log[2]) - 1):
         write_segments(str(tmp_path), (0, [*log[:2], log[2][:cut]]))
         assert len(rows(str(tmp_path), "commits")) == 6
         assert reasons(str(tmp_path)) == ["torn"]
         assert log_end(str(tmp_path)) == 6
-        assert reasons(str(tmp_path), end_offset=6) == [], "a follower ends before it"
+        assert reasons(str(tmp_path), end_offset=6) == [], "a follower's range ends before it"
     write_segments(str(tmp_path), (0, [*log, bytes(5000)]))
     assert reasons(str(tmp_path)) == ["torn"]
     assert log_end(str(tmp_path)) == 9
 
 
-def test_a_tail_of_which_pages_are_missing_is_waited_for(tmp_path: Path) -> None:
+def test_batch_with_missing_pages_counts_when_it_is_complete(tmp_path: Path) -> None:
     log = [batch(number) for number in range(3)]
     torn = log[2][:80] + bytes(len(log[2]) - 80)
     write_segments(str(tmp_path), (0, [*log[:2], torn]))
@@ -124,10 +126,10 @@ def test_order_is_checked_across_pieces_and_segments(tmp_path: Path) -> None:
         found = rows(str(tmp_path), "raw", chunk_bytes=chunk_bytes)
         assert [row["log_offset"] for row in found] == [*range(6), *range(9, 18)]
         assert reasons(str(tmp_path), "raw", chunk_bytes=chunk_bytes) == ["order"]
-    # The last one of a segment may not reach into the next.
+    # The last batch of a segment must end before the next segment begins.
     write_segments(str(tmp_path), (0, [*log[:4], with_offset(log[4], 14)]), (15, log[5:]))
     assert reasons(str(tmp_path), "raw") == ["order"]
-    # A leader epoch that goes up and down again.
+    # A leader epoch must not rise and fall again.
     write_segments(
         str(tmp_path), (0, [*log[:2], with_offset(log[2], 6, 64), *log[3:5]]), (15, log[5:])
     )
@@ -136,7 +138,7 @@ def test_order_is_checked_across_pieces_and_segments(tmp_path: Path) -> None:
     assert reasons(str(tmp_path), "raw") == []
 
 
-def test_records_that_are_none_are_named(tmp_path: Path) -> None:
+def test_records_that_cannot_be_decoded_have_reasons(tmp_path: Path) -> None:
     pairs = [
         (commit_key(), commit_value()),
         (commit_key(), (9).to_bytes(2) + b"later"),
@@ -163,7 +165,7 @@ def test_records_that_are_none_are_named(tmp_path: Path) -> None:
     assert rows(str(tmp_path), "commits")[0]["log_offset"] == 0
 
 
-def test_ranges_tell_every_damage_once(tmp_path: Path) -> None:
+def test_adjacent_ranges_report_every_damage_once(tmp_path: Path) -> None:
     log = [batch(number) for number in range(30)]
     for number in (0, 9, 12, 15, 29):
         log[number] = log[number][:70] + b"!" + log[number][71:]
@@ -185,7 +187,7 @@ def test_ranges_tell_every_damage_once(tmp_path: Path) -> None:
         assert sorted(parts) == sorted(whole), f"cut at {cut}"
 
 
-def test_without_checksums_framing_still_holds(tmp_path: Path) -> None:
+def test_batch_with_wrong_checksum_is_decoded_without_the_check(tmp_path: Path) -> None:
     log = [batch(number) for number in range(3)]
     log[1] = log[1][:17] + bytes(4) + log[1][21:]
     write_segments(str(tmp_path), (0, log))
@@ -193,7 +195,7 @@ def test_without_checksums_framing_still_holds(tmp_path: Path) -> None:
     assert len(rows(str(tmp_path), "commits", crc=False)) == 9
 
 
-def test_random_bytes_are_damage_and_end() -> None:
+def test_random_bytes_are_damage() -> None:
     rng = random.Random(9)
     for size in (0, 1, 11, 17, 60, 61, 5000):
         data = rng.randbytes(size)
@@ -203,7 +205,7 @@ def test_random_bytes_are_damage_and_end() -> None:
         assert all(len(each.data) <= MAX_KEPT_BYTES for each in framed.damages)
 
 
-def test_the_end_is_found_in_steps(tmp_path: Path) -> None:
+def test_end_of_whole_batches_is_found_in_steps(tmp_path: Path) -> None:
     log = [batch(number) for number in range(20)]
     write_segments(str(tmp_path), (0, log[:12]), (36, log[12:]))
     offset, hint, seen = 0, None, []

@@ -1,4 +1,4 @@
-"""Little work and much of it, told apart before Spark is started."""
+"""Whether there is little work is decided before Spark is started."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ def _log(path: Path, size_bytes: int) -> str:
     return str(path)
 
 
-def test_a_small_log_is_little_and_a_large_one_is_not(tmp_path: Path) -> None:
+def test_small_log_is_little_and_large_log_is_not(tmp_path: Path) -> None:
     small, large = _log(tmp_path / "small", 1 << 20), _log(tmp_path / "large", 65 << 20)
     output = str(tmp_path / "out")
     assert is_little(output, [small])
@@ -25,23 +25,23 @@ def test_a_small_log_is_little_and_a_large_one_is_not(tmp_path: Path) -> None:
     assert not is_little(output, [small, large])
 
 
-def test_what_cannot_be_measured_may_be_large(tmp_path: Path) -> None:
+def test_input_of_unknown_size_is_not_little(tmp_path: Path) -> None:
     assert not is_little(str(tmp_path), ["kafka://localhost:9092"])
 
 
-def test_tables_count_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_of_tables_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from coterie.pipeline.store import Store
 
     output = str(tmp_path / "out")
     with Store.open(output) as store:
-        store.write_files(["log_ends"], lambda directories: _some_file(directories["log_ends"]))
+        store.write_files(["log_ends"], lambda directories: _write_file(directories["log_ends"]))
         store.commit({}, {"run": 0})
     assert is_little(output)
     monkeypatch.setattr(extent, "_LITTLE_TABLE_BYTES", 100)
     assert not is_little(output)
 
 
-def _some_file(directory: str) -> None:
+def _write_file(directory: str) -> None:
     import pyarrow.parquet as pq
 
     from coterie.pipeline.tables import TABLES

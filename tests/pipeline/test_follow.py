@@ -1,4 +1,4 @@
-"""Following: killed at any moment, every record counts once; clusters read by their protocol."""
+"""Following: every record counts once even if the process is killed; clusters over the wire."""
 
 import json
 import os
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
 PARTITIONS = 2
-# Each kill costs a start of Spark, a quarter of a minute at best; three were run by hand.
+# Each kill costs a start of Spark, which takes 15 s at best. Set the variable for more kills.
 KILLS = int(os.environ.get("COTERIE_TEST_KILLS", "1"))
 # A busy machine needs half a minute to start Spark.
 PATIENCE_S = 180.0
 
 
 class Feeder(threading.Thread):
-    """Appends to a log all the time, and rolls segments meanwhile."""
+    """A thread that appends to a log all the time, and rolls segments."""
 
     def __init__(self, logs: Path) -> None:
         super().__init__(daemon=True)
@@ -65,7 +65,7 @@ class Follower:
     def __init__(self, logs: Path, output: Path, build_every_s: float = 3) -> None:
         command = [sys.executable, "-m", "tests.pipeline.following", str(logs), str(output)]
         self.errors = logs.with_name("errors")
-        # Who is killed leaves what he has there.
+        # A killed process leaves its temporary files in this directory.
         scratch = logs.with_name("scratch")
         scratch.mkdir(exist_ok=True)
         with open(self.errors, "w") as errors:
@@ -100,14 +100,14 @@ class Follower:
         raise AssertionError(f"no {word} in {PATIENCE_S} s")
 
     def kill(self) -> None:
-        """Python, Java and all, with no warning."""
+        """Kill the process group, Python and Java."""
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.reader.join()
 
 
 def offsets_of(output: Path, table: str) -> list[tuple[int, int]]:
-    """What any reader of Parquet finds that is pointed at a table."""
+    """Return the places of the records that any reader of Parquet finds in a table."""
     found = ds.dataset(str(output / table), format="parquet").to_table(
         columns=["log_partition", "log_offset"]
     )
@@ -115,7 +115,7 @@ def offsets_of(output: Path, table: str) -> list[tuple[int, int]]:
 
 
 def rows_of(output: Path) -> list[dict[str, object]]:
-    """All of bronze, by place."""
+    """Return all records in bronze, sorted by place."""
     found = ds.dataset(str(output / "log_records"), format="parquet").to_table()
     order = [("log_partition", "ascending"), ("log_offset", "ascending")]
     rows: list[dict[str, object]] = found.sort_by(order).to_pylist()
@@ -123,7 +123,7 @@ def rows_of(output: Path) -> list[dict[str, object]]:
 
 
 @pytest.mark.timeout(900)
-def test_killed_at_random_moments_every_record_counts_once(tmp_path: Path) -> None:
+def test_every_record_counts_once_if_the_process_is_killed_at_random_times(tmp_path: Path) -> None:
     rng = random.Random(12)
     logs, output = tmp_path / "logs", tmp_path / "output"
     feeder = Feeder(logs)
@@ -134,7 +134,7 @@ def test_killed_at_random_moments_every_record_counts_once(tmp_path: Path) -> No
         time.sleep(rng.uniform(0.1, 5))
         follower.kill()
         assert follower.process.returncode == -signal.SIGKILL
-    # What was being written when it was killed is there to be removed.
+    # A directory that was being written when a process was killed must be removed.
     (output / "log_records" / ".part=new-killed").mkdir()
     follower = Follower(logs, output)
     follower.wait_for("appended")
@@ -155,15 +155,16 @@ def test_killed_at_random_moments_every_record_counts_once(tmp_path: Path) -> No
     manifest = json.loads((output / "manifest.json").read_text())
     for table, parts in manifest["tables"].items():
         assert sorted(parts) == sorted(os.listdir(output / table))
-    (told,) = manifest["inputs"].values()
-    assert told["next_offsets"][OFFSETS_TOPIC] == {
+    (stored,) = manifest["inputs"].values()
+    assert stored["next_offsets"][OFFSETS_TOPIC] == {
         str(number): writer.next_offset for number, writer in enumerate(feeder.writers)
     }
 
 
 @pytest.mark.timeout(300)
-def test_a_cluster_by_its_protocol(spark: "SparkSession", tmp_path: Path) -> None:
-    """A run over kafka:// gives tables, lags included; the cluster's files then add nothing."""
+def test_run_over_the_wire_has_lags_and_the_files_add_nothing(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
     from kafka import KafkaConsumer
 
     from coterie.client.cluster import Cluster
@@ -178,15 +179,15 @@ def test_a_cluster_by_its_protocol(spark: "SparkSession", tmp_path: Path) -> Non
         with Cluster(server.bootstrap) as cluster:
             assert not create_topic(cluster, "paid", 3, 1).error
         consumer = KafkaConsumer("paid", bootstrap_servers=server.bootstrap, group_id="readers")
-        # A kafka-python that leads its group before it knows the topic assigns nothing.
+        # If kafka-python leads a group before it has metadata of the topic, it assigns nothing.
         assert "paid" in consumer.topics()
         deadline = time.monotonic() + 30
         while not consumer.assignment() and time.monotonic() < deadline:
             consumer.poll(timeout_ms=100)
-        assert consumer.assignment(), "it was given partitions"
+        assert consumer.assignment(), "partitions were assigned"
         consumer.poll(timeout_ms=500)
         consumer.close()
-        time.sleep(0.2)  # the journal is written 50 ms behind
+        time.sleep(0.2)  # the journal is written after 50 ms
         output = str(tmp_path / "output")
         run(spark, ["kafka://" + server.bootstrap], output)
         store = Store.reading(output)
@@ -199,16 +200,16 @@ def test_a_cluster_by_its_protocol(spark: "SparkSession", tmp_path: Path) -> Non
         assert {table: Store.reading(output).rows(table) for table in rows} == rows
     finally:
         server.kill()
-    (played,) = (summed(row) for row in replay_groups(spark, store, "sticky").to_pylist())
-    assert (played["group"], played["problem"]) == ("readers", None)
-    assert (played["rebalances"], played["moved"], played["needless"]) == (1, 0, 0)
-    assert played["recorded_unowned_ms"] == played["unowned_ms"]
-    assert not replay_groups(spark, store, "range", groups=["nobody"]).num_rows
+    (replayed,) = (summed(row) for row in replay_groups(spark, store, "sticky").to_pylist())
+    assert (replayed["group"], replayed["problem"]) == ("readers", None)
+    assert (replayed["rebalances"], replayed["moved"], replayed["needless"]) == (1, 0, 0)
+    assert replayed["recorded_unowned_ms"] == replayed["unowned_ms"]
+    assert not replay_groups(spark, store, "range", groups=["unknown"]).num_rows
 
 
 @pytest.mark.timeout(300)
-def test_few_and_many_records_give_the_same_bronze(spark: "SparkSession", tmp_path: Path) -> None:
-    """A stream that is read here, one that leaves its micro-batches to Spark, and one of both."""
+def test_bronze_is_the_same_with_and_without_spark(spark: "SparkSession", tmp_path: Path) -> None:
+    """One stream is written without Spark, one by Spark, and one by both."""
     from coterie.pipeline.jobs.live_store import LiveStore
     from coterie.pipeline.jobs.run import Job
     from tests.pipeline.test_tail import INPUT, tail_of
@@ -219,7 +220,7 @@ def test_few_and_many_records_give_the_same_bronze(spark: "SparkSession", tmp_pa
     ]
     logs = tmp_path / "logs"
     first, second, third = (logs / f"{OFFSETS_TOPIC}-{number}" for number in range(3))
-    # The first partition has a damaged batch, and an end that is being written.
+    # The first partition has a damaged batch and a torn end.
     bad = batches[3][:-1] + bytes([batches[3][-1] ^ 1])
     begun = [*batches[:3], bad, *batches[4:10]]
     write_segments(str(first), (0, [*begun, batches[10][:70]]))
@@ -229,7 +230,7 @@ def test_few_and_many_records_give_the_same_bronze(spark: "SparkSession", tmp_pa
             stack.enter_context(LiveStore.open(str(tmp_path / name)))
             for name in ("here", "spark", "both")
         ]
-        # It sets how Spark writes.
+        # A job configures how Spark writes.
         Job(spark, stores[0])
 
         def wait_for(positions: dict[int, int]) -> None:
@@ -247,7 +248,7 @@ def test_few_and_many_records_give_the_same_bronze(spark: "SparkSession", tmp_pa
         for tail in tails:
             stack.callback(tail.stop)
         wait_for({0: 20, 1: 40})
-        # Finished; rolled and cleaned; and one that was not there before.
+        # The torn batch is completed, the second log rolled and compacted, and a third one is new.
         write_segments(str(first), (0, [*begun, batches[10]]))
         write_segments(str(tmp_path / "cleaned"), (0, batches[:20:3]))
         for name in os.listdir(tmp_path / "cleaned"):
@@ -265,7 +266,7 @@ def test_few_and_many_records_give_the_same_bronze(spark: "SparkSession", tmp_pa
 
 
 @pytest.mark.timeout(300)
-def test_a_live_store_takes_appends_during_a_build_and_merges(
+def test_live_store_appends_during_a_build_and_merges_parts(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import pyarrow as pa
@@ -292,7 +293,7 @@ def test_a_live_store_takes_appends_during_a_build_and_merges(
         add(store, 0)
         building = store.snapshot()
         add(store, 1)
-        # The build does not see it, and it keeps it: its part has a higher number.
+        # The build does not contain the new part, whose number is higher than that of the build.
         assert building.read(spark, "log_ends").count() == 1
         building.write("lag_1m", spark.createDataFrame([], building.read(spark, "lag_1m").schema))
         (built,) = building.parts("lag_1m")
@@ -304,7 +305,7 @@ def test_a_live_store_takes_appends_during_a_build_and_merges(
         assert store.merge("log_ends") == 0
         for number in range(2, 6):
             add(store, number)
-        # What has come since the build began is still to be read by the next one.
+        # Parts that were appended after the build began must be read by the next build.
         assert store.merge("log_ends") == 0
         building = store.snapshot()
         add(store, 6)
@@ -315,7 +316,7 @@ def test_a_live_store_takes_appends_during_a_build_and_merges(
         assert merged < built
         assert kept == unseen
         assert partitions(f"{path}/log_ends") == list(range(7))
-        # A merged part that is long enough is not written again.
+        # A merged part that is large enough is not merged again.
         monkeypatch.setattr(live_store, "MERGED_BYTES", 1)
         add(store, 7)
         store.snapshot().commit({}, {})

@@ -1,4 +1,6 @@
-"""`kafka://` as an input gives the rows of the broker's files, and goes on where it ended."""
+"""An input `kafka://` has the rows of the broker's files, and continues where it ended
+[pipeline/wire-input].
+"""
 
 import os
 import time
@@ -23,14 +25,14 @@ from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
 from tests.pipeline.histories import NOW_MS, commit_key, commit_value
 
-# Of the checksum in a batch's header.
+# The position of the CRC in a batch.
 _CRC_POSITION = 17
 GROUPS = [f"group-{number}" for number in range(9)]
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[BrokerProcess]:
-    """A server of our own, whose files can be looked at beside what it sends."""
+    """A server of our own, so that its files can be compared with its responses."""
     process = BrokerProcess(tmp_path / "data", FAST_GROUPS | {"offsets.topic.num.partitions": "4"})
     process.start()
     yield process
@@ -52,23 +54,23 @@ def commit(cluster: Cluster, rounds: int, first: int = 0) -> None:
 
 
 def join_a_group(bootstrap: str) -> None:
-    """One generation of a group, and with it a journal."""
+    """Complete a generation of a group, which creates the journal."""
     from kafka import KafkaConsumer
 
     consumer = KafkaConsumer(
         "paid", bootstrap_servers=bootstrap, group_id="readers", client_id="reader-1"
     )
-    # A kafka-python that leads its group before it knows the topic assigns nothing.
+    # If kafka-python leads a group before it has metadata of the topic, it assigns nothing.
     assert "paid" in consumer.topics()
     deadline = time.monotonic() + 30
     while not consumer.assignment() and time.monotonic() < deadline:
         consumer.poll(timeout_ms=100)
-    assert consumer.assignment(), "it was given partitions"
+    assert consumer.assignment(), "partitions were assigned"
     consumer.close()
 
 
 class Copied:
-    """Everything from some positions to the end, by table."""
+    """Everything from given positions to the end, by table."""
 
     def __init__(self, log: KafkaLog, positions: dict[TopicPartition, int]) -> None:
         self.positions: dict[TopicPartition, int] = {}
@@ -95,7 +97,7 @@ def place(row: dict[str, Any]) -> tuple[int, int]:
     return row["log_partition"], row["log_offset"]
 
 
-def test_rows_are_those_of_the_files(server: BrokerProcess, cluster: Cluster) -> None:
+def test_rows_equal_those_of_the_files(server: BrokerProcess, cluster: Cluster) -> None:
     commit(cluster, 5)
     with KafkaLog("kafka://" + server.bootstrap) as log:
         # The same cluster, read from its files, is the same input.
@@ -112,22 +114,22 @@ def test_rows_are_those_of_the_files(server: BrokerProcess, cluster: Cluster) ->
     assert not rows_of(first, "quarantine")
 
 
-def test_the_journal_comes_too(server: BrokerProcess, cluster: Cluster) -> None:
+def test_journal_is_read(server: BrokerProcess, cluster: Cluster) -> None:
     with KafkaLog("kafka://" + server.bootstrap) as log:
         assert not log.look_for_journal()
         join_a_group(server.bootstrap)
         deadline = time.monotonic() + 20
         while not log.look_for_journal() and time.monotonic() < deadline:
             time.sleep(0.1)
-        time.sleep(0.2)  # the journal is written 50 ms behind
+        time.sleep(0.2)  # the journal is written after 50 ms
         copied = Copied(log, {})
     got = rows_of(copied, "journal_records")
     assert got
     assert got == rows_of_files(server.data_dir, JOURNAL_TOPIC, log.identity)
 
 
-def test_log_ends_of_what_was_committed(cluster: Cluster) -> None:
-    rows = log_ends(cluster, [("paid", 0), ("paid", 2), ("gone", 0)], at_ms=NOW_MS)
+def test_log_ends_of_existing_partitions_are_returned(cluster: Cluster) -> None:
+    rows = log_ends(cluster, [("paid", 0), ("paid", 2), ("absent", 0)], at_ms=NOW_MS)
     found = [(row["topic"], row["partition"], row["log_end_offset"]) for row in rows.to_pylist()]
     assert found == [("paid", 0, 0), ("paid", 2, 0)]
 
@@ -137,49 +139,50 @@ def batch(offset: int, count: int = 2) -> bytes:
     return encode_batch(pairs, offset, NOW_MS)
 
 
-def test_an_answer_may_begin_before_and_end_within_a_batch() -> None:
+def test_response_can_begin_before_and_end_within_a_batch() -> None:
     data = batch(10) + batch(12)
-    arrived = _decoded("host:1", (OFFSETS_TOPIC, 7), 11, data + batch(14)[:-9])
-    assert arrived.rows.column("log_offset").to_pylist() == [11, 12, 13]
-    assert arrived.rows.column("log_partition").to_pylist() == [7, 7, 7]
-    assert (arrived.next_offset, arrived.size_bytes) == (14, len(data))
-    assert not arrived.damaged.num_rows
+    fetched = _decoded("host:1", (OFFSETS_TOPIC, 7), 11, data + batch(14)[:-9])
+    assert fetched.rows.column("log_offset").to_pylist() == [11, 12, 13]
+    assert fetched.rows.column("log_partition").to_pylist() == [7, 7, 7]
+    assert (fetched.next_offset, fetched.size_bytes) == (14, len(data))
+    assert not fetched.damaged.num_rows
 
 
-def test_a_damaged_batch_goes_to_quarantine_and_is_passed() -> None:
+def test_damaged_batch_goes_to_quarantine_and_is_skipped() -> None:
     damaged = bytearray(batch(12))
     damaged[-1] ^= 1
-    arrived = _decoded("host:1", (OFFSETS_TOPIC, 7), 10, batch(10) + bytes(damaged) + batch(14))
-    assert arrived.rows.column("log_offset").to_pylist() == [10, 11, 14, 15]
-    assert arrived.damaged.column("reason").to_pylist() == ["crc"]
-    assert arrived.next_offset == 16
+    fetched = _decoded("host:1", (OFFSETS_TOPIC, 7), 10, batch(10) + bytes(damaged) + batch(14))
+    assert fetched.rows.column("log_offset").to_pylist() == [10, 11, 14, 15]
+    assert fetched.damaged.column("reason").to_pylist() == ["crc"]
+    assert fetched.next_offset == 16
     alone = _decoded("host:1", (OFFSETS_TOPIC, 7), 12, bytes(damaged))
     assert (alone.next_offset, alone.rows.num_rows, alone.damaged.num_rows) == (14, 0, 1)
 
 
-def test_checksums_need_not_be_checked() -> None:
+def test_checksums_are_not_checked_without_crc() -> None:
     damaged = bytearray(batch(12))
     damaged[_CRC_POSITION] ^= 1
     checked = _decoded("host:1", (OFFSETS_TOPIC, 7), 12, bytes(damaged))
     assert checked.damaged.column("reason").to_pylist() == ["crc"]
-    arrived = _decoded("host:1", (OFFSETS_TOPIC, 7), 12, bytes(damaged), crc=False)
-    assert arrived.rows.column("log_offset").to_pylist() == [12, 13]
-    assert not arrived.damaged.num_rows
+    fetched = _decoded("host:1", (OFFSETS_TOPIC, 7), 12, bytes(damaged), crc=False)
+    assert fetched.rows.column("log_offset").to_pylist() == [12, 13]
+    assert not fetched.damaged.num_rows
 
 
-def test_nothing_whole_is_an_error() -> None:
+def test_response_without_a_whole_batch_is_an_error() -> None:
     with pytest.raises(ClientError, match="no whole batch"):
         _decoded("host:1", (OFFSETS_TOPIC, 7), 12, batch(12)[:-1])
 
 
-def test_addresses() -> None:
+def test_inputs_with_the_scheme_are_clusters() -> None:
     assert is_kafka("kafka://localhost:9092")
     assert not is_kafka(os.fspath("/var/lib/kafka"))
     with pytest.raises(ClientError):
         KafkaLog("kafka://127.0.0.1:1", timeout_s=1)
 
 
-def test_a_log_that_lost_its_end_is_refused(server: BrokerProcess, cluster: Cluster) -> None:
+def test_log_that_lost_its_end_is_refused(server: BrokerProcess, cluster: Cluster) -> None:
+    """[pipeline/shorter-log]"""
     commit(cluster, 1)
     with KafkaLog("kafka://" + server.bootstrap) as log:
         ahead = dict.fromkeys(log.end_offsets(), 1_000_000)
@@ -189,7 +192,7 @@ def test_a_log_that_lost_its_end_is_refused(server: BrokerProcess, cluster: Clus
             list(log.fetch(ahead))
 
 
-def test_tables_have_the_input_in_front() -> None:
+def test_rows_of_tables_have_the_input() -> None:
     ((table, rows),) = _decoded("host:1", (OFFSETS_TOPIC, 7), 0, batch(0)).tables("cluster-1")
     assert table == "log_records"
     assert rows.column("input") == pa.array(["cluster-1"] * 2)

@@ -1,4 +1,4 @@
-"""Directories of real Kafkas 2.6, 2.8 and 4.3, against what those Kafkas said of themselves."""
+"""Data directories of Kafka 2.6, 2.8 and 4.3, compared with what these brokers reported."""
 
 import json
 import tarfile
@@ -18,10 +18,10 @@ NAMES = sorted(path.name.removesuffix(".tar.gz") for path in DIRECTORIES.glob("*
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_log_tells_what_the_broker_told(tmp_path: Path, name: str) -> None:
+def test_decoded_log_agrees_with_the_broker(tmp_path: Path, name: str) -> None:
     with tarfile.open(DIRECTORIES / f"{name}.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
-    told = json.loads((DIRECTORIES / f"{name}.json").read_text())
+    reported = json.loads((DIRECTORIES / f"{name}.json").read_text())
     directories = find_partitions(str(tmp_path), OFFSETS_TOPIC)
     assert len(directories) == 4
     found: dict[str, list[dict[str, Any]]] = {}
@@ -45,7 +45,7 @@ def test_the_log_tells_what_the_broker_told(tmp_path: Path, name: str) -> None:
             key = (row["group_id"], row["topic"], row["partition"])
             value = (row["committed_offset"], row["metadata"])
             newest[key] = None if row["is_tombstone"] else value
-    for group, state in told["groups"].items():
+    for group, state in reported["groups"].items():
         if group == "transactional":
             continue
         for topic, partition, offset, metadata in state["offsets"]:
@@ -56,7 +56,7 @@ def test_the_log_tells_what_the_broker_told(tmp_path: Path, name: str) -> None:
         member["client_id"]: [[each["topic"], each["partition"]] for each in member["assigned"]]
         for member in members
     }
-    expected_members = told["groups"]["orders-app"]["members"]
+    expected_members = reported["groups"]["orders-app"]["members"]
     if "killed" in name:
         assert assigned == {each["client_id"]: each["assignment"] for each in expected_members}
     assert generations["static-app"]["members"][0]["member_key"] == "s-1"
@@ -65,7 +65,7 @@ def test_the_log_tells_what_the_broker_told(tmp_path: Path, name: str) -> None:
         assert kinds >= {"group", "member", "target", "target_member", "current_member"}
 
 
-def test_every_fact_of_the_journal_is_a_row(tmp_path: Path) -> None:
+def test_every_fact_of_the_journal_has_a_row_with_all_fields(tmp_path: Path) -> None:
     pairs = []
     for _, _, fact_class in FACTS:
         values: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""The format `coterie_log` through Spark: views, pruning, streams, logs that change meanwhile."""
+"""The format `coterie_log` in Spark: views, pruning, streams, logs that change meanwhile."""
 
 import os
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ LOG_PARTITIONS = 3
 
 
 def batches(log_partition: int, first: int, count: int) -> list[bytes]:
-    """Batches of two commits each, of the groups that live in the partition."""
+    """Return batches of two commits each, of the groups that belong to the partition."""
     homes = [name for name in GROUPS if partition_for(name, LOG_PARTITIONS) == log_partition]
     return [
         encode_batch(
@@ -44,7 +44,7 @@ def batches(log_partition: int, first: int, count: int) -> list[bytes]:
 
 @pytest.fixture
 def data(tmp_path: Path) -> str:
-    """Three partitions with two segments each: 300 commits."""
+    """A data directory of three partitions with two segments each: 300 commits."""
     for number in range(LOG_PARTITIONS):
         log = batches(number, 0, 50)
         write_segments(str(tmp_path / f"{OFFSETS_TOPIC}-{number}"), (0, log[:30]), (60, log[30:]))
@@ -57,7 +57,7 @@ def read(spark: "SparkSession", path: str, view: str = "commits", **options: str
 
 
 def followed(spark: "SparkSession", path: str, out: Path, **options: str) -> list[int]:
-    """Run a stream until it has caught up; returns the rows of its micro-batches."""
+    """Run a stream until it has caught up, and return the row counts of its micro-batches."""
     stream = spark.readStream.format("coterie_log").options(**options).load(path)
     query = (
         stream.writeStream.format("parquet")
@@ -74,7 +74,8 @@ def places(frame: "DataFrame") -> list[tuple[Any, ...]]:
     return sorted(tuple(row) for row in frame.select("log_partition", "log_offset").collect())
 
 
-def test_every_view_is_taken_by_spark(spark: "SparkSession", data: str) -> None:
+def test_spark_accepts_every_view(spark: "SparkSession", data: str) -> None:
+    """[pipeline/spark-types]"""
     with open(os.path.join(data, f"{OFFSETS_TOPIC}-1", f"{60:020d}.log"), "r+b") as file:
         file.seek(-5, os.SEEK_END)
         file.write(b"!")
@@ -89,7 +90,8 @@ def test_every_view_is_taken_by_spark(spark: "SparkSession", data: str) -> None:
         read(spark, data, quarantine="fail").count()
 
 
-def test_pruned_and_not_pruned_are_the_same(spark: "SparkSession", data: str) -> None:
+def test_pruned_read_has_the_same_rows(spark: "SparkSession", data: str) -> None:
+    """[pipeline/spark-filters]"""
     from pyspark.testing import assertDataFrameEqual
 
     whole = read(spark, data)
@@ -99,7 +101,7 @@ def test_pruned_and_not_pruned_are_the_same(spark: "SparkSession", data: str) ->
     assert places(halves) == places(whole)
 
 
-def test_only_the_wanted_columns_are_moved(spark: "SparkSession", data: str) -> None:
+def test_only_selected_columns_are_returned(spark: "SparkSession", data: str) -> None:
     from pyspark.testing import assertDataFrameEqual
 
     names = ["topic", "log_offset", "group_id"]
@@ -110,11 +112,13 @@ def test_only_the_wanted_columns_are_moved(spark: "SparkSession", data: str) -> 
 
 @pytest.mark.parametrize("columns", ["", "topic,topic", "topic,magic"])
 def test_columns_that_the_view_does_not_have_are_refused(columns: str) -> None:
-    with pytest.raises(BadOption, match="columns are some of log_partition"):
+    with pytest.raises(BadOption, match="columns must be some of log_partition"):
         parse_options({"path": "x", "columns": columns})
 
 
-def test_only_partitions_that_can_hold_it_are_read(data: str, tmp_path: Path) -> None:
+def test_only_partitions_that_can_contain_the_group_are_read(data: str, tmp_path: Path) -> None:
+    """[pipeline/group-pruning]"""
+
     def read_partitions(**options: str) -> set[int]:
         reader = LogReader(parse_options({"path": data, **options}))
         return {each.log_partition for split in reader.partitions() for each in split.value}
@@ -123,7 +127,8 @@ def test_only_partitions_that_can_hold_it_are_read(data: str, tmp_path: Path) ->
     assert read_partitions() == {0, 1, 2}
     assert read_partitions(group="group-7") == {home}
     assert read_partitions(logPartitions="0,2") == {0, 2}
-    # Groups are not where three partitions would put them, so there may be more: read all.
+    # Groups are not where they would be among three partitions, so there may be more partitions,
+    # and all are read.
     for number in range(LOG_PARTITIONS):
         (tmp_path / f"{OFFSETS_TOPIC}-{number}").rename(tmp_path / f"kept-{number}")
     for number in range(LOG_PARTITIONS):
@@ -135,7 +140,7 @@ def test_only_partitions_that_can_hold_it_are_read(data: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("trigger", ["1", "9000", "100000"])
-def test_a_stream_has_the_rows_of_a_batch(
+def test_stream_has_the_rows_of_a_batch_read(
     spark: "SparkSession", data: str, tmp_path: Path, trigger: str
 ) -> None:
     if trigger == "1":
@@ -152,19 +157,21 @@ def test_a_stream_has_the_rows_of_a_batch(
     assert trigger != "9000" or len(sizes) > 2
 
 
-def test_a_log_that_grows_is_cleaned_and_is_torn(
+def test_stream_of_a_log_that_grows_is_cleaned_and_is_torn(
     spark: "SparkSession", data: str, tmp_path: Path
 ) -> None:
+    """[pipeline/log-offsets]"""
     out = tmp_path / "out"
     assert sum(followed(spark, data, out)) == 300
     directory = tmp_path / f"{OFFSETS_TOPIC}-2"
-    # Cleaned: the old segments become one with fewer records; then it grows, with a torn end.
+    # Compaction merges the old segments into one with fewer records. Then the log grows, and its
+    # end is torn.
     kept = batches(2, 0, 50)[::7]
     os.remove(directory / f"{60:020d}.log")
     os.remove(directory / f"{60:020d}.index")
     more = batches(2, 100, 4)
     write_segments(str(directory), (0, kept), (100, [*more[:3], more[3][:70]]))
-    # A partition that was not there before.
+    # A new partition.
     write_segments(str(tmp_path / f"{OFFSETS_TOPIC}-7"), (40, batches(0, 40, 2)))
     assert sum(followed(spark, data, out)) == 6 + 4
     write_segments(str(directory), (100, more))
@@ -173,12 +180,13 @@ def test_a_log_that_grows_is_cleaned_and_is_torn(
     assert len(streamed) == len(set(streamed)) == 312
 
 
-def test_cleaning_between_planning_and_reading(data: str) -> None:
+def test_log_is_cleaned_between_planning_and_reading(data: str) -> None:
+    """[pipeline/cleaned-while-reading]"""
     reader = LogReader(parse_options({"path": data, "splitBytes": "700"}))
     splits = reader.partitions()
     assert len(splits) > 20
     readers: list[Iterator[Any]] = [reader.read(split) for split in splits]
-    begun = [next(each) for each in readers[::2]]
+    first_batches = [next(each) for each in readers[::2]]
     for number in range(LOG_PARTITIONS):
         directory = os.path.join(data, f"{OFFSETS_TOPIC}-{number}")
         os.remove(os.path.join(directory, f"{60:020d}.log"))
@@ -191,15 +199,15 @@ def test_cleaning_between_planning_and_reading(data: str) -> None:
     }
     found = [
         (row["log_partition"], row["log_offset"])
-        for table in [*begun, *(table for each in readers for table in each)]
+        for table in [*first_batches, *(table for each in readers for table in each)]
         for row in table.to_pylist()
     ]
     assert len(found) == len(set(found))
     assert surviving <= set(found)
 
 
-def test_a_new_segment_has_the_inode_of_a_cleaned_one(tmp_path: Path) -> None:
-    """As most file systems give it: where the old file ended says nothing about the new one."""
+def test_new_segment_with_the_inode_of_a_removed_one_is_read_from_its_start(tmp_path: Path) -> None:
+    """Most file systems reuse inodes. A position in the old file is meaningless in the new one."""
     directory = tmp_path / f"{OFFSETS_TOPIC}-0"
     log = batches(0, 0, 50)
     write_segments(str(directory), (0, log[:20]))
@@ -226,7 +234,7 @@ def test_a_new_segment_has_the_inode_of_a_cleaned_one(tmp_path: Path) -> None:
     assert found == list(range(40, 48))
 
 
-def test_options_are_checked() -> None:
+def test_invalid_options_are_refused() -> None:
     for bad in (
         {}, {"path": "x", "view": "y"}, {"path": "x", "crc": "maybe"}, {"path": "x", "colour": "y"},
         {"path": "x", "splitBytes": "0"}, {"path": "x", "quarantine": "burn"},

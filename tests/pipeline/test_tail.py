@@ -1,8 +1,8 @@
-"""What a tail reads itself, without Spark: killed at every step, every record counts once.
+"""A tail reads without Spark; if it is killed at any step, every record counts once.
 
-A step is a call that changes the disk. The harness runs one process after the other, the n-th of
-them dies in its n-th step, and each appends what the log has got since; so whatever is half done at
-the end of a process is found by another. Planted bugs show that it would notice.
+A step is a call that changes the disk. The harness runs one process after the other: process n dies
+in its step n, and each appends what the log has got since the last one. So the next process finds
+everything that was left half done. Planted bugs show that the harness notices errors.
 """
 
 import itertools
@@ -26,7 +26,7 @@ from benchmarks_pipeline.logs import SegmentWriter
 from coterie.pipeline.jobs import follow_tail, live_store
 from coterie.pipeline.jobs.follow_tail import Tail
 from coterie.pipeline.jobs.live_store import LiveStore
-from coterie.pipeline.ranges import WholeEnd
+from coterie.pipeline.ranges import WholeEnd, whole_end
 from coterie.pipeline.store import Store
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import OFFSETS_TOPIC
@@ -55,14 +55,14 @@ PLANTS = [
         (),
     ),
     Plant(
-        "what a killed process has left stays",
+        "leftovers of a killed process stay",
         "coterie.pipeline.store:Store._remove_leftovers",
         "if name not in known and",
         "if not known and",
         (),
     ),
     Plant(
-        "a part that was merged stays",
+        "a merged part stays",
         "coterie.pipeline.store:Store.commit",
         "for directory in replaced:",
         "for directory in replaced[1:]:",
@@ -86,12 +86,12 @@ PLANTS = [
 
 
 class Killed(BaseException):
-    """What no handler of errors catches, as a SIGKILL."""
+    """The end of a process, which like SIGKILL no handler of exceptions stops."""
 
 
 @contextmanager
 def killed_at(step: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Die in the step with this number, and count on the way."""
+    """Die in the step with this number."""
     steps = itertools.count()
 
     def dying(call: Callable[..., Any], half: Callable[..., Any] | None) -> Callable[..., Any]:
@@ -157,13 +157,13 @@ def tail_of(store: Store, data: Path, **options: Any) -> Tail:
     return Tail(live, append, (INPUT, str(data), OFFSETS_TOPIC), turn, **options)
 
 
-def take(tail: Tail) -> None:
-    """What Spark does with a micro-batch; one of few records is not looked at."""
+def append_batch(tail: Tail) -> None:
+    """Pass a micro-batch to a tail, as Spark does; a tail does not use one of few records."""
     tail.append_batch(cast("Any", None), 0)
 
 
 def places_of(output: Path, table: str = "log_records") -> Places:
-    """What any reader of Parquet finds that is pointed at a table."""
+    """Return the places of the records that any reader of Parquet finds in a table."""
     found = ds.dataset(str(output / table), format="parquet").to_table(
         columns=["log_partition", "log_offset"]
     )
@@ -171,7 +171,7 @@ def places_of(output: Path, table: str = "log_records") -> Places:
 
 
 def check(store: LiveStore, output: Path) -> None:
-    """The rows that count are those that the positions say have been read."""
+    """Check that the rows are those up to the positions."""
     found = places_of(output) if store.parts("log_records") else []
     assert len(found) == len(set(found)), "a record counts twice"
     positions = store.position(INPUT)
@@ -180,21 +180,21 @@ def check(store: LiveStore, output: Path) -> None:
 
 
 def _one_process(logs: Logs, output: Path) -> None:
-    """Append twice with a build between, which finds nothing to do, and merge."""
+    """Append twice, with a build in between that finds nothing to do, and merge."""
     with LiveStore.open(str(output)) as opened:
         store = cast("LiveStore", opened)
         check(store, output)
         tail = tail_of(store, logs.path)
-        take(tail)
+        append_batch(tail)
         building = store.snapshot()
         logs.grow()
-        take(tail)
+        append_batch(tail)
         building.commit({}, {})
         store.merge("log_records")
 
 
 def follow_and_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Until a process has come to its end; returns how many were killed."""
+    """Run processes until one is not killed, and return how many were killed."""
     monkeypatch.setattr(live_store, "MAX_PARTS", 2)
     output = tmp_path / "output"
     with closing(Logs(tmp_path / "logs")) as logs:
@@ -210,22 +210,24 @@ def follow_and_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> int
     raise AssertionError("not reached")
 
 
-def test_killed_at_every_step_every_record_counts_once(
+def test_every_record_counts_once_if_processes_are_killed_at_every_step(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert follow_and_be_killed(tmp_path, monkeypatch) > 20
 
 
 @pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.name)
-def test_a_planted_bug_is_noticed(
+def test_harness_notices_a_planted_bug(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant
 ) -> None:
     with planted(plant), pytest.raises((AssertionError, pa.ArrowInvalid)):
         follow_and_be_killed(tmp_path, monkeypatch)
 
 
-def test_what_is_damaged_torn_and_cleaned(tmp_path: Path) -> None:
-    """A damaged batch is put aside, a torn end waited for, and what a cleaner leaves is read."""
+def test_damaged_torn_and_cleaned_log_is_followed(tmp_path: Path) -> None:
+    """A damaged batch goes to quarantine, a torn end is read when it is complete, and the records
+    that compaction left are read.
+    """
     pairs = [(commit_key(partition=each), commit_value()) for each in range(2)]
     batches = [encode_batch(pairs, 2 * number, NOW_MS + number) for number in range(40)]
     directory = tmp_path / "logs" / f"{OFFSETS_TOPIC}-0"
@@ -236,26 +238,26 @@ def test_what_is_damaged_torn_and_cleaned(tmp_path: Path) -> None:
     output = tmp_path / "output"
     with LiveStore.open(str(output)) as store:
         tail = tail_of(store, tmp_path / "logs")
-        take(tail)
-        take(tail)
-        sound = [offset for offset in range(20) if offset not in (6, 7)]
-        assert places_of(output) == [(0, offset) for offset in sound]
+        append_batch(tail)
+        append_batch(tail)
+        valid = [offset for offset in range(20) if offset not in (6, 7)]
+        assert places_of(output) == [(0, offset) for offset in valid]
         assert places_of(output, "quarantine") == [(0, 6)]
         assert len(store.parts("log_records")) == 1
-        # It was finished, rolled, and cleaned, with less before it and a gap behind. A new file
-        # often gets the inode of one that was removed.
+        # The torn batch is completed, the log rolled and compacted, with fewer records before it
+        # and a gap behind it. A new file often gets the inode of one that was removed.
         os.remove(directory / f"{0:020d}.log")
         write_segments(str(directory), (20, batches[10:20]))
         write_segments(str(directory), (0, batches[:10:3]))
-        take(tail)
+        append_batch(tail)
         write_segments(str(directory), (20, batches[10:20:4]), (60, batches[30:35]))
-        take(tail)
-    expected = [*sound, *range(20, 40), *range(60, 70)]
+        append_batch(tail)
+    expected = [*valid, *range(20, 40), *range(60, 70)]
     assert places_of(output) == [(0, offset) for offset in expected]
 
 
-def test_two_directories_of_a_cluster_have_the_same_partition(tmp_path: Path) -> None:
-    """A leader and its follower: whoever is ahead is read, and the other passed over."""
+def test_partition_in_two_directories_of_a_cluster_is_read_once(tmp_path: Path) -> None:
+    """Records come from the replica that is ahead, and the other one adds none."""
     output = tmp_path / "output"
     with (
         closing(Logs(tmp_path / "behind", 1)) as behind,
@@ -266,25 +268,25 @@ def test_two_directories_of_a_cluster_have_the_same_partition(tmp_path: Path) ->
         tails = [tail_of(store, each.path, turn=turn) for each in (behind, ahead)]
         for number in range(30):
             ahead.grow()
-            # The follower is behind for a while, and then it leads.
+            # The follower is behind for a while, and then ahead.
             for _ in range(0 if number < 9 else 2):
                 behind.grow()
             for tail in tails:
-                take(tail)
+                append_batch(tail)
             most = max(ahead, behind, key=lambda logs: logs.writers[0].next_offset)
             assert places_of(output) == most.places
 
 
-def test_much_is_left_to_spark_and_a_lot_is_appended_in_slices(
+def test_much_log_is_written_by_spark_or_in_slices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Left(Exception):  # noqa: N818 - no error
+    class WrittenBySpark(Exception):  # noqa: N818 - not an error
         pass
 
-    def left(*_: object) -> NoReturn:
-        raise Left
+    def write_with_spark(*_: object) -> NoReturn:
+        raise WrittenBySpark
 
-    monkeypatch.setattr(Tail, "_write_with_spark", left)
+    monkeypatch.setattr(Tail, "_write_with_spark", write_with_spark)
     output = tmp_path / "output"
     with (
         closing(Logs(tmp_path / "logs")) as logs,
@@ -294,36 +296,35 @@ def test_much_is_left_to_spark_and_a_lot_is_appended_in_slices(
             logs.grow()
         size = sum(each.stat().st_size for each in logs.path.rglob("*.log"))
         assert size > 4 * 2000
-        with pytest.raises(Left):
-            take(tail_of(store, logs.path, much_bytes=size - 1))
+        with pytest.raises(WrittenBySpark):
+            append_batch(tail_of(store, logs.path, much_bytes=size - 1))
         tail = tail_of(store, logs.path, much_bytes=size)
         monkeypatch.setattr(follow_tail, "_SLICE_BYTES", 2500)
-        take(tail)
+        append_batch(tail)
         assert places_of(output) == logs.places
         assert len(store.parts("log_records")) > 4
-        # What was read is not counted again.
+        # Records that were read before do not count again.
         logs.grow()
-        take(tail)
+        append_batch(tail)
         assert places_of(output) == logs.places
 
 
-def test_a_segment_that_vanishes_while_it_is_looked_for(
+def test_log_is_read_to_its_end_although_a_segment_is_removed_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing would tell again that there is more: the micro-batch counts as done."""
-    found = follow_tail.whole_end
+    """There would be no other micro-batch for the rest, because this one counts as done."""
     calls = itertools.count()
 
-    def vanishing(*given: Any) -> WholeEnd:
-        whole = found(*given)
+    def interrupted(*given: Any) -> WholeEnd:
+        whole = whole_end(*given)
         return whole._replace(offset=3, size_bytes=1, hint=None) if next(calls) == 0 else whole
 
-    monkeypatch.setattr(follow_tail, "whole_end", vanishing)
+    monkeypatch.setattr(follow_tail, "whole_end", interrupted)
     with (
         closing(Logs(tmp_path / "logs", 1)) as logs,
         LiveStore.open(str(tmp_path / "output")) as store,
     ):
         logs.grow()
         logs.grow()
-        take(tail_of(store, logs.path))
+        append_batch(tail_of(store, logs.path))
         assert places_of(tmp_path / "output") == logs.places

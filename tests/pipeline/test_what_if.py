@@ -1,4 +1,4 @@
-"""A recorded history under another assignor: hand-made facts, numbers worked out by hand."""
+"""A recorded history under other assignors, with expected numbers [pipeline/what-if]."""
 
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from coterie.pipeline.what_if import NAMES, Rooms, replay
 from tests.pipeline.timeline.facts import (
     began,
     completed,
+    first_generation,
     join_done,
     joined,
     member_of,
@@ -19,13 +20,11 @@ from tests.pipeline.timeline.facts import (
     removed,
 )
 
-# One takes all six at 100; two joins at 1000 (one rejoins 400 later, over at 1500); three joins at
-# 2000 (rejoins at 2100 and 2200, over at 2300); one expires at 9000 (over at 9300).
+# Member one owns all six partitions from 100 on. Two joins at 1000 (one rejoins at 1400, completed
+# at 1500). Three joins at 2000 (rejoins at 2100 and 2200, completed at 2300). One expires at 9000
+# (completed at 9300).
 HISTORY = (
-    joined(0, "one"),
-    began(0, "join", "one", 0, state="Empty", initial_delay_ms=50),
-    join_done(90, 1, 0),
-    completed(100, 1, 0, member_of("one", "a-0 a-1 a-2 a-3 a-4 a-5")),
+    *first_generation("a-0 a-1 a-2 a-3 a-4 a-5"),
     joined(1000, "two"),
     began(1000, "join", "two", 1),
     join_done(1400, 2, 1000),
@@ -69,43 +68,45 @@ def unowned(history: GroupHistory, assignor: str) -> list[int | None]:
     return [each.unowned_ms for each in replay(history, assignor).rebalances]
 
 
-def test_the_assignor_it_ran_under_gives_what_was_recorded(history: GroupHistory) -> None:
-    """Range over again: the same moves and the same times, rebalance by rebalance."""
+def test_recorded_assignor_gives_the_recorded_numbers(history: GroupHistory) -> None:
+    """Under range again: the same moves and the same times in every rebalance."""
     found = replay(history, "range")
     assert found.protocols == ("range",)
     assert (found.left_out, found.problem) == (0, None)
     assert [(each.moved, each.moved_min, each.unowned_ms) for each in found.rebalances] == [
         (each.moved, each.moved_min, each.unowned_partition_ms) for each in history.rebalances
     ]
-    # Two joins: three of one's six move. Three joins between them by name: a-2 and a-3 move.
+    # Two joins: three of the six partitions move. Three sorts between the others: a-2, a-3 move.
     assert [each.moved for each in found.rebalances] == [0, 3, 2, 3]
 
 
-def test_a_sticky_one_moves_no_more_than_it_must(history: GroupHistory) -> None:
+def test_sticky_moves_only_what_must_move(history: GroupHistory) -> None:
     found = replay(history, "sticky")
     assert [each.moved for each in found.rebalances] == [0, 3, 2, 2]
     assert all(each.moved == each.moved_min for each in found.rebalances)
 
 
 def test_round_robin_moves_more(history: GroupHistory) -> None:
-    """With three, a-0 to a-5 go by turns: one 0 3, three 1 4, two 2 5; with two: three 0 2 4."""
+    """Three members: one gets 0 3, three 1 4, two 2 5. Two members: three gets 0 2 4."""
     assert moved(history, "roundrobin") == [0, 3, 4, 4]
 
 
-def test_an_eager_one_stops_everything_from_each_rejoin_on(history: GroupHistory) -> None:
-    # Two joins: six partitions of one for 100 ms. Three joins: three for 200 ms, three for 100.
-    # One expires: its two for 300 ms, two for 100 and two for 50.
+def test_eager_assignor_stops_a_member_from_its_rejoin_on(history: GroupHistory) -> None:
+    # Two joins: the six partitions of one stop for 100 ms. Three joins: three stop for 200 ms,
+    # three for 100. One expires: its two stop for 300 ms, two for 100 and two for 50.
     assert unowned(history, "sticky") == [600, 600, 900, 900]
 
 
-def test_an_incremental_one_stops_what_moves_for_a_second_round(history: GroupHistory) -> None:
-    # As long as the recorded join and sync: 400 + 10, and 200 + 10. One's two, whose owner has
-    # gone, are given out in the first round, 300 ms later.
+def test_incremental_assignor_stops_moved_partitions_for_a_second_round(
+    history: GroupHistory,
+) -> None:
+    # A second round takes as long as the recorded join and sync: 400 + 10, and 200 + 10. The two
+    # partitions of the expired member are assigned in the first round, after 300 ms.
     assert unowned(history, "cooperative-sticky") == [600, 3 * 410, 2 * 210, 2 * 300]
     assert moved(history, "cooperative-sticky") == [0, 3, 2, 2]
 
 
-def test_the_second_round_of_a_cooperative_history_is_the_recorded_one() -> None:
+def test_second_round_takes_as_long_as_the_recorded_one() -> None:
     found = journal_history(
         "g",
         (
@@ -127,14 +128,14 @@ def test_the_second_round_of_a_cooperative_history_is_the_recorded_one() -> None
             completed(1240, 3, 1210, member_of("one", "a-0", owned="a-0"), member_of("two", "a-1")),
         ),
     )
-    played = replay(found, "cooperative-sticky").rebalances[-1]
-    assert (played.recorded_moved, played.recorded_unowned_ms) == (1, 40)
-    assert (played.moved, played.unowned_ms) == (1, 40)
-    # An eager one needs no second round: both of one's stop from its rejoin to the end of it.
+    replayed = replay(found, "cooperative-sticky").rebalances[-1]
+    assert (replayed.recorded_moved, replayed.recorded_unowned_ms) == (1, 40)
+    assert (replayed.moved, replayed.unowned_ms) == (1, 40)
+    # An eager assignor needs no second round: both partitions stop from the rejoin to the end.
     assert replay(found, "range").rebalances[-1].unowned_ms == 2 * 150
 
 
-def test_times_that_nobody_knows_are_not_made_up() -> None:
+def test_unknown_times_stay_unknown() -> None:
     def member(name: str, assigned: str) -> Member:
         return Member(name, None, name, "/host", ("a",), (), partitions(assigned))
 
@@ -146,15 +147,15 @@ def test_times_that_nobody_knows_are_not_made_up() -> None:
     assert [(each.moved, each.unowned_ms) for each in found.rebalances] == [(0, None), (1, None)]
 
 
-def test_who_does_not_say_what_it_subscribes_to_is_left_out() -> None:
-    stranger = Member("m1", None, "c", "/host", None, (), ())
-    history = log_history("g", [Generation(1, 100, "connect", "compatible", "m1", (stranger,))])
+def test_rebalance_with_unknown_subscriptions_is_left_out() -> None:
+    worker = Member("m1", None, "c", "/host", None, (), ())
+    history = log_history("g", [Generation(1, 100, "connect", "compatible", "m1", (worker,))])
     found = replay(history, "range")
     assert (found.rebalances, found.left_out) == ([], 1)
     assert found.problem is not None
 
 
-def test_rooms(history: GroupHistory) -> None:
+def test_assignors_use_rooms(history: GroupHistory) -> None:
     parts = partitions("a-0 a-1 a-2 a-3 a-4 a-5")
     rooms = Rooms(
         {each: "east" if each.partition < 3 else "west" for each in parts},
@@ -162,8 +163,7 @@ def test_rooms(history: GroupHistory) -> None:
     )
     near = replay(history, "nearby", rooms)
     assert near.problem is None
-    # One is alone at first; then the west is two's, of which three gets a share; then east's are
-    # for those who are left.
+    # One is alone at first. Then two gets the partitions in the west.
     assert [each.moved for each in near.rebalances][:2] == [0, 3]
     assert replay(history, "by-machine-room", rooms).problem is None
     configured = Rooms(dict.fromkeys(parts, "two"), {})
@@ -174,7 +174,7 @@ def test_rooms(history: GroupHistory) -> None:
 
 
 @pytest.mark.parametrize("assignor", [name for name in NAMES if "-room" not in name])
-def test_every_assignor_plays(history: GroupHistory, assignor: str) -> None:
+def test_every_assignor_can_be_replayed(history: GroupHistory, assignor: str) -> None:
     rooms = Rooms(dict.fromkeys(partitions("a-0 a-1"), "east"), {"/127.0.0.1": "east"})
     if assignor == "nearby":
         rooms = Rooms(dict.fromkeys(partitions("a-0 a-1 a-2 a-3 a-4 a-5"), "east"), rooms.members)

@@ -1,8 +1,8 @@
-"""The whole path: real consumers of our server, and every rebalance found in the tables.
+"""The whole path: real consumers use our server, and the tables contain every rebalance.
 
 Consumers of three libraries join, leave, are killed, come back as static members and rebalance
-cooperatively. Then the server stops, its directory is read, and what the tables tell is what was
-done: each rebalance once, with its cause, whose doing it was, and known from the journal.
+cooperatively. Then the server stops and a run reads its directory. The tables have each rebalance
+once, with its cause and its member, and evidence `journal`.
 """
 
 from collections.abc import Iterator
@@ -43,9 +43,13 @@ def server(tmp_path: Path) -> Iterator[BrokerProcess]:
     process.stop()
 
 
-def come_and_go(members: Members, library: str) -> None:
-    """Two join, one leaves, a third one joins and is killed, the last one leaves."""
-    options = {"group": library, "topic": TOPIC, "session_timeout_ms": OUR_SHORT_SESSION_MS}
+def join_and_leave(members: Members, library: str) -> None:
+    """Two members join, one leaves, a third one joins and is killed, the last one leaves."""
+    options: dict[str, Any] = {
+        "group": library,
+        "topic": TOPIC,
+        "session_timeout_ms": OUR_SHORT_SESSION_MS,
+    }
     first = members.start(library, client_id="first", **options)
     wait_assigned([first], TOPIC, PARTITIONS)
     second = members.start(library, client_id="second", **options)
@@ -59,9 +63,13 @@ def come_and_go(members: Members, library: str) -> None:
     assert first.leave() == 0
 
 
-def come_back(members: Members) -> None:
+def restart_static_member(members: Members) -> None:
     """Two static members join; one is killed and started again."""
-    options = {"group": "static", "topic": TOPIC, "session_timeout_ms": STATIC_SESSION_MS}
+    options: dict[str, Any] = {
+        "group": "static",
+        "topic": TOPIC,
+        "session_timeout_ms": STATIC_SESSION_MS,
+    }
     first = members.start("aiokafka", instance="i0", client_id="first", **options)
     wait_assigned([first], TOPIC, PARTITIONS)
     second = members.start("aiokafka", instance="i1", client_id="second", **options)
@@ -73,8 +81,12 @@ def come_back(members: Members) -> None:
 
 
 def cooperate(members: Members) -> None:
-    """Two join and one leaves, and nobody gives up what it keeps."""
-    options = {"group": "cooperative", "topic": TOPIC, "assignor": "cooperative-sticky"}
+    """Two members join and one leaves, with a cooperative assignor."""
+    options: dict[str, Any] = {
+        "group": "cooperative",
+        "topic": TOPIC,
+        "assignor": "cooperative-sticky",
+    }
     first = members.start("kafka-python", client_id="first", **options)
     wait_assigned([first], TOPIC, PARTITIONS)
     second = members.start("kafka-python", client_id="second", **options)
@@ -84,32 +96,32 @@ def cooperate(members: Members) -> None:
 
 
 def rows(output: Path, table: str, group: str) -> list[Row]:
-    """What a table says of a group."""
+    """Return the rows of a table for a group."""
     found: list[Row] = pq.read_table(output / table, filters=[("group_id", "=", group)]).to_pylist()
     return found
 
 
 def rebalances(output: Path, group: str) -> list[Row]:
-    """In their order, without those that a leader asks for when it has looked at its topics."""
+    """Return a group's rebalances in order, without those of leaders that found new metadata."""
     found = sorted(rows(output, "rebalances", group), key=lambda row: int(row["to_generation"]))
     assert {row["evidence"] for row in found} == {"journal"}
     return [row for row in found if row["trigger"] != "leader rejoin"]
 
 
-def test_every_rebalance_is_found_with_its_true_cause(
+def test_every_rebalance_is_found_with_its_cause(
     spark: "SparkSession", server: BrokerProcess, tmp_path: Path
 ) -> None:
     create_topic(server.bootstrap, TOPIC, PARTITIONS)
     members = Members(server.bootstrap)
     try:
-        with ThreadPoolExecutor() as summaries:
-            told = [
-                summaries.submit(come_and_go, members, "kafka-python"),
-                summaries.submit(come_and_go, members, "aiokafka"),
-                summaries.submit(come_back, members),
-                summaries.submit(cooperate, members),
+        with ThreadPoolExecutor() as scenarios:
+            started = [
+                scenarios.submit(join_and_leave, members, "kafka-python"),
+                scenarios.submit(join_and_leave, members, "aiokafka"),
+                scenarios.submit(restart_static_member, members),
+                scenarios.submit(cooperate, members),
             ]
-        for each in told:
+        for each in started:
             each.result()
     finally:
         members.close()

@@ -1,1 +1,1 @@
-"""Runs from data directories to tables, and the rules over both."""
+"""Tests of jobs: runs from data directories and clusters to tables, and the checks on both."""

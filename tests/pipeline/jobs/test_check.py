@@ -1,4 +1,4 @@
-"""The rules of `check`: each fires on its fault, and on nothing that is as it should be."""
+"""The rules of `check`: each fires on its fault and on nothing else [pipeline/check-severity]."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,7 +47,7 @@ def test_each_rule_fires_on_its_fault_and_on_nothing_else(
         data.commit(f"last-{number}", "a-0", 1, NOW_MS)
     data.write()
     run(spark, [data.path], output)
-    # Cleaning, and a cleaner that goes too far; one log loses its end.
+    # Compaction, and a cleaner that removes too much; one log loses its end.
     data.compact()
     data.lose("deleted")
     data.lose("lost")
@@ -76,6 +76,6 @@ def test_each_rule_fires_on_its_fault_and_on_nothing_else(
     assert len(details) == 3
     assert "lost" in details[0] or "lost" in details[1]
     assert details[2] == f"was read to offset {last.offset + 1}, but ends at {last.offset} now"
-    # A tombstone may be gone as long after the last run as it is kept.
+    # After its retention time a tombstone may have been removed.
     late = check(spark, Store.reading(output), delete_retention_ms=0)
     assert WARNING in {each.severity for each in late if each.rule == "log_kept_its_records"}

@@ -1,4 +1,4 @@
-"""A cluster's logs copied once into bronze, from our own server."""
+"""The logs of a cluster, which is our own server, are copied to bronze."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ def server(tmp_path: Path) -> Iterator[BrokerProcess]:
     process.kill()
 
 
-def test_what_is_new_is_copied_once(server: BrokerProcess, tmp_path: Path) -> None:
+def test_new_records_are_copied_once(server: BrokerProcess, tmp_path: Path) -> None:
     output = str(tmp_path / "out")
     source = f"kafka://{server.bootstrap}"
     with Cluster(server.bootstrap) as cluster:
@@ -45,7 +45,7 @@ def test_what_is_new_is_copied_once(server: BrokerProcess, tmp_path: Path) -> No
     second = copied.rows
     assert second == 2 * 9 * 3
     store = Store.reading(output)
-    # What it wrote stands in the manifest, as that of any run.
+    # The manifest has an entry for the copy, as for any run.
     assert store.runs[-1]["tables"] == copied.tables
     assert copied.tables["log_ends"]["rows"] == 3
     assert store.rows("log_records") + store.rows("journal_records") == first + second
@@ -53,7 +53,7 @@ def test_what_is_new_is_copied_once(server: BrokerProcess, tmp_path: Path) -> No
     assert store.about(name)["paths"] == [source]
 
 
-def test_a_group_that_has_stopped_is_still_asked_about(
+def test_log_ends_of_a_stopped_group_are_still_requested(
     server: BrokerProcess, tmp_path: Path
 ) -> None:
     from kafka import KafkaProducer
@@ -66,7 +66,7 @@ def test_a_group_that_has_stopped_is_still_asked_about(
     producer = KafkaProducer(bootstrap_servers=server.bootstrap)
     producer.send("paid", b"unread", partition=1).get(timeout=30)
     producer.close()
-    # No record of a group is new, and its lag is.
+    # No record of the group log is new, but the log end is.
     (copied,) = copy_clusters([source], output)
     assert (copied.rows, list(copied.tables)) == (0, ["log_ends"])
     with Store.open(output) as store:
@@ -77,37 +77,35 @@ def test_a_group_that_has_stopped_is_still_asked_about(
     assert Store.reading(output).rows("log_ends") == 6
 
 
-def test_checksums_are_checked_unless_not_wanted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_option_crc_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
-    class GoneError(Exception):
+    class OpenedError(Exception):
         pass
 
     def opened(source: str, *, crc: bool) -> None:
         seen.append((source, crc))
-        raise GoneError
+        raise OpenedError
 
     monkeypatch.setattr(clusters, "KafkaLog", opened)
-    for wanted in (True, False):
-        with pytest.raises(GoneError):
-            copy_clusters(["kafka://x:1"], str(tmp_path / "out"), crc=wanted)
+    for crc in (True, False):
+        with pytest.raises(OpenedError):
+            copy_clusters(["kafka://x:1"], str(tmp_path / "out"), crc=crc)
     assert seen == [("kafka://x:1", True), ("kafka://x:1", False)]
 
 
-def test_progress_is_told_in_offsets(server: BrokerProcess, tmp_path: Path) -> None:
+def test_progress_is_reported_in_offsets(server: BrokerProcess, tmp_path: Path) -> None:
     source = f"kafka://{server.bootstrap}"
     with Cluster(server.bootstrap) as cluster:
         assert not create_topic(cluster, "paid", 3, 1).error
         commit(cluster, 2)
-    told: list[Copying] = []
-    copied = sum(each.rows for each in copy_clusters([source], str(tmp_path / "out"), told.append))
-    assert [each.done for each in told] == sorted(each.done for each in told)
-    assert {(each.source, each.total) for each in told} == {(source, copied)}
-    assert (told[-1].done, told[-1].rows) == (copied, copied)
+    steps: list[Copying] = []
+    copied = sum(each.rows for each in copy_clusters([source], str(tmp_path / "out"), steps.append))
+    assert [each.done for each in steps] == sorted(each.done for each in steps)
+    assert {(each.source, each.total) for each in steps} == {(source, copied)}
+    assert (steps[-1].done, steps[-1].rows) == (copied, copied)
 
 
-def test_a_cluster_that_is_not_there_is_told_at_once(tmp_path: Path) -> None:
+def test_unreachable_cluster_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ClientError):
         copy_clusters(["kafka://127.0.0.1:1"], str(tmp_path / "out"))

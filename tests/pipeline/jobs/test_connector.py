@@ -1,7 +1,7 @@
-"""Clusters read through Spark's own Kafka connector give the rows that our own client gives.
+"""Spark's own Kafka connector returns the same rows as our own client [pipeline/connector-input].
 
-The connector's jars are no part of anything that pip brings, so the tests that read with them are
-skipped without COTERIE_TEST_CONNECTOR_JARS; the reason tells how to get them.
+Pip does not install the connector's jars. Without COTERIE_TEST_CONNECTOR_JARS the tests that need
+them are skipped; the reason says how to get them.
 """
 
 import json
@@ -9,9 +9,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow.dataset as ds
 import pytest
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 JARS_VARIABLE = "COTERIE_TEST_CONNECTOR_JARS"
-# Which fit together with Spark 4.2 and 4.3, and can be had (pipeline.md section 3).
+# Versions that work with Spark 4.2 and 4.3 and are available in the Maven repository used here.
 ARTIFACTS = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
     "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
@@ -52,27 +52,29 @@ HOW_TO_GET_THEM = (
     f" `mvn dependency:copy -DoutputDirectory=DIRECTORY -Dartifact=...` of {', '.join(ARTIFACTS)}"
 )
 TABLES = ("log_records", "journal_records")
-# What the connector tells of a record.
-TOLD = ("input", "log_partition", "log_offset", "record_ts", "key_type", "key", "value")
+# The columns that the connector can fill.
+FILLED = ("input", "log_partition", "log_offset", "record_ts", "key_type", "key", "value")
 
 
 # -- without the jars ------------------------------------------------------------------------------
 
 
 @pytest.mark.xdist_group("spark")
-def test_without_its_jars_it_says_which_are_wanted(spark: "SparkSession", tmp_path: Path) -> None:
+def test_missing_jars_are_named_with_the_setting_that_adds_them(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
     output = tmp_path / "out"
     with pytest.raises(ClientError) as refusal:
         copy_by_connector(spark, ["kafka://127.0.0.1:1"], str(output), Connector())
     assert all(jar in refusal.value.cause for jar in JAR_CLASSES)
-    wanted = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}"
-    assert f"--conf spark.jars.packages={wanted}" in refusal.value.remedy
+    coordinates = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}"
+    assert f"--conf spark.jars.packages={coordinates}" in refusal.value.remedy
     assert "--conf spark.jars=" in refusal.value.remedy
-    # Before any work.
+    # The check comes before any work.
     assert not output.exists()
 
 
-def test_the_doctor_looks_among_the_jars_of_spark(tmp_path: Path) -> None:
+def test_doctor_finds_the_connector_in_the_jars_of_spark(tmp_path: Path) -> None:
     absent = connector_check({"SPARK_HOME": str(tmp_path)})
     assert "--connector spark" in absent.found
     assert "spark.jars.packages=org.apache.spark:spark-sql-kafka" in absent.remedy
@@ -81,13 +83,13 @@ def test_the_doctor_looks_among_the_jars_of_spark(tmp_path: Path) -> None:
     jar.touch()
     present = connector_check({"SPARK_HOME": str(tmp_path)})
     assert (present.found, present.remedy) == (jar.name, "")
-    # Nobody needs it who does not ask for it.
+    # The connector is optional.
     assert not absent.is_needed
     assert absent.is_good
 
 
 class Loader:
-    """Of classes, as Java's; some are there."""
+    """A class loader like Java's, with some classes."""
 
     def __init__(self, *names: str) -> None:
         self.names = names
@@ -97,8 +99,8 @@ class Loader:
             raise Py4JJavaError.__new__(Py4JJavaError)
 
 
-class OfLoader:
-    """A session whose Java finds classes so: `spark._jvm.java.lang.Thread...` and nothing else."""
+class SessionWithLoader:
+    """A session whose Java has this class loader at `spark._jvm.java.lang.Thread...`."""
 
     version = "4.2.1"
 
@@ -108,21 +110,21 @@ class OfLoader:
         self.getContextClassLoader = lambda: loader
 
 
-def test_a_jar_that_is_missing_among_others_is_named() -> None:
+def test_single_missing_jar_is_named() -> None:
     *some, name = JAR_CLASSES.values()
-    assert require_connector(OfLoader(Loader(*some, name))) is not None  # type: ignore[arg-type]
+    assert require_connector(cast("Session", SessionWithLoader(Loader(*some, name)))) is not None
     with pytest.raises(ClientError, match=r"Missing jars: commons-pool2\.") as refusal:
-        require_connector(OfLoader(Loader(*some)))  # type: ignore[arg-type]
+        require_connector(cast("Session", SessionWithLoader(Loader(*some))))
     assert connector_coordinates("4.2.1") in refusal.value.remedy
 
 
-def test_a_session_without_java_is_refused() -> None:
+def test_session_without_java_is_refused() -> None:
     with pytest.raises(ClientError, match="Spark Connect"):
-        require_connector(object())  # type: ignore[arg-type]
+        require_connector(cast("Session", object()))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "named"),
     [
         (["--connector-option", "kafka.security.protocol=SSL"], "--connector spark"),
         (["--connector-config", __file__], "--connector spark"),
@@ -136,14 +138,14 @@ def test_a_session_without_java_is_refused() -> None:
         (["--connector", "other"], "other"),
     ],
 )
-def test_options_that_do_not_go_together(arguments: list[str], told: str, tmp_path: Path) -> None:
+def test_conflicting_options_are_refused(arguments: list[str], named: str, tmp_path: Path) -> None:
     given = ["--input", "kafka://127.0.0.1:1", "--output", str(tmp_path / "out"), *arguments]
     result = run_command(None, "pipeline", "run", *given)
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert named in result.stderr
 
 
-def test_it_is_for_clusters(tmp_path: Path) -> None:
+def test_connector_needs_a_cluster_as_input(tmp_path: Path) -> None:
     given = ["--input", str(tmp_path), "--output", str(tmp_path / "out"), "--connector", "spark"]
     result = run_command(None, "pipeline", "run", *given)
     assert result.exit_code == 2
@@ -153,7 +155,7 @@ def test_it_is_for_clusters(tmp_path: Path) -> None:
 
 
 def read_rows(spark: "SparkSession") -> "DataFrame":
-    """What the connector could have read."""
+    """Return rows as the connector returns them."""
     at = f"timestamp_millis({NOW_MS})"
     keys = [commit_key(partition=3), b"\x00\x02\x00\x01g", b"\xff\xfeodd", b"\x01", None]
     values = [commit_value(offset=7), None, b"", b"x", b"y"]
@@ -193,7 +195,7 @@ def test_its_rows_count_as_commits(spark: "SparkSession") -> None:
 
 
 def jars() -> str:
-    """The connector's jars, as `spark.jars` takes them."""
+    """Return the connector's jars in the format of `spark.jars`."""
     given = os.environ.get(JARS_VARIABLE, "")
     if not given:
         pytest.skip(HOW_TO_GET_THEM)
@@ -203,7 +205,7 @@ def jars() -> str:
 
 
 class Copier:
-    """A process with a session that has the jars; that of the other tests must not have them."""
+    """A process with a session that has the jars; the session of other tests must not."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
@@ -215,16 +217,21 @@ class Copier:
         )
 
     def copy(
-        self, source: str, output: Path, settings_file: Path | None = None, **options: str
+        self,
+        source: str,
+        output: Path,
+        settings_file: Path | None = None,
+        options: Mapping[str, str] | None = None,
     ) -> int:
-        """Copy what is new; returns how many records.
+        """Copy what is new, and return the number of records.
 
         Raises:
-            ClientError: it says so.
+            ClientError: the process reported one.
         """
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        line = json.dumps([source, str(output), options, settings_file and str(settings_file)])
+        file = None if settings_file is None else str(settings_file)
+        line = json.dumps([source, str(output), dict(options or {}), file])
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         answer = json.loads(self.process.stdout.readline())
@@ -255,8 +262,8 @@ def server(tmp_path: Path) -> Iterator[BrokerProcess]:
     process.kill()
 
 
-def rows_of(output: Path, table: str, columns: tuple[str, ...] = TOLD) -> list[dict[str, Any]]:
-    """What any reader of Parquet finds that is pointed at a table."""
+def rows_of(output: Path, table: str, columns: tuple[str, ...] = FILLED) -> list[dict[str, Any]]:
+    """Return the rows that any reader of Parquet finds in a table."""
     if not (output / table).is_dir():
         return []
     found = ds.dataset(str(output / table), format="parquet").to_table(columns=list(columns))
@@ -270,7 +277,7 @@ def end_offsets(bootstrap: str) -> dict[tuple[str, int], int]:
 
 
 def settled_ends(bootstrap: str) -> dict[tuple[str, int], int]:
-    """Where the logs end when nobody writes any more: the journal is written a little behind."""
+    """Return where the logs end when nothing is written any more, the journal included."""
     while True:
         before = end_offsets(bootstrap)
         time.sleep(0.5)
@@ -280,7 +287,7 @@ def settled_ends(bootstrap: str) -> dict[tuple[str, int], int]:
 
 @pytest.mark.timeout(300)
 @pytest.mark.xdist_group("spark")
-def test_rows_are_those_of_our_client_and_both_go_on_from_each_other(
+def test_rows_equal_those_of_our_client_and_each_continues_the_other(
     copier: Copier, server: BrokerProcess, tmp_path: Path
 ) -> None:
     source = "kafka://" + server.bootstrap
@@ -291,7 +298,7 @@ def test_rows_are_those_of_our_client_and_both_go_on_from_each_other(
         join_a_group(server.bootstrap)
         before = settled_ends(server.bootstrap)
         first = copier.copy(source, turns)
-        # To read the log writes nothing into it.
+        # Reading the log adds nothing to it.
         assert end_offsets(server.bootstrap) == before
         assert first == sum(before.values())
         ends = ("topic", "partition", "log_end_offset")
@@ -301,7 +308,7 @@ def test_rows_are_those_of_our_client_and_both_go_on_from_each_other(
         assert copier.copy(source, turns) == 0
         commit(cluster, 2, 2)
         assert copier.copy(source, turns) == 2 * 9 * 3
-        # The other transport finds nothing of that, and what comes then is left to it.
+        # The other transport finds nothing new, and then reads the next commits.
         assert copy_clusters([source], str(turns)) == []
         commit(cluster, 1, 4)
         assert [each.rows for each in copy_clusters([source], str(turns))] == [9 * 3]
@@ -320,17 +327,19 @@ def test_rows_are_those_of_our_client_and_both_go_on_from_each_other(
 
 @pytest.mark.timeout(300)
 @pytest.mark.xdist_group("spark")
-def test_what_it_refuses(copier: Copier, server: BrokerProcess, tmp_path: Path) -> None:
+def test_errors_of_the_connector_are_client_errors(
+    copier: Copier, server: BrokerProcess, tmp_path: Path
+) -> None:
     source, output = "kafka://" + server.bootstrap, tmp_path / "out"
     quick = {"kafka.default.api.timeout.ms": "2000", "kafka.request.timeout.ms": "1000"}
     with pytest.raises(ClientError, match=r"127\.0\.0\.1:1: TimeoutException"):
-        copier.copy("kafka://127.0.0.1:1", output, **quick)
+        copier.copy("kafka://127.0.0.1:1", output, options=quick)
     with pytest.raises(ClientError, match=r"security\.protocol"):
-        copier.copy(source, output, **{"kafka.security.protocol": "NONE"})
-    # By the rules of Java's properties: a comment, and a value that goes on in the next line.
+        copier.copy(source, output, options={"kafka.security.protocol": "NONE"})
+    # Java properties have comments, and values that continue on the next line.
     settings = tmp_path / "client.properties"
-    settings.write_text("# by hand\nsecurity.protocol = \\\n  NOBODYS\nclient.id=forensics\n")
-    with pytest.raises(ClientError, match="NOBODYS"):
+    settings.write_text("# comment\nsecurity.protocol = \\\n  UNKNOWN\nclient.id=forensics\n")
+    with pytest.raises(ClientError, match="UNKNOWN"):
         copier.copy(source, output, settings)
     with pytest.raises(ClientError, match="absent"):
         copier.copy(source, output, tmp_path / "absent")
@@ -339,18 +348,18 @@ def test_what_it_refuses(copier: Copier, server: BrokerProcess, tmp_path: Path) 
         assert not create_topic(cluster, "paid", 3, 1).error
         commit(cluster, 1)
     assert copier.copy(source, output, settings) == 9 * 3
-    # The same cluster with a log that ends before what was read of it.
+    # The same cluster with a log that ends before the offset to which it was read.
     manifest = output / "manifest.json"
-    told = json.loads(manifest.read_text())
-    (positions,) = (each["next_offsets"] for each in told["inputs"].values())
+    stored = json.loads(manifest.read_text())
+    (positions,) = (each["next_offsets"] for each in stored["inputs"].values())
     positions["__consumer_offsets"]["0"] = 1_000_000
-    manifest.write_text(json.dumps(told))
+    manifest.write_text(json.dumps(stored))
     with pytest.raises(ClientError, match="truncated"):
         copier.copy(source, output)
 
 
 def main(jar_files: str) -> None:
-    """The process of `Copier`."""
+    """Run the process of `Copier`."""
     settings = {"spark.jars": jar_files, "spark.driver.memory": "1g"}
     session: Session = start_session("connector", master="local[2]", settings=settings)
     for line in sys.stdin:

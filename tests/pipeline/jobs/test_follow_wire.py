@@ -1,6 +1,6 @@
-"""A cluster that is followed by its protocol: its server may be killed and started again meanwhile.
+"""Following a cluster over the wire while its server is killed and started again.
 
-`Wire` is a thread with a callback and needs no Spark, so these take seconds.
+`Wire` is a thread with a callback and needs no Spark, so these tests take seconds.
 """
 
 import time
@@ -52,27 +52,27 @@ class Followed:
         rows: int,
         about: dict[str, Any] | None = None,
     ) -> None:
-        """As `follow.py` does it."""
+        """Commit written parts, as `_Following.append` does."""
         reached = {source: {topic: positions}} if positions else {}
-        told = {"run": 0, "rows": rows}
-        self.store.append(directories, reached, told, {source: about} if about else None)
+        report = {"run": 0, "rows": rows}
+        self.store.append(directories, reached, report, {source: about} if about else None)
 
-    def wait(self, is_so: Callable[[], bool]) -> None:
+    def wait(self, is_reached: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        while not is_so():
+        while not is_reached():
             self.wire.check()
             assert time.monotonic() < deadline, "not in time"
             time.sleep(0.02)
 
     def commit(self, rounds: int, first: int = 0) -> None:
-        """Commit, and wait until the records count."""
+        """Commit, and wait until the records are in bronze."""
         before = self.store.rows("log_records")
         with Cluster(self.server.bootstrap) as cluster:
             commit(cluster, rounds, first)
         self.wait(lambda: self.store.rows("log_records") >= before + rounds * 9 * PARTITIONS)
 
     def places(self, table: str) -> list[Place]:
-        """What a reader of Parquet finds in a table."""
+        """Return the places of the records that a reader of Parquet finds in a table."""
         columns = ["log_partition", "log_offset"]
         if not self.store.rows(table):
             return []
@@ -80,7 +80,7 @@ class Followed:
         return sorted(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
     def places_in_files(self, topic: str) -> list[Place]:
-        """The same of the server's files: nothing is compacted in so short a time."""
+        """Return the places of the records in the server's files, which are not compacted yet."""
         partitions = find_partitions(str(self.server.data_dir), topic)
         return [
             (number, offset)
@@ -119,14 +119,14 @@ def test_new_commits_become_rows(followed: Followed) -> None:
     for number, offset in followed.places("log_records"):
         ends[number] = offset + 1
     assert followed.store.position(identity) == ends
-    # Lag needs the ends of what was committed, and they are asked for with the first commits.
+    # The log ends are requested with the first commits.
     followed.wait(lambda: followed.store.rows("log_ends") == PARTITIONS)
     about = followed.store.about(identity)
     assert about["paths"] == ["kafka://" + followed.server.bootstrap]
     assert about["partitions"] == {OFFSETS_TOPIC: 4, JOURNAL_TOPIC: None}
 
 
-def test_a_server_that_is_killed_is_waited_for_and_each_record_counts_once(
+def test_every_record_counts_once_although_the_server_is_killed(
     followed: Followed,
 ) -> None:
     rounds = 0
@@ -138,7 +138,7 @@ def test_a_server_that_is_killed_is_waited_for_and_each_record_counts_once(
         followed.server.start()
     followed.commit(2, first=rounds)
     with Cluster(followed.server.bootstrap) as cluster:
-        # What comes within the last moment of the old server is read from the new one.
+        # Records that the old server appended just before its end are read from the new one.
         commit(cluster, 3, first=rounds + 2)
     followed.server.kill()
     followed.server.start()
@@ -150,7 +150,7 @@ def test_a_server_that_is_killed_is_waited_for_and_each_record_counts_once(
     assert len(followed.places("log_records")) == expected
 
 
-def test_one_that_forgot_where_it_was_would_be_caught(
+def test_check_of_records_notices_lost_positions(
     followed: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     followed.commit(1)
@@ -163,7 +163,7 @@ def test_one_that_forgot_where_it_was_would_be_caught(
     assert followed.places("log_records") != followed.places_in_files(OFFSETS_TOPIC)
 
 
-def test_a_server_that_is_not_there_yet_is_waited_for(
+def test_following_waits_for_a_server_that_has_not_started(
     server: BrokerProcess, tmp_path: Path
 ) -> None:
     server.kill()
@@ -177,7 +177,7 @@ def test_a_server_that_is_not_there_yet_is_waited_for(
         followed.wire.stop()
 
 
-def test_the_journal_is_picked_up_when_it_appears(
+def test_journal_is_followed_when_it_appears(
     followed: Followed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(follow_wire, "_JOURNAL_EVERY_S", 0.1)
@@ -187,20 +187,20 @@ def test_the_journal_is_picked_up_when_it_appears(
     assert not followed.store.rows("journal_records")
     join_a_group(followed.server.bootstrap)
 
-    def is_there() -> bool:
+    def is_read() -> bool:
         try:
             expected = followed.places_in_files(JOURNAL_TOPIC)
         except NoSuchLog:
             return False
         return bool(expected) and followed.places("journal_records") == expected
 
-    followed.wait(is_there)
-    # The rules that count partitions need their number.
+    followed.wait(is_read)
+    # Checks need the number of partitions.
     partitions = find_partitions(str(followed.server.data_dir), JOURNAL_TOPIC)
     assert followed.store.about(identity)["partitions"][JOURNAL_TOPIC] == len(partitions)
 
 
-def test_it_goes_on_where_a_copy_ended_and_asks_about_what_that_had(
+def test_following_continues_where_a_copy_ended_and_requests_its_log_ends(
     server: BrokerProcess, tmp_path: Path
 ) -> None:
     output = str(tmp_path / "out")
@@ -211,17 +211,17 @@ def test_it_goes_on_where_a_copy_ended_and_asks_about_what_that_had(
     assert copied == 2 * 9 * PARTITIONS
     with LiveStore.open(output) as store:
         followed = Followed(server, cast("LiveStore", store))
-        looked = followed.store.rows("log_ends")
+        known = followed.store.rows("log_ends")
         followed.wire.start()
-        # Of partitions that nobody commits to any more.
-        followed.wait(lambda: followed.store.rows("log_ends") == looked + PARTITIONS)
+        # No group commits to these partitions any more.
+        followed.wait(lambda: followed.store.rows("log_ends") == known + PARTITIONS)
         assert followed.store.rows("log_records") == copied
         followed.commit(1, first=2)
         followed.wire.stop()
         assert followed.places("log_records") == followed.places_in_files(OFFSETS_TOPIC)
 
 
-def test_a_log_that_lost_its_end_ends_it(server: BrokerProcess, tmp_path: Path) -> None:
+def test_log_that_lost_its_end_ends_following(server: BrokerProcess, tmp_path: Path) -> None:
     with Cluster(server.bootstrap) as cluster:
         commit(cluster, 1)
     identity = identity_of(str(server.data_dir))
@@ -238,7 +238,7 @@ def test_a_log_that_lost_its_end_ends_it(server: BrokerProcess, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("error", "is_waited_for"),
     [
-        (BrokerUnreachable("gone"), True),
+        (BrokerUnreachable("refused"), True),
         (Refused(ErrorCode.LEADER_NOT_AVAILABLE, "x"), True),
         (Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, "x"), True),
         (Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "x"), False),
@@ -246,7 +246,7 @@ def test_a_log_that_lost_its_end_ends_it(server: BrokerProcess, tmp_path: Path) 
         (ValueError("a mistake of ours"), False),
     ],
 )
-def test_what_is_waited_for(
+def test_only_an_unavailable_cluster_is_waited_for(
     error: Exception, is_waited_for: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []

@@ -1,4 +1,4 @@
-"""What a task of decoding gets: small files together, in their order, large ones alone."""
+"""Tasks of decoding: small files share a task, in their order; large files have their own."""
 
 from pathlib import Path
 
@@ -24,5 +24,5 @@ def test_small_files_share_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ]
 
 
-def test_no_files_are_no_tasks() -> None:
+def test_without_files_there_are_no_tasks() -> None:
     assert decoding_tasks([]) == []

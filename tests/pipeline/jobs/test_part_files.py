@@ -1,4 +1,4 @@
-"""Files that workers write: what a task left that did not finish does not count."""
+"""Files of workers: those of an attempt that did not finish do not count [pipeline/task-files]."""
 
 import os
 from pathlib import Path
@@ -27,7 +27,7 @@ def _ends(*partitions: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, _SCHEMA)
 
 
-def test_rows_are_in_one_file_a_task_in_their_order(tmp_path: Path) -> None:
+def test_rows_of_a_task_are_in_one_file_in_their_order(tmp_path: Path) -> None:
     files = PartFiles({"log_ends": str(tmp_path)})
     files.write("log_ends", _ends(3))
     files.write("log_ends", _ends())
@@ -39,9 +39,7 @@ def test_rows_are_in_one_file_a_task_in_their_order(tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("spark")
 @pytest.mark.slow
-def test_a_task_that_is_tried_again_leaves_nothing_behind(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_failed_attempt_of_a_task_leaves_no_file(spark: "SparkSession", tmp_path: Path) -> None:
     directories = {name: str(tmp_path / name) for name in ("log_ends", "quarantine")}
     for each in directories.values():
         os.mkdir(each)
@@ -49,16 +47,16 @@ def test_a_task_that_is_tried_again_leaves_nothing_behind(
 
     def work(number: int, files: PartFiles) -> None:
         if number == 1:
-            # An attempt that wrote something and died.
-            dead = PartFiles(directories)
-            dead.write("log_ends", rows[number])
-            list(dead.close())
+            # An attempt that wrote something and failed.
+            failed = PartFiles(directories)
+            failed.write("log_ends", rows[number])
+            list(failed.close())
         files.write("log_ends", rows[number])
 
     write_parts(spark, directories, 3, work)
     found = pq.read_table(directories["log_ends"])
     assert sorted(found.column("partition").to_pylist()) == [0, 1, 2]
     assert len(os.listdir(directories["log_ends"])) == 3
-    nothing = pq.read_table(directories["quarantine"])
-    assert nothing.num_rows == 0
-    assert nothing.column_names == TABLES["quarantine"].schema.names
+    empty = pq.read_table(directories["quarantine"])
+    assert empty.num_rows == 0
+    assert empty.column_names == TABLES["quarantine"].schema.names

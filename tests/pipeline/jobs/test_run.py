@@ -1,4 +1,4 @@
-"""Runs: what a directory becomes, what a second run adds, what a killed one leaves."""
+"""Runs: the tables of a directory, a second run, a run after compaction, a killed run."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ COMMITS = ("group_id", "topic", "partition", "committed_offset")
 
 
 def decoded(spark: "SparkSession", paths: list[str], output: str) -> RunReport:
-    """A run without gold, which takes most of the time."""
+    """Run without building gold, which takes most of the time."""
     with Store.open(output) as store:
         planned = inputs.plan(store, paths)
         job = Job(spark, store, about=planned.about)
@@ -35,7 +35,7 @@ def rows_of(report: RunReport) -> dict[str, int | None]:
 
 
 def orders(path: Path) -> Directory:
-    """A group that one joined and then two, told by log and journal; it committed meanwhile."""
+    """Write a group in log and journal that one member joined, then another, and that commits."""
     data = Directory(path, "cluster-1")
     data.generation("orders", 1, NOW_MS + 10, one="a-0 a-1")
     data.commit("orders", "a-0", 5, NOW_MS + 20)
@@ -56,13 +56,13 @@ def orders(path: Path) -> Directory:
             member_of("one", "a-0", after=900), member_of("two", "a-1"),
         ),
     )  # fmt: skip
-    # A group of a real Kafka: no journal.
+    # A group without journal, as of a real Kafka.
     data.generation("bills", 4, NOW_MS, topics="b", x="b-0")
     data.generation("bills", 6, NOW_MS + 60_000, topics="b", y="b-0")
     return data
 
 
-def test_tables_of_a_directory_and_a_second_run_that_adds_nothing(
+def test_run_builds_all_tables_and_a_second_run_adds_nothing(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     data, output = orders(tmp_path / "data").write(), str(tmp_path / "out")
@@ -105,7 +105,7 @@ def test_tables_of_a_directory_and_a_second_run_that_adds_nothing(
     assert Path(output, MANIFEST).read_bytes() == before
 
 
-def test_a_run_after_compaction_adds_what_is_new_and_keeps_what_is_gone(
+def test_run_after_compaction_adds_new_records_and_keeps_removed_ones(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
     data, output = orders(tmp_path / "data"), str(tmp_path / "out")
@@ -128,7 +128,7 @@ def test_a_run_after_compaction_adds_what_is_new_and_keeps_what_is_gone(
     assert len(Store.reading(output).parts("offset_commits")) == 2
 
 
-def test_what_a_killed_run_wrote_does_not_count_and_is_done_again(
+def test_killed_run_has_no_effect_and_the_next_one_repeats_it(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, output = orders(tmp_path / "data").write(), str(tmp_path / "out")
@@ -154,6 +154,7 @@ def test_what_a_killed_run_wrote_does_not_count_and_is_done_again(
 def test_commits_of_a_transaction_count_from_the_run_that_reads_its_marker(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
+    """[pipeline/transactional-commits]"""
     data, output = Directory(tmp_path / "data", log_partitions=1), str(tmp_path / "out")
     data.commit("g", "a-0", 1, NOW_MS)
     data.commit("g", "a-1", 10, NOW_MS, producer=7)
@@ -169,9 +170,10 @@ def test_commits_of_a_transaction_count_from_the_run_that_reads_its_marker(
     assert table(output, "offset_commits", "partition", "committed_offset") == [(0, 1), (1, 10)]
 
 
-def test_clusters_are_told_apart_and_directories_of_one_cluster_are_one_input(
+def test_clusters_are_separate_inputs_and_directories_of_one_cluster_are_one_input(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
+    """[pipeline/input-identity]"""
     first = Directory(tmp_path / "east", "cluster-1", 1)
     behind = Directory(tmp_path / "east-2", "cluster-1", 1)
     other = Directory(tmp_path / "west", "cluster-2", 1)
@@ -191,7 +193,7 @@ def test_clusters_are_told_apart_and_directories_of_one_cluster_are_one_input(
     store = Store.reading(output)
     assert store.inputs == ["cluster-1", "cluster-2"]
     assert store.position("cluster-1") == store.position("cluster-2") == {0: 2}
-    # A directory that was moved is the input it was; one that lost its end is told of.
+    # A directory that was moved is the same input. One that lost its end gives a warning.
     moved = (tmp_path / "west").rename(tmp_path / "elsewhere")
     assert inputs.plan(store, [str(moved)]).new == []
     first.logs["__consumer_offsets-0"].pop()

@@ -1,4 +1,4 @@
-"""Data directories written by hand, a record at a time, and what a run makes of them."""
+"""Data directories that tests write record by record, and the tables that runs make of them."""
 
 import os
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ NOW_MS = 1_760_000_040_000  # a full minute
 
 
 class Written(NamedTuple):
-    """A record: where it stands, its key and the batch that holds it."""
+    """A record: its offset, its key and its batch."""
 
     offset: int
     key: bytes | None
@@ -29,7 +29,7 @@ class Written(NamedTuple):
 
 
 class Directory:
-    """A data directory that is written whole each time."""
+    """A data directory in memory; `write` writes all of it."""
 
     def __init__(self, path: Any, cluster_id: str | None = None, log_partitions: int = 2) -> None:
         self.path = str(path)
@@ -45,7 +45,10 @@ class Directory:
     def commit(
         self, group: str, partition: str, offset: int | None, at_ms: int, producer: int = -1
     ) -> None:
-        """A commit of a partition, `a-0`; None deletes it. With a producer: in its transaction."""
+        """Commit an offset of a partition such as `a-0`; None deletes it.
+
+        With a producer the commit is in its transaction.
+        """
         ((topic, number),) = partitions(partition)
         key = log.encode_key(log.OffsetCommitKey(group=group, topic=topic, partition=number))
         value = None
@@ -56,7 +59,7 @@ class Directory:
         self._append(self.home(group), key, value, at_ms, producer)
 
     def marker(self, group: str, producer: int, at_ms: int, *, commit: bool) -> None:
-        """The end of a transaction."""
+        """End a transaction."""
         home = self.home(group)
         offset = self._next(home)
         batch = encode_marker(offset, at_ms, producer, 0, commit=commit)
@@ -65,7 +68,7 @@ class Directory:
     def generation(
         self, group: str, number: int, at_ms: int, topics: str = "a", **assigned: str
     ) -> None:
-        """A completed generation; members by name."""
+        """Complete a generation; `assigned` has the partitions of each member."""
         subscription = consumer.encode_subscription(
             consumer.ConsumerProtocolSubscription(topics=topics.split())
         )
@@ -93,20 +96,20 @@ class Directory:
         self._append(self.home(group), key, log.encode_value(value), at_ms)
 
     def tombstone(self, group: str, at_ms: int) -> None:
-        """The group is deleted."""
+        """Delete a group."""
         self._append(
             self.home(group), log.encode_key(log.GroupMetadataKey(group=group)), None, at_ms
         )
 
     def facts(self, group: str, *facts: Any) -> None:
-        """What the journal tells of a group."""
+        """Append facts of a group to the journal."""
         name = f"{JOURNAL_TOPIC}-0"
         for fact in facts:
             key, value = encode_fact(group, fact)
             self._append(name, key, value, fact.at_ms)
 
     def misplace(self, group: str) -> None:
-        """Put what was written last of a group into another partition."""
+        """Move the last record of a group to another partition."""
         home = self.home(group)
         other = f"{OFFSETS_TOPIC}-{(int(home[-1]) + 1) % self.log_partitions}"
         last = self.logs[home].pop()
@@ -114,20 +117,20 @@ class Directory:
         self.logs[other].append(last._replace(offset=offset, batch=_moved(last.batch, offset)))
 
     def compact(self) -> None:
-        """Leave the last record of every key, where it stands."""
+        """Keep only the last record of every key, at its offset."""
         for name, records in self.logs.items():
             if name.startswith(OFFSETS_TOPIC):
                 newest = {record.key: record.offset for record in records}
                 self.logs[name] = [each for each in records if newest[each.key] == each.offset]
 
     def lose(self, group: str) -> None:
-        """Lose everything about a group, which nothing may."""
+        """Lose all records of a group, which a broker must never do."""
         home = self.home(group)
         mark = group.encode()
         self.logs[home] = [each for each in self.logs[home] if mark not in (each.key or b"")]
 
     def write(self) -> str:
-        """Put it on the disk; returns the path."""
+        """Write the directory, and return its path."""
         for name, records in self.logs.items():
             directory = os.path.join(self.path, name)
             os.makedirs(directory, exist_ok=True)
@@ -136,7 +139,7 @@ class Directory:
         return self.path
 
     def home(self, group: str) -> str:
-        """The directory that holds a group."""
+        """Return the name of the partition's directory that contains a group."""
         return f"{OFFSETS_TOPIC}-{partition_for(group, self.log_partitions)}"
 
     def _next(self, name: str) -> int:
@@ -173,7 +176,7 @@ def _moved(batch: bytes, offset: int) -> bytes:
 
 
 def table(path: str, name: str, *columns: str) -> list[tuple[Any, ...]]:
-    """The rows of a table, sorted: only these columns."""
+    """Return these columns of a table's rows, sorted."""
     files = Store.reading(path).files(name)
     if not files:
         return []

@@ -1,4 +1,4 @@
-"""docs/pipeline.md tells of every table, column, rule and command: of these and no others."""
+"""docs/pipeline.md describes exactly the tables, columns, rules and commands that exist."""
 
 import re
 from pathlib import Path
@@ -14,18 +14,18 @@ from coterie.pipeline.transforms.anomalies import RULES
 TEXT = (Path(__file__).parents[3] / "docs" / "pipeline.md").read_text(encoding="utf-8")
 
 
-def test_every_table_with_every_column_in_its_order() -> None:
+def test_every_table_is_described_with_its_columns_in_order() -> None:
     parts = re.split(r"^### (\w+)$", TEXT, flags=re.MULTILINE)[1:]
-    told = {
+    described = {
         name: re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE)
         for name, body in zip(parts[::2], parts[1::2], strict=True)
     }
-    assert told == {name: table.schema.names for name, table in TABLES.items()}
+    assert described == {name: table.schema.names for name, table in TABLES.items()}
 
 
-def test_every_rule_with_its_severity() -> None:
-    told = re.findall(r"^\| `(\w+)` \| (critical|warning|info) \|", TEXT, re.MULTILINE)
-    assert dict(told) == {rule.name: rule.severity for rule in RULES}
+def test_every_rule_is_described_with_its_severity() -> None:
+    described = re.findall(r"^\| `(\w+)` \| (critical|warning|info) \|", TEXT, re.MULTILINE)
+    assert dict(described) == {rule.name: rule.severity for rule in RULES}
 
 
 def test_every_command() -> None:

@@ -62,7 +62,7 @@ def show(*arguments: str) -> Result:
 
 
 def data_with(path: Path, story: Path) -> str:
-    """A broker's data directory with the journal of a story."""
+    """Write a broker's data directory with the journal of a story."""
     partition = path / "data" / "coterie.journal-0"
     partition.mkdir(parents=True)
     batch = encode_batch(journal_of(story), 0, 0)
@@ -75,19 +75,19 @@ def data_directory(tmp_path: Path) -> str:
     return data_with(tmp_path, SEED)
 
 
-def test_the_story_is_told_as_the_seed_tells_it(data_directory: str) -> None:
+def test_show_prints_the_story_of_a_data_directory(data_directory: str) -> None:
     result = show(data_directory, "kmo", "--limit", "2")
     assert result.exit_code == 0
     assert result.stdout == TOLD
 
 
-def test_a_run_s_tables_tell_it_in_the_same_words(data_directory: str, tmp_path: Path) -> None:
+def test_show_prints_the_same_story_from_tables(data_directory: str, tmp_path: Path) -> None:
     history = journal_history("kmo", facts_of(data_directory, "kmo"))
     tables = write_store(str(tmp_path / "tables"), tables_of(history))
     assert show(tables, "kmo", "--limit", "2").stdout == TOLD
 
 
-def test_the_rows_have_what_the_lines_have(data_directory: str) -> None:
+def test_json_has_the_rows_of_the_story(data_directory: str) -> None:
     *_, row = json.loads(show(data_directory, "kmo", "--json").stdout)
     assert (row["from_generation"], row["to_generation"], row["generations"]) == (9, 11, 2)
     assert row["started_ts"] == "2023-11-14T22:13:23.000+00:00"
@@ -100,23 +100,22 @@ def test_the_rows_have_what_the_lines_have(data_directory: str) -> None:
     assert (move["partition"], move["from_member_key"], move["gap_ms"]) == (0, "one-1", 1_000)
 
 
-def test_the_eager_story_costs_every_partition(tmp_path: Path) -> None:
-    """What a cooperative rebalance spares: here all are given up, and most come back."""
+def test_every_partition_is_without_owner_in_an_eager_rebalance(tmp_path: Path) -> None:
     directory = data_with(tmp_path, EAGER)
-    told = [json.loads(show(directory, name, "--json").stdout) for name in known_groups(directory)]
-    *_, last = [row for rows in told for row in rows]
+    shown = [json.loads(show(directory, name, "--json").stdout) for name in known_groups(directory)]
+    *_, last = [row for rows in shown for row in rows]
     assert (last["generations"], last["duration_ms"]) == (1, 1_000)
     assert last["unowned_partition_ms"] == 3 * 1_000
 
 
-def test_a_group_that_nobody_knows_is_told_with_those_that_are_known(data_directory: str) -> None:
+def test_unknown_group_is_refused_with_the_known_groups(data_directory: str) -> None:
     result = show(data_directory, "kmu")
     assert result.exit_code == 1
     assert "Nothing is recorded of group 'kmu'." in result.stderr
     assert "The recorded groups are: kmo." in result.stderr
 
 
-def test_a_directory_that_is_neither_is_told(tmp_path: Path) -> None:
+def test_directory_without_logs_and_tables_is_refused(tmp_path: Path) -> None:
     result = show(str(tmp_path), "g")
     assert result.exit_code == 1
     assert "neither the output of `coterie pipeline run`, which has a manifest.json" in " ".join(
@@ -124,7 +123,7 @@ def test_a_directory_that_is_neither_is_told(tmp_path: Path) -> None:
     )
 
 
-def test_a_real_kafka_s_consumer_group_of_kip_848_is_told_from_its_log(tmp_path: Path) -> None:
+def test_show_prints_a_kip_848_group_of_kafka(tmp_path: Path) -> None:
     """tests/golden/group_records: two librdkafka members, a reconciliation with a revocation."""
     for number in range(3):
         partition = tmp_path / f"__consumer_offsets-{number}"

@@ -1,4 +1,4 @@
-"""Short ways to write down what a coordinator's journal has."""
+"""Facts of a journal and generations of a group log, in short form for tests."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ HOST = "/127.0.0.1"
 
 
 def partitions(text: str) -> tuple[TopicPartition, ...]:
-    """`a-0 a-1` as partitions."""
+    """Return `a-0 a-1` as partitions."""
     pairs = (each.rsplit("-", 1) for each in text.split())
     return tuple(TopicPartition(topic, int(number)) for topic, number in pairs)
 
@@ -26,7 +26,7 @@ def _listed(text: str) -> list[consumer.TopicPartition]:
 def member_of(
     name: str, assigned: str = "", *, after: int = 0, owned: str = "", instance: str | None = None
 ) -> journal.GenerationMember:
-    """A member of a completed generation that rejoined `after` milliseconds."""
+    """Return a member of a completed generation that rejoined after `after` milliseconds."""
     subscription = consumer.ConsumerProtocolSubscription(
         topics=["a"], owned_partitions=_listed(owned)
     )
@@ -126,8 +126,18 @@ def completed(
     )
 
 
+def first_generation(assigned: str) -> tuple[Any, ...]:
+    """Member `one` joins an empty group at 0 and owns the partitions from 100 on."""
+    return (
+        joined(0, "one"),
+        began(0, "join", "one", 0, state="Empty", initial_delay_ms=50),
+        join_done(90, 1, 0),
+        completed(100, 1, 0, member_of("one", assigned)),
+    )
+
+
 def logged(generation: int, at_ms: int, protocol: str = "range", **assigned: str) -> Generation:
-    """A generation as the group log has it; members by name, `name__id` for another member id."""
+    """Return a generation of the group log; `assigned` has the partitions of each member."""
     members = tuple(
         Member(name, None, f"client-{name}", HOST, ("a",), (), partitions(given))
         for name, given in assigned.items()

@@ -1,4 +1,6 @@
-"""The history of a KIP-848 group from its records, as rows of the view `consumer_epochs`."""
+"""The history of a KIP-848 group from rows of the view `consumer_epochs`
+[pipeline/epoch-rebalance].
+"""
 
 from typing import Any
 
@@ -18,7 +20,7 @@ def member(at_ms: int, name: str, *topics: str) -> dict[str, Any]:
     return row("member", at_ms, member_id=name, client_id=f"c-{name}", topics=list(topics or "a"))
 
 
-def gone(at_ms: int, name: str) -> dict[str, Any]:
+def removed(at_ms: int, name: str) -> dict[str, Any]:
     return row("member", at_ms, member_id=name, is_tombstone=True)
 
 
@@ -43,7 +45,7 @@ def current(
 ONE_MEMBER = [member(0, "one"), epoch(0, 1), current(100, "one", 1, 0, 1)]
 
 
-def test_a_newcomer_gets_what_is_given_up_for_it() -> None:
+def test_new_member_gets_partitions_that_another_gives_up() -> None:
     found = epochs_history(
         "g",
         [
@@ -65,7 +67,7 @@ def test_a_newcomer_gets_what_is_given_up_for_it() -> None:
     assert second.joined == ("two",)
 
 
-def test_a_rebalance_is_over_when_every_member_is_stable_in_the_newest_epoch() -> None:
+def test_rebalance_ends_when_every_member_is_stable_in_the_newest_epoch() -> None:
     found = epochs_history(
         "g",
         [
@@ -90,7 +92,7 @@ def test_a_rebalance_is_over_when_every_member_is_stable_in_the_newest_epoch() -
     )
 
 
-def test_who_leaves_leaves_partitions_without_owner() -> None:
+def test_partitions_of_a_member_that_leaves_are_without_owner() -> None:
     found = epochs_history(
         "g",
         [
@@ -99,7 +101,7 @@ def test_who_leaves_leaves_partitions_without_owner() -> None:
             epoch(1000, 2),
             current(1500, "one", 2, 0),
             current(1900, "two", 2, 1),
-            gone(5000, "one"),
+            removed(5000, "one"),
             epoch(5000, 3),
             current(5600, "two", 3, 0, 1),
         ],
@@ -112,7 +114,7 @@ def test_who_leaves_leaves_partitions_without_owner() -> None:
     assert exits == {"one": "leave or expiry", "two": None}
 
 
-def test_epochs_bumped_meanwhile_belong_to_the_rebalance_that_runs() -> None:
+def test_epochs_in_between_belong_to_the_running_rebalance() -> None:
     found = epochs_history(
         "g",
         [
@@ -132,20 +134,20 @@ def test_epochs_bumped_meanwhile_belong_to_the_rebalance_that_runs() -> None:
     assert last.joined == ("two", "three")
 
 
-def test_a_bump_without_a_members_doing_is_the_topics() -> None:
+def test_epoch_without_a_changed_member_is_a_metadata_change() -> None:
     found = epochs_history("g", [*ONE_MEMBER, epoch(900, 2), current(950, "one", 2, 0, 1, 2)])
     last = found.rebalances[-1]
     assert last.trigger.cause == "topic metadata change"
     assert last.partitions == 3
 
 
-def test_the_last_one_to_leave_leaves_an_empty_group() -> None:
-    found = epochs_history("g", [*ONE_MEMBER, gone(700, "one"), epoch(700, 2)])
+def test_group_is_empty_after_the_last_member_has_left() -> None:
+    found = epochs_history("g", [*ONE_MEMBER, removed(700, "one"), epoch(700, 2)])
     last = found.rebalances[-1]
     assert (last.members, last.partitions, last.completed_ms) == (0, 0, 700)
     assert all(each.to_ms == 700 for each in found.ownership)
 
 
-def test_what_is_still_under_way_has_no_end() -> None:
+def test_running_rebalance_has_no_end() -> None:
     found = epochs_history("g", [*ONE_MEMBER, member(1000, "two"), epoch(1000, 2)])
     assert found.rebalances[-1].completed_ms is None

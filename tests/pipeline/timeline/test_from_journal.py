@@ -1,4 +1,4 @@
-"""The history of a group from its journal: hand-made facts, one rule a test."""
+"""The history of a group from facts of its journal, one rule per test."""
 
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.model import Evidence, GroupHistory, Rebalance
@@ -6,6 +6,7 @@ from coterie.protocol.messages import journal_records as journal
 from tests.pipeline.timeline.facts import (
     began,
     completed,
+    first_generation,
     join_done,
     joined,
     member_of,
@@ -13,13 +14,7 @@ from tests.pipeline.timeline.facts import (
     removed,
 )
 
-# Member one forms the group at 0 and has both partitions from 100 on.
-FIRST = (
-    joined(0, "one"),
-    began(0, "join", "one", 0, state="Empty", initial_delay_ms=50),
-    join_done(90, 1, 0),
-    completed(100, 1, 0, member_of("one", "a-0 a-1")),
-)
+FIRST = first_generation("a-0 a-1")
 
 
 def history(*facts: object) -> GroupHistory:
@@ -30,7 +25,7 @@ def last(found: GroupHistory) -> Rebalance:
     return found.rebalances[-1]
 
 
-def test_a_groups_first_rebalance_counts_from_its_beginning() -> None:
+def test_partitions_of_a_new_group_are_without_owner_from_its_first_rebalance() -> None:
     rebalance = last(history(*FIRST))
     assert (rebalance.from_generation, rebalance.to_generation) == (None, 1)
     assert (rebalance.started_ms, rebalance.completed_ms) == (0, 100)
@@ -42,7 +37,7 @@ def test_a_groups_first_rebalance_counts_from_its_beginning() -> None:
     assert rebalance.evidence is Evidence.JOURNAL
 
 
-def test_an_eager_member_has_nothing_from_its_rejoin_on() -> None:
+def test_eager_member_owns_nothing_from_its_rejoin_on() -> None:
     found = history(
         *FIRST,
         joined(1000, "two"),
@@ -64,7 +59,7 @@ def test_an_eager_member_has_nothing_from_its_rejoin_on() -> None:
     ]
 
 
-def test_an_expired_members_partitions_are_without_owner_until_they_are_given_again() -> None:
+def test_partitions_of_an_expired_member_are_without_owner_until_assigned() -> None:
     found = history(
         *FIRST,
         joined(1000, "two"),
@@ -77,7 +72,7 @@ def test_an_expired_members_partitions_are_without_owner_until_they_are_given_ag
     rebalance = last(found)
     assert rebalance.trigger[:2] == ("session expiry", "two")
     assert rebalance.left == ("two",)
-    # a-1 for 300 ms, a-0 for the 100 after its owner rejoined.
+    # a-1 for 300 ms, and a-0 for the 100 ms after its owner rejoined.
     assert rebalance.unowned_partition_ms == 400
     assert (rebalance.moved, rebalance.moved_min) == (1, 1)
     session = next(each for each in found.sessions if each.member_key == "two")
@@ -85,8 +80,10 @@ def test_an_expired_members_partitions_are_without_owner_until_they_are_given_ag
     assert session.rebalances_caused == 2
 
 
-def test_the_two_generations_of_a_cooperative_rebalance_are_one() -> None:
-    """The seed's story: two comes, one keeps reading two of three partitions all the time."""
+def test_two_generations_of_a_cooperative_rebalance_are_one_rebalance() -> None:
+    """Member two joins, and member one keeps reading two of three partitions all the time
+    [pipeline/logical-rebalance].
+    """
     found = history(
         joined(0, "one"),
         began(0, "join", "one", 8, state="Empty"),
@@ -129,7 +126,7 @@ def test_the_two_generations_of_a_cooperative_rebalance_are_one() -> None:
     assert [each.partition for each in kept] == [1, 2]
 
 
-def test_a_static_member_that_comes_back_moves_nothing() -> None:
+def test_replaced_static_member_moves_nothing() -> None:
     found = history(
         joined(0, "m1", "i1"),
         began(0, "join", "m1", 0, state="Empty", group_instance_id="i1"),
@@ -154,7 +151,8 @@ def test_a_static_member_that_comes_back_moves_nothing() -> None:
     assert [each.to_ms for each in found.ownership] == [None]
 
 
-def test_a_generation_that_was_cut_short_is_skipped_and_keeps_its_cause() -> None:
+def test_generation_that_was_never_completed_is_skipped_and_its_cause_kept() -> None:
+    """[pipeline/skipped-generations]"""
     found = history(
         *FIRST,
         joined(1000, "two"),
@@ -173,7 +171,7 @@ def test_a_generation_that_was_cut_short_is_skipped_and_keeps_its_cause() -> Non
     assert rebalance.join_ms == 200 + 200
 
 
-def test_the_last_member_leaves_an_empty_group() -> None:
+def test_group_is_empty_after_the_last_member_has_left() -> None:
     found = history(
         *FIRST,
         removed(2000, "one", "leave"),
@@ -186,8 +184,8 @@ def test_the_last_member_leaves_an_empty_group() -> None:
     assert all(each.to_ms == 2000 for each in found.ownership)
 
 
-def test_an_unbalanced_assignment_moves_more_than_it_must() -> None:
-    """Range gives everything anew; sticky would have moved one."""
+def test_moves_without_need_are_counted() -> None:
+    """Range moves three partitions, sticky would move one [pipeline/moved-without-need]."""
     before = (
         joined(0, "b"),
         began(0, "join", "b", 0, state="Empty"),
@@ -205,7 +203,8 @@ def test_an_unbalanced_assignment_moves_more_than_it_must() -> None:
     assert (rebalance.moved, rebalance.moved_min, rebalance.excess_moved) == (3, 1, 2)
 
 
-def test_a_journal_that_breaks_off_has_a_rebalance_without_an_end() -> None:
+def test_rebalance_without_a_last_fact_has_no_end() -> None:
+    """[pipeline/lost-facts]"""
     rebalance = last(history(*FIRST, began(5000, "leader rejoin", "one", 1)))
     assert (rebalance.started_ms, rebalance.completed_ms, rebalance.duration_ms) == (
         5000,
@@ -215,7 +214,7 @@ def test_a_journal_that_breaks_off_has_a_rebalance_without_an_end() -> None:
     assert rebalance.to_generation is None
 
 
-def test_a_journal_whose_beginning_is_gone_takes_the_generation_as_it_is() -> None:
+def test_generation_without_a_first_fact_is_a_rebalance_of_unknown_cause() -> None:
     found = history(completed(700, 5, 600, member_of("one", "a-0")))
     rebalance = last(found)
     assert rebalance.trigger.cause == "unknown"
@@ -223,7 +222,7 @@ def test_a_journal_whose_beginning_is_gone_takes_the_generation_as_it_is() -> No
     assert found.generations[0].owners == {partitions("a-0")[0]: "one"}
 
 
-def test_a_deleted_group_begins_anew() -> None:
+def test_generations_of_a_deleted_group_start_again() -> None:
     found = history(
         *FIRST,
         journal.GroupDeleted(at_ms=3000, generation_id=1),

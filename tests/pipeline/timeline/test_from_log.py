@@ -1,4 +1,4 @@
-"""The history of a group from its logged generations alone, and from both sources together."""
+"""The history of a group from its logged generations, alone and together with a journal."""
 
 import pytest
 
@@ -8,7 +8,8 @@ from coterie.pipeline.timeline.model import Evidence, Generation, Member
 from tests.pipeline.timeline.facts import began, completed, joined, logged, member_of, partitions
 
 
-def test_what_the_log_does_not_tell_is_unknown_and_not_zero() -> None:
+def test_beginning_and_phases_are_unknown() -> None:
+    """[pipeline/unknown-is-null]"""
     found = log_history("g", [logged(1, 100, one="a-0 a-1"), logged(2, 900, one="a-0", two="a-1")])
     rebalance = found.rebalances[-1]
     assert (rebalance.started_ms, rebalance.duration_ms, rebalance.join_ms) == (None, None, None)
@@ -29,31 +30,33 @@ def test_what_the_log_does_not_tell_is_unknown_and_not_zero() -> None:
         ({}, "leave or expiry", "one", Evidence.LOG),
     ],
 )
-def test_what_changed_tells_why(
+def test_cause_is_inferred_from_the_change(
     after: dict[str, str], cause: str, by: str | None, evidence: Evidence
 ) -> None:
+    """[pipeline/cause-inference]"""
     found = log_history("g", [logged(1, 100, one="a-0 a-1"), logged(2, 900, **after)])
     rebalance = found.rebalances[-1]
     assert (rebalance.trigger.cause, rebalance.trigger.member_key) == (cause, by)
     assert rebalance.evidence is evidence
 
 
-def test_a_group_that_was_only_made_has_had_no_rebalance() -> None:
-    made, first = logged(0, 90), logged(1, 100, one="a-0")
-    found = log_history("g", [made, first])
+def test_created_group_has_had_no_rebalance() -> None:
+    """[pipeline/new-group]"""
+    created, first = logged(0, 90), logged(1, 100, one="a-0")
+    found = log_history("g", [created, first])
     assert [each.to_generation for each in found.rebalances] == [1]
     assert found.rebalances[0].from_generation is None
-    # Deleted and made again; what an empty group with a number tells is a rebalance.
-    again = log_history("g", [made, first, None, made, logged(2, 200)])
+    # Deleted and created again. An empty group with another number has had a rebalance.
+    again = log_history("g", [created, first, None, created, logged(2, 200)])
     assert [each.to_generation for each in again.rebalances] == [1, 2]
 
 
-def test_numbers_that_were_never_completed_are_skipped() -> None:
+def test_missing_numbers_are_skipped_generations() -> None:
     found = log_history("g", [logged(10, 100, one="a-0"), logged(12, 200, one="a-0", two="")])
     assert found.rebalances[-1].skipped_generations == 1
 
 
-def test_the_second_half_of_a_cooperative_rebalance_is_joined_to_the_first() -> None:
+def test_second_half_of_a_cooperative_rebalance_belongs_to_the_first() -> None:
     sticky = "cooperative-sticky"
     found = log_history(
         "g",
@@ -67,12 +70,14 @@ def test_the_second_half_of_a_cooperative_rebalance_is_joined_to_the_first() -> 
     rebalance = found.rebalances[-1]
     assert (rebalance.from_generation, rebalance.to_generation, rebalance.generations) == (9, 11, 2)
     assert (rebalance.trigger.cause, rebalance.trigger.member_key) == ("join", "two")
-    # Given up with the first half, given out with the second.
+    # Given up in the first half, assigned in the second.
     assert rebalance.unowned_partition_ms == 500
     assert (rebalance.moved, rebalance.moved_min) == (1, 1)
 
 
-def test_a_static_member_that_rewrites_its_generation_is_no_rebalance() -> None:
+def test_rewritten_generation_is_no_rebalance() -> None:
+    """[pipeline/static-rewrite]"""
+
     def static(member_id: str) -> Generation:
         member = Member(member_id, "i1", "c", "/h", ("a",), (), partitions("a-0"))
         return Generation(4, 100, "consumer", "range", member_id, (member,))
@@ -83,13 +88,14 @@ def test_a_static_member_that_rewrites_its_generation_is_no_rebalance() -> None:
     assert [each.member_id for each in found.sessions] == ["m1", "m2", "m3"]
 
 
-def test_a_tombstone_ends_the_group() -> None:
+def test_tombstone_ends_the_group() -> None:
     found = log_history("g", [logged(1, 100, one="a-0"), None, logged(1, 900, one="a-0")])
     assert [each.from_generation for each in found.rebalances] == [None, None]
     assert [each.to_ms for each in found.ownership] == [100, None]
 
 
-def test_the_journal_goes_on_where_the_log_was() -> None:
+def test_journal_continues_the_history_of_the_log() -> None:
+    """[pipeline/journal-then-log]"""
     facts = [
         joined(1000, "two"),
         began(1000, "join", "two", 3),

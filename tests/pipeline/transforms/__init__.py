@@ -1,1 +1,1 @@
-"""Transforms over tiny hand-made tables."""
+"""Tests of transforms on small tables."""

@@ -1,4 +1,4 @@
-"""Every rule over tables with and without what it looks for, all in one evaluation."""
+"""Every rule on tables with and without its fault, in one evaluation [pipeline/findings]."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -55,13 +55,13 @@ def made(spark: "SparkSession", schema: str, rows: list[Any]) -> "DataFrame":
 
 
 def faults() -> tuple[list[Any], ...]:
-    """Rows of the tables that the rules look at, in their order."""
+    """Return rows of the tables of the rules, in the order of `Tables`."""
     day = 24 * HOUR_S
     rebalances = [rebalance("storm", each, each * MINUTE_S) for each in range(6)]
     rebalances += [rebalance("calm", each, each * 5 * MINUTE_S) for each in range(6)]
     rebalances += [rebalance("wasteful", 1, 0, excess=3), rebalance("calm", 9, 7200, excess=1)]
     rebalances += [rebalance(name, 1, 0) for name in ("lopsided", "halves", "even", "mixed")]
-    # Seven days and a bit after which "idle" is about to lose its offsets.
+    # The end of the records. By then the offsets of "idle" expire within a day.
     rebalances += [rebalance("later", 1, 6.5 * day)]
     ownership = [
         (name, "a", partition, at(began), at(ended))
@@ -77,7 +77,7 @@ def faults() -> tuple[list[Any], ...]:
     sessions += [
         session("g", f"s-{each}", each * 200, each * 200 + 100, instance="s") for each in range(4)
     ]
-    # As often, but after long work, or far apart.
+    # Equally often, but after long sessions, or at long intervals.
     sessions += [session("g", f"y-{each}", each * 10, 400 + each, client="y") for each in range(3)]
     sessions += [
         session("g", f"z-{each}", each * 1200, each * 1200 + 100, client="z") for each in range(3)
@@ -86,7 +86,7 @@ def faults() -> tuple[list[Any], ...]:
     sessions += [session("fresh", "m", 0, 5 * day)]
     minutes = [minute("back", 0, rewound=12), minute("back", 60)]
     minutes += [minute("zombie", 660), minute("zombie", 300), minute("sound", 605)]
-    # Nobody is a member then: somebody sets offsets by hand.
+    # The group has no members at that time: its offsets are reset with a tool.
     minutes += [minute("empty", 900)]
     minutes += [minute(name, 0) for name in ("busy", "idle", "fresh", "alone")]
     minutes += [minute("alone-fresh", 6 * day)]
@@ -95,7 +95,7 @@ def faults() -> tuple[list[Any], ...]:
     generations = [
         generation("lopsided", 1, 4, 1),
         generation("even", 1, 4, 3),
-        # One reads more topics, and in the other case another generation follows at once.
+        # One member reads more topics; and a generation inside a cooperative rebalance.
         generation("mixed", 1, 4, 1, topics="b"),
         generation("halves", 5, 4, 0),
     ]

@@ -1,4 +1,6 @@
-"""Commits summed up by numpy: equal to a plain loop, however the rows are cut into stretches."""
+"""The sums of commits equal those of a plain loop, however the rows are cut into stretches
+[pipeline/commit-minutes].
+"""
 
 from itertools import pairwise
 from typing import Any
@@ -26,7 +28,7 @@ _COMMITS = pa.schema(
 _START_US = 1_760_000_400_000_000
 _KEY = ("group_id", "topic", "partition")
 
-# Few names, partitions and moments, so that they meet; one partition as a damaged record has it.
+# Few names, partitions and times, so that they coincide, and a very large partition number.
 _commit = st.fixed_dictionaries(
     {
         "group_id": st.sampled_from(["g", "h", "spark-kafka-relation-1"]),
@@ -60,7 +62,7 @@ def _counted(commits: list[Commit]) -> list[Commit]:
 
 
 def _plain_minutes(commits: list[Commit]) -> dict[tuple[Any, ...], Commit]:
-    """By key and minute what is told of it, by a plain loop over the log."""
+    """Return the sums by key and minute, computed by a plain loop over the log."""
     found: dict[tuple[Any, ...], Commit] = {}
     before: dict[tuple[Any, ...], int | None] = {}
     for commit in _counted(commits):
@@ -95,7 +97,7 @@ _NOTHING: Commit = {
 
 
 def _joined(stretches: list[list[Commit]]) -> dict[tuple[Any, ...], Commit]:
-    """The same, and `overlaps`, from the runs of stretches."""
+    """Return the same sums and `overlaps`, joined from the runs of stretches."""
     minutes = {}
     for batch in join_runs([commit_runs(_rows(each)) for each in stretches]):
         for row in batch.to_pylist():
@@ -109,7 +111,7 @@ def _joined(stretches: list[list[Commit]]) -> dict[tuple[Any, ...], Commit]:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(_commit, max_size=40), st.lists(st.integers(0, 40), max_size=4))
-def test_minutes_are_those_of_a_plain_loop_wherever_the_rows_are_cut(
+def test_minutes_equal_a_plain_loop_wherever_the_rows_are_cut(
     commits: list[Commit], cuts: list[int]
 ) -> None:
     commits = _numbered(commits)
@@ -121,24 +123,22 @@ def test_minutes_are_those_of_a_plain_loop_wherever_the_rows_are_cut(
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(_commit, max_size=40), st.randoms(use_true_random=False))
-def test_what_may_be_wrong_is_told_when_stretches_lie_within_each_other(
-    commits: list[Commit], rng: Any
-) -> None:
+def test_partitions_of_overlapping_stretches_are_marked(commits: list[Commit], rng: Any) -> None:
     commits = _numbered(commits)
     stretches: list[list[Commit]] = [[], [], []]
     for commit in commits:
         rng.choice(stretches).append(commit)
     found, expected = _joined(stretches), _plain_minutes(commits)
     assert found.keys() == expected.keys()
-    doubtful = {key[:3] for key, row in found.items() if row["overlaps"]}
+    marked = {key[:3] for key, row in found.items() if row["overlaps"]}
     for key, row in expected.items():
-        if key[:3] not in doubtful:
+        if key[:3] not in marked:
             assert found[key] == row | {"overlaps": False}
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(_commit, min_size=1, max_size=40), st.randoms(use_true_random=False))
-def test_the_order_of_rows_in_a_stretch_does_not_matter(commits: list[Commit], rng: Any) -> None:
+def test_order_of_rows_in_a_stretch_does_not_matter(commits: list[Commit], rng: Any) -> None:
     commits = _numbered(commits)
     mixed = list(commits)
     rng.shuffle(mixed)
@@ -149,7 +149,7 @@ def test_the_order_of_rows_in_a_stretch_does_not_matter(commits: list[Commit], r
     assert runs(mixed) == runs(commits)
 
 
-def test_the_farthest_step_back_is_told_with_its_commit() -> None:
+def test_largest_step_back_is_reported_with_its_commit() -> None:
     offsets = [10, 4, 5, 2, 3, 1]
     commits = _numbered(
         [
@@ -169,7 +169,7 @@ def test_the_farthest_step_back_is_told_with_its_commit() -> None:
 
 _moment = st.fixed_dictionaries(
     {
-        "group_id": st.sampled_from(["g", "h", "nobody"]),
+        "group_id": st.sampled_from(["g", "h", "unknown"]),
         "topic": st.sampled_from(["a", "b"]),
         "partition": st.sampled_from([0, 1, 5]),
         "at_ts": st.integers(0, 150).map(lambda s: _START_US + s * 1_000_000),
@@ -182,17 +182,17 @@ _moment = st.fixed_dictionaries(
     st.lists(_commit, max_size=40),
     st.lists(_moment, max_size=12, unique_by=lambda each: tuple(each.values())),
 )
-def test_the_newest_commit_of_the_minute_up_to_a_moment(
+def test_newest_commits_are_those_of_a_plain_loop(
     commits: list[Commit], moments: list[dict[str, Any]]
 ) -> None:
     commits = _numbered(commits)
-    wanted = with_dictionaries(pa.Table.from_pylist(moments, MOMENTS))
+    encoded = with_dictionaries(pa.Table.from_pylist(moments, MOMENTS))
     found = {
         (*(row[name] for name in _KEY), round(row["at_ts"].timestamp()) * 1_000_000): (
             row["log_offset"],
             row["committed_offset"],
         )
-        for row in newest_commits(_rows(commits), wanted).to_pylist()
+        for row in newest_commits(_rows(commits), encoded).to_pylist()
     }
     expected = {}
     for moment in moments:
@@ -202,7 +202,7 @@ def test_the_newest_commit_of_the_minute_up_to_a_moment(
                 and commit["record_ts"] // MINUTE_US == moment["at_ts"] // MINUTE_US
                 and commit["record_ts"] <= moment["at_ts"]
             ):
-                # The last of them in the log is the newest.
+                # The last one in the log is the newest.
                 key = (*(moment[name] for name in _KEY), moment["at_ts"])
                 expected[key] = (commit["log_offset"], commit["committed_offset"])
     assert found == expected

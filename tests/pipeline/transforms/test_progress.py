@@ -1,4 +1,4 @@
-"""Commits by the minute, at hand-over, and behind the log's end."""
+"""Commits by minute, the offsets committed at moves, and lag."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ def at(seconds: float) -> datetime:
 
 
 def commits(spark: "SparkSession", *rows: tuple[Any, ...]) -> "DataFrame":
-    """Rows of (group, partition, log offset, committed offset or None, seconds)."""
+    """Return commits from rows of (group, partition, log offset, offset or None, seconds)."""
     return spark.createDataFrame(
         [
             (group, "a", partition, log_offset, offset, at(seconds), offset is None)
@@ -41,7 +41,7 @@ def commits(spark: "SparkSession", *rows: tuple[Any, ...]) -> "DataFrame":
 
 
 def minutes_of(given: "DataFrame", stretches: int = 1) -> "DataFrame":
-    """The minutes of commits whose files lie within each other if there are several."""
+    """Return the minutes of commits, which are cut into stretches that overlap each other."""
     from coterie.pipeline.schemas import spark_schema
     from coterie.pipeline.transforms.commit_runs import COLUMNS, RUNS, commit_runs
     from coterie.pipeline.transforms.progress import commit_minutes, with_overlaps
@@ -63,13 +63,13 @@ def test_steps_are_counted_in_the_order_of_the_log(spark: "SparkSession", stretc
         spark,
         ("g", 0, 1, 10, 0),
         ("g", 0, 2, 30, 5),
-        # The clock went back; the log did not.
+        # The clock was set back.
         ("g", 0, 3, 31, 4),
         ("g", 0, 4, 11, 61),
         ("g", 0, 5, 12, 62),
         ("g", 0, 6, None, 63),
         ("g", 1, 7, 99, 0),
-        # After a deletion nothing is a step back.
+        # The first commit after a deletion is no step.
         ("g", 0, 8, 2, 130),
         ("spark-kafka-relation-1", 0, 9, 3, 0),
     )
@@ -83,7 +83,7 @@ def test_steps_are_counted_in_the_order_of_the_log(spark: "SparkSession", stretc
     assertDataFrameEqual(found, spark.createDataFrame(expected, VELOCITY))
 
 
-def test_what_was_committed_when_a_partition_changed_hands(spark: "SparkSession") -> None:
+def test_moves_get_the_newest_committed_offset(spark: "SparkSession") -> None:
     from pyspark.testing import assertDataFrameEqual
 
     from coterie.pipeline.schemas import spark_schema
@@ -107,15 +107,15 @@ def test_what_was_committed_when_a_partition_changed_hands(spark: "SparkSession"
         ("g", "a", 2, at(90), None),  # never committed
     ]
     moved = spark.createDataFrame(moves, MOVES)
-    asked = moments(moved).toArrow()
-    wanted = with_dictionaries(asked)
+    times = moments(moved).toArrow()
+    encoded = with_dictionaries(times)
 
-    def said(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def find(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for rows in batches:
-            yield newest_commits(rows, wanted)
+            yield newest_commits(rows, encoded)
 
-    handed = given.select(*COLUMNS).mapInArrow(said, spark_schema(FOUND))
-    found = with_handover(moved, asked, minutes_of(given), handed)
+    newest = given.select(*COLUMNS).mapInArrow(find, spark_schema(FOUND))
+    found = with_handover(moved, times, minutes_of(given), newest)
     expected = [
         (*move, offset) for move, offset in zip(moves, (20, 25, None, None, None), strict=True)
     ]
@@ -123,7 +123,7 @@ def test_what_was_committed_when_a_partition_changed_hands(spark: "SparkSession"
     assertDataFrameEqual(found, spark.createDataFrame(expected, schema))
 
 
-def test_lag_is_unknown_without_an_end_and_stalls_when_nobody_steps(spark: "SparkSession") -> None:
+def test_lag_is_unknown_without_log_end_and_stalls_without_progress(spark: "SparkSession") -> None:
     from coterie.pipeline.transforms.progress import lag_1m
 
     given = commits(spark, ("g", 0, 1, 100, 30), ("g", 0, 2, 110, 90), ("g", 1, 3, 5, 30))
@@ -132,15 +132,15 @@ def test_lag_is_unknown_without_an_end_and_stalls_when_nobody_steps(spark: "Spar
     assert {(row["lag"], row["log_end_offset"], row["stalled"]) for row in unknown} == {
         (None, None, None)
     }
-    looks = [(0, 100), (60, 110), (120, 140), *((60 * each, 150) for each in range(3, 9))]
-    ends = spark.createDataFrame([("a", 0, at(after + 50), end) for after, end in looks], ENDS)
+    seen = [(0, 100), (60, 110), (120, 140), *((60 * each, 150) for each in range(3, 9))]
+    ends = spark.createDataFrame([("a", 0, at(after + 50), end) for after, end in seen], ENDS)
     rows = lag_1m(minutes, ends).where("partition = 0").orderBy("window_start_ts").collect()
     assert [(row["committed_offset"], row["lag"]) for row in rows] == [
         (100, 0), (110, 0), (110, 30), *[(110, 40)] * 6,
     ]  # fmt: skip
-    # The end stood at 110 in the second minute's look: what follows it was written after that.
+    # The log end was 110 in the second minute, so later messages were written after that.
     assert [row["time_lag_ms"] for row in rows][:4] == [0, 0, 60_000, 120_000]
-    # Minutes 2 to 8 have a lag; five of them without a step are a stall.
+    # Minutes 2 to 8 have a lag. Five of them without progress are a stall.
     assert [row["stalled"] for row in rows] == [False] * 6 + [True] * 3
     (other,) = lag_1m(minutes, ends).where("partition = 1").collect()
     assert (other["committed_offset"], other["lag"]) == (5, None)

@@ -1,4 +1,6 @@
-"""Records summed up by segment: equal to a plain count, however the rows are cut into stretches."""
+"""The sums of records by segment equal a plain count, however the rows are cut into stretches
+[pipeline/log-health].
+"""
 
 from collections import defaultdict
 from itertools import pairwise
@@ -39,7 +41,7 @@ _batch = st.fixed_dictionaries(
 
 
 def _rows(batches: list[Row]) -> list[Row]:
-    """The batches' records in the order of a log: the segments one after the other."""
+    """Return the batches' records in the order of a log, one segment after the other."""
     rows: list[Row] = []
     for batch in sorted(batches, key=lambda batch: int(batch["segment_base"])):
         base = len(rows)
@@ -60,12 +62,13 @@ def _rows(batches: list[Row]) -> list[Row]:
 
 
 def _sums(rows: list[Row]) -> list[Row]:
-    return segment_sums(pa.RecordBatch.from_pylist(rows, _SCHEMA)).to_pylist()
+    sums: list[Row] = segment_sums(pa.RecordBatch.from_pylist(rows, _SCHEMA)).to_pylist()
+    return sums
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(_batch, max_size=12), st.lists(st.integers(0, 40), max_size=4))
-def test_sums_add_up_to_a_plain_count_wherever_the_rows_are_cut(
+def test_sums_equal_a_plain_count_wherever_the_rows_are_cut(
     batches: list[Row], cuts: list[int]
 ) -> None:
     rows = _rows(batches)
@@ -105,7 +108,7 @@ def test_sums_add_up_to_a_plain_count_wherever_the_rows_are_cut(
         assert counts[segment][1] + sum(borders[segment].values()) == sum(bases.values())
 
 
-def test_of_records_without_batches_only_the_keys_are_summed_up() -> None:
+def test_records_without_batches_are_summed_by_key_only() -> None:
     rows = [
         row | {"batch_base_offset": None, "attributes": None}
         for row in _rows([{"segment_base": 0, "has_horizon": False, "pairs": [(b"a", b"1")] * 2}])

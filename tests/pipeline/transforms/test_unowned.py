@@ -1,4 +1,6 @@
-"""Commits while nobody had the partition: as a plain loop finds them."""
+"""The commits of partitions without an owner are those that a plain loop finds
+[pipeline/zombie-commit].
+"""
 
 from typing import Any
 
@@ -40,32 +42,33 @@ def _owned(place: Row, times: tuple[int, int], ends: bool) -> Row:
     st.lists(st.tuples(_place, _times, st.booleans()), max_size=12),
     st.randoms(use_true_random=False),
 )
-def test_they_are_those_that_a_plain_loop_finds(
+def test_commits_without_owner_are_those_of_a_plain_loop(
     commits: list[tuple[Row, tuple[int, int]]],
     owned: list[tuple[Row, tuple[int, int], bool]],
     rng: Any,
 ) -> None:
-    asking = [_commit(*each, number) for number, each in enumerate(commits)]
-    having = [_owned(*each) for each in owned]
+    commit_rows = [_commit(*each, number) for number, each in enumerate(commits)]
+    owned_rows = [_owned(*each) for each in owned]
 
-    def had(row: Row, *names: str) -> bool:
+    def overlaps(row: Row, *names: str) -> bool:
         return any(
             all(each[name] == row[name] for name in names)
             and each["from_ms"] <= row["to_ms"]
             and each["to_ms"] >= row["from_ms"]
-            for each in having
+            for each in owned_rows
         )
 
     expected = {
         row["commits"]
-        for row in asking
+        for row in commit_rows
         if any(
-            (each["group_id"], each["topic"]) == (row["group_id"], row["topic"]) for each in having
+            (each["group_id"], each["topic"]) == (row["group_id"], row["topic"])
+            for each in owned_rows
         )
-        and had(row, "group_id")
-        and not had(row, "group_id", "topic", "partition")
+        and overlaps(row, "group_id")
+        and not overlaps(row, "group_id", "topic", "partition")
     }
-    rows = asking + having
+    rows = commit_rows + owned_rows
     rng.shuffle(rows)
     batch = pa.RecordBatch.from_pylist([dict.fromkeys(_GIVEN.names) | row for row in rows], _GIVEN)
     found = [row["commits"] for each in unowned([batch]) for row in each.to_pylist()]

@@ -20,13 +20,12 @@ from coterie.pipeline.kafka_input import KafkaLog, _decoded, is_kafka
 from coterie.pipeline.lag import log_ends
 from coterie.pipeline.ranges import LogRange, read_range
 from coterie.pipeline.segments import find_partitions
+from coterie.protocol.record_batch_layout import CRC_AT
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
 from tests.pipeline.histories import NOW_MS, commit_key, commit_value
 
-# The position of the CRC in a batch.
-_CRC_POSITION = 17
 GROUPS = [f"group-{number}" for number in range(9)]
 
 
@@ -161,7 +160,7 @@ def test_damaged_batch_goes_to_quarantine_and_is_skipped() -> None:
 
 def test_checksums_are_not_checked_without_crc() -> None:
     damaged = bytearray(batch(12))
-    damaged[_CRC_POSITION] ^= 1
+    damaged[CRC_AT] ^= 1
     checked = _decoded("host:1", (OFFSETS_TOPIC, 7), 12, bytes(damaged))
     assert checked.damaged.column("reason").to_pylist() == ["crc"]
     fetched = _decoded("host:1", (OFFSETS_TOPIC, 7), 12, bytes(damaged), crc=False)

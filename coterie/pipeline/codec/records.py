@@ -21,7 +21,12 @@ from coterie.pipeline.codec.damage import Damage, damage
 from coterie.pipeline.codec.framing import Batches
 from coterie.pipeline.codec.numbers import Bools, Buffer, Int64s
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.record_batch_layout import HEADER_BYTES
+from coterie.protocol.record_batch_layout import (
+    COMPRESSION_MASK,
+    CONTROL,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+)
 from coterie.protocol.records import Record, decode_records, decompress, read_header
 
 # With fewer batches than this, a loop over each batch is faster than numpy's calls.
@@ -31,9 +36,6 @@ _MIN_RECORD_BYTES = 7
 # A varint of two bytes holds lengths up to 8,191.
 _EVEN_LENGTH_BYTES = 2
 _TWO_BYTES = np.dtype("<u2")
-_COMPRESSION = 0x07
-_LOG_APPEND_TIME = 0x08
-_CONTROL = 0x20
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +112,7 @@ class _Bodies:
         self.stop = batches.position + batches.length_bytes
         self.legacy = batches.magic < 2
         self.plain = ~self.legacy
-        compressed = np.flatnonzero(self.plain & (batches.attributes & _COMPRESSION != 0))
+        compressed = np.flatnonzero(self.plain & (batches.attributes & COMPRESSION_MASK != 0))
         if compressed.size:
             self._open(compressed.tolist())
 
@@ -119,7 +121,7 @@ class _Bodies:
         end = len(self.piece)
         for index in compressed:
             block = self.piece.data[self.begin[index] : self.stop[index]]
-            codec = int(self.batches.attributes[index]) & _COMPRESSION
+            codec = int(self.batches.attributes[index]) & COMPRESSION_MASK
             try:
                 body = decompress(codec, block)
             except MalformedFrame as error:
@@ -313,7 +315,7 @@ def _read_fields(
         if overlong is not None:
             wrong |= overlong
     timestamp_ms = batches.base_timestamp_ms[batch] + timestamp_delta
-    append_time = batches.attributes & _LOG_APPEND_TIME != 0
+    append_time = batches.attributes & LOG_APPEND_TIME != 0
     if append_time.any():
         timestamp_ms = np.where(append_time[batch], batches.max_timestamp_ms[batch], timestamp_ms)
     records = Records(
@@ -325,5 +327,5 @@ def _read_fields(
 
 def is_control(batches: Batches) -> Bools:
     """Return which batches hold transaction markers instead of data."""
-    control: Bools = batches.attributes & _CONTROL != 0
+    control: Bools = batches.attributes & CONTROL != 0
     return control

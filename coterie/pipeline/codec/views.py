@@ -26,7 +26,12 @@ from coterie.pipeline.codec.records import is_control
 from coterie.pipeline.schemas import BATCHES, MARKERS, QUARANTINE, RAW
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.group_record_types import GROUP_RECORD_TYPES
-from coterie.protocol.record_batch_layout import CONTROL, HAS_DELETE_HORIZON, TRANSACTIONAL
+from coterie.protocol.record_batch_layout import (
+    COMPRESSION_MASK,
+    CONTROL,
+    HAS_DELETE_HORIZON,
+    TRANSACTIONAL,
+)
 from coterie.protocol.records import Record, read_marker
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 
@@ -34,7 +39,6 @@ from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 _KNOWN_KEY_TYPES = list(GROUP_RECORD_TYPES)
 # Nearly all records have this type, so only the others are looked up.
 _COMMIT_KEY_TYPE = COMMIT_KEY_TYPES[-1]
-_COMPRESSION = 0x07
 
 
 def decode_raw(piece: Piece) -> DecodedView:
@@ -78,7 +82,7 @@ def decode_batches(piece: Piece) -> DecodedView:
             columns.numbers(batches.length_bytes, pa.int32()),
             columns.numbers(leader_epoch, pa.int32(), leader_epoch < 0),
             columns.numbers(batches.magic, pa.int8()),
-            columns.numbers(attributes & _COMPRESSION, pa.int8()),
+            columns.numbers(attributes & COMPRESSION_MASK, pa.int8()),
             columns.numbers(attributes, pa.int16()),
             columns.flags(attributes & TRANSACTIONAL != 0),
             columns.flags(attributes & CONTROL != 0),

@@ -58,6 +58,8 @@ def scan_files(
                 for share in tasks[number]:
                     yield from _scanned(share, columns, names, work)
 
+    # One row in each of as many partitions as there are tasks: Spark starts a Python task for each
+    # row, and the row is the task's number. The list of tasks is sent along with the function.
     return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(scan, spark_schema(schema))
 
 

@@ -83,6 +83,8 @@ def write_parts(
     """
     if tasks:
         write = _writer(directories, work)
+        # One row in each partition, the number of a task. The rows that come back name the files
+        # of the attempts that Spark accepted.
         rows = spark.range(0, tasks, 1, tasks).mapInArrow(write, _FINISHED_SCHEMA).collect()
     else:
         rows = []

@@ -129,7 +129,7 @@ def test_session_without_java_is_refused() -> None:
         (["--connector-option", "kafka.security.protocol=SSL"], "--connector spark"),
         (["--connector-config", __file__], "--connector spark"),
         (["--connector", "spark", "--follow"], "--follow"),
-        (["--connector", "spark", "--connector-option", "assign"], "no KEY=VALUE"),
+        (["--connector", "spark", "--connector-option", "assign"], "is not KEY=VALUE"),
         (["--connector", "spark", "--connector-option", "subscribe=x"], "subscribe"),
         (
             ["--connector", "spark", "--connector-option", "kafka.Isolation.level=x"],

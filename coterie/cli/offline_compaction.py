@@ -6,20 +6,20 @@ there. A log is opened as a server opens it at its start: a torn tail is truncat
 only its own partition fail.
 """
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from coterie.cli.errors import CommandFailed
 from coterie.cli.output import Row, printable
 from coterie.protocol.topic_names import OFFSETS_TOPIC
-from coterie.server.config.config import Config, ConfigError, TopicConfig
+from coterie.server.config.config import Config
+from coterie.server.config.sources import ConfigError
+from coterie.server.config.topic_config import TopicConfig
 from coterie.server.logs.log_configs import cleaner_config, log_config
-from coterie.server.logs.stored_settings import SETTINGS_FILE
-from coterie.storage.checkpoints import read_file
+from coterie.server.logs.stored_settings import SETTINGS_FILE, read_settings
 from coterie.storage.cleaner import Cleanable, CleanerConfig, CleaningResult, clean, cleanable
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog, DirectoryLocked, LogFailed, StorageError
@@ -286,13 +286,13 @@ def _stored_settings(path: str) -> tuple[Mapping[str, Mapping[str, str]], Config
     """
     place = f"{path}/{SETTINGS_FILE}"
     try:
-        text = read_file(OsFileSystem(), place)
-        stored: dict[str, Any] = {} if text is None else json.loads(text)
+        stored = read_settings(OsFileSystem(), path)
         config = Config.load((), os.environ)
-        config.alter(stored.get("broker", {}))
+        if stored is not None:
+            config.alter(stored.broker, stored.cluster)
     except (ValueError, StorageError, ConfigError) as error:
         raise CommandFailed(
             f"{printable(place)} can't be read: {error}.",
             "This file says which topics are compacted. Restore it from a copy.",
         ) from error
-    return stored.get("topics", {}), config
+    return {} if stored is None else stored.topics, config

@@ -6,30 +6,29 @@ import time
 
 import click
 
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 - to tell what can't be advertised
-
 
 @click.command("serve")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--host", show_default="127.0.0.1", help="Address to listen on, instead of that of `listeners`."
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    default=9092,
-    show_default=True,
-    help="Port to listen on; 0 picks a free one.",
+    show_default="9092",
+    help="Port to listen on, instead of that of `listeners`; 0 picks a free one.",
 )
 @click.option(
     "--data-dir",
-    default="./coterie-data",
-    show_default=True,
-    help="Where topics and groups are kept; :memory: keeps them in memory.",
+    metavar="PATH",
+    show_default="./coterie-data",
+    help="Directory of topics and groups, instead of `log.dirs`; :memory: keeps them in memory.",
 )
 @click.option(
     "--advertise",
     metavar="HOST:PORT",
     envvar="COTERIE_ADVERTISE",
-    help="The address told to clients, if they reach the broker by another one.",
+    help="Address that clients are told, instead of `advertised.listeners`, if they reach the"
+    " broker by another one than it listens on.",
 )
 @click.option(
     "--config", "settings", multiple=True, metavar="NAME=VALUE", help="A setting; repeatable."
@@ -37,7 +36,10 @@ _ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 - to tell what can't be adver
 @click.option(
     "--properties",
     type=click.Path(exists=True, dir_okay=False),
-    help="A file of settings, like server.properties.",
+    help="A file of settings, such as Kafka's server.properties.",
+)
+@click.option(
+    "--strict", is_flag=True, help="Refuse settings of Kafka's that have no effect on this broker."
 )
 @click.option(
     "--flush",
@@ -58,24 +60,25 @@ _ANY_ADDRESS = ("0.0.0.0", "::", "")  # noqa: S104 - to tell what can't be adver
     type=click.Choice(("debug", "info", "warning", "error")),
     default="info",
     show_default=True,
-    help="What is logged, to standard error.",
+    help="Least severity of what is logged, to standard error.",
 )
 @click.option(
     "--log-format",
     type=click.Choice(("console", "json")),
     default="console",
     show_default=True,
-    help="For people or for machines.",
+    help="Log lines for people or for programs.",
 )
-@click.option("--allow-remote", is_flag=True, help="Needed to listen beyond this machine.")
+@click.option("--allow-remote", is_flag=True, help="Allow to listen beyond this machine.")
 def command(
     *,
-    host: str,
-    port: int,
-    data_dir: str,
+    host: str | None,
+    port: int | None,
+    data_dir: str | None,
     advertise: str | None,
     settings: tuple[str, ...],
     properties: str | None,
+    strict: bool,
     flush: str,
     metrics_port: int | None,
     log_level: str,
@@ -85,23 +88,16 @@ def command(
     """Start a broker: a Kafka group coordinator, and topics to produce to and consume from.
 
     Settings have Kafka's names. --config beats the environment
-    (COTERIE_GROUP_INITIAL_REBALANCE_DELAY_MS=0), which beats --properties.
+    (COTERIE_GROUP_INITIAL_REBALANCE_DELAY_MS=0), which beats --properties. docs/configuration.md
+    lists the settings that have an effect.
     """
     started = time.monotonic()
-    if host not in _LOOPBACK and not allow_remote:
-        raise click.UsageError(
-            f"--host {host} lets other machines in, and this broker asks nobody for a password."
-            " Add --allow-remote if that is what you want."
-        )
-    if host in _ANY_ADDRESS and advertise is None:
-        raise click.UsageError(
-            f"--host {host} is no address that clients can be told to connect to."
-            " Add --advertise HOST:PORT with the one by which they reach this machine."
-        )
-    # Imported behind the checks above: a wrong option needs no server.
-    from coterie.address import Address
+    # Imported here because `coterie --help` and other commands do not need the server.
     from coterie.server.broker import IN_MEMORY
-    from coterie.server.config.config import Config, ConfigError
+    from coterie.server.config.config import Config
+    from coterie.server.config.effects import refuse_without_effect
+    from coterie.server.config.place import PlaceOptions, decide_place
+    from coterie.server.config.sources import ConfigError
     from coterie.server.logs.flusher import parse_flush_mode
     from coterie.server.run import Options, run
 
@@ -109,16 +105,18 @@ def command(
     try:
         parse_flush_mode(flush)
         if properties is not None:
-            with open(properties, encoding="utf-8") as file:
+            # Kafka reads properties as ISO 8859-1, which every byte is valid in.
+            with open(properties, encoding="latin-1", newline="") as file:
                 text = file.read()
+        config = Config.load(settings, os.environ, text, properties or "")
+        if strict:
+            refuse_without_effect(config)
+        place = decide_place(config, PlaceOptions(host, port, advertise, data_dir, allow_remote))
         options = Options(
-            host=host,
-            port=port,
-            data_dir=data_dir,
-            advertise=None if advertise is None else Address.parse(advertise),
-            config=Config.load(settings, os.environ, text, properties or ""),
-            # Memory has no power to lose: waiting for a sync there would only be slow.
-            flush=parse_flush_mode("never" if data_dir == IN_MEMORY else flush),
+            place=place,
+            config=config,
+            # Memory cannot lose power, so a sync would only take time.
+            flush=parse_flush_mode("never" if place.data_dir == IN_MEMORY else flush),
             log_level=log_level,
             log_format=log_format,
             started=started,

@@ -110,6 +110,8 @@ class Broker:
             durable=flush.commit,
         )
         self.cluster_id = self._data.cluster_id
+        node_id = str(self.node_id)
+        config.record({"log.dirs": data_dir, "node.id": node_id, "broker.id": node_id})
         try:
             self.topics = Topics(self._data, config, log, durable=flush.commit)
             self.groups = self._make_group_runtime(new_uuid)
@@ -139,13 +141,21 @@ class Broker:
         groups.take_over(offsets.partitions)
         return groups
 
-    async def start(self, host: str, port: int, advertise: Address | None = None) -> Address:
+    async def start(
+        self,
+        host: str,
+        port: int,
+        advertise: Address | None = None,
+        *,
+        listener_name: str = "PLAINTEXT",
+    ) -> Address:
         """Listen and load the groups; requests are served meanwhile [connections/listening].
 
         Args:
             host: the address to listen on.
             port: the port to listen on; 0 for any free one.
             advertise: the address that clients are given, if it is another one.
+            listener_name: the name of the listener in the settings.
 
         Returns:
             The address that the broker listens on.
@@ -158,7 +168,13 @@ class Broker:
         )
         bound = self._server.sockets[0].getsockname()
         address = Address(host, bound[1])
-        self.host, self.port = advertise or address
+        self.host, self.port = advertised = advertise or address
+        self.config.record(
+            {
+                "listeners": f"{listener_name}://{address}",
+                "advertised.listeners": f"{listener_name}://{advertised}",
+            }
+        )
         await self._server.start_serving()
         self.maintenance.start()
         # Before the groups, whose load may take seconds.

@@ -21,6 +21,7 @@ from coterie import __version__
 from coterie.address import Address
 from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
+from coterie.server.config.place import Place
 from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import FlushMode
 from coterie.storage.errors import (
@@ -49,15 +50,15 @@ class Options(NamedTuple):
     """The options of `coterie serve`, as far as they can be checked without starting.
 
     Attributes:
-        advertise: the address that clients are given; None for the one that is listened on.
+        place: where to listen and where to keep data.
+        config: the settings.
+        flush: when the disk is synced.
+        log_level, log_format: see `make_logger`.
         started: when the command began, by the monotonic clock.
         metrics_port: the port of GET /metrics; None to serve no metrics.
     """
 
-    host: str
-    port: int
-    data_dir: str
-    advertise: Address | None
+    place: Place
     config: Config
     flush: FlushMode
     log_level: str
@@ -83,20 +84,24 @@ def run(options: Options) -> int:
 async def _serve(options: Options) -> int:
     stopping = _signalled()
     log = make_logger(options.log_level, options.log_format)
+    _log_settings(options, log)
     broker = _open(options, log)
     broker.fatal.add_done_callback(lambda _: stopping.set())
+    place = options.place
     option, port = "--metrics-port", options.metrics_port
     metrics: Address | None = None
     try:
         if port is not None:
-            metrics = await broker.serve_metrics(options.host, port)
-        option, port = "--port", options.port
-        address = await broker.start(options.host, port, options.advertise)
+            metrics = await broker.serve_metrics(place.host, port)
+        option, port = "--port", place.port
+        address = await broker.start(
+            place.host, port, place.advertise, listener_name=place.listener_name
+        )
     except OSError as error:
         await broker.stop()
-        wanted = Address(options.host, port or 0)
-        raise CannotStart(_listening_failed(wanted, option, error)) from error
-    where = "memory" if options.data_dir == IN_MEMORY else options.data_dir
+        failed = Address(place.host, port or 0)
+        raise CannotStart(_listening_failed(failed, option, error)) from error
+    where = "memory" if place.data_dir == IN_MEMORY else place.data_dir
     took = _age_s(options.started)
     print(
         f"coterie {__version__} ready on {address} (data in {where}, flush {options.flush})"
@@ -116,6 +121,20 @@ async def _serve(options: Options) -> int:
         code = EXIT_FAILED
     await broker.stop()
     return code
+
+
+def _log_settings(options: Options, log: "FilteringBoundLogger") -> None:
+    """Log which settings are replaced by options, and which have no effect."""
+    for sentence in options.place.replaced:
+        log.info("setting replaced", reason=sentence)
+    if not options.config.given_names:
+        return
+    # Most brokers start without settings of their own, and faster without this import.
+    from coterie.server.config.effects import without_effect
+
+    names = without_effect(options.config)
+    if names:
+        log.warning("settings without effect", count=len(names), settings=", ".join(names))
 
 
 def _age_s(started: float) -> float:
@@ -150,7 +169,7 @@ def _signalled() -> asyncio.Event:
 
 
 def _open(options: Options, log: "FilteringBoundLogger") -> Broker:
-    data_dir = options.data_dir
+    data_dir = options.place.data_dir
     other = "use another directory with --data-dir, or --data-dir :memory:"
     try:
         return Broker(options.config, data_dir, log, flush=options.flush)

@@ -1,28 +1,28 @@
-"""The broker's settings that are honoured here: Kafka's names, types, defaults and ranges.
+"""The broker's settings that have an effect here: Kafka's names, types, defaults and ranges.
 
-A Kafka setting that would have no effect on this broker is not in the table: it is refused at the
-start rather than silently ignored.
+`kafka_keys.py` knows Kafka's other settings, which are accepted without effect. Names that begin
+with `journal.` are our own. Where a default or a range differs from Kafka's,
+[settings/differences] gives the reason.
 """
 
-from coterie.server.config.keys import ConfigKey, ConfigType
+from coterie.server.config.keys import ConfigKey, ConfigType, UpdateMode
 
-_B, _S, _I, _H, _L, _D, _A = (
+_B, _S, _I, _L, _D, _A = (
     ConfigType.BOOLEAN,
     ConfigType.STRING,
     ConfigType.INT,
-    ConfigType.SHORT,
     ConfigType.LONG,
     ConfigType.DOUBLE,
     ConfigType.LIST,
 )
-_NEVER = str(2**63 - 1)
-_COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
-_POLICIES = ("compact", "delete")
-_TIMESTAMPS = ("CreateTime", "LogAppendTime")
-_SINGLE = "This is a single broker: the only value is 1."
-# Of the 64 MiB that compaction may add to the process, the map is the part that grows with the
-# keys; the rest is the indexes of the copy, and what is read and written at a time.
-DEDUPE_BUFFER_BYTES = str(24 * 1024 * 1024)
+_CLUSTER_WIDE = UpdateMode.CLUSTER_WIDE
+_LONG_MAX = str(2**63 - 1)
+COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
+POLICIES = ("compact", "delete")
+TIMESTAMPS = ("CreateTime", "LogAppendTime")
+# A cleaning may add 64 MiB to the process. The map is the part that grows with the number of keys;
+# the indexes of the copy and the buffers need the rest.
+DEDUPE_BUFFER_BYTES = 24 * 1024 * 1024
 
 _GROUP_KEYS = (
     ConfigKey(
@@ -36,36 +36,36 @@ _GROUP_KEYS = (
         "group.min.session.timeout.ms",
         _I,
         "6000",
-        "The shortest session timeout a member may ask for.",
+        "The shortest session timeout that a member may request.",
         1,
     ),
     ConfigKey(
         "group.max.session.timeout.ms",
         _I,
         "1800000",
-        "The longest session timeout a member may ask for.",
+        "The longest session timeout that a member may request.",
         1,
     ),
-    ConfigKey("group.max.size", _I, "2147483647", "Members a group may have.", 1),
+    ConfigKey("group.max.size", _I, "2147483647", "The most members of a group.", 1),
     ConfigKey(
         "offset.metadata.max.bytes",
         _I,
         "4096",
-        "Size of the metadata one committed offset may carry.",
+        "The largest metadata of a committed offset.",
         0,
     ),
     ConfigKey(
         "offsets.retention.minutes",
         _I,
         "10080",
-        "How long offsets are kept after their group became empty or stopped subscribing.",
+        "How long offsets are kept after their group became empty or unsubscribed.",
         1,
     ),
     ConfigKey(
         "offsets.retention.check.interval.ms",
         _L,
         "600000",
-        "How often offsets past their retention are looked for.",
+        "Interval between two searches for expired offsets.",
         1,
     ),
     ConfigKey(
@@ -83,19 +83,16 @@ _GROUP_KEYS = (
         "Segment size of __consumer_offsets.",
         1024 * 1024,
     ),
-    ConfigKey(
-        "offsets.topic.replication.factor",
-        _H,
-        "1",
-        f"Copies of __consumer_offsets. {_SINGLE}",
-        1,
-        1,
-    ),
 )
 
 _TOPIC_DEFAULT_KEYS = (
-    ConfigKey("auto.create.topics.enable", _B, "true", "Create a topic when a client asks for it."),
-    ConfigKey("delete.topic.enable", _B, "true", "Allow the deletion of topics."),
+    ConfigKey(
+        "auto.create.topics.enable",
+        _B,
+        "true",
+        "Whether a topic is created when a client uses it.",
+    ),
+    ConfigKey("delete.topic.enable", _B, "true", "Whether topics may be deleted."),
     ConfigKey(
         "num.partitions",
         _I,
@@ -104,49 +101,45 @@ _TOPIC_DEFAULT_KEYS = (
         1,
         10_000,
     ),
-    ConfigKey("default.replication.factor", _I, "1", f"Copies of a topic. {_SINGLE}", 1, 1),
-    ConfigKey(
-        "min.insync.replicas", _I, "1", "Copies that must exist for acks=all.", 1, dynamic=True
-    ),
     ConfigKey(
         "message.max.bytes",
         _I,
         "1048588",
         "The largest record batch that is accepted.",
         0,
-        dynamic=True,
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "compression.type",
         _S,
         "producer",
-        "Compression of stored batches; `producer` keeps what came.",
-        choices=_COMPRESSIONS,
-        dynamic=True,
+        "Compression of stored batches; `producer` keeps that of the producer.",
+        choices=COMPRESSIONS,
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.message.timestamp.type",
         _S,
         "CreateTime",
         "Whether records keep the producer's time or get the time of their append.",
-        choices=_TIMESTAMPS,
-        dynamic=True,
+        choices=TIMESTAMPS,
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.message.timestamp.before.max.ms",
         _L,
-        _NEVER,
-        "How far in the past a record's timestamp may lie.",
+        _LONG_MAX,
+        "How far a record's timestamp may lie in the past.",
         0,
-        dynamic=True,
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.message.timestamp.after.max.ms",
         _L,
         "3600000",
-        "How far in the future a record's timestamp may lie.",
+        "How far a record's timestamp may lie in the future.",
         0,
-        dynamic=True,
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.segment.bytes",
@@ -154,32 +147,49 @@ _TOPIC_DEFAULT_KEYS = (
         "1073741824",
         "Size at which a new segment begins.",
         1024 * 1024,
-        dynamic=True,
+        update=_CLUSTER_WIDE,
     ),
-    ConfigKey("log.roll.ms", _L, None, "Age at which a new segment begins.", 1, dynamic=True),
     ConfigKey(
-        "log.roll.hours", _I, "168", "The same in hours; used when log.roll.ms is not set.", 1
+        "log.roll.ms", _L, None, "Age at which a new segment begins.", 1, update=_CLUSTER_WIDE
     ),
-    ConfigKey("log.retention.ms", _L, None, "How long records are kept.", -1, dynamic=True),
-    ConfigKey("log.retention.minutes", _I, None, "The same in minutes.", -1),
+    ConfigKey("log.roll.hours", _I, "168", "log.roll.ms in hours, used if that is not set.", 1),
     ConfigKey(
-        "log.retention.hours", _I, "168", "The same in hours; used when the others are not set.", -1
+        "log.retention.ms",
+        _L,
+        None,
+        "How long records are kept; -1 is for ever.",
+        -1,
+        update=_CLUSTER_WIDE,
+    ),
+    ConfigKey(
+        "log.retention.minutes",
+        _I,
+        None,
+        "log.retention.ms in minutes, used if that is not set.",
+        -1,
+    ),
+    ConfigKey(
+        "log.retention.hours",
+        _I,
+        "168",
+        "log.retention.ms in hours, used if the other two are not set.",
+        -1,
     ),
     ConfigKey(
         "log.retention.bytes",
         _L,
         "-1",
-        "Size up to which a partition's records are kept.",
-        -1,
-        dynamic=True,
+        "Size up to which a partition's records are kept; -1 is any.",
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.cleanup.policy",
         _A,
         "delete",
-        "What becomes of old records.",
-        choices=_POLICIES,
-        dynamic=True,
+        "What happens to old records: `delete` after a time or beyond a size, `compact` to the"
+        " newest of each key, or both.",
+        choices=POLICIES,
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.index.interval.bytes",
@@ -187,72 +197,67 @@ _TOPIC_DEFAULT_KEYS = (
         "4096",
         "Bytes of log between two index entries.",
         0,
-        dynamic=True,
-    ),
-    ConfigKey(
-        "log.index.size.max.bytes", _I, "10485760", "Largest size of an index.", 4, dynamic=True
+        update=_CLUSTER_WIDE,
     ),
 )
 
-# What is kept of what happened to groups.
 _JOURNAL_KEYS = (
     ConfigKey(
         "journal.enable",
         _B,
         "true",
-        "Keep in the topic coterie.journal what happens to groups, and why.",
+        "Whether the topic coterie.journal records what happens to groups, and why.",
     ),
     ConfigKey(
         "journal.retention.hours",
         _I,
         "168",
-        "How long the journal is kept; -1 for ever.",
+        "How long the journal is kept; -1 is for ever.",
         -1,
     ),
     ConfigKey(
         "journal.retention.bytes",
         _L,
         str(256 * 1024 * 1024),
-        "Size up to which a partition of the journal is kept; -1 for any size. A rebalance of ten"
+        "Size up to which a partition of the journal is kept; -1 is any. A rebalance of ten"
         " members takes about 2 KiB.",
         -1,
     ),
 )
 
-# How the logs of all topics are looked after.
-_UPKEEP_KEYS = (
+_MAINTENANCE_KEYS = (
     ConfigKey(
         "log.cleaner.enable",
         _B,
         "true",
-        "Compact the logs whose cleanup.policy says so, __consumer_offsets among them. Without it"
-        " they grow for ever.",
+        "Whether logs are compacted whose cleanup.policy says so, __consumer_offsets among them."
+        " Otherwise they grow for ever.",
     ),
     ConfigKey(
         "log.cleaner.backoff.ms",
         _L,
         "15000",
-        "How long the cleaner waits before it looks for work again, when no log needs cleaning.",
+        "How long the cleaner waits before it looks for work again, if no log needs cleaning.",
         0,
-        dynamic=True,
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.cleaner.dedupe.buffer.size",
         _L,
-        DEDUPE_BUFFER_BYTES,
+        str(DEDUPE_BUFFER_BYTES),
         "Memory that one cleaning may take for its map from keys to offsets. A log whose dirty part"
         " has more keys than fit is compacted in several cleanings. Kafka's default is 128 MiB;"
         " here the whole process stays within 64 MiB above its idle size.",
         1024 * 1024 + 1,
-        dynamic=True,
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.cleaner.io.max.bytes.per.second",
         _D,
         "1.7976931348623157E308",
-        "The most bytes the cleaner reads and writes in a second.",
+        "The most bytes that the cleaner reads and writes in a second.",
         1,
-        dynamic=True,
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.cleaner.min.cleanable.ratio",
@@ -261,15 +266,15 @@ _UPKEEP_KEYS = (
         "Share of uncleaned bytes above which a log is compacted.",
         0,
         1,
-        dynamic=True,
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.cleaner.delete.retention.ms",
         _L,
         "86400000",
-        "How long tombstones stay after compaction.",
+        "How long tombstones are kept after compaction.",
         0,
-        dynamic=True,
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.cleaner.min.compaction.lag.ms",
@@ -277,69 +282,108 @@ _UPKEEP_KEYS = (
         "0",
         "Age below which a record is not compacted.",
         0,
-        dynamic=True,
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.cleaner.max.compaction.lag.ms",
         _L,
-        _NEVER,
+        _LONG_MAX,
         "Age at which a record is compacted in any case.",
         1,
-        dynamic=True,
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "log.retention.check.interval.ms",
         _L,
         "300000",
-        "How often records past their retention are looked for.",
+        "Interval between two searches for records past their retention.",
         1,
     ),
     ConfigKey(
         "log.initial.task.delay.ms",
         _L,
         "30000",
-        "How long after the start they are looked for first.",
+        "Time from the start to the first search for old records and for logs to compact.",
         0,
+        is_listed=False,
     ),
     ConfigKey(
         "log.flush.offset.checkpoint.interval.ms",
         _I,
         "60000",
-        "How often it is written down up to where each log is known to be on the disk; after a"
-        " crash only what follows is scanned.",
+        "How often the recovery points of the logs are written. After a crash only what follows"
+        " them is scanned.",
         1,
     ),
 )
 
 _SERVER_KEYS = (
-    ConfigKey("node.id", _I, "1", "The id of this broker.", 0),
+    ConfigKey("node.id", _I, None, "The id of this broker; 1 if it is not given.", 0),
+    ConfigKey("broker.id", _I, "-1", "An older name of node.id; -1 is not set."),
+    ConfigKey(
+        "process.roles",
+        _A,
+        None,
+        "Must name the broker. The controller's role needs nothing here.",
+        choices=("broker", "controller"),
+    ),
+    ConfigKey(
+        "listeners",
+        _A,
+        "PLAINTEXT://:9092",
+        "Where the broker listens: one PLAINTEXT listener, besides those of the controller.",
+    ),
+    ConfigKey(
+        "advertised.listeners",
+        _A,
+        None,
+        "The address that clients are told to connect to, if they reach the broker by another one"
+        " than that of `listeners`.",
+    ),
+    ConfigKey(
+        "listener.security.protocol.map",
+        _S,
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        "The security protocol of each listener name.",
+    ),
+    ConfigKey(
+        "controller.listener.names",
+        _A,
+        None,
+        "Listeners that belong to the controller, which are not opened here.",
+    ),
+    ConfigKey("log.dir", _A, None, "The data directory, if log.dirs is not set."),
+    ConfigKey("log.dirs", _A, None, "The data directory; exactly one."),
     ConfigKey(
         "socket.request.max.bytes",
         _I,
         "104857600",
-        "The largest request. It is refused from its first four bytes.",
+        "The largest request. A larger one is refused from its first four bytes.",
         1024,
     ),
     ConfigKey(
         "max.connections",
         _I,
         "10000",
-        "Connections that may be open. A group of 1,000 members needs a tenth of it;"
+        "The most open connections. A group of 1,000 members needs a tenth of them;"
         " 10,000 idle ones take about 40 MiB.",
         0,
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "max.connections.per.ip",
         _I,
         "5000",
-        "Connections from one address: half of all, so that one host can't lock the others out.",
+        "The most connections from one address: half of all, so that one host cannot lock the"
+        " others out.",
         0,
+        update=_CLUSTER_WIDE,
     ),
     ConfigKey(
         "connections.max.idle.ms", _L, "600000", "Idle connections are closed after this time.", 1
     ),
     ConfigKey(
-        "fetch.max.bytes", _I, "57671680", "The most record bytes one Fetch answer holds.", 1024
+        "fetch.max.bytes", _I, "57671680", "The most record bytes in a Fetch response.", 1024
     ),
     ConfigKey(
         "producer.id.expiration.ms",
@@ -347,22 +391,17 @@ _SERVER_KEYS = (
         "86400000",
         "How long the sequence numbers of an idle producer are remembered.",
         1,
+        update=_CLUSTER_WIDE,
     ),
 )
 
 BROKER: dict[str, ConfigKey] = {
     key.name: key
-    for key in (*_GROUP_KEYS, *_JOURNAL_KEYS, *_TOPIC_DEFAULT_KEYS, *_UPKEEP_KEYS, *_SERVER_KEYS)
-}
-
-# Names that a server.properties of a real Kafka has and whose place here is an option of the
-# command.
-OPTIONS_INSTEAD = {
-    "log.dirs": "--data-dir",
-    "log.dir": "--data-dir",
-    "listeners": "--host and --port",
-    "advertised.listeners": "--advertise",
-    "broker.id": "node.id",
-    "log.flush.interval.ms": "--flush interval:MS",
-    "log.flush.interval.messages": "--flush",
+    for key in (
+        *_GROUP_KEYS,
+        *_JOURNAL_KEYS,
+        *_TOPIC_DEFAULT_KEYS,
+        *_MAINTENANCE_KEYS,
+        *_SERVER_KEYS,
+    )
 }

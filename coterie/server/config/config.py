@@ -1,37 +1,35 @@
-"""The configuration of the broker: which value each setting has, and where it comes from.
+"""The configuration of the broker: the value of each setting and the places that give it one.
 
-Sources, strongest first: `--config NAME=VALUE`, the environment
-(`COTERIE_GROUP_INITIAL_REBALANCE_DELAY_MS`), a properties file, the default. On top of them stand
-the values a client altered while the server ran. An unknown name or a bad value ends the start with
-an error that names the source, the setting, what was meant perhaps, and what is allowed.
+What was given at the start is static. Clients alter settings on top of it, for this broker or for
+the whole cluster [settings/precedence]. Settings with an effect are parsed once, so that reading
+one is a look-up.
 """
 
 from collections.abc import Iterable, Mapping
 
 from coterie.coordinator.config import GroupConfig
-from coterie.server.config.broker_keys import BROKER, OPTIONS_INSTEAD
-from coterie.server.config.keys import ConfigKey, ConfigSource, InvalidValue, Value
-from coterie.server.config.topic_keys import TOPIC
-from coterie.storage.properties import parse_properties
+from coterie.server.config.broker_keys import BROKER
+from coterie.server.config.kafka_keys import find_key
+from coterie.server.config.keys import ConfigKey, ConfigSource, Value
+from coterie.server.config.sources import ConfigError, Given, read_settings
 
-ENVIRONMENT_PREFIX = "COTERIE_"
-
-
-class ConfigError(Exception):
-    """The configuration can't be used; the text tells people why and what to do."""
+DEFAULT_NODE_ID = "1"
 
 
 class Config:
     """The broker's settings."""
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
-        """The defaults, and `values` (checked) over them.
+        """Take the defaults, and over them `values`, whose names are known.
 
         Raises:
-            InvalidValue: a value is not allowed.
+            InvalidValue: a value is invalid.
         """
-        self._static: dict[str, str] = dict(values or {})
+        # Kafka has no default for node.id and refuses to start without it.
+        self._static: dict[str, str] = {"node.id": DEFAULT_NODE_ID, **(values or {})}
+        self._cluster: dict[str, str] = {}
         self._altered: dict[str, str] = {}
+        self._given: dict[str, Given] = {}
         self._parsed: dict[str, Value | None] = {}
         for name, key in BROKER.items():
             text = self._static.get(name, key.default)
@@ -45,33 +43,14 @@ class Config:
         properties: str | None = None,
         properties_name: str = "properties file",
     ) -> "Config":
-        """Merge the sources.
-
-        Args:
-            options: `NAME=VALUE` each, as given to --config.
-            environment: the process environment.
-            properties: text of a properties file.
-            properties_name: how error messages call that file.
+        """Merge the places that settings are given in; see `read_settings` for the arguments.
 
         Raises:
-            ConfigError: a name is unknown or a value not allowed.
+            ConfigError: a name is unknown or a value invalid.
         """
-        values: dict[str, str] = {}
-        if properties is not None:
-            try:
-                entries = parse_properties(properties)
-            except ValueError as error:
-                raise ConfigError(f"{properties_name}: {error}") from None
-            for line, name, value in entries:
-                values[name] = _checked(f"{properties_name}, line {line}", name, value)
-        for variable, name, value in _from_environment(environment or {}):
-            values[name] = _checked(f"environment variable {variable}", name, value)
-        for option in options:
-            name, equals, value = option.partition("=")
-            if not equals:
-                raise ConfigError(f"--config {option}: expected NAME=VALUE")
-            values[name.strip()] = _checked(f"--config {option}", name.strip(), value)
-        config = cls(values)
+        given = read_settings(options, environment or {}, properties, properties_name)
+        config = cls({name: each.value for name, each in given.items()})
+        config._given = given
         shortest, longest = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
         if config.get_int(shortest) > config.get_int(longest):
             low, high = config.get_int(shortest), config.get_int(longest)
@@ -79,53 +58,100 @@ class Config:
         return config
 
     def get_int(self, name: str) -> int:
-        """A number's value."""
+        """Return the value of a whole number."""
         value = self._parsed[name]
         assert isinstance(value, int), name
         return value
 
     def get_float(self, name: str) -> float:
-        """A fraction's value, or that of a number that may be huge."""
+        """Return the value of a double."""
         value = self._parsed[name]
         assert isinstance(value, float), name
         return value
 
     def get_bool(self, name: str) -> bool:
-        """A switch's value."""
+        """Return the value of a switch."""
         value = self._parsed[name]
         assert isinstance(value, bool), name
         return value
 
+    def get_list(self, name: str) -> tuple[str, ...]:
+        """Return the elements of a list; none if the list is not set."""
+        value = self._parsed[name]
+        assert value is None or isinstance(value, tuple), name
+        return value or ()
+
+    def given(self, name: str) -> Given | None:
+        """Return what the user gave for a setting; None if it was not given."""
+        return self._given.get(name)
+
+    @property
+    def given_names(self) -> set[str]:
+        """The names of the settings that the user gave."""
+        return set(self._given)
+
     def text(self, name: str) -> str | None:
-        """A setting's value as text; None where it has none."""
-        return self._altered.get(name, self._static.get(name, BROKER[name].default))
+        """Return a setting's value as text; None if it has none."""
+        for values, _ in self._layers():
+            text = values.get(name)
+            if text is not None:
+                return text
+        return _default(name)
 
     def sources(self, name: str) -> list[tuple[str, ConfigSource]]:
-        """Every place that gives the setting a value, strongest first."""
-        found = []
-        if name in self._altered:
-            found.append((self._altered[name], ConfigSource.DYNAMIC_BROKER))
-        if name in self._static:
-            found.append((self._static[name], ConfigSource.STATIC_BROKER))
-        default = BROKER[name].default
+        """Return every value that the setting is given, the effective one first."""
+        found = [(values[name], source) for values, source in self._layers() if name in values]
+        default = _default(name)
         if default is not None:
             found.append((default, ConfigSource.DEFAULT))
         return found
 
+    def _layers(self) -> tuple[tuple[dict[str, str], ConfigSource], ...]:
+        return (
+            (self._altered, ConfigSource.DYNAMIC_BROKER),
+            (self._cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER),
+            (self._static, ConfigSource.STATIC_BROKER),
+        )
+
+    @property
+    def names(self) -> set[str]:
+        """The names of all settings that have been given or altered."""
+        return {*self._static, *self._cluster, *self._altered}
+
     @property
     def altered(self) -> dict[str, str]:
-        """The settings clients altered, as text."""
+        """What clients altered of this broker, as text."""
         return dict(self._altered)
 
-    def alter(self, values: Mapping[str, str]) -> None:
-        """Replace what clients altered; the values are checked."""
-        for name in {*self._altered, *values}:
-            text = values.get(name, self._static.get(name, BROKER[name].default))
-            self._parsed[name] = None if text is None else BROKER[name].parse(text)
-        self._altered = dict(values)
+    @property
+    def cluster_defaults(self) -> dict[str, str]:
+        """What clients altered of the whole cluster, as text."""
+        return dict(self._cluster)
+
+    def alter(self, broker: Mapping[str, str], cluster: Mapping[str, str]) -> None:
+        """Replace what clients altered.
+
+        Args:
+            broker: settings of this broker, already checked.
+            cluster: settings of all brokers, already checked.
+        """
+        names = {*self._altered, *self._cluster, *broker, *cluster}
+        self._altered, self._cluster = dict(broker), dict(cluster)
+        self._parse(names)
+
+    def record(self, values: Mapping[str, str]) -> None:
+        """Record what the start has decided, such as the address that is listened on."""
+        self._static.update(values)
+
+    def _parse(self, names: Iterable[str]) -> None:
+        for name in names:
+            key = BROKER.get(name)
+            if key is not None:
+                text = self.text(name)
+                self._parsed[name] = None if text is None else key.parse(text)
 
     def topic_default(self, key: ConfigKey) -> str | None:
-        """What a topic's setting is where the topic does not say."""
+        """Return the value of a topic's setting that the topic itself does not set."""
         for name, factor in key.synonyms:
             text = self.text(name)
             if text is not None:
@@ -133,7 +159,7 @@ class Config:
         return key.default
 
     def group_config(self) -> GroupConfig:
-        """The part the coordinator is told."""
+        """Return the settings of the group coordinator."""
         return GroupConfig(
             group_min_session_timeout_ms=self.get_int("group.min.session.timeout.ms"),
             group_max_session_timeout_ms=self.get_int("group.max.session.timeout.ms"),
@@ -146,107 +172,7 @@ class Config:
         )
 
 
-class TopicConfig:
-    """The settings of one topic: its own, and the broker's for the rest.
-
-    Read on the produce path, so parsed once.
-    """
-
-    __slots__ = (
-        "after_max_ms",
-        "before_max_ms",
-        "compact",
-        "compression",
-        "delete",
-        "delete_retention_ms",
-        "index_interval_bytes",
-        "log_append_time",
-        "max_compaction_lag_ms",
-        "max_message_bytes",
-        "min_cleanable_ratio",
-        "min_compaction_lag_ms",
-        "overrides",
-        "retention_bytes",
-        "retention_ms",
-        "segment_bytes",
-        "segment_ms",
-    )
-
-    def __init__(self, broker: Config, overrides: Mapping[str, str]) -> None:
-        """For a topic with the given settings of its own, which are checked."""
-        self.overrides = dict(overrides)
-
-        def value(name: str) -> Value:
-            text = self.overrides.get(name)
-            if text is None:
-                text = broker.topic_default(TOPIC[name])
-            assert text is not None
-            return TOPIC[name].parse(text)
-
-        def number(name: str) -> int:
-            parsed = value(name)
-            assert isinstance(parsed, int)
-            return parsed
-
-        self.max_message_bytes = number("max.message.bytes")
-        self.segment_bytes = number("segment.bytes")
-        self.segment_ms = number("segment.ms")
-        self.index_interval_bytes = number("index.interval.bytes")
-        self.after_max_ms = number("message.timestamp.after.max.ms")
-        self.before_max_ms = number("message.timestamp.before.max.ms")
-        self.log_append_time = value("message.timestamp.type") == "LogAppendTime"
-        self.compression = str(value("compression.type"))
-        policies = value("cleanup.policy")
-        assert isinstance(policies, tuple)
-        self.compact = "compact" in policies
-        self.delete = "delete" in policies
-        self.delete_retention_ms = number("delete.retention.ms")
-        self.min_compaction_lag_ms = number("min.compaction.lag.ms")
-        self.max_compaction_lag_ms = number("max.compaction.lag.ms")
-        ratio = value("min.cleanable.dirty.ratio")
-        assert isinstance(ratio, float)
-        self.min_cleanable_ratio = ratio
-        self.retention_ms = number("retention.ms")
-        self.retention_bytes = number("retention.bytes")
-
-
-# Variables with our prefix that are not settings: options of commands, and what the tests need.
-_OTHER_VARIABLES = ("COTERIE_ADVERTISE", "COTERIE_BOOTSTRAP")
-_TEST_VARIABLES = "COTERIE_TEST_"
-
-
-def _from_environment(environment: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """(variable, name of the setting, value) of every variable with our prefix."""
-    by_variable = {name.upper().replace(".", "_"): name for name in BROKER}
-    found = []
-    for variable in sorted(environment):
-        if variable in _OTHER_VARIABLES or variable.startswith(_TEST_VARIABLES):
-            continue
-        if variable.startswith(ENVIRONMENT_PREFIX):
-            rest = variable[len(ENVIRONMENT_PREFIX) :]
-            name = by_variable.get(rest, rest.lower().replace("_", "."))
-            found.append((variable, name, environment[variable]))
-    return found
-
-
-def _checked(source: str, name: str, value: str) -> str:
-    key = BROKER.get(name)
-    if key is None:
-        raise ConfigError(f"{source}: {_unknown(name)}")
-    try:
-        key.parse(value)
-    except InvalidValue as error:
-        raise ConfigError(f"{source}: {error}. {name} is {key.allowed}.") from None
-    return value.strip()
-
-
-def _unknown(name: str) -> str:
-    instead = OPTIONS_INSTEAD.get(name)
-    if instead is not None:
-        return f"{name} is not a setting of this broker; use {instead}."
-    # Only an error pays for this import.
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, BROKER, n=3, cutoff=0.6)
-    hint = f" Did you mean {' or '.join(near)}?" if near else ""
-    return f"{name} is not a setting that this broker honours.{hint}"
+def _default(name: str) -> str | None:
+    """Return the default of a broker's setting; None if it has none or is unknown."""
+    key = find_key(name)
+    return None if key is None else key.default

@@ -1,61 +1,163 @@
-"""Settings as DescribeConfigs and CreateTopics answer them: value, source, synonyms (KIP-226)."""
+"""Settings as DescribeConfigs and CreateTopics answer them: value, source, synonyms (KIP-226).
 
+[settings/synonyms] gives the order of synonyms, [settings/described-values] the form of values.
+"""
+
+from collections.abc import Collection
+from functools import cache
 from typing import NamedTuple
 
 from coterie.server.config.broker_keys import BROKER
-from coterie.server.config.config import Config, TopicConfig
-from coterie.server.config.keys import ConfigKey, ConfigSource
+from coterie.server.config.config import Config
+from coterie.server.config.kafka_keys import find_key, kafka_keys, listener_base
+from coterie.server.config.keys import ConfigKey, ConfigSource, InvalidValue, UpdateMode
+from coterie.server.config.topic_config import TopicConfig
 from coterie.server.config.topic_keys import TOPIC
+
+# The type of a setting that this broker and Kafka 4.3.1 lack.
+UNKNOWN_TYPE = 0
+
+# Settings that stand for one another in different units. Kafka lists all of a family as synonyms.
+_FAMILIES = (
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+)
+_FAMILY_OF = {name: family for family in _FAMILIES for name in family}
 
 
 class Synonym(NamedTuple):
-    """A place that gives a setting a value."""
+    """A place that gives a setting a value; the value is None for a secret."""
 
     name: str
-    value: str
+    value: str | None
     source: ConfigSource
 
 
 class Setting(NamedTuple):
-    """A setting, its value, and every place that gives it one, the strongest first."""
+    """A setting, its value, and the places that give it one, the effective one first."""
 
-    key: ConfigKey
+    name: str
+    type: int
     value: str | None
     source: ConfigSource
     synonyms: list[Synonym]
     read_only: bool
+    is_sensitive: bool
+    documentation: str
 
 
-def topic_settings(broker: Config, topic: TopicConfig) -> list[Setting]:
-    """The settings of a topic, by name."""
-    return [_topic_setting(broker, topic, TOPIC[name]) for name in sorted(TOPIC)]
+def topic_settings(
+    broker: Config, topic: TopicConfig, names: Collection[str] | None = None
+) -> list[Setting]:
+    """Return the settings of a topic, by name; with `names` only those."""
+    wanted = TOPIC.keys() if names is None else TOPIC.keys() & set(names)
+    return [_topic_setting(broker, topic, TOPIC[name]) for name in sorted(wanted)]
 
 
-def broker_settings(broker: Config) -> list[Setting]:
-    """The settings of the broker, by name."""
-    return [_broker_setting(broker, BROKER[name]) for name in sorted(BROKER)]
+def broker_settings(broker: Config, names: Collection[str] | None = None) -> list[Setting]:
+    """Return the settings of the broker, by name; with `names` only those."""
+    listed, given = _listed_names(), broker.names
+    wanted = listed | given if names is None else {n for n in names if n in listed or n in given}
+    return [_broker_setting(broker, name) for name in sorted(wanted)]
+
+
+def cluster_settings(broker: Config, names: Collection[str] | None = None) -> list[Setting]:
+    """Return what clients altered of the whole cluster, by name; with `names` only those."""
+    settings = []
+    for name, text in sorted(broker.cluster_defaults.items()):
+        if names is None or name in names:
+            key = find_key(name)
+            value = None if key is None or key.is_sensitive else text
+            source = ConfigSource.DYNAMIC_DEFAULT_BROKER
+            synonyms = [Synonym(name, value, source)]
+            settings.append(_setting(name, key, value, source, synonyms))
+    return settings
+
+
+@cache
+def _listed_names() -> frozenset[str]:
+    return frozenset(name for name, key in (kafka_keys() | BROKER).items() if key.is_listed)
 
 
 def _topic_setting(broker: Config, topic: TopicConfig, key: ConfigKey) -> Setting:
-    synonyms = []
     own = topic.overrides.get(key.name)
+    text = own if own is not None else broker.topic_default(key)
+    value = None if text is None else _shown(key, text)
+    synonyms = _synonyms(broker, key.synonyms[0][0]) if key.synonyms else []
     if own is not None:
-        synonyms.append(Synonym(key.name, own, ConfigSource.TOPIC))
-    inherited: ConfigSource | None = None
-    for name, factor in key.synonyms:
-        for value, source in broker.sources(name):
-            inherited = inherited or source
-            # One in another unit is where the value comes from, but not the value; Kafka leaves it
-            # out.
-            if factor == 1:
-                synonyms.append(Synonym(name, value, source))
-    if own is not None:
-        return Setting(key, own, ConfigSource.TOPIC, synonyms, read_only=False)
-    value_here = broker.topic_default(key)
-    return Setting(key, value_here, inherited or ConfigSource.DEFAULT, synonyms, read_only=False)
-
-
-def _broker_setting(broker: Config, key: ConfigKey) -> Setting:
-    synonyms = [Synonym(key.name, value, source) for value, source in broker.sources(key.name)]
+        synonyms.insert(0, Synonym(key.name, value, ConfigSource.TOPIC))
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
-    return Setting(key, broker.text(key.name), source, synonyms, read_only=not key.dynamic)
+    return Setting(
+        key.name,
+        key.type,
+        value,
+        source,
+        synonyms,
+        read_only=False,
+        is_sensitive=False,
+        documentation=key.documentation,
+    )
+
+
+def _broker_setting(broker: Config, name: str) -> Setting:
+    key = find_key(name)
+    text = broker.text(name)
+    value = None if key is None or text is None else _shown(key, text)
+    synonyms = _synonyms(broker, name)
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+    return _setting(name, key, value, source, synonyms)
+
+
+def _setting(
+    name: str,
+    key: ConfigKey | None,
+    value: str | None,
+    source: ConfigSource,
+    synonyms: list[Synonym],
+) -> Setting:
+    return Setting(
+        name,
+        UNKNOWN_TYPE if key is None else key.type,
+        value,
+        source,
+        synonyms,
+        read_only=key is None or key.update is UpdateMode.READ_ONLY,
+        # A value of which nothing is known may be a secret.
+        is_sensitive=key is None or key.is_sensitive,
+        documentation="" if key is None else key.documentation,
+    )
+
+
+def _synonyms(broker: Config, name: str) -> list[Synonym]:
+    """Return the places that give a broker's setting a value, as Kafka orders them.
+
+    All names of a layer come before those of a weaker layer, and what precedes the first value of
+    `name` itself is left out. So a value that only log.retention.hours gives shows no synonyms.
+    """
+    names = _FAMILY_OF.get(name, (name,))
+    base = listener_base(name)
+    if base is not None:
+        names = (name, base)
+    found = [
+        (source, at, Synonym(each, None if _is_secret(each) else text, source))
+        for at, each in enumerate(names)
+        for text, source in broker.sources(each)
+    ]
+    ordered = [synonym for _, _, synonym in sorted(found, key=lambda each: each[:2])]
+    first = next((at for at, each in enumerate(ordered) if each.name == name), len(ordered))
+    return ordered[first:]
+
+
+def _is_secret(name: str) -> bool:
+    key = find_key(name)
+    return key is None or key.is_sensitive
+
+
+def _shown(key: ConfigKey, text: str) -> str | None:
+    try:
+        return key.shown(text)
+    except InvalidValue:
+        # A release before this one accepted and stored the value.
+        return text

@@ -22,7 +22,7 @@ def handle(
         Resource(
             each.resource_type,
             each.resource_name,
-            set_all({config.name: config.value for config in each.configs}),
+            set_all((config.name, config.value) for config in each.configs),
         )
         for each in request.resources
     ]

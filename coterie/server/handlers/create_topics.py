@@ -14,8 +14,8 @@ from coterie.protocol.messages.create_topics import (
     CreateTopicsResponseConfig,
     CreateTopicsResponseTopic,
 )
-from coterie.server.config.config import TopicConfig
 from coterie.server.config.described import topic_settings
+from coterie.server.config.topic_config import TopicConfig
 from coterie.server.environment import new_topic_id
 from coterie.server.logs.topic_rules import (
     MAX_PARTITIONS_PER_REQUEST,
@@ -99,7 +99,7 @@ def _create(
         replication_factor=1,
         configs=[
             CreateTopicsResponseConfig(
-                name=setting.key.name,
+                name=setting.name,
                 value=setting.value,
                 read_only=False,
                 config_source=setting.source,

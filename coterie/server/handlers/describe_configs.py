@@ -1,5 +1,6 @@
 """DescribeConfigs: settings of topics and of the broker, and where they come from (KIP-133)."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
@@ -18,97 +19,110 @@ from coterie.server.config.changes import (
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
     ChangeRefused,
+    parse_node_id,
 )
-from coterie.server.config.described import Setting, broker_settings, topic_settings
-from coterie.server.config.keys import ConfigSource
+from coterie.server.config.described import (
+    Setting,
+    broker_settings,
+    cluster_settings,
+    topic_settings,
+)
 from coterie.server.logs.topic_rules import invalid_name
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
     from coterie.server.network.connection import Connection
 
+_RESOURCES = (
+    TOPIC_RESOURCE,
+    BROKER_RESOURCE,
+    BROKER_LOGGER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+)
+
 
 def handle(
     broker: "Broker", request: DescribeConfigsRequest, _connection: "Connection"
 ) -> DescribeConfigsResponse:
-    """Answer for each resource."""
+    """Describe each resource."""
+    # Kafka answers equal resources as often as they are named. Here they are answered once: a
+    # broker has so many settings that a small request would be answered with gigabytes.
+    resources = {
+        (each.resource_type, each.resource_name, *(each.configuration_keys or ())): each
+        for each in request.resources
+    }
+    # One unsupported resource fails all of them [settings/describe-unsupported].
+    is_supported = all(each.resource_type in _RESOURCES for each in request.resources)
     results = []
-    # Kafka answers a resource as often as it is named. Here once: a topic has so many settings that
-    # a small request would be answered with gigabytes.
-    resources = {(each.resource_type, each.resource_name): each for each in request.resources}
-    for asked in resources.values():
-        error, text, settings = ErrorCode.NONE, None, []
+    for each in resources.values():
+        error, text, settings = ErrorCode.NONE, "", list[Setting]()
         try:
-            settings = _settings(broker, asked)
+            if not is_supported:
+                raise _invalid(DEFAULT_MESSAGES[ErrorCode.INVALID_REQUEST])
+            settings = _settings(broker, each)
         except ChangeRefused as refused:
-            error, text = refused.error, refused.text
-        wanted = set(asked.configuration_keys or ())
+            error, text = refused.error, refused.text or ""
         results.append(
             DescribeConfigsResponseResult(
                 error_code=error,
                 error_message=text,
-                resource_type=asked.resource_type,
-                resource_name=asked.resource_name,
-                configs=[
-                    _answer(each, request)
-                    for each in settings
-                    if not wanted or each.key.name in wanted
-                ],
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+                configs=[_config(setting, request) for setting in settings],
             )
         )
     return DescribeConfigsResponse(results=results)
 
 
-def _settings(broker: "Broker", asked: DescribeConfigsRequestResource) -> list[Setting]:
-    name = asked.resource_name
-    if asked.resource_type == TOPIC_RESOURCE:
+def _settings(broker: "Broker", resource: DescribeConfigsRequestResource) -> list[Setting]:
+    name = resource.resource_name
+    # An empty list of keys means all of them, as a missing one does.
+    keys = resource.configuration_keys or None
+    if resource.resource_type == TOPIC_RESOURCE:
         topic = broker.topics.by_name.get(name)
         invalid = invalid_name(name)
         if invalid is not None:
             raise ChangeRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)
         if topic is None:
             raise ChangeRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
-        return topic_settings(broker.config, topic.config)
-    if asked.resource_type == BROKER_RESOURCE:
-        return _broker(broker, name)
-    if asked.resource_type == GROUP_RESOURCE:
-        if not name:
-            raise ChangeRefused(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-        return []
-    if asked.resource_type in (BROKER_LOGGER_RESOURCE, CLIENT_METRICS_RESOURCE):
-        return []
-    raise ChangeRefused(ErrorCode.INVALID_REQUEST, DEFAULT_MESSAGES[ErrorCode.INVALID_REQUEST])
+        return topic_settings(broker.config, topic.config, keys)
+    if resource.resource_type == BROKER_RESOURCE:
+        return _broker_settings(broker, name, keys)
+    if resource.resource_type == GROUP_RESOURCE and not name:
+        raise _invalid("Group name must not be empty")
+    # Groups of the newer protocols, loggers and client metrics have no settings here.
+    return []
 
 
-def _broker(broker: "Broker", name: str) -> list[Setting]:
-    settings = broker_settings(broker.config)
+def _broker_settings(broker: "Broker", name: str, keys: Collection[str] | None) -> list[Setting]:
     if not name:
-        # The cluster's defaults: what was altered, on this one broker.
-        return [each for each in settings if each.source is ConfigSource.DYNAMIC_BROKER]
-    if not name.isdigit():
-        text = f"Broker id must be an integer, but it is: {name}"
-        raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
-    if int(name) != broker.node_id:
-        text = (
-            f"Unexpected broker id, expected {broker.node_id} or empty string, but received {name}"
-        )
-        raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
-    return settings
+        return cluster_settings(broker.config, keys)
+    node_id = parse_node_id(name)
+    if node_id is None:
+        raise _invalid(f"Broker id must be an integer, but it is: {name}")
+    if node_id != broker.node_id:
+        expected = f"expected {broker.node_id} or empty string"
+        raise _invalid(f"Unexpected broker id, {expected}, but received {name}")
+    return broker_settings(broker.config, keys)
 
 
-def _answer(setting: Setting, request: DescribeConfigsRequest) -> DescribeConfigsResponseConfig:
-    key = setting.key
+def _invalid(text: str) -> ChangeRefused:
+    return ChangeRefused(ErrorCode.INVALID_REQUEST, text)
+
+
+def _config(setting: Setting, request: DescribeConfigsRequest) -> DescribeConfigsResponseConfig:
     synonyms = setting.synonyms if request.include_synonyms else []
     return DescribeConfigsResponseConfig(
-        name=key.name,
+        name=setting.name,
         value=setting.value,
         read_only=setting.read_only,
         config_source=setting.source,
-        is_sensitive=False,
+        is_sensitive=setting.is_sensitive,
         synonyms=[
             DescribeConfigsResponseSynonym(name=each.name, value=each.value, source=each.source)
             for each in synonyms
         ],
-        config_type=key.type,
-        documentation=key.documentation if request.include_documentation else None,
+        config_type=setting.type,
+        documentation=setting.documentation if request.include_documentation else None,
     )

@@ -24,7 +24,7 @@ from coterie.storage.log import Log
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.config.config import TopicConfig
+    from coterie.server.config.topic_config import TopicConfig
 
 # A full disk may have room again after some time, and should not be filled once a second.
 FIRST_RETRY_MS = 60_000

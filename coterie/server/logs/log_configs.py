@@ -6,7 +6,7 @@ from coterie.storage.cleaner import CleanerConfig
 from coterie.storage.log import LogConfig
 
 if TYPE_CHECKING:
-    from coterie.server.config.config import TopicConfig
+    from coterie.server.config.topic_config import TopicConfig
 
 
 def log_config(settings: "TopicConfig", *, was_compacted: bool, durable: bool) -> LogConfig:

@@ -21,7 +21,7 @@ from coterie.protocol.records import (
     record_timestamps,
     stamp_append_time,
 )
-from coterie.server.config.config import TopicConfig
+from coterie.server.config.topic_config import TopicConfig
 from coterie.server.logs.partition import Partition
 
 _ZSTD_SINCE = 7

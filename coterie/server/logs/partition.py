@@ -160,6 +160,12 @@ class Partition:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
+    def expire_producers_after(self, expiration_ms: int) -> None:
+        """Forget producers that are silent for `expiration_ms`, from now on."""
+        self._expiration_ms = expiration_ms
+        if self._producers is not None:
+            self._producers.expiration_ms = expiration_ms
+
     def _notify_fetches(self, size_bytes: int) -> None:
         for fetch in list(self.delayed_fetches):
             fetch.records_appended(size_bytes)

@@ -46,11 +46,11 @@ class Producer:
 class ProducerState:
     """The producers of one partition."""
 
-    __slots__ = ("_expiration_ms", "_producers")
+    __slots__ = ("_producers", "expiration_ms")
 
     def __init__(self, expiration_ms: int) -> None:
         """Forget producers that are silent for `expiration_ms` (producer.id.expiration.ms)."""
-        self._expiration_ms = expiration_ms
+        self.expiration_ms = expiration_ms
         self._producers: dict[int, Producer] = {}
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class ProducerState:
             for which it is refused.
         """
         producer = self._producers.get(header.producer_id)
-        if producer is not None and now_ms - producer.last_seen_ms > self._expiration_ms:
+        if producer is not None and now_ms - producer.last_seen_ms > self.expiration_ms:
             del self._producers[header.producer_id]
             producer = None
         if producer is None:

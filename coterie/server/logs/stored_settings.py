@@ -23,11 +23,13 @@ class StoredSettings(NamedTuple):
     Attributes:
         next_producer_id: the first producer id that no start has reserved.
         broker: settings of the broker that clients altered.
+        cluster: settings of all brokers that clients altered.
         topics: each topic's own settings, by its name.
     """
 
     next_producer_id: int
     broker: Mapping[str, str]
+    cluster: Mapping[str, str]
     topics: Mapping[str, Mapping[str, str]]
 
 
@@ -49,7 +51,10 @@ def read_settings(filesystem: FileSystem, directory: str) -> StoredSettings | No
     if stored.get("version") != _FORMAT_VERSION:
         raise CorruptLog(path, 0, f"its version is not {_FORMAT_VERSION}")
     return StoredSettings(
-        int(stored.get("next_producer_id", 0)), stored.get("broker", {}), stored.get("topics", {})
+        int(stored.get("next_producer_id", 0)),
+        stored.get("broker", {}),
+        stored.get("cluster", {}),
+        stored.get("topics", {}),
     )
 
 
@@ -71,6 +76,7 @@ def write_settings(
         "version": _FORMAT_VERSION,
         "next_producer_id": settings.next_producer_id,
         "broker": settings.broker,
+        "cluster": settings.cluster,
         "topics": settings.topics,
     }
     text = json.dumps(stored, indent=1) + "\n"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from coterie.server.config.keys import InvalidValue
-from coterie.server.config.topic_keys import TOPIC
+from coterie.server.config.topic_keys import TOPIC, check_compaction_lags, check_topic_value
 
 if TYPE_CHECKING:
     from coterie.protocol.messages.create_topics import CreateTopicsRequestTopic
@@ -105,17 +105,20 @@ def check_settings(values: Mapping[str, str | None]) -> None:
     Raises:
         TopicRefused: a setting is unknown or its value is invalid (INVALID_CONFIG).
     """
+    given: dict[str, str] = {}
     for name, value in values.items():
-        key = TOPIC.get(name)
-        if key is None:
+        if name not in TOPIC:
             raise TopicRefused(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
         if value is None:
             text = f"Null value not supported for topic configs: {name}"
             raise TopicRefused(ErrorCode.INVALID_CONFIG, text)
-        try:
-            key.parse(value)
-        except InvalidValue as error:
-            raise TopicRefused(ErrorCode.INVALID_CONFIG, str(error)) from None
+        given[name] = value
+    try:
+        for name, value in given.items():
+            check_topic_value(name, value)
+        check_compaction_lags(given)
+    except InvalidValue as error:
+        raise TopicRefused(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
 def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:

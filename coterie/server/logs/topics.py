@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.topic_names import OFFSETS_TOPIC
-from coterie.server.config.config import Config, TopicConfig
+from coterie.server.config.config import Config
+from coterie.server.config.topic_config import TopicConfig
 from coterie.server.environment import new_topic_id
 from coterie.server.logs.log_configs import log_config
 from coterie.server.logs.partition import Partition
@@ -106,7 +107,8 @@ class Topics:
         # Ids that an earlier start reserved are not used again, whether it gave them out or not.
         self._reserved_producer_id = 0 if stored is None else stored.next_producer_id
         self._next_producer_id = self._reserved_producer_id
-        config.alter({} if stored is None else stored.broker)
+        if stored is not None:
+            config.alter(stored.broker, stored.cluster)
         overrides = self._foreign_overrides() if stored is None else stored.topics
         for name, found in sorted(data.topics.items()):
             topic_id = found.topic_id if any(found.topic_id) else new_topic_id()
@@ -207,9 +209,12 @@ class Topics:
         self._write_settings()
         self._apply_config(topic)
 
-    def set_broker_settings(self, values: Mapping[str, str]) -> None:
-        """Replace the settings of the broker that clients altered, and update all topics."""
-        self._config.alter(values)
+    def set_broker_settings(self, broker: Mapping[str, str], cluster: Mapping[str, str]) -> None:
+        """Replace the settings of broker and cluster that clients altered, and update all topics.
+
+        The caller has checked them.
+        """
+        self._config.alter(broker, cluster)
         self._write_settings()
         for topic in self.by_name.values():
             topic.config = TopicConfig(self._config, topic.config.overrides)
@@ -300,6 +305,7 @@ class Topics:
     def _apply_config(self, topic: Topic) -> None:
         """Apply a topic's settings to its open logs; closed ones get them when they are opened."""
         for partition in topic.partitions:
+            partition.expire_producers_after(topic.config.producer_expiration_ms)
             log = partition.opened_log
             if log is not None:
                 log.config = self._log_config(topic, partition.index)
@@ -310,7 +316,9 @@ class Topics:
             for name, topic in sorted(self.by_name.items())
             if topic.config.overrides
         }
-        settings = StoredSettings(self._reserved_producer_id, self._config.altered, topics)
+        settings = StoredSettings(
+            self._reserved_producer_id, self._config.altered, self._config.cluster_defaults, topics
+        )
         write_settings(
             self._data.files.filesystem, self._data.path, settings, durable=self._durable
         )
@@ -341,5 +349,4 @@ class Topics:
         self._by_collision[collision_key(topic.name)] = topic.name
 
     def _partition(self, topic: Topic, index: int) -> Partition:
-        expiration_ms = self._config.get_int("producer.id.expiration.ms")
-        return Partition(topic, index, self.open_log, expiration_ms)
+        return Partition(topic, index, self.open_log, topic.config.producer_expiration_ms)

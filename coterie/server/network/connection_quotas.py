@@ -50,8 +50,6 @@ class ConnectionQuotas:
         config = broker.config
         self._broker = broker
         self.max_request_bytes = config.get_int("socket.request.max.bytes")
-        self._max_connections = config.get_int("max.connections")
-        self._max_per_address = config.get_int("max.connections.per.ip")
         self._idle_ms = config.get_int("connections.max.idle.ms")
         self._connections: dict[Connection, str] = {}
         self._per_address: dict[str, int] = {}
@@ -67,10 +65,13 @@ class ConnectionQuotas:
 
         [connections/connection-limits]
         """
-        if len(self._connections) >= self._max_connections:
-            return f"{self._max_connections} connections are open (max.connections)"
+        # Read anew for each connection, because clients may alter both while the broker runs.
+        config = self._broker.config
+        max_connections = config.get_int("max.connections")
+        if len(self._connections) >= max_connections:
+            return f"{max_connections} connections are open (max.connections)"
         here = self._per_address.get(address, 0)
-        if here >= self._max_per_address:
+        if here >= config.get_int("max.connections.per.ip"):
             return f"{here} connections from {address} are open (max.connections.per.ip)"
         self._per_address[address] = here + 1
         self._connections[connection] = address

@@ -65,7 +65,7 @@ class HttpServer:
         """
         loop = asyncio.get_running_loop()
         resolved = await loop.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         sockets: list[socket.socket] = []
         try:

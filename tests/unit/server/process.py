@@ -28,10 +28,12 @@ def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str
 
 
 @contextmanager
-def serving(*arguments: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
-    """Start a broker on a free port; kill it at the end if it still runs."""
+def serving(
+    *arguments: str, port: int | None = 0, **environment: str
+) -> Iterator["subprocess.Popen[str]"]:
+    """Start a broker, by default on a free port; kill it at the end if it still runs."""
     process = subprocess.Popen(
-        (*COMMAND, "--port", "0", *arguments),
+        (*COMMAND, *(() if port is None else ("--port", str(port))), *arguments),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

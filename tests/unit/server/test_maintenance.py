@@ -112,10 +112,10 @@ class TestCompaction:
         log = make_topic(broker, overrides={})
         fill(log, broker)
         broker._data.set_cleaner_offset("t", 0, log.segments[2].base_offset)
-        broker.topics.set_broker_settings({"log.cleaner.min.cleanable.ratio": "1"})
+        broker.topics.set_broker_settings({"log.cleaner.min.cleanable.ratio": "1"}, {})
         advance(broker, 5_000)
         assert broker.maintenance.cleaner.cleanings == 0
-        broker.topics.set_broker_settings({})
+        broker.topics.set_broker_settings({}, {})
         advance(broker, 5_000)
         assert broker.maintenance.cleaner.cleanings == 1
 

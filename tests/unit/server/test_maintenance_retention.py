@@ -97,7 +97,7 @@ class TestRetention:
         assert not broker.maintenance.cleaner.busy
         assert broker.maintenance.cleaner.cleanings == 0
         assert logged(broker, "log not cleaned") == []
-        broker.topics.set_broker_settings({"log.cleaner.io.max.bytes.per.second": "1e9"})
+        broker.topics.set_broker_settings({"log.cleaner.io.max.bytes.per.second": "1e9"}, {})
         # The change has reset the segment size of the log to that of its settings.
         log.config = log.config._replace(segment_bytes=SEGMENT_BYTES)
         newest = fill(log, broker)

@@ -51,7 +51,7 @@ def test_number_of_group_partitions_is_that_of_the_directory() -> None:
 
 def test_altered_settings_of_the_broker_survive_a_restart() -> None:
     broker = make_broker()
-    broker.topics.set_broker_settings({"message.max.bytes": "99"})
+    broker.topics.set_broker_settings({"message.max.bytes": "99"}, {})
     assert restarted(broker).config.get_int("message.max.bytes") == 99
 
 

@@ -1,0 +1,151 @@
+"""Every name that a settings file of Kafka may hold [settings/known-names].
+
+The settings of Kafka 4.3.1 are a table in `kafka_settings.tsv`, those that Kafka has removed are in
+`removed_settings.tsv`. Both are read when a name is first looked up that has no effect here, so
+that the start of a broker without such names does not pay for them.
+"""
+
+import os
+import re
+from functools import cache
+from typing import NamedTuple
+
+from coterie.server.config.broker_keys import BROKER
+from coterie.server.config.keys import ConfigKey, ConfigType, UpdateMode
+
+NO_EFFECT = "A setting of Kafka's that has no effect on this broker; it is accepted and shown."
+
+# Names that are not settings of the broker itself. Kafka's own plugins read them ...
+_NAMES_OF_PLUGINS = frozenset(
+    {
+        "allow.everyone.if.no.acl.found",
+        "kafka.csv.metrics.dir",
+        "kafka.csv.metrics.reporter.enabled",
+        "super.users",
+    }
+)
+# ... or other plugins and distributions of Kafka, by these prefixes.
+_PREFIXES_OF_PLUGINS = (
+    "authorizer.zookeeper.",
+    "client.quota.callback.",
+    "config.providers.",
+    "confluent.",
+    "cruise.control.",
+    "metrics.context.",
+    "metrics.jmx.",
+    "opa.authorizer.",
+    "rlmm.config.",
+    "rsm.config.",
+    "strimzi.",
+)
+
+_LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]+\.(.+)")
+# What may be set for one SASL mechanism of a listener.
+_OF_MECHANISMS = (
+    "connections.max.reauth.ms",
+    "sasl.jaas.config",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.server.callback.handler.class",
+)
+
+_UNLISTED = "unlisted"
+
+
+class RemovedKey(NamedTuple):
+    """A setting that Kafka had once.
+
+    Attributes:
+        name: its name.
+        release: the release that removed it.
+        successor: the setting that replaces it, or "".
+    """
+
+    name: str
+    release: str
+    successor: str
+
+
+@cache
+def kafka_keys() -> dict[str, ConfigKey]:
+    """Return the settings of Kafka 4.3.1, by name."""
+    return {columns[0]: _key(*columns) for columns in _rows("kafka_settings.tsv")}
+
+
+@cache
+def removed_keys() -> dict[str, RemovedKey]:
+    """Return the settings that releases up to 4.3 have removed, by name."""
+    return {
+        name: RemovedKey(name, release, "" if successor == "-" else successor)
+        for name, release, successor in _rows("removed_settings.tsv")
+    }
+
+
+def find_key(name: str) -> ConfigKey | None:
+    """Return the description of a broker's setting; None if this broker and Kafka 4.3.1 lack it.
+
+    A setting of one listener, such as `listener.name.external.ssl.keystore.location`, has the
+    description of its base.
+    """
+    key = BROKER.get(name) or kafka_keys().get(name)
+    if key is None and (base := listener_base(name)) is not None:
+        return (BROKER.get(base) or kafka_keys()[base])._replace(
+            name=name, default=None, update=UpdateMode.READ_ONLY, is_listed=False
+        )
+    return key
+
+
+def listener_base(name: str) -> str | None:
+    """Return the setting that `listener.name.NAME.` overrides; None if `name` overrides none."""
+    matched = _LISTENER_PREFIX.fullmatch(name)
+    if matched is None:
+        return None
+    base = matched[1]
+    for of_mechanism in _OF_MECHANISMS:
+        if base.endswith(f".{of_mechanism}"):
+            return of_mechanism
+    return base if base in kafka_keys() else None
+
+
+def is_name_of_plugin(name: str) -> bool:
+    """Return whether a plugin or another distribution of Kafka reads this name."""
+    return name in _NAMES_OF_PLUGINS or name.startswith(_PREFIXES_OF_PLUGINS)
+
+
+def near_names(name: str) -> list[str]:
+    """Return the known names that are most like an unknown one, the best first."""
+    # Only an error pays for this import.
+    from difflib import get_close_matches
+
+    known = {**BROKER, **kafka_keys(), **removed_keys()}
+    return get_close_matches(name, known, n=3, cutoff=0.6)
+
+
+def _rows(file_name: str) -> list[list[str]]:
+    path = os.path.join(os.path.dirname(__file__), file_name)
+    with open(path, encoding="ascii") as file:
+        return [line.split("\t") for line in file.read().splitlines() if line[0] != "#"]
+
+
+def _key(name: str, kind: str, default: str, valid: str, update: str) -> ConfigKey:
+    minimum = maximum = None
+    choices: tuple[str, ...] = ()
+    valid, or_minus_one, _ = valid.partition("|-1")
+    if ".." in valid:
+        low, _, high = valid.partition("..")
+        minimum, maximum = float(low), float(high) if high else None
+    elif valid != "-":
+        choices = tuple(valid.split("|"))
+    mode, _, unlisted = update.partition(" ")
+    return ConfigKey(
+        name,
+        ConfigType[kind.upper()],
+        {"-": None, '""': ""}.get(default, default),
+        NO_EFFECT,
+        minimum,
+        maximum,
+        choices,
+        or_minus_one=bool(or_minus_one),
+        update=UpdateMode(mode),
+        is_listed=unlisted != _UNLISTED,
+    )

@@ -1,0 +1,226 @@
+"""DescribeConfigs: what a running Kafka 4.3.1 answered.
+
+Exceptions are those of [settings/differences].
+"""
+
+import pytest
+
+from coterie.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestResource,
+)
+from tests.unit.server.config_requests import (
+    BROKER,
+    GROUP,
+    SET,
+    TOPIC,
+    change,
+    client_with_topic,
+    describe,
+    value_of,
+)
+from tests.unit.server.manual import Client, make_broker
+from tests.unit.server.running import RunningBroker
+
+MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the"
+    " message was sent to an incompatible broker. See the broker logs for more details."
+)
+
+
+@pytest.fixture
+def client() -> Client:
+    return client_with_topic()
+
+
+class TestDescribe:
+    @pytest.mark.parametrize("version", range(1, 5))
+    def test_a_topic(self, client: Client, version: int) -> None:
+        result = describe(client, TOPIC, "t", version=version)
+        assert (result.error_code, result.error_message, len(result.configs)) == (0, "", 33)
+        by_name = {each.name: each for each in result.configs}
+        retention = by_name["retention.ms"]
+        assert (retention.value, retention.read_only, retention.config_source) == (
+            "604800000",
+            False,
+            5,
+        )
+        assert not any(each.is_sensitive for each in result.configs)
+        if version >= 3:
+            assert retention.config_type == 5
+            assert retention.documentation
+
+    def test_synonyms_of_a_topic(self, client: Client) -> None:
+        """[settings/synonyms]"""
+        default = ("log.cleanup.policy", "delete", 5)
+        assert value_of(client, "cleanup.policy") == ("delete", 5, [default])
+        change(client, TOPIC, "t", ("cleanup.policy", SET, "compact"))
+        assert value_of(client, "cleanup.policy") == (
+            "compact",
+            1,
+            [("cleanup.policy", "compact", 1), default],
+        )
+        assert value_of(client, "retention.ms") == ("604800000", 5, [])
+        assert value_of(client, "flush.ms") == ("9223372036854775807", 5, [])
+        assert value_of(client, "preallocate") == ("false", 5, [("log.preallocate", "false", 5)])
+        assert value_of(client, "remote.storage.enable") == ("false", 5, [])
+
+    def test_the_brokers_static_settings_show_in_its_topics(self) -> None:
+        settings = {
+            "message.max.bytes": "77",
+            "log.retention.hours": "100",
+            "log.flush.scheduler.interval.ms": "5000",
+            "log.cleaner.min.cleanable.ratio": ".25",
+            "compression.gzip.level": "4",
+        }
+        client = Client(make_broker(settings))
+        client.broker.topics.create("t", 1, {})
+        assert value_of(client, "max.message.bytes") == (
+            "77",
+            4,
+            [("message.max.bytes", "77", 4), ("message.max.bytes", "1048588", 5)],
+        )
+        # A value in another unit counts, and is not listed.
+        assert value_of(client, "retention.ms") == ("360000000", 5, [])
+        assert value_of(client, "flush.ms") == ("5000", 5, [])
+        assert value_of(client, "min.cleanable.dirty.ratio")[0] == "0.25"
+        assert value_of(client, "min.cleanable.dirty.ratio")[2][0][1] == ".25"
+        assert value_of(client, "compression.gzip.level")[:2] == ("4", 4)
+
+    def test_the_broker(self, client: Client) -> None:
+        result = describe(client, BROKER, "1")
+        by_name = {each.name: each for each in result.configs}
+        # Kafka lists 340 settings; three are our own.
+        assert len(by_name) == 343
+        delay = by_name["group.initial.rebalance.delay.ms"]
+        assert (delay.value, delay.config_source, delay.read_only) == ("0", 4, True)
+        assert not by_name["message.max.bytes"].read_only
+        assert by_name["log.retention.ms"].value is None
+        assert by_name["num.io.threads"].value == "8"
+        assert by_name["ssl.keystore.password"].is_sensitive
+        assert by_name["ssl.keystore.password"].config_type == 9
+        assert by_name["authorizer.class.name"].value == ""
+        assert "log.initial.task.delay.ms" not in by_name
+        assert describe(client, BROKER, "").configs == []
+
+    def test_the_place_of_the_broker(self) -> None:
+        with RunningBroker({"node.id": "3"}) as running, running.client() as client:
+            names = ["advertised.listeners", "broker.id", "listeners", "log.dirs", "node.id"]
+            result = describe(client, BROKER, "3", *names)
+            listener = f"PLAINTEXT://{running.address}"
+        values = [listener, "3", listener, ":memory:", "3"]
+        assert [each.value for each in result.configs] == values
+        assert {(each.config_source, each.read_only) for each in result.configs} == {(4, True)}
+        assert [each.config_type for each in result.configs] == [7, 3, 7, 7, 3]
+        assert [len(each.synonyms) for each in result.configs] == [1, 2, 2, 1, 1]
+
+    def test_settings_that_nobody_describes(self) -> None:
+        """Unknown names have no value, those of a listener the type of their base."""
+        settings = {
+            "zookeeper.connect": "h:1",
+            "super.users": "User:a",
+            "ssl.keystore.password": "secret",
+            "log.initial.task.delay.ms": "5",
+            "listener.name.plaintext.max.connections": "500",
+            "auto.create.topics.enable": "TRUE",
+        }
+        client = Client(make_broker(settings))
+        configs = {each.name: each for each in describe(client, BROKER, "1").configs}
+        for name in ("zookeeper.connect", "super.users", "ssl.keystore.password"):
+            described = configs[name]
+            assert (described.value, described.is_sensitive) == (None, True)
+            assert [each.value for each in described.synonyms] == [None]
+            assert described.config_source == 4
+        assert configs["super.users"].config_type == 0
+        assert configs["super.users"].read_only
+        assert configs["ssl.keystore.password"].config_type == 9
+        assert configs["log.initial.task.delay.ms"].value == "5"
+        name = "listener.name.plaintext.max.connections"
+        assert value_of(client, name, BROKER, "1") == (
+            "500",
+            4,
+            [(name, "500", 4), ("max.connections", "10000", 5)],
+        )
+        assert value_of(client, "auto.create.topics.enable", BROKER, "1") == (
+            "true",
+            4,
+            [
+                ("auto.create.topics.enable", "TRUE", 4),
+                ("auto.create.topics.enable", "true", 5),
+            ],
+        )
+
+    def test_some_keys(self, client: Client) -> None:
+        result = describe(client, TOPIC, "t", "retention.ms", "nope", "retention.ms")
+        assert [each.name for each in result.configs] == ["retention.ms"]
+        result = describe(client, BROKER, "1", "num.io.threads", "log.roll.ms", "nope")
+        assert [each.name for each in result.configs] == ["log.roll.ms", "num.io.threads"]
+
+    def test_documentation_and_synonyms_only_when_asked_for(self, client: Client) -> None:
+        resource = DescribeConfigsRequestResource(
+            resource_type=TOPIC, resource_name="t", configuration_keys=[]
+        )
+        request = DescribeConfigsRequest(
+            resources=[resource], include_synonyms=False, include_documentation=False
+        )
+        (result,) = client.call(request, 4).results
+        assert len(result.configs) == 33
+        assert all(each.synonyms == [] for each in result.configs)
+        assert all(each.documentation is None for each in result.configs)
+
+    def test_the_groups_topic_is_compacted(self, client: Client) -> None:
+        value = value_of(client, "cleanup.policy", resource="__consumer_offsets")[:2]
+        assert value == ("compact", 1)
+
+    @pytest.mark.parametrize(
+        ("kind", "name", "error", "text"),
+        [
+            (TOPIC, "nope", 3, ""),
+            (TOPIC, "", 17, "Topic name is invalid: the empty string is not allowed"),
+            (
+                BROKER,
+                "7",
+                42,
+                "Unexpected broker id, expected 1 or empty string, but received 7",
+            ),
+            (BROKER, "x", 42, "Broker id must be an integer, but it is: x"),
+            (BROKER, "1 ", 42, "Broker id must be an integer, but it is: 1 "),
+            (3, "a", 42, MALFORMED),
+            (GROUP, "", 42, "Group name must not be empty"),
+        ],
+    )
+    def test_refused(self, client: Client, kind: int, name: str, error: int, text: str) -> None:
+        result = describe(client, kind, name)
+        assert (result.error_code, result.error_message) == (error, text)
+        assert result.configs == []
+
+    @pytest.mark.parametrize("name", ["1", "01", "+1"])
+    def test_a_broker_id_is_a_number(self, client: Client, name: str) -> None:
+        assert describe(client, BROKER, name, "node.id").configs[0].value == "1"
+
+    def test_an_unsupported_resource_fails_the_request(self, client: Client) -> None:
+        """[settings/describe-unsupported]"""
+        resources = [
+            DescribeConfigsRequestResource(
+                resource_type=kind, resource_name=name, configuration_keys=None
+            )
+            for kind, name in ((TOPIC, "t"), (3, "a"))
+        ]
+        results = client.call(DescribeConfigsRequest(resources=resources), 4).results
+        assert [(each.error_code, each.error_message) for each in results] == [(42, MALFORMED)] * 2
+
+    def test_equal_resources_are_described_once(self, client: Client) -> None:
+        """Kafka describes them as often as they are named. [settings/differences]"""
+        resources = [
+            DescribeConfigsRequestResource(
+                resource_type=BROKER, resource_name="1", configuration_keys=keys
+            )
+            for keys in (["node.id"], ["broker.id"], None, ["node.id"], None)
+        ]
+        results = client.call(DescribeConfigsRequest(resources=resources), 4).results
+        assert [len(each.configs) for each in results] == [1, 1, 343]
+
+    @pytest.mark.parametrize("kind", [GROUP, 8, 16])
+    def test_resources_that_have_no_settings_here(self, client: Client, kind: int) -> None:
+        assert describe(client, kind, "x").configs == []
+        assert describe(client, kind, "x").error_code == 0

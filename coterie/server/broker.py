@@ -268,7 +268,7 @@ class Broker:
             )
 
     def directory_lost(self, error: OSError) -> None:
-        """Stop acknowledging, and end the broker, because the data directory is gone.
+        """Stop acknowledging, and end the broker, because the data directory was lost.
 
         What would be written now would go into files that no later start finds.
         """

@@ -2,7 +2,7 @@
 
 Fetch sessions (KIP-227) save traffic in clusters with many partitions. Here every fetch is a full
 one, which is a legal answer: a client that wants to open a session gets session id 0, and one that
-continues a session is told that it does not exist [data-plane/no-fetch-sessions].
+continues a session gets FETCH_SESSION_ID_NOT_FOUND [data-plane/no-fetch-sessions].
 """
 
 from typing import TYPE_CHECKING, NamedTuple

@@ -167,7 +167,7 @@ def _answer_when_durable(
 
 
 def _fail_appended(response: ProduceResponse) -> None:
-    """Set an error for all partitions: a failed sync does not tell which batches are lost."""
+    """Set an error for all partitions: a failed sync does not show which batches are lost."""
     for topic in response.responses:
         for each in topic.partition_responses:
             if not each.error_code:

@@ -280,7 +280,7 @@ class Topics:
         """Return settings for the topics of a directory that another broker has written.
 
         Their own settings are in Kafka's metadata log and unknown here. Without limits nothing is
-        deleted before somebody sets a retention [topics/foreign-directories].
+        deleted before a retention is set [topics/foreign-directories].
         """
         names = [name for name in self._data.topics if name not in INTERNAL_TOPICS]
         if names:

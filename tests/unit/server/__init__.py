@@ -1,1 +1,1 @@
-"""Tests of coterie/server, each file for the module of its name."""
+"""Tests of coterie/server."""

@@ -13,11 +13,18 @@ the last line of the function refuses a message that ended beyond `end`.
 """
 
 import struct as struct_module
-from typing import Any
+from typing import Any, NamedTuple
 
 from coterie.protocol import primitives
 from coterie.protocol.fields import Declaration, MessageDeclaration
 from coterie.protocol.schema import FieldType, WireField, fields_of, minimum_size, tagged, untagged
+
+
+class _FixedValue(NamedTuple):
+    """A fixed-width value that is not decoded yet: the target expression, the struct character."""
+
+    target: str
+    char: str
 
 
 class DecodeEmitter:
@@ -38,8 +45,8 @@ class DecodeEmitter:
         }
         self._lines: list[str] = []
         self._depth = 1
-        # Fixed-width values that are not written yet: (target expression, struct character).
-        self._run: list[tuple[str, str]] = []
+        # Neighbouring fixed-width values, which one unpack decodes.
+        self._run: list[_FixedValue] = []
         self._serial = 0
         self._budgeted = False
 
@@ -67,7 +74,7 @@ class DecodeEmitter:
 
     def _fixed(self, target: str, char: str) -> None:
         """Add a fixed-width value to the pending run."""
-        self._run.append((target, char))
+        self._run.append(_FixedValue(target, char))
 
     def _flush(self) -> None:
         """Emit the pending run of fixed-width values as one unpack.
@@ -77,15 +84,15 @@ class DecodeEmitter:
         if not self._run:
             return
         run, self._run = self._run, []
-        chars = "".join(char for _, char in run)
+        chars = "".join(value.char for value in run)
         size = struct_module.calcsize(">" + chars)
         if chars == "B":
             # Indexing one byte is faster than a struct call.
-            self._line(f"{run[0][0]} = buf[p]; p += 1")
+            self._line(f"{run[0].target} = buf[p]; p += 1")
             return
         unpack = f"unpack_{chars.replace('?', 'bool')}"
         self.names[unpack] = struct_module.Struct(">" + chars).unpack_from
-        targets = ", ".join(target for target, _ in run) + ("," if len(run) == 1 else "")
+        targets = ", ".join(value.target for value in run) + ("," if len(run) == 1 else "")
         self._line(f"{targets} = {unpack}(buf, p); p += {size}")
 
     def _structure(self, cls: type[Declaration], target: str, where: str) -> None:

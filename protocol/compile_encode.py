@@ -2,16 +2,24 @@
 `frame(m, correlation_id)`.
 
 The function collects pieces of bytes and joins them once. Neighbouring fixed-width values, the
-lengths of the old encoding and empty tag sections share one `pack`; a response that consists of
+lengths of the plain encoding and empty tag sections share one `pack`; a response that consists of
 fixed-width values only is a single `pack`, frame header included.
 """
 
 import struct as struct_module
-from typing import Any
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from coterie.protocol import primitives
 from coterie.protocol.fields import Declaration, MessageDeclaration
 from coterie.protocol.schema import FieldType, WireField, carries_records, tagged, untagged
+
+
+class _Piece(NamedTuple):
+    """A piece of the output: its struct characters (none for bytes) and its expression."""
+
+    chars: str
+    expression: str
 
 
 class EncodeEmitter:
@@ -34,11 +42,11 @@ class EncodeEmitter:
         }
         self._lines: list[str] = []
         self._depth = 1
-        # Pieces that are not written yet: (struct characters, or "" for bytes; expression).
-        self._pieces: list[tuple[str, str]] = []
+        # Pieces whose lines are not emitted yet.
+        self._pieces: list[_Piece] = []
         # The variable that collects pieces; another one inside a tagged field.
         self._out = "out"
-        # Whether the function needs that variable, because it has written into it.
+        # Whether the function needs that variable, because lines that use it were emitted.
         self._listed = False
         self._serial = 0
 
@@ -66,7 +74,7 @@ class EncodeEmitter:
     def _prefix(self, head: list[str]) -> None:
         """Emit the length prefix of a frame that is a list of pieces.
 
-        Joining the body and copying it behind its length is faster than adding up the lengths of
+        Joining the body and copying it after its length is faster than adding up the lengths of
         all pieces, unless the body holds records, which may be megabytes.
         """
         pack = self._pack("i")
@@ -81,10 +89,10 @@ class EncodeEmitter:
 
     def _whole(self) -> str:
         """Return the expression of a message that needed no list of pieces."""
-        if self.framed and all(chars for chars, _ in self._pieces):
+        if self.framed and all(piece.chars for piece in self._pieces):
             # Everything has a fixed width, so the length is a constant.
-            size = sum(struct_module.calcsize(">" + chars) for chars, _ in self._pieces)
-            self._pieces.insert(0, ("i", str(size)))
+            size = sum(struct_module.calcsize(">" + piece.chars) for piece in self._pieces)
+            self._pieces.insert(0, _Piece("i", str(size)))
             return self._expressions()[0]
         expressions = self._expressions()
         body = expressions[0] if len(expressions) == 1 else f"join(({', '.join(expressions)},))"
@@ -111,34 +119,29 @@ class EncodeEmitter:
 
     def _fixed(self, chars: str, expression: str) -> None:
         """Add a fixed-width value; "x" is a zero byte and has no expression."""
-        self._pieces.append((chars, expression))
+        self._pieces.append(_Piece(chars, expression))
 
     def _raw(self, expression: str) -> None:
         """Add an expression whose value is bytes."""
-        self._pieces.append(("", expression))
+        self._pieces.append(_Piece("", expression))
 
     def _expressions(self) -> list[str]:
         """Take the pending pieces as bytes expressions; neighbouring fixed ones share a `pack`."""
-        made: list[str] = []
-        run: list[tuple[str, str]] = []
-
-        def close() -> None:
-            if not run:
-                return
-            chars = "".join(piece[0] for piece in run)
-            values = ", ".join(expression for _, expression in run if expression)
-            made.append(f"{self._pack(chars)}({values})" if values else repr(bytes(len(chars))))
-            run.clear()
-
-        for chars, expression in self._pieces:
-            if chars:
-                run.append((chars, expression))
+        expressions: list[str] = []
+        for fixed, pieces in groupby(self._pieces, key=lambda piece: bool(piece.chars)):
+            if fixed:
+                expressions.append(self._packed(list(pieces)))
             else:
-                close()
-                made.append(expression)
-        close()
+                expressions += [piece.expression for piece in pieces]
         self._pieces = []
-        return made
+        return expressions
+
+    def _packed(self, pieces: list[_Piece]) -> str:
+        """Return one expression for neighbouring fixed-width pieces."""
+        chars = "".join(piece.chars for piece in pieces)
+        values = ", ".join(piece.expression for piece in pieces if piece.expression)
+        # Without a value there are only zero bytes, such as empty tag sections.
+        return f"{self._pack(chars)}({values})" if values else repr(bytes(len(chars)))
 
     def _flush(self) -> None:
         """Emit the line that adds the pending pieces to the list of pieces."""

@@ -8,7 +8,7 @@ _VARIABLE = "_COTERIE_COMPLETE"
 
 _INSTALLATION = {
     "bash": 'eval "$(coterie completion bash)"   # in ~/.bashrc',
-    "zsh": 'eval "$(coterie completion zsh)"   # in ~/.zshrc, after compinit',
+    "zsh": 'eval "$(coterie completion zsh)"    # in ~/.zshrc, after compinit',
     "fish": "coterie completion fish > ~/.config/fish/completions/coterie.fish",
 }
 
@@ -19,8 +19,8 @@ _INSTALLATION = {
 def command(context: click.Context, shell: str) -> None:
     """Print the script that makes a shell complete `coterie` commands.
 
-    Names of groups and topics are completed too if a broker answers within 0.4 s. It is the broker
-    of --bootstrap-server on the same line or of COTERIE_BOOTSTRAP.
+    Names of groups and topics are completed too, if the broker answers within 0.4 seconds. The
+    broker is that of --bootstrap-server on the same line, or else of COTERIE_BOOTSTRAP.
     """
     completion_class = get_completion_class(shell)
     assert completion_class is not None, f"click completes {shell}"

@@ -22,7 +22,7 @@ COMPLETION_TIMEOUT_S = 0.4
 
 def json_option(function: F) -> F:
     """Add --json to a command, as the argument `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")(
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(
         function
     )
 

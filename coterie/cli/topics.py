@@ -43,13 +43,21 @@ _REMEDIES: dict[int, str] = {
 }
 
 
-@click.group("topics")
+class _InOrder(click.Group):
+    """A group whose help lists the commands in the order of their definitions."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names of the commands."""
+        return list(self.commands)
+
+
+@click.group("topics", cls=_InOrder)
 @broker_options
 def command() -> None:
     """List, create, describe and delete the topics of any Kafka broker."""
 
 
-@command.command("list")
+@command.command("list", short_help="List the topics.")
 @click.option("--exclude-internal", is_flag=True, help="Leave out internal topics.")
 @click.option("--verbose", is_flag=True, help="Show partitions, replicas and ids.")
 @json_option
@@ -158,7 +166,7 @@ def delete(*, names: tuple[str, ...], if_exists: bool, as_json: bool) -> None:
         raise no_such_topics(absent)
 
 
-@command.command("describe")
+@command.command("describe", short_help="Show partitions, replicas and settings of topics.")
 @click.argument("names", metavar="[NAME...]", nargs=-1, shell_complete=complete_topics)
 @json_option
 @broker_options

@@ -4,10 +4,11 @@ Nothing else in the server reads a clock that decides about groups, or draws a r
 passes functions of its own in their place.
 """
 
-import base64
 import os
 import time
 from collections.abc import Callable
+
+from coterie.protocol.fields import uuid_text
 
 # A UUID of version 4 has fixed bits for its version and its variant.
 _RANDOM_BITS = ~((0xF000 << 64) | (0xC000 << 48))
@@ -52,7 +53,7 @@ def new_topic_id() -> bytes:
 
 def new_base64_id() -> str:
     """Return a random id in Kafka's text form of 22 characters, for a cluster or a directory."""
-    return base64.urlsafe_b64encode(new_topic_id()).decode().rstrip("=")
+    return uuid_text(new_topic_id())
 
 
 def _random_uuid() -> int:

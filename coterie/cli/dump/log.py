@@ -51,8 +51,19 @@ class _Selection(NamedTuple):
     shell_complete=complete_partitions,
     help="Show only this partition of a data directory; * and ? are wildcards; repeatable.",
 )
-@click.option("--from-offset", type=click.IntRange(0), default=0, help="First offset to show.")
-@click.option("--to-offset", type=click.IntRange(0), help="Last offset to show.")
+@click.option(
+    "--from-offset",
+    type=click.IntRange(0),
+    metavar="N",
+    default=0,
+    help="First offset to show.  [default: the first in the log]",
+)
+@click.option(
+    "--to-offset",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Last offset to show.  [default: the last in the log]",
+)
 @click.option(
     "--group",
     "group_ids",

@@ -101,9 +101,9 @@ def command(
 ) -> None:
     """Show new offsets for a group that has no members, and commit them with --execute.
 
-    Choose the partitions with --topic, --all-topics or --from-file, and the new offsets with one of
-    the options --to-*, --shift-by, --by-duration or --from-file. Nothing is changed without
-    --execute. An offset outside a partition is moved to its nearest end.
+    Choose the partitions with --topic, --all-topics or --from-file. Choose the new offsets with one
+    of --to-*, --shift-by, --by-duration and --from-file. Nothing is changed without --execute. An
+    offset outside a partition is moved to its nearest end.
     """
     target = _target(group_id, targets)
     if [bool(scopes), all_topics, target.offsets is not None].count(True) != 1:

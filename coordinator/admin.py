@@ -123,7 +123,7 @@ def delete_group(
         )
         partition.remove_group(group, effects)
         effects.note_when_durable(group_id, deleted)
-    effects.answer = DeleteGroupsResponseResult(
+    effects.response = DeleteGroupsResponseResult(
         group_id=group_id, error_code=error, error_message=message
     )
     return effects

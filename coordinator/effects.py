@@ -5,7 +5,7 @@ carries effects out in this order: append the records, send the replies, publish
 coordinator has already applied the timers to its own wheel; they are listed because transcripts
 show them.
 
-Invariant: the answer of a request that writes is not in the effects that carry its records. The
+Invariant: the response of a request that writes is not in the effects that carry its records. The
 shard keeps it and returns it from `appended` or `append_failed` [coordinator/durable-answers].
 """
 
@@ -52,7 +52,7 @@ class RequestContext(NamedTuple):
         client_id: the client id of the request header.
         client_host: the peer's address as Java prints it, with a leading slash.
         version: the version of the request.
-        to: the reply address of a later answer; opaque here.
+        to: the reply address of a later response; opaque here.
     """
 
     client_id: str
@@ -62,7 +62,7 @@ class RequestContext(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The answer to a request that was delayed."""
+    """The response to a request that was delayed."""
 
     to: Hashable
     message: Any
@@ -117,8 +117,8 @@ class Effects:
     queue; the attributes from `records` on are for the shard.
 
     Attributes:
-        answer: the answer to the request itself; None if it comes later as a `Reply`.
-        replies: answers to delayed requests.
+        response: the response to the request itself; None if it comes later as a `Reply`.
+        replies: responses to delayed requests.
         appends: records to append, one entry per operation.
         timers: timers that were armed or cancelled.
         events: what happened, in order.
@@ -126,34 +126,34 @@ class Effects:
         undo: what to restore if the records cannot be appended, the newest change last.
         completion: what the verb does once the records are durable or have failed; see `shard.py`.
         durable_events: events that take place only if the records become durable.
-        delayed_answer, to: the answer that waits for the records, and its reply address.
-        request, version: the request, to build its error answer if the append fails.
+        delayed_response, to: the response that waits for the records, and its reply address.
+        request, version: the request, to build its error response if the append fails.
     """
 
     __slots__ = (
-        "answer",
         "appends",
         "completion",
-        "delayed_answer",
+        "delayed_response",
         "durable_events",
         "events",
         "records",
         "replies",
         "request",
+        "response",
         "timers",
         "to",
         "undo",
         "version",
     )
 
-    delayed_answer: Any
+    delayed_response: Any
     to: Any
     request: Any
     version: int
 
-    def __init__(self, answer: Any = None) -> None:
-        """Start without effects but the answer."""
-        self.answer = answer
+    def __init__(self, response: Any = None) -> None:
+        """Start without effects but the response."""
+        self.response = response
         self.replies: list[Reply] = []
         self.appends: list[Append] = []
         self.timers: list[Timer] = []
@@ -165,7 +165,7 @@ class Effects:
 
     @property
     def quiet(self) -> bool:
-        """Whether there is nothing to carry out but the answer."""
+        """Whether there is nothing to carry out but the response."""
         return not (self.replies or self.appends or self.events or self.timers)
 
     def arm(self, kind: TimerKind, group_id: str, member_id: str, deadline_ms: int) -> None:
@@ -192,7 +192,7 @@ class Effects:
         self.events += other.events
 
     def __repr__(self) -> str:
-        parts = [f"answer={self.answer!r}"] if self.answer is not None else []
+        parts = [f"response={self.response!r}"] if self.response is not None else []
         parts += [
             f"{name}={getattr(self, name)!r}"
             for name in ("replies", "appends", "timers", "events")

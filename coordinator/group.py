@@ -5,7 +5,7 @@ The states and what leads out of them [joining/states]:
 Empty
     The group has no members; it may have offsets.
     - A member is added: -> PreparingRebalance for the initial delay
-      (initial_delay/nobody_is_answered_before_the_delay).
+      (initial_delay/no_response_before_the_delay_ends).
     - The sweep removes the group once it has no offsets (expiry/group_without_offsets), and
       DeleteGroups removes it with its offsets (admin/delete_groups).
 PreparingRebalance
@@ -13,9 +13,9 @@ PreparingRebalance
     - Every member has rejoined and nobody is pending: -> CompletingRebalance
       (join_phase/waits_for_every_member).
     - The time is up: the same with those who rejoined and the static members
-      (join_phase/silent_members_are_dropped_at_the_deadline); with static members only, the phase
-      is extended (join_phase/only_static_members_and_none_came_back).
-    - No member is left: -> Empty (leave/last_one_out).
+      (join_phase/members_that_do_not_rejoin_are_removed); with static members only, the phase
+      is extended (join_phase/only_static_members_and_none_rejoined).
+    - No member is left: -> Empty (leave/last_member_leaves).
 CompletingRebalance
     The members know the generation; their syncs are delayed until the leader's assignment is
     durable.
@@ -33,7 +33,7 @@ Stable
     - A static member is replaced under the same protocol: the state stays
       (static/follower_restart).
 Dead
-    The partition was given up; every request is refused (log/unload_answers_parked_requests).
+    The partition was given up; every request is refused (log/unload_answers_delayed_requests).
 
 Invariants: `supported_protocols` counts for each protocol name the members that support it;
 `awaiting_joins` counts the members with a delayed join; the leader is a member or None;
@@ -88,7 +88,7 @@ class Member:
         client_id, client_host: of the process that joined first under this place in the group.
         assignment: the bytes that the leader assigned; empty before.
         delayed_join, delayed_sync: the reply address of a delayed request, or None.
-        is_new: whether it has not yet had an answer to its JoinGroup, so that it cannot heartbeat.
+        is_new: whether it has not yet had a response to its JoinGroup, so that it cannot heartbeat.
         joined_ms: when its latest JoinGroup was delayed; 0 after a load.
         deadline_ms: when its session ends. Heartbeats move it and leave the timing wheel alone.
         armed_ms: the deadline that its entry in the timing wheel has; 0 without an entry.
@@ -138,7 +138,7 @@ class Member:
         self.armed_ms = 0
 
     def last_heard_ms(self) -> int:
-        """Return when its session was last started: by a request, an answer or a load."""
+        """Return when its session was last started: by a request, a response or a load."""
         if self.is_new:
             return self.joined_ms
         return max(self.deadline_ms - self.session_timeout_ms, self.joined_ms)

@@ -5,7 +5,7 @@ one of a few shared values; it touches no timer and makes no record and no event
 
 A member's entry in the timing wheel therefore may fire before its session ends; it is then armed
 again [sessions/lazy-session-timers]. If it fires while a join or sync of the member is delayed it
-is not armed again, because the answer to that request starts the session
+is not armed again, because the response to that request starts the session
 [sessions/delayed-requests].
 """
 
@@ -18,13 +18,13 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from coterie.protocol.messages.journal_records import PendingMemberExpired
 
-# Shared by all requests: an answer is not changed when it is sent.
-ANSWERS: dict[ErrorCode, Effects] = {
+# Shared by all requests: a response is not changed when it is sent.
+RESPONSES: dict[ErrorCode, Effects] = {
     error: Effects(HeartbeatResponse(error_code=error)) for error in ErrorCode
 }
 
-_ALIVE = ANSWERS[ErrorCode.NONE]
-_REBALANCING = ANSWERS[ErrorCode.REBALANCE_IN_PROGRESS]
+_ALIVE = RESPONSES[ErrorCode.NONE]
+_REBALANCING = RESPONSES[ErrorCode.REBALANCE_IN_PROGRESS]
 
 
 def heartbeat(partition: PartitionState, now_ms: int, request: HeartbeatRequest) -> Effects:
@@ -34,19 +34,19 @@ def heartbeat(partition: PartitionState, now_ms: int, request: HeartbeatRequest)
     """
     group = partition.groups.get(request.group_id)
     if group is None:
-        return ANSWERS[ErrorCode.UNKNOWN_MEMBER_ID]
+        return RESPONSES[ErrorCode.UNKNOWN_MEMBER_ID]
     state = group.state
     if state is GroupState.DEAD:
-        return ANSWERS[ErrorCode.COORDINATOR_NOT_AVAILABLE]
+        return RESPONSES[ErrorCode.COORDINATOR_NOT_AVAILABLE]
     member_id = request.member_id
     member = group.members.get(member_id)
     if member is None or request.group_instance_id is not None:
         error = identity_error(group, member_id, request.group_instance_id)
         if error:
-            return ANSWERS[error]
+            return RESPONSES[error]
         assert member is not None
     if request.generation_id != group.generation_id:
-        return ANSWERS[ErrorCode.ILLEGAL_GENERATION]
+        return RESPONSES[ErrorCode.ILLEGAL_GENERATION]
     member.deadline_ms = now_ms + member.session_timeout_ms
     return _REBALANCING if state is GroupState.PREPARING_REBALANCE else _ALIVE
 

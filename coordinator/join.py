@@ -7,7 +7,6 @@ into a group that has completed it; such a member is answered from memory.
 
 from typing import NamedTuple
 
-from coterie.coordinator.answers import join_error
 from coterie.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coterie.coordinator.effects import Effects, RequestContext, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member
@@ -26,10 +25,11 @@ from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import (
     Cause,
     Instigator,
-    join_answer,
+    join_response,
     join_roster,
     prepare_or_complete,
 )
+from coterie.coordinator.responses import join_error
 from coterie.coordinator.static_member import replace_static_member
 from coterie.coordinator.subscription_change import subscription_change
 from coterie.protocol.errors import ErrorCode
@@ -66,10 +66,10 @@ def join(
     created = group is None
     if group is None:
         if request.member_id:
-            effects.answer = join_error(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
+            effects.response = join_error(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
             return effects
         if not partition.has_room_for_group():
-            effects.answer = join_error(ErrorCode.POLICY_VIOLATION, "")
+            effects.response = join_error(ErrorCode.POLICY_VIOLATION, "")
             return effects
         group = partition.create_group(request.group_id, now_ms)
     if not _has_room(group, request.member_id, partition.config.group_max_size):
@@ -111,7 +111,7 @@ def _refuse_for_size(group: Group, member_id: str, now_ms: int, effects: Effects
     member = group.members.get(member_id)
     if member is not None:
         remove_member(group, member, now_ms, effects, Removal.GROUP_FULL)
-    effects.answer = join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+    effects.response = join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
 
 
 def _admission_error(group: Group, request: JoinGroupRequest) -> ErrorCode:
@@ -137,7 +137,7 @@ def _join_new(
     """Handle a blank member id."""
     error = _admission_error(group, request)
     if error:
-        effects.answer = join_error(error, "")
+        effects.response = join_error(error, "")
         return
     instance = request.group_instance_id
     if instance is not None:
@@ -152,12 +152,12 @@ def _join_new(
         _add(partition, group, now_ms, request, context, member_id, effects)
         return
     if len(group.pending_joins) >= MAX_PENDING_JOINS:
-        effects.answer = join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+        effects.response = join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         return
     group.pending_joins.add(member_id)
     deadline_ms = now_ms + request.session_timeout_ms
     effects.arm(TimerKind.PENDING, group.group_id, member_id, deadline_ms)
-    effects.answer = join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id)
+    effects.response = join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
 
 def _join_known(
@@ -174,7 +174,7 @@ def _join_known(
     if not error and member_id in group.pending_joins:
         if instance is not None:
             # Static members never receive a pending id [joining/pending-member-with-instance].
-            effects.answer = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
+            effects.response = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
         else:
             effects.cancel(TimerKind.PENDING, group.group_id, member_id)
             _add(partition, group, now_ms, request, context, member_id, effects)
@@ -185,7 +185,7 @@ def _join_known(
         if error is ErrorCode.FENCED_INSTANCE_ID:
             fenced = member_fenced(group, member_id, instance, "JoinGroup", now_ms)
             effects.note(group.group_id, fenced)
-        effects.answer = join_error(error, member_id)
+        effects.response = join_error(error, member_id)
         return
     _rejoin(partition, group, group.members[member_id], now_ms, request, context, effects)
 
@@ -206,11 +206,11 @@ def _rejoin(
     is_leader = group.leader == member.member_id
     assert state is not GroupState.EMPTY, f"{group} has members"
     if state is GroupState.COMPLETING_REBALANCE and not changed:
-        # Its first answer may have been lost [joining/lost-answer].
-        effects.answer = join_answer(group, member, join_roster(group) if is_leader else [])
+        # Its first response may have been lost [joining/lost-answer].
+        effects.response = join_response(group, member, join_roster(group) if is_leader else [])
         return
     if state is GroupState.STABLE and not changed and not is_leader:
-        effects.answer = join_answer(group, member, [])
+        effects.response = join_response(group, member, [])
         return
     change = None
     if changed and state is not GroupState.PREPARING_REBALANCE:

@@ -32,7 +32,7 @@ def leave(
         listed = request.members
     group = partition.groups.get(request.group_id)
     if group is None:
-        return Effects(_answer(version, listed, [ErrorCode.UNKNOWN_MEMBER_ID] * len(listed)))
+        return Effects(_response(version, listed, [ErrorCode.UNKNOWN_MEMBER_ID] * len(listed)))
     if group.state is GroupState.DEAD:
         return Effects(LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
     effects = Effects()
@@ -45,7 +45,7 @@ def leave(
         if member is not None and instigator is None:
             instigator = Instigator(member, each.reason, requester=_requester(each, context))
             cause = Cause.LEAVE if each.member_id else Cause.ADMIN_REMOVAL
-    effects.answer = _answer(version, listed, errors)
+    effects.response = _response(version, listed, errors)
     if ErrorCode.NONE in errors:
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
             prepare_rebalance(partition, group, now_ms, effects, cause, instigator)
@@ -92,7 +92,7 @@ def _requester(each: LeaveGroupRequestMember, context: RequestContext) -> Reques
     return None if each.member_id else context
 
 
-def _answer(
+def _response(
     version: int, listed: list[LeaveGroupRequestMember], errors: list[ErrorCode]
 ) -> LeaveGroupResponse:
     if version < _MANY_MEMBERS_SINCE:

@@ -2,9 +2,9 @@
 
 from enum import Enum
 
-from coterie.coordinator.answers import join_error, sync_error
 from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
 from coterie.coordinator.group import Group, Member, Protocols
+from coterie.coordinator.responses import join_error, sync_error
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberFenced, MemberRemoved
@@ -114,7 +114,7 @@ def remove_member(
 ) -> None:
     """Remove a member: cancel its timer and answer its delayed requests with UNKNOWN_MEMBER_ID.
 
-    The answer to a join has a blank member id, so that a client that still runs joins anew
+    The response to a join has a blank member id, so that a client that still runs joins anew
     [sessions/removal] [sessions/removal-answers-sync].
 
     Args:

@@ -1,15 +1,15 @@
 """OffsetCommit, OffsetFetch and OffsetDelete.
 
 A commit is one record per partition; all records of a request share one append
-[offsets/commit-record]. A fetch returns the newest state, and the shard delays the answer until
+[offsets/commit-record]. A fetch returns the newest state, and the shard delays the response until
 that state is durable [offsets/fetch-is-durable].
 """
 
-from coterie.coordinator.answers import commit_error
 from coterie.coordinator.effects import Effects, RequestContext
 from coterie.coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
 from coterie.coordinator.members import identity_error
 from coterie.coordinator.partition_state import PartitionState
+from coterie.coordinator.responses import commit_error
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import NO_EXPIRY, OffsetCommitKey, OffsetCommitValue
 from coterie.protocol.messages.offset_commit import (
@@ -52,7 +52,7 @@ def commit(
     effects = Effects()
     error = _commit_error(partition, group, now_ms, request, version, effects)
     if error:
-        effects.answer = commit_error(request, error)
+        effects.response = commit_error(request, error)
         return effects
     max_units = partition.config.offset_metadata_max_size
     # A character has at most two UTF-16 code units, so the units of shorter strings need not be
@@ -81,7 +81,7 @@ def commit(
                 records.append((OffsetCommitKey.of(group_id, name, index), value))
             partitions.append(OffsetCommitResponsePartition.of(index, code))
         topics.append(OffsetCommitResponseTopic.of(name, topic_id, partitions))
-    effects.answer = OffsetCommitResponse.of(0, topics)
+    effects.response = OffsetCommitResponse.of(0, topics)
     return effects
 
 
@@ -160,7 +160,7 @@ def fetch(
             )
             for name, partitions in committed.items()
         ]
-    answer = []
+    fetched = []
     for topic in topics:
         name, topic_id = topic.name, topic.topic_id
         stored = committed.get(name, {})
@@ -168,8 +168,8 @@ def fetch(
             _fetched_partition(index, _of_this_topic(stored.get(index), topic_id))
             for index in topic.partition_indexes
         ]
-        answer.append(OffsetFetchResponseTopic.of(name, topic_id, partitions))
-    return answer
+        fetched.append(OffsetFetchResponseTopic.of(name, topic_id, partitions))
+    return fetched
 
 
 def _of_this_topic(value: OffsetCommitValue | None, topic_id: bytes) -> OffsetCommitValue | None:
@@ -220,5 +220,5 @@ def delete_offsets(
                 effects.records.append((key, None))
             partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
         topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
-    effects.answer = OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics)
+    effects.response = OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=topics)
     return effects

@@ -9,12 +9,12 @@ rejoined and no member id is pending, at most the largest rebalance timeout
 from enum import Enum
 from typing import NamedTuple
 
-from coterie.coordinator.answers import sync_error
 from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
 from coterie.coordinator.group import TRANSITIONS, Group, GroupState, Member
 from coterie.coordinator.group_record import group_record
 from coterie.coordinator.members import Removal, recorded_reason, remove_member, start_session
 from coterie.coordinator.partition_state import PartitionState
+from coterie.coordinator.responses import sync_error
 from coterie.coordinator.subscription_change import SubscriptionChange
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -237,7 +237,7 @@ def complete_join(
         to = group.take_delayed_join(member)
         if to is not None:
             members = roster if member.member_id == group.leader else []
-            effects.replies.append(Reply(to, join_answer(group, member, members)))
+            effects.replies.append(Reply(to, join_response(group, member, members)))
         member.is_new = False
         start_session(group, member, member.session_timeout_ms, now_ms, effects)
     assert not group.awaiting_joins, f"{group} has delayed joins after its join phase"
@@ -283,7 +283,7 @@ def _become_empty(group: Group, now_ms: int, effects: Effects) -> None:
     effects.note(group.group_id, emptied)
 
 
-# -- answers ---------------------------------------------------------------------------------------
+# -- responses -------------------------------------------------------------------------------------
 
 
 def join_roster(group: Group) -> list[JoinGroupResponseMember]:
@@ -300,7 +300,7 @@ def join_roster(group: Group) -> list[JoinGroupResponseMember]:
     ]
 
 
-def join_answer(
+def join_response(
     group: Group, member: Member, members: list[JoinGroupResponseMember]
 ) -> JoinGroupResponse:
     """Return a successful JoinGroup of the present generation [joining/join-answers]."""

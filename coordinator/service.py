@@ -6,30 +6,30 @@ coordinator is pure: the time is an argument, UUIDs come from a function, and ev
 send is returned.
 
 A method takes `now_ms` (epoch milliseconds of a clock that never goes back), the decoded request
-and its `RequestContext`. It returns `Effects`; their `answer` is None if the answer comes later as
-a `Reply`.
+and its `RequestContext`. It returns `Effects`; their `response` is None if the response comes later
+as a `Reply`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from coterie.coordinator.admin import delete_group, describe_group, list_groups
-from coterie.coordinator.answers import (
-    AnswerPart,
-    DeletedGroup,
-    DescribedGroup,
-    MultiGroupAnswer,
-    error_answer,
-)
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, RequestContext, TimerKind
 from coterie.coordinator.group import Group
-from coterie.coordinator.heartbeat import ANSWERS as HEARTBEAT_ANSWERS
+from coterie.coordinator.heartbeat import RESPONSES as HEARTBEAT_RESPONSES
 from coterie.coordinator.heartbeat import heartbeat
 from coterie.coordinator.join import join
 from coterie.coordinator.leave import leave
 from coterie.coordinator.offsets import commit, delete_offsets, fetch
 from coterie.coordinator.purgatory import Purgatory
+from coterie.coordinator.responses import (
+    DeletedGroup,
+    DescribedGroup,
+    MultiGroupResponse,
+    ResponsePart,
+    error_response,
+)
 from coterie.coordinator.shard import ACTIVE, Shard, ShardState
 from coterie.coordinator.sync import sync
 from coterie.protocol.errors import ErrorCode
@@ -136,17 +136,17 @@ class GroupCoordinator:
         return self._run(sync, error, now_ms, request, context)
 
     def heartbeat(self, now_ms: int, request: HeartbeatRequest) -> Effects:
-        """Handle a Heartbeat; the answer is the only effect [sessions/heartbeat]."""
+        """Handle a Heartbeat; the response is the only effect [sessions/heartbeat]."""
         group_id = request.group_id
         if not group_id:
-            return HEARTBEAT_ANSWERS[ErrorCode.INVALID_GROUP_ID]
+            return HEARTBEAT_RESPONSES[ErrorCode.INVALID_GROUP_ID]
         shard = self.shards[partition_for(group_id, self._partitions)]
         if shard.state is ACTIVE:
             return heartbeat(shard, now_ms, request)
         if shard.state is ShardState.LOADING:
             # An error would make the members rejoin [sessions/heartbeat-while-loading].
-            return HEARTBEAT_ANSWERS[ErrorCode.NONE]
-        return HEARTBEAT_ANSWERS[ErrorCode.NOT_COORDINATOR]
+            return HEARTBEAT_RESPONSES[ErrorCode.NONE]
+        return HEARTBEAT_RESPONSES[ErrorCode.NOT_COORDINATOR]
 
     def leave_group(
         self, now_ms: int, request: LeaveGroupRequest, context: RequestContext
@@ -162,7 +162,7 @@ class GroupCoordinator:
         shard = self._shard(request.group_id)
         error = error or _availability_error(shard)
         if error:
-            return Effects(error_answer(request, error, context.version))
+            return Effects(error_response(request, error, context.version))
         return self._settled(shard, verb(shard, now_ms, request, context), now_ms, request, context)
 
     # -- offsets -----------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ class GroupCoordinator:
         shard = self.shards[partition_for(request.group_id, self._partitions)]
         error = _availability_error(shard)
         if error:
-            return Effects(error_answer(request, error, context.version))
+            return Effects(error_response(request, error, context.version))
         effects = commit(shard, now_ms, request, context.version)
         return shard.settle(effects, now_ms, request, context.to, context.version)
 
@@ -187,7 +187,7 @@ class GroupCoordinator:
             parts: list[Any] = [None] * len(request.groups)
             return self._run_for_each(
                 lambda shard, group: Effects(_fetched_group(shard, group)),
-                MultiGroupAnswer(context.to, OffsetFetchResponse(groups=parts), parts),
+                MultiGroupResponse(context.to, OffsetFetchResponse(groups=parts), parts),
                 request.groups,
                 now_ms,
                 context.version,
@@ -195,12 +195,12 @@ class GroupCoordinator:
         shard = self._shard(request.groups[0].group_id if many else request.group_id)
         error = _availability_error(shard)
         if error:
-            return Effects(error_answer(request, error, context.version))
+            return Effects(error_response(request, error, context.version))
         if many:
-            answer = OffsetFetchResponse(groups=[_fetched_group(shard, request.groups[0])])
+            response = OffsetFetchResponse(groups=[_fetched_group(shard, request.groups[0])])
         else:
-            answer = OffsetFetchResponse(topics=fetch(shard, request.group_id, request.topics))
-        return shard.settle(Effects(answer), now_ms, request, context.to, context.version)
+            response = OffsetFetchResponse(topics=fetch(shard, request.group_id, request.topics))
+        return shard.settle(Effects(response), now_ms, request, context.to, context.version)
 
     def offset_delete(
         self, now_ms: int, request: OffsetDeleteRequest, context: RequestContext
@@ -235,7 +235,7 @@ class GroupCoordinator:
             if error is ErrorCode.NOT_COORDINATOR:
                 continue
             if error:
-                return Effects(error_answer(request, error, context.version))
+                return Effects(error_response(request, error, context.version))
             groups += list_groups(shard, request)
         return Effects(ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups))
 
@@ -253,7 +253,7 @@ class GroupCoordinator:
                     with_operations=request.include_authorized_operations,
                 )
             ),
-            MultiGroupAnswer(context.to, DescribeGroupsResponse(groups=parts), parts),
+            MultiGroupResponse(context.to, DescribeGroupsResponse(groups=parts), parts),
             [DescribedGroup(group_id) for group_id in request.groups],
             now_ms,
             context.version,
@@ -270,7 +270,7 @@ class GroupCoordinator:
         parts: list[Any] = [None] * len(group_ids)
         return self._run_for_each(
             lambda shard, group: delete_group(shard, group.group_id, now_ms, context),
-            MultiGroupAnswer(context.to, DeleteGroupsResponse(results=parts), parts),
+            MultiGroupResponse(context.to, DeleteGroupsResponse(results=parts), parts),
             [DeletedGroup(group_id) for group_id in group_ids],
             now_ms,
             context.version,
@@ -279,37 +279,37 @@ class GroupCoordinator:
     def _run_for_each(
         self,
         verb: Callable[[Shard, Any], Effects],
-        answer: MultiGroupAnswer,
+        response: MultiGroupResponse,
         groups: Sequence[Any],
         now_ms: int,
         version: int,
     ) -> Effects:
-        """Let a verb handle every group of a request; the answer leaves with its last part.
+        """Let a verb handle every group of a request; the response leaves with its last part.
 
         Args:
-            verb: returns effects with the part of one group as their answer.
-            answer: receives the parts.
+            verb: returns effects with the part of one group as their response.
+            response: receives the parts.
             groups: the parts of the request, with a `group_id` each.
             now_ms: the time.
             version: the version of the request.
         """
         effects = Effects()
         for index, group in enumerate(groups):
-            part = AnswerPart(answer, index)
+            part = ResponsePart(response, index)
             shard = self._shard(group.group_id)
             error = _availability_error(shard)
             if error:
-                done = Effects(error_answer(group, error, version))
+                done = Effects(error_response(group, error, version))
             else:
                 done = shard.settle(verb(shard, group), now_ms, group, part)
-            if done.answer is not None:
-                part.deliver(done.answer, done)
-            # Without its replies: if the last part was delivered here, the whole is the answer.
+            if done.response is not None:
+                part.deliver(done.response, done)
+            # Without its replies: if the last part was delivered here, the whole is the response.
             effects.appends += done.appends
             effects.timers += done.timers
             effects.events += done.events
-        if not answer.missing:
-            effects.answer = answer.message
+        if not response.missing:
+            effects.response = response.message
         return self._applied(effects)
 
     # -- the log -----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The life of one `__consumer_offsets` partition: its operations, its timers, its load and unload.
 
 What a verb returns is settled here: its records change memory at once, in order, and go to the
-server to be appended; its answer is kept until they are durable [coordinator/durable-answers]. An
+server to be appended; its response is kept until they are durable [coordinator/durable-answers]. An
 operation that only reads waits behind the appends before it, so that no client sees what could
 still be taken back [coordinator/reads-wait]. If an append fails, memory returns to the state before
 it and every request that waits is answered with the error [coordinator/failed-append]. An operation
@@ -20,13 +20,6 @@ from collections.abc import Callable, Hashable
 from enum import Enum
 from typing import Any
 
-from coterie.coordinator.answers import (
-    AnswerPart,
-    error_answer,
-    join_error,
-    sync_error,
-    translate_append_error,
-)
 from coterie.coordinator.batch_size import always_fitting_offsets, fits_batch, split_into_batches
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Append, Effects, Reply, TimerKey, TimerKind
@@ -39,6 +32,13 @@ from coterie.coordinator.members import start_session
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import Cause, join_timer_fired, prepare_rebalance
 from coterie.coordinator.replay import LoggedState, replay, take_back
+from coterie.coordinator.responses import (
+    ResponsePart,
+    error_response,
+    join_error,
+    sync_error,
+    translate_append_error,
+)
 from coterie.coordinator.static_member import (
     ReplacementWrite,
     replacement_failed,
@@ -115,14 +115,14 @@ class Shard(PartitionState):
     ) -> Effects:
         """Turn what one verb returned into an operation of this shard.
 
-        An answer leaves at once if the operation has no records and nothing before it is
+        A response leaves at once if the operation has no records and nothing before it is
         unacknowledged; otherwise it is delayed.
 
         Args:
             effects: what the verb returned; changed in place and returned.
             now_ms: the time.
-            request: the request, to build its error answer if the append fails.
-            to: the reply address of a delayed answer.
+            request: the request, to build its error response if the append fails.
+            to: the reply address of a delayed response.
             version: the version of the request.
         """
         assert self.state is ACTIVE, f"partition {self.partition} is {self.state}"
@@ -138,9 +138,9 @@ class Shard(PartitionState):
             for record in records:
                 replay(logged, record, undo)
             effects.appends.append(Append(self.partition, records))
-        elif effects.answer is None or not self.unacknowledged:
+        elif effects.response is None or not self.unacknowledged:
             return effects
-        effects.delayed_answer, effects.answer = effects.answer, None
+        effects.delayed_response, effects.response = effects.response, None
         effects.request = request
         effects.to = to
         effects.version = version
@@ -152,7 +152,7 @@ class Shard(PartitionState):
     ) -> Effects:
         """Fail an operation that does not fit a batch, alone, as if its append had failed."""
         effects.records = []
-        effects.delayed_answer, effects.answer = effects.answer, None
+        effects.delayed_response, effects.response = effects.response, None
         effects.request = request
         effects.to = to
         effects.version = version
@@ -163,7 +163,7 @@ class Shard(PartitionState):
         return effects
 
     def appended(self, operations: int, now_ms: int, effects: Effects) -> None:
-        """Acknowledge the oldest appends: send their answers, and those of reads behind them."""
+        """Acknowledge the oldest appends: send their responses, and those of reads behind them."""
         unacknowledged = self.unacknowledged
         while unacknowledged:
             operation = unacknowledged[0]
@@ -174,8 +174,8 @@ class Shard(PartitionState):
             unacknowledged.popleft()
             if operation.durable_events:
                 effects.events += operation.durable_events
-            if operation.delayed_answer is not None:
-                _send(operation.to, operation.delayed_answer, effects)
+            if operation.delayed_response is not None:
+                _send(operation.to, operation.delayed_response, effects)
             if operation.completion is not None:
                 self._complete(operation.completion, now_ms, effects)
         assert not operations, "the server acknowledges the appends that it was given, and no more"
@@ -192,9 +192,9 @@ class Shard(PartitionState):
             if self.groups.get(group_id) is not group:
                 self._close_group(group, code, effects)
         for operation in failed:
-            if operation.delayed_answer is not None:
-                answer = error_answer(operation.request, code, operation.version)
-                _send(operation.to, answer, effects)
+            if operation.delayed_response is not None:
+                response = error_response(operation.request, code, operation.version)
+                _send(operation.to, response, effects)
         for operation in reversed(failed):
             if operation.completion is not None:
                 self._compensate(operation.completion, code, now_ms, effects)
@@ -402,9 +402,9 @@ class Shard(PartitionState):
         effects.cancel(TimerKind.SYNC, group_id)
 
 
-def _send(to: Any, answer: Any, effects: Effects) -> None:
-    """Send a delayed answer, or put it into its place in an answer about several groups."""
-    if type(to) is AnswerPart:
-        to.deliver(answer, effects)
+def _send(to: Any, response: Any, effects: Effects) -> None:
+    """Send a delayed response, or put it into its place in a response about several groups."""
+    if type(to) is ResponsePart:
+        to.deliver(response, effects)
     elif to is not None:
-        effects.replies.append(Reply(to, answer))
+        effects.replies.append(Reply(to, response))

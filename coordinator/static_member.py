@@ -7,7 +7,6 @@ member is answered when the record is durable [static-membership/stable-replacem
 
 from typing import NamedTuple
 
-from coterie.coordinator.answers import join_error, sync_error
 from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
 from coterie.coordinator.group import Group, GroupState, Protocols
 from coterie.coordinator.group_record import group_record
@@ -22,10 +21,11 @@ from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import (
     Cause,
     Instigator,
-    join_answer,
+    join_response,
     join_roster,
     prepare_or_complete,
 )
+from coterie.coordinator.responses import join_error, sync_error
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from coterie.protocol.messages.journal_records import StaticMemberReplaced, StaticMemberRestored
@@ -74,7 +74,7 @@ def replace_static_member(
     if group.state in (GroupState.EMPTY, GroupState.DEAD):
         # An Empty group has no instances, so this is an internal error, as in Kafka
         # [static-membership/replacement-without-members].
-        effects.answer = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
+        effects.response = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
         return
     write = _take_place(group, instance, now_ms, context, member_id, effects)
     member = group.members[member_id]
@@ -169,7 +169,7 @@ def replacement_stored(
 ) -> None:
     """Answer the delayed join of a replaced member with the present generation.
 
-    From version 9 on a leader leads again and is asked to skip the assignment. Before, the answer
+    From version 9 on a leader leads again and is asked to skip the assignment. Before, the response
     names the previous leader, so that a restarted leader acts as a follower
     [static-membership/replaced-leader] [static-membership/replaced-leader-before-v9].
 
@@ -182,13 +182,13 @@ def replacement_stored(
     if group.state is not GroupState.STABLE:
         return
     skips = write.can_skip_assignment and group.leader == write.member_id
-    answer = join_answer(group, member, join_roster(group) if skips else [])
-    answer.skip_assignment = skips
+    response = join_response(group, member, join_roster(group) if skips else [])
+    response.skip_assignment = skips
     if not write.can_skip_assignment:
-        answer.leader = write.previous_leader
+        response.leader = write.previous_leader
     to = group.take_delayed_join(member)
     assert to is not None, f"{write.member_id} was answered before its record was durable"
-    effects.replies.append(Reply(to, answer))
+    effects.replies.append(Reply(to, response))
     start_session(group, member, member.session_timeout_ms, now_ms, effects)
 
 
@@ -220,7 +220,7 @@ def replacement_failed(
     )
     effects.note(group.group_id, restored)
     if to is not None:
-        answer = JoinGroupResponse(
+        response = JoinGroupResponse(
             error_code=error,
             generation_id=group.generation_id,
             protocol_type=group.protocol_type,
@@ -229,4 +229,4 @@ def replacement_failed(
             member_id="",
             members=[],
         )
-        effects.replies.append(Reply(to, answer))
+        effects.replies.append(Reply(to, response))

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from coterie.coordinator.answers import sync_error
 from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member
 from coterie.coordinator.group_record import group_record
@@ -15,6 +14,7 @@ from coterie.coordinator.members import (
 )
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import Cause, Instigator, fail_syncs, prepare_rebalance
+from coterie.coordinator.responses import sync_error
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import GenerationCompleted, GenerationMember
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -48,7 +48,7 @@ def sync(
         if not group.pending_syncs:
             effects.cancel(TimerKind.SYNC, group.group_id)
     if group.state is GroupState.STABLE:
-        effects.answer = _assignment_answer(group, member)
+        effects.response = _assignment_response(group, member)
         return effects
     assert group.state is GroupState.COMPLETING_REBALANCE, f"{group} cannot sync"
     member.delayed_sync = context.to
@@ -93,7 +93,7 @@ def _refuse(group: Group, request: SyncGroupRequest, error: ErrorCode, now_ms: i
     return effects
 
 
-def _assignment_answer(group: Group, member: Member) -> SyncGroupResponse:
+def _assignment_response(group: Group, member: Member) -> SyncGroupResponse:
     return SyncGroupResponse(
         error_code=ErrorCode.NONE,
         protocol_type=group.protocol_type,
@@ -132,7 +132,7 @@ def assignment_stored(group: Group, write: AssignmentWrite, now_ms: int, effects
         member.assignment = write.assignments[member.member_id]
         to = member.take_delayed_sync()
         if to is not None:
-            effects.replies.append(Reply(to, _assignment_answer(group, member)))
+            effects.replies.append(Reply(to, _assignment_response(group, member)))
             start_session(group, member, member.session_timeout_ms, now_ms, effects)
     effects.note(group.group_id, _generation_completed(group, joined_ms, now_ms))
 

@@ -163,8 +163,8 @@ class CoordinatorHarness:
 
     def deliver_responses(self, effects: Effects, to: Hashable) -> None:
         """Deliver the response to the request itself, then those to delayed requests."""
-        if effects.answer is not None:
-            self.deliver(to, effects.answer)
+        if effects.response is not None:
+            self.deliver(to, effects.response)
         for reply in effects.replies:
             self.deliver(reply.to, reply.message)
 

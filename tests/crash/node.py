@@ -194,7 +194,7 @@ class Node(UnitHarness):
             self.join(name, instance=(instances or {}).get(name))
         self.turn()
         self.wait(0)
-        answers = {name: self.answers[name] for name in names}
+        answers = {name: self.responses[name] for name in names}
         leader = next(each for each in answers.values() if each.members)
         for name, answer in answers.items():
             given = {each.member_id: each.member_id.encode() for each in answer.members}

@@ -10,12 +10,12 @@ from random import Random
 from typing import Any, NamedTuple
 
 from coterie.conformance.harness import START_MS, Batch, CoordinatorHarness
-from coterie.coordinator.answers import translate_append_error
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Append, Effects, TimerKey, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member
 from coterie.coordinator.members import Removal
 from coterie.coordinator.rebalance import Cause
+from coterie.coordinator.responses import translate_append_error
 from coterie.coordinator.service import GroupCoordinator
 from coterie.coordinator.shard import Shard, ShardState
 from coterie.protocol.errors import ErrorCode
@@ -139,7 +139,7 @@ class CheckedCoordinator(CoordinatorHarness):
         self.trace("send", call.number, call.api, call.version, call.request.encode(call.version))
         effects = self.handle(call.request, call.context())
         if call.api == "Heartbeat":
-            alone = effects.quiet and effects.answer is not None
+            alone = effects.quiet and effects.response is not None
             require(alone, "[coordinator/reads-wait]", f"{effects!r}: {call}")
         self._note_delayed(call, before, effects)
         if call.api == "OffsetCommit":
@@ -184,7 +184,7 @@ class CheckedCoordinator(CoordinatorHarness):
         if earlier is not None and earlier not in {reply.to for reply in effects.replies}:
             self.requests.superseded(self.calls[earlier])
             self.coverage.count("request", "superseded")
-        require(effects.answer is None, "error-codes", f"not delayed: {call}")
+        require(effects.response is None, "error-codes", f"not delayed: {call}")
         if call.api == "JoinGroup":
             self.join_phases.admitted(call)
         if call.api == "SyncGroup" and effects.appends:
@@ -372,8 +372,8 @@ class CheckedCoordinator(CoordinatorHarness):
             self.trace(timer.key[0].value, timer.key[1:], timer.deadline_ms)
         for reply in effects.replies:
             self.deliver(reply.to, reply.message)
-        if effects.answer is not None:
-            self.deliver(to, effects.answer)
+        if effects.response is not None:
+            self.deliver(to, effects.response)
 
     def _waiting_members(self, group_id: str) -> set[str]:
         return {

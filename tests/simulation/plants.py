@@ -361,13 +361,13 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a reply leaves before its records are durable",
         "coterie.coordinator.shard:Shard.settle",
-        "effects.delayed_answer, effects.answer = effects.answer, None",
-        "effects.delayed_answer = None",
+        "effects.delayed_response, effects.response = effects.response, None",
+        "effects.delayed_response = None",
     ),
     Plant(
         "a read does not wait for earlier appends",
         "coterie.coordinator.shard:Shard.settle",
-        "elif effects.answer is None or not self.unacknowledged:",
+        "elif effects.response is None or not self.unacknowledged:",
         "else:",
     ),
     Plant(
@@ -427,8 +427,8 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "heartbeats are refused while loading",
         "coterie.coordinator.service:GroupCoordinator.heartbeat",
-        "return HEARTBEAT_ANSWERS[ErrorCode.NONE]",
-        "return HEARTBEAT_ANSWERS[ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]",
+        "return HEARTBEAT_RESPONSES[ErrorCode.NONE]",
+        "return HEARTBEAT_RESPONSES[ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]",
     ),
     Plant(
         "the sweep timer is not armed again",
@@ -462,5 +462,5 @@ CANARY = Plant(
     "every heartbeat is refused",
     "coterie.coordinator.heartbeat:heartbeat",
     "return _REBALANCING if state is GroupState.PREPARING_REBALANCE else _ALIVE",
-    "return ANSWERS[ErrorCode.UNKNOWN_MEMBER_ID]",
+    "return RESPONSES[ErrorCode.UNKNOWN_MEMBER_ID]",
 )

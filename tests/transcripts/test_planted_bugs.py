@@ -36,7 +36,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "errors of appends are not translated",
-            "coterie.coordinator.answers:translate_append_error",
+            "coterie.coordinator.responses:translate_append_error",
             "return _APPEND_ERRORS.get(error, error)",
             "return error",
         ),

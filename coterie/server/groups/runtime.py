@@ -101,7 +101,7 @@ class CoordinatorRuntime:
         version = connection.route.version
         context = RequestContext(connection.client_id, connection.client_host, version, delayed)
         effects = verb(connection.now_ms, request, context)
-        response: Message | None = effects.answer
+        response: Message | None = effects.response
         if response is None:
             # Queued before the effects are applied: they may send this very response.
             if mutes_connection:

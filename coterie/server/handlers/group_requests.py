@@ -47,7 +47,7 @@ def heartbeat(
 
     Heartbeats are the most frequent requests and never delayed, so they skip `submit`.
     """
-    response: Message = broker.coordinator.heartbeat(connection.now_ms, request).answer
+    response: Message = broker.coordinator.heartbeat(connection.now_ms, request).response
     return response
 
 

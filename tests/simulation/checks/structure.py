@@ -5,11 +5,11 @@ A client would notice most violations only much later.
 
 from typing import Any
 
-from coterie.coordinator.answers import AnswerPart
 from coterie.coordinator.effects import TimerKey, TimerKind
 from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.group_record import restore
 from coterie.coordinator.replay import LoggedState
+from coterie.coordinator.responses import ResponsePart
 from coterie.coordinator.service import GroupCoordinator
 from coterie.coordinator.shard import Shard, ShardState
 from coterie.protocol.messages.log_records import (
@@ -186,11 +186,11 @@ def waiting(coordinator: GroupCoordinator) -> set[int]:
                 ]
         parts: set[Any] = set()
         for operation in shard.unacknowledged:
-            if operation.delayed_answer is None:
+            if operation.delayed_response is None:
                 continue
             to = operation.to
-            if type(to) is AnswerPart:
-                parts.add(to.answer.to)
+            if type(to) is ResponsePart:
+                parts.add(to.response.to)
             elif to is not None:
                 addresses.append(to)
         addresses += parts - set(addresses)

@@ -31,13 +31,13 @@ class UnitHarness(CoordinatorHarness):
     """A coordinator whose responses are kept by name.
 
     Attributes:
-        answers: every response, by the name under which its request was sent.
+        responses: every response, by the name under which its request was sent.
     """
 
     def __init__(self, **settings: Any) -> None:
         settings.setdefault("offsets_topic_num_partitions", 1)
         settings.setdefault("group_initial_rebalance_delay_ms", 0)
-        self.answers: dict[str, Any] = {}
+        self.responses: dict[str, Any] = {}
         super().__init__(GroupConfig(**settings))
 
     def group(self, group_id: str = "g") -> Group:
@@ -50,13 +50,13 @@ class UnitHarness(CoordinatorHarness):
 
     def deliver(self, to: str, message: Any) -> None:
         """Keep a response; a request gets only one."""
-        assert to not in self.answers, f"{to} gets a second response"
-        self.answers[to] = message
+        assert to not in self.responses, f"{to} gets a second response"
+        self.responses[to] = message
 
     def take(self, effects: Effects, to: str = "") -> Any:
         """Carry effects out; return the response to `to`, if there is one yet."""
         self.carry_out(effects, to)
-        return self.answers.get(to)
+        return self.responses.get(to)
 
     def store(self, partition: int = 0, count: int | None = None) -> None:
         """Acknowledge the oldest `count` appends of a partition, by default all of them."""
@@ -75,7 +75,7 @@ class UnitHarness(CoordinatorHarness):
 
     def send(self, request: Any, version: int, to: str) -> Any:
         """Send any request; return its response, if there is one yet."""
-        self.answers.pop(to, None)
+        self.responses.pop(to, None)
         context = RequestContext(to, "/127.0.0.1", version, to)
         return self.take(self.handle(request, context), to)
 
@@ -137,7 +137,7 @@ class UnitHarness(CoordinatorHarness):
             member_id=member_id,
             group_instance_id=instance,
         )
-        return ErrorCode(self.coordinator.heartbeat(self.now_ms, request).answer.error_code)
+        return ErrorCode(self.coordinator.heartbeat(self.now_ms, request).response.error_code)
 
     def leave(self, to: str, *member_ids: str, group_id: str = "g") -> Any:
         """Send a LeaveGroup."""
@@ -176,8 +176,8 @@ class UnitHarness(CoordinatorHarness):
 
     def fetch(self, to: str, group_id: str = "g") -> dict[tuple[str, int], int] | None:
         """Send an OffsetFetch of all partitions; return the offsets, or None if it is delayed."""
-        answer = self.send(OffsetFetchRequest(group_id=group_id, topics=None), 5, to)
-        return None if answer is None else offsets_of(answer)
+        response = self.send(OffsetFetchRequest(group_id=group_id, topics=None), 5, to)
+        return None if response is None else offsets_of(response)
 
     def stable(self, *names: str, instances: dict[str, str] | None = None) -> int:
         """Bring a group of new members into a Stable generation; return its number."""
@@ -185,18 +185,18 @@ class UnitHarness(CoordinatorHarness):
             self.join(name, instance=(instances or {}).get(name))
         self.store()
         self.wait(0)
-        answers = {name: self.answers[name] for name in names}
-        leader = next(each for each in answers.values() if each.members)
+        responses = {name: self.responses[name] for name in names}
+        leader = next(each for each in responses.values() if each.members)
         generation_id = int(leader.generation_id)
-        for name, answer in answers.items():
-            assignments = {each.member_id: each.member_id.encode() for each in answer.members}
-            self.sync(f"{name} syncs", answer.member_id, generation_id, assignments)
+        for name, response in responses.items():
+            assignments = {each.member_id: each.member_id.encode() for each in response.members}
+            self.sync(f"{name} syncs", response.member_id, generation_id, assignments)
         self.store()
         return generation_id
 
     def id_of(self, name: str) -> str:
-        """Return the member id of the answer to a JoinGroup."""
-        return str(self.answers[name].member_id)
+        """Return the member id of the response to a JoinGroup."""
+        return str(self.responses[name].member_id)
 
 
 class EventHarness(UnitHarness):
@@ -250,11 +250,11 @@ class EventHarness(UnitHarness):
         return self.send(LeaveGroupRequest(group_id="g", members=listed), 5, to)
 
 
-def offsets_of(answer: Any) -> dict[tuple[str, int], int]:
-    """Return topic and partition to offset, of an OffsetFetch answer."""
+def offsets_of(response: Any) -> dict[tuple[str, int], int]:
+    """Return topic and partition to offset, of an OffsetFetch response."""
     return {
         (topic.name, each.partition_index): each.committed_offset
-        for topic in answer.topics
+        for topic in response.topics
         for each in topic.partitions
     }
 

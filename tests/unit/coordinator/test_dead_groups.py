@@ -81,9 +81,9 @@ def dead(coordinator: GroupCoordinator) -> GroupCoordinator:
     ids=lambda request: f"{request.member_id or 'blank'}-{request.group_instance_id}",
 )
 def test_dead_group_refuses_joins(dead: GroupCoordinator, request_: JoinGroupRequest) -> None:
-    answer = dead.join_group(NOW_MS, request_, CONTEXT).answer
-    assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert answer.member_id == request_.member_id
+    response = dead.join_group(NOW_MS, request_, CONTEXT).response
+    assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert response.member_id == request_.member_id
 
 
 @pytest.mark.parametrize("member_id", ["c1-2", "unknown"])
@@ -98,13 +98,13 @@ def test_dead_group_refuses_syncs_and_heartbeats(dead: GroupCoordinator, member_
     )
     beat = HeartbeatRequest(group_id="g", generation_id=0, member_id=member_id)
     for effects in (dead.sync_group(NOW_MS, sync, CONTEXT), dead.heartbeat(NOW_MS, beat)):
-        assert effects.answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert effects.response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def test_dead_group_refuses_leaves(dead: GroupCoordinator) -> None:
     request = LeaveGroupRequest(group_id="g", members=[LeaveGroupRequestMember(member_id="c1-2")])
-    answer = dead.leave_group(NOW_MS, request, CONTEXT).answer
-    assert (answer.error_code, answer.members) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, [])
+    response = dead.leave_group(NOW_MS, request, CONTEXT).response
+    assert (response.error_code, response.members) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, [])
 
 
 @pytest.mark.parametrize("generation_id", [-1, 0])
@@ -118,8 +118,8 @@ def test_dead_group_refuses_commits(dead: GroupCoordinator, generation_id: int) 
         member_id="",
         topics=[OffsetCommitRequestTopic(name="sales", partitions=[partition])],
     )
-    answer = dead.offset_commit(NOW_MS, request, CONTEXT).answer
-    code = answer.topics[0].partitions[0].error_code
+    response = dead.offset_commit(NOW_MS, request, CONTEXT).response
+    code = response.topics[0].partitions[0].error_code
     assert code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
@@ -127,17 +127,17 @@ def test_dead_group_has_no_offsets_and_cannot_be_administered(dead: GroupCoordin
     fetch = OffsetFetchRequest(
         group_id="g", topics=[OffsetFetchRequestTopic(name="sales", partition_indexes=[0])]
     )
-    (topic,) = dead.offset_fetch(NOW_MS, fetch, CONTEXT).answer.topics
+    (topic,) = dead.offset_fetch(NOW_MS, fetch, CONTEXT).response.topics
     assert (topic.partitions[0].committed_offset, topic.partitions[0].error_code) == (-1, 0)
     delete = OffsetDeleteRequest(group_id="g", topics=[])
-    assert dead.offset_delete(NOW_MS, delete, CONTEXT).answer.error_code == (
+    assert dead.offset_delete(NOW_MS, delete, CONTEXT).response.error_code == (
         ErrorCode.GROUP_ID_NOT_FOUND
     )
     describe = DescribeGroupsRequest(groups=["g"])
-    (described,) = dead.describe_groups(NOW_MS, describe, CONTEXT).answer.groups
+    (described,) = dead.describe_groups(NOW_MS, describe, CONTEXT).response.groups
     assert (described.group_state, described.error_code) == ("Dead", ErrorCode.NONE)
     groups = DeleteGroupsRequest(groups_names=["g"])
-    (result,) = dead.delete_groups(NOW_MS, groups, CONTEXT).answer.results
+    (result,) = dead.delete_groups(NOW_MS, groups, CONTEXT).response.results
     assert result.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
@@ -150,5 +150,5 @@ def test_timers_of_a_dead_group_do_nothing(dead: GroupCoordinator) -> None:
 def test_replacement_in_an_empty_group_is_an_internal_error(coordinator: GroupCoordinator) -> None:
     group: Any = coordinator.group("g")
     group.state = GroupState.EMPTY
-    answer = coordinator.join_group(NOW_MS, join(instance="i1"), CONTEXT).answer
-    assert (answer.error_code, answer.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")
+    response = coordinator.join_group(NOW_MS, join(instance="i1"), CONTEXT).response
+    assert (response.error_code, response.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")

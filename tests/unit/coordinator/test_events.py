@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coterie.coordinator.heartbeat import ANSWERS
+from coterie.coordinator.heartbeat import RESPONSES
 from coterie.coordinator.subscription_change import LARGEST_METADATA_BYTES
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_protocol import (
@@ -428,4 +428,4 @@ def test_heartbeats_and_commits_make_no_events(pair: EventHarness) -> None:
     pair.commit("c1 commits", 7, member_id=pair.id_of("c1"), generation_id=1)
     pair.store()
     assert pair.take_facts() == []
-    assert not any(effects.events for effects in ANSWERS.values())
+    assert not any(effects.events for effects in RESPONSES.values())

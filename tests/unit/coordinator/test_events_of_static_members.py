@@ -54,7 +54,7 @@ def test_delayed_join_of_the_replaced_process_is_fenced() -> None:
     harness.events.clear()
     harness.join("c2 again", instance="i2")
     fenced, replaced = harness.take_facts()
-    assert harness.answers["c2 rejoins"].error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert harness.responses["c2 rejoins"].error_code == ErrorCode.FENCED_INSTANCE_ID
     assert_fields(
         fenced,
         member_id=harness.id_of("c2"),

@@ -23,7 +23,7 @@ def test_delayed_joins_of_a_failed_group_are_answered() -> None:
     harness.join("c2")
     harness.lose()
     assert harness.coordinator.group("g") is None
-    assert [harness.answers[name].error_code for name in ("c1", "c2")] == [TRANSLATED, TRANSLATED]
+    assert [harness.responses[name].error_code for name in ("c1", "c2")] == [TRANSLATED, TRANSLATED]
     assert len(harness.coordinator.purgatory) == 1  # the sweep
 
 
@@ -33,8 +33,8 @@ def test_delayed_joins_of_a_failed_simple_group_are_answered() -> None:
     harness.join("c1")
     harness.lose()
     assert harness.coordinator.group("g") is None
-    assert harness.answers["c1"].error_code == TRANSLATED
-    assert harness.answers["committer"].topics[0].partitions[0].error_code == TRANSLATED
+    assert harness.responses["c1"].error_code == TRANSLATED
+    assert harness.responses["committer"].topics[0].partitions[0].error_code == TRANSLATED
     assert len(harness.coordinator.purgatory) == 1
 
 
@@ -51,8 +51,8 @@ def test_failed_deletion_brings_the_first_group_back_and_closes_the_second(
     harness.join("c1")
     assert harness.group() is not first
     harness.lose()
-    assert harness.answers["c1"].error_code == TRANSLATED
-    assert harness.answers["admin"].results[0].error_code == TRANSLATED
+    assert harness.responses["c1"].error_code == TRANSLATED
+    assert harness.responses["admin"].results[0].error_code == TRANSLATED
     assert harness.coordinator.group("g") is (first if first_is_durable else None)
     assert len(harness.coordinator.purgatory) == 1
 
@@ -90,7 +90,7 @@ def test_assignment_of_a_deleted_group_does_not_reach_its_successor() -> None:
     harness.store(count=1)
     assert harness.group().state is GroupState.COMPLETING_REBALANCE
     harness.store()
-    assert harness.answers["c2 syncs"].assignment == b"new"
+    assert harness.responses["c2 syncs"].assignment == b"new"
 
 
 def test_two_replacements_are_taken_back_newest_first() -> None:
@@ -99,9 +99,9 @@ def test_two_replacements_are_taken_back_newest_first() -> None:
     original = harness.id_of("c1")
     harness.join("second", instance="i1")
     harness.join("third", instance="i1")
-    assert harness.answers["second"].error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert harness.responses["second"].error_code == ErrorCode.FENCED_INSTANCE_ID
     harness.lose()
-    assert (harness.answers["third"].error_code, harness.answers["third"].member_id) == (
+    assert (harness.responses["third"].error_code, harness.responses["third"].member_id) == (
         TRANSLATED,
         "",
     )
@@ -131,7 +131,7 @@ def test_replacement_that_the_next_generation_has_answered_stays() -> None:
     harness.join("c2 again", instance="i2")
     harness.join("c1 again", harness.id_of("c1"))
     new_id = harness.id_of("c2 again")
-    assert harness.answers["c2 again"].generation_id == 2
+    assert harness.responses["c2 again"].generation_id == 2
     harness.lose()
     assert harness.heartbeat(new_id, 2, "i2") == ErrorCode.NONE
 
@@ -146,8 +146,8 @@ def test_leader_that_syncs_twice_waits_for_its_first_assignment() -> None:
     harness.sync("second", c1, 1, {c1: b"two"})
     assert len(harness.pending_appends()) == 1
     harness.store()
-    assert harness.answers["second"].assignment == b"one"
-    assert "first" not in harness.answers
+    assert harness.responses["second"].assignment == b"one"
+    assert "first" not in harness.responses
     harness.restart()
     assert harness.sync("after", c1, 1).assignment == b"one"
 
@@ -173,9 +173,9 @@ def test_append_errors_are_translated(error: ErrorCode, translated: ErrorCode) -
     harness.commit("commits", 7, member_id=harness.id_of("c1"), generation_id=1)
     harness.fetch("reads")
     harness.lose(error)
-    assert harness.answers["commits"].topics[0].partitions[0].error_code == translated
+    assert harness.responses["commits"].topics[0].partitions[0].error_code == translated
     fetched = ErrorCode.NOT_COORDINATOR if translated == TRANSLATED else translated
-    assert harness.answers["reads"].error_code == fetched
+    assert harness.responses["reads"].error_code == fetched
     assert harness.fetch("reads again") == {}
 
 
@@ -187,4 +187,4 @@ def test_acknowledged_appends_are_not_taken_back() -> None:
     assert harness.fetch("reads") is None  # it waits for the second commit
     harness.lose()
     assert harness.fetch("reads again") == {("sales", 0): 1, ("sales", 1): 1}
-    assert harness.answers["one"].topics[0].partitions[0].error_code == ErrorCode.NONE
+    assert harness.responses["one"].topics[0].partitions[0].error_code == ErrorCode.NONE

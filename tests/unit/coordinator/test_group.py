@@ -5,10 +5,16 @@ COVERAGE.md). What clients can observe is shown by transcripts.
 """
 
 import itertools
+import re
+from pathlib import Path
 
 import pytest
 
+import coterie.conformance
+import coterie.coordinator.group
 from coterie.coordinator.group import TRANSITIONS, Group, GroupState, Member
+
+TRANSCRIPTS = Path(coterie.conformance.__file__).parent
 
 LEGAL = {
     (GroupState.EMPTY, GroupState.PREPARING_REBALANCE),
@@ -159,3 +165,10 @@ def test_all_joined_counts_members_and_pending_members() -> None:
     assert group.all_joined()
     group.pending_joins.add("x")
     assert not group.all_joined()
+
+
+def test_transcripts_in_the_description_of_the_states_exist() -> None:
+    description = coterie.coordinator.group.__doc__ or ""
+    names = re.findall(r"\b[a-z_]+/[a-z0-9_]+(?=[),])", description)
+    assert len(names) > 15
+    assert [name for name in names if not (TRANSCRIPTS / f"{name}.txt").exists()] == []

@@ -54,7 +54,7 @@ def commit_long(harness: UnitHarness, to: str, count: int = TOO_MANY, group_id: 
 
 
 def commit_code(harness: UnitHarness, to: str) -> int:
-    return int(harness.answers[to].topics[0].partitions[0].error_code)
+    return int(harness.responses[to].topics[0].partitions[0].error_code)
 
 
 def batch_bytes(records: list[LogRecord]) -> int:
@@ -74,7 +74,7 @@ def test_large_commit_fails_alone_among_others_of_its_group() -> None:
     harness.commit("behind", 2, partitions=(1,))
     harness.fetch("reads")
     assert commit_code(harness, "too large") == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert not {"before", "behind", "reads"} & set(harness.answers)
+    assert not {"before", "behind", "reads"} & set(harness.responses)
     harness.store()
     assert (commit_code(harness, "before"), commit_code(harness, "behind")) == (0, 0)
     assert harness.fetch("reads again") == {("sales", 0): 1, ("sales", 1): 2}
@@ -114,9 +114,9 @@ def test_large_assignment_starts_a_rebalance_and_affects_nothing_else() -> None:
     harness.commit("behind", 6, group_id="h")
     harness.sync("c1 syncs", c1, 1, {c1: bytes(MAX_BATCH_BYTES), c2: b""})
     for name in ("c1 syncs", "c2 syncs"):
-        assert harness.answers[name].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert harness.responses[name].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     assert harness.group().state is GroupState.PREPARING_REBALANCE
-    assert "behind" not in harness.answers
+    assert "behind" not in harness.responses
     harness.store()
     assert commit_code(harness, "behind") == 0
     # Both rejoin, and an assignment that fits is stored.
@@ -124,7 +124,7 @@ def test_large_assignment_starts_a_rebalance_and_affects_nothing_else() -> None:
     harness.join("c2 again", c2)
     harness.sync("c1 syncs again", c1, 2, {c1: b"mine", c2: b"yours"})
     harness.store()
-    assert harness.answers["c1 syncs again"].assignment == b"mine"
+    assert harness.responses["c1 syncs again"].assignment == b"mine"
 
 
 def test_large_deletion_of_one_group_is_refused_alone() -> None:
@@ -134,7 +134,7 @@ def test_large_deletion_of_one_group_is_refused_alone() -> None:
     harness.store()
     harness.send(DeleteGroupsRequest(groups_names=["large", "small"]), 2, "admin")
     harness.store()
-    codes = [each.error_code for each in harness.answers["admin"].results]
+    codes = [each.error_code for each in harness.responses["admin"].results]
     assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
     assert harness.coordinator.group("small") is None
     assert len(harness.fetch("reads", "large") or ()) == MANY_PARTITIONS
@@ -264,13 +264,13 @@ def test_records_that_are_said_to_fit_do_fit(records: list[LogRecord]) -> None:
 @settings(max_examples=20)
 @given(st.lists(offsets, max_size=60))
 def test_split_keeps_all_records_in_order(records: list[LogRecord]) -> None:
-    effects = Effects("the answer")
+    effects = Effects("the response")
     effects.records = list(records)
     parts = list(split_into_batches(effects))
     assert [record for part in parts for record in part.records] == records
     assert all(fits_batch(part.records) for part in parts)
     assert parts[-1] is effects
-    assert all(part.answer is None for part in parts[:-1])
+    assert all(part.response is None for part in parts[:-1])
 
 
 def test_few_offsets_fit_whatever_they_contain() -> None:
@@ -290,4 +290,4 @@ def test_read_is_not_refused_with_a_large_operation_before_it() -> None:
     commit_long(harness, "too large")
     harness.send(OffsetFetchRequest(group_id="g", topics=None), 5, "reads")
     harness.store()
-    assert harness.answers["reads"].error_code == 0
+    assert harness.responses["reads"].error_code == 0

@@ -14,7 +14,7 @@ def test_group_has_a_limited_number_of_pending_members(monkeypatch: pytest.Monke
     for name in ("a", "b"):
         harness.join(name, version=4)
         harness.store()
-        assert harness.answers[name].error_code == ErrorCode.MEMBER_ID_REQUIRED
+        assert harness.responses[name].error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert harness.join("c", version=4).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
     harness.join("a joins", harness.id_of("a"), version=4)
     assert harness.join("c again", version=4).error_code == ErrorCode.MEMBER_ID_REQUIRED
@@ -26,7 +26,7 @@ def test_number_of_groups_is_limited() -> None:
     harness.join("a", group_id="g1", version=4)
     harness.commit("b", 1, group_id="g2")
     harness.store()
-    assert harness.answers["a"].error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert harness.responses["a"].error_code == ErrorCode.MEMBER_ID_REQUIRED
     refused = harness.join("c", group_id="g3", version=4)
     assert refused.error_code == ErrorCode.POLICY_VIOLATION
     refused = harness.commit("d", 1, group_id="g3")
@@ -48,5 +48,5 @@ def test_groups_of_one_partition_are_limited_to_twice_its_share() -> None:
     for name in same[:5]:
         harness.join(name, group_id=name, version=4)
         harness.store(partition)
-        errors.append(harness.answers[name].error_code)
+        errors.append(harness.responses[name].error_code)
     assert errors == [ErrorCode.MEMBER_ID_REQUIRED] * 3 + [ErrorCode.POLICY_VIOLATION] * 2

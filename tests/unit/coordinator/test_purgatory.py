@@ -145,4 +145,4 @@ def test_session_and_join_phase_that_end_together() -> None:
     harness.coordinator.purgatory.delay((TimerKind.JOIN, "g", ""), harness.now_ms + 9_000)
     harness.wait(9_000)
     assert list(harness.group().members) == [harness.id_of("c1")]
-    assert harness.answers["c1 again"].generation_id == 2
+    assert harness.responses["c1 again"].generation_id == 2

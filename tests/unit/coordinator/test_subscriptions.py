@@ -26,8 +26,8 @@ def in_use(harness: UnitHarness, *topics: str) -> list[bool]:
             for topic in topics
         ],
     )
-    answer: Any = harness.send(request, 0, "admin")
-    codes = [topic.partitions[0].error_code for topic in answer.topics]
+    response: Any = harness.send(request, 0, "admin")
+    codes = [topic.partitions[0].error_code for topic in response.topics]
     assert set(codes) <= {ErrorCode.NONE, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
     return [code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC for code in codes]
 

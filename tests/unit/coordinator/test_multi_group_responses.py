@@ -1,11 +1,11 @@
-"""Answers about several groups, some of which wait for appends of their partition."""
+"""Responses about several groups, some of which wait for appends of their partition."""
 
 from typing import Any
 
 import pytest
 
-from coterie.coordinator.answers import AnswerPart, MultiGroupAnswer
 from coterie.coordinator.effects import Effects
+from coterie.coordinator.responses import MultiGroupResponse, ResponsePart
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -37,9 +37,9 @@ def delete(harness: UnitHarness, to: str, *group_ids: str) -> Any:
 
 
 def test_groups_are_answered_in_the_order_of_the_request(harness: UnitHarness) -> None:
-    answer = describe(harness, "admin", "b", "unknown", "c", "b")
-    assert [each.group_id for each in answer.groups] == ["b", "unknown", "c", "b"]
-    assert [each.group_state for each in answer.groups] == ["Empty", "Dead", "Empty", "Empty"]
+    response = describe(harness, "admin", "b", "unknown", "c", "b")
+    assert [each.group_id for each in response.groups] == ["b", "unknown", "c", "b"]
+    assert [each.group_state for each in response.groups] == ["Empty", "Dead", "Empty", "Empty"]
 
 
 def test_answer_waits_for_its_last_group(harness: UnitHarness) -> None:
@@ -47,16 +47,16 @@ def test_answer_waits_for_its_last_group(harness: UnitHarness) -> None:
     harness.commit("b commits again", 2, group_id="b")
     assert describe(harness, "admin", *GROUPS) is None
     harness.store(2)
-    assert "admin" not in harness.answers
+    assert "admin" not in harness.responses
     harness.store(0)
-    assert [each.group_id for each in harness.answers["admin"].groups] == list(GROUPS)
+    assert [each.group_id for each in harness.responses["admin"].groups] == list(GROUPS)
 
 
 def test_failed_group_does_not_affect_the_others(harness: UnitHarness) -> None:
     harness.commit("c commits again", 2, group_id="c")
     assert describe(harness, "admin", *GROUPS) is None
     harness.lose(partition=0)
-    codes = [each.error_code for each in harness.answers["admin"].groups]
+    codes = [each.error_code for each in harness.responses["admin"].groups]
     assert codes == [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NONE, ErrorCode.NONE]
 
 
@@ -64,9 +64,9 @@ def test_deletion_is_one_operation_per_group(harness: UnitHarness) -> None:
     assert delete(harness, "admin", "a", "b", "a", "unknown") is None
     assert [len(harness.pending_appends(partition)) for partition in range(3)] == [0, 1, 1]
     harness.store(1)
-    assert "admin" not in harness.answers
+    assert "admin" not in harness.responses
     harness.lose(partition=2)
-    results = harness.answers["admin"].results
+    results = harness.responses["admin"].results
     assert [(each.group_id, each.error_code) for each in results] == [
         ("a", ErrorCode.NONE),
         ("b", ErrorCode.COORDINATOR_NOT_AVAILABLE),
@@ -83,9 +83,9 @@ def test_two_groups_of_one_partition_are_deleted_separately() -> None:
     harness.store()
     assert delete(harness, "admin", "x", "y") is None
     harness.store(count=1)
-    assert "admin" not in harness.answers
+    assert "admin" not in harness.responses
     harness.store()
-    assert [each.error_code for each in harness.answers["admin"].results] == [0, 0]
+    assert [each.error_code for each in harness.responses["admin"].results] == [0, 0]
 
 
 def fetch_groups(harness: UnitHarness, to: str, *group_ids: str) -> Any:
@@ -97,7 +97,7 @@ def test_offsets_of_several_groups_are_fetched(harness: UnitHarness) -> None:
     harness.commit("a commits again", 2, group_id="a")
     assert fetch_groups(harness, "reads", *GROUPS) is None
     harness.store(1)
-    groups = harness.answers["reads"].groups
+    groups = harness.responses["reads"].groups
     assert [(each.group_id, offsets_of(each)) for each in groups] == [
         ("c", {("sales", 0): 1}),
         ("a", {("sales", 0): 2}),
@@ -144,13 +144,13 @@ def test_delayed_group_is_refused_when_its_partition_is_unloaded(harness: UnitHa
     harness.commit("b commits again", 2, group_id="b")
     assert describe(harness, "admin", "c", "b") is None
     harness.take(harness.coordinator.unload(2, None, harness.now_ms))
-    codes = [each.error_code for each in harness.answers["admin"].groups]
+    codes = [each.error_code for each in harness.responses["admin"].groups]
     assert codes == [ErrorCode.NONE, ErrorCode.NOT_COORDINATOR]
 
 
 def test_part_is_delivered_once() -> None:
     parts: list[Any] = [None]
-    part = AnswerPart(MultiGroupAnswer("to", "the message", parts), 0)
+    part = ResponsePart(MultiGroupResponse("to", "the message", parts), 0)
     effects = Effects()
     part.deliver("first", effects)
     assert [reply.message for reply in effects.replies] == ["the message"]

@@ -1,11 +1,11 @@
-"""Error answers of every group request, and answers that are composed of several groups.
+"""Error responses of every group request, and responses that are composed of several groups.
 
-`error_answer` puts an error into the field of the answer where clients of that version expect it.
-It serves everything that is decided outside of a verb: a partition that is not available, an
+`error_response` puts an error into the field of the response where clients of that version expect
+it. It serves everything that is decided outside of a verb: a partition that is not available, an
 invalid id, an append that failed.
 
 A request about several groups touches several partitions, and each may delay its part until earlier
-appends are durable. `MultiGroupAnswer` collects the parts [coordinator/several-groups].
+appends are durable. `MultiGroupResponse` collects the parts [coordinator/several-groups].
 """
 
 from collections.abc import Hashable
@@ -61,7 +61,7 @@ def translate_append_error(error: ErrorCode) -> ErrorCode:
     return _APPEND_ERRORS.get(error, error)
 
 
-# -- error answers ---------------------------------------------------------------------------------
+# -- error responses -------------------------------------------------------------------------------
 
 
 class DescribedGroup:
@@ -79,8 +79,8 @@ class DeletedGroup(DescribedGroup):
     __slots__ = ()
 
 
-def error_answer(request: Any, error: ErrorCode, version: int) -> Any:
-    """Return the answer that carries nothing but an error.
+def error_response(request: Any, error: ErrorCode, version: int) -> Any:
+    """Return the response that carries nothing but an error.
 
     Args:
         request: a group request, or the part of one that concerns one group.
@@ -89,8 +89,8 @@ def error_answer(request: Any, error: ErrorCode, version: int) -> Any:
     """
     kind = type(request)
     if kind is OffsetFetchRequest:
-        return _fetch_error_answer(request, error, version)
-    return _ERROR_ANSWERS.get(kind, ABSENT)(request, error)
+        return _fetch_error_response(request, error, version)
+    return _ERROR_RESPONSES.get(kind, ABSENT)(request, error)
 
 
 def join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:
@@ -141,14 +141,14 @@ def describe_error(group_id: str, error: ErrorCode) -> DescribeGroupsResponseGro
     )
 
 
-def _join_error_answer(request: JoinGroupRequest, error: ErrorCode) -> JoinGroupResponse:
+def _join_error_response(request: JoinGroupRequest, error: ErrorCode) -> JoinGroupResponse:
     # Kafka echoes the member id if the request is at fault, and not if it has no coordinator for
     # the group.
     echoed = error in (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)
     return join_error(error, request.member_id if echoed else "")
 
 
-def _fetch_error_answer(
+def _fetch_error_response(
     request: OffsetFetchRequest, error: ErrorCode, version: int
 ) -> OffsetFetchResponse:
     """Return a refused OffsetFetch [offsets/fetch-errors]."""
@@ -188,8 +188,8 @@ def _fetch_error(error: ErrorCode) -> ErrorCode:
     return error
 
 
-_ERROR_ANSWERS: dict[type, Any] = {
-    JoinGroupRequest: _join_error_answer,
+_ERROR_RESPONSES: dict[type, Any] = {
+    JoinGroupRequest: _join_error_response,
     SyncGroupRequest: lambda _, error: sync_error(error),
     HeartbeatRequest: lambda _, error: HeartbeatResponse(error_code=error),
     LeaveGroupRequest: lambda _, error: LeaveGroupResponse(error_code=error),
@@ -204,15 +204,15 @@ _ERROR_ANSWERS: dict[type, Any] = {
 }
 
 
-# -- answers about several groups ------------------------------------------------------------------
+# -- responses about several groups ----------------------------------------------------------------
 
 
-class MultiGroupAnswer:
-    """An answer that leaves when the part of every group is there.
+class MultiGroupResponse:
+    """A response that leaves when the part of every group is there.
 
     Attributes:
         to: the reply address.
-        message: the answer.
+        message: the response.
         parts: the list inside `message`, with one place per group.
         missing: the number of parts that are not there yet.
     """
@@ -226,20 +226,20 @@ class MultiGroupAnswer:
         self.missing = len(parts)
 
 
-class AnswerPart:
-    """The place of one group in a `MultiGroupAnswer`, used where a reply address is expected."""
+class ResponsePart:
+    """The place of one group in a `MultiGroupResponse`, used where a reply address is expected."""
 
-    __slots__ = ("answer", "index")
+    __slots__ = ("index", "response")
 
-    def __init__(self, answer: MultiGroupAnswer, index: int) -> None:
-        self.answer = answer
+    def __init__(self, response: MultiGroupResponse, index: int) -> None:
+        self.response = response
         self.index = index
 
     def deliver(self, part: Any, effects: Effects) -> None:
-        """Put the group's part in its place; with the last one, send the whole answer."""
-        answer = self.answer
-        answer.parts[self.index] = part
-        answer.missing -= 1
-        assert answer.missing >= 0, "a part is delivered once"
-        if not answer.missing:
-            effects.replies.append(Reply(answer.to, answer.message))
+        """Put the group's part in its place; with the last one, send the whole response."""
+        response = self.response
+        response.parts[self.index] = part
+        response.missing -= 1
+        assert response.missing >= 0, "a part is delivered once"
+        if not response.missing:
+            effects.replies.append(Reply(response.to, response.message))

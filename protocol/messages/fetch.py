@@ -179,7 +179,7 @@ class FetchResponseNodeEndpoint(Struct):
 
 @message(api_key=ApiKey.FETCH, flexible=12)
 class FetchResponse(Message):
-    """One result for each partition; in a fetch session only those with news."""
+    """One result for each partition; in a fetch session only those that changed."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = since(7, default=0)

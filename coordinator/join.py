@@ -206,7 +206,7 @@ def _rejoin(
     is_leader = group.leader == member.member_id
     assert state is not GroupState.EMPTY, f"{group} has members"
     if state is GroupState.COMPLETING_REBALANCE and not changed:
-        # Its first response may have been lost [joining/lost-answer].
+        # Its first response may have been lost [joining/lost-response].
         effects.response = join_response(group, member, join_roster(group) if is_leader else [])
         return
     if state is GroupState.STABLE and not changed and not is_leader:

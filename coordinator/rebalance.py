@@ -303,7 +303,7 @@ def join_roster(group: Group) -> list[JoinGroupResponseMember]:
 def join_response(
     group: Group, member: Member, members: list[JoinGroupResponseMember]
 ) -> JoinGroupResponse:
-    """Return a successful JoinGroup of the present generation [joining/join-answers]."""
+    """Return a successful JoinGroup of the present generation [joining/join-responses]."""
     return JoinGroupResponse(
         error_code=ErrorCode.NONE,
         generation_id=group.generation_id,

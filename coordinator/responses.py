@@ -94,7 +94,7 @@ def error_response(request: Any, error: ErrorCode, version: int) -> Any:
 
 
 def join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:
-    """Return a refused JoinGroup [joining/error-answers]."""
+    """Return a refused JoinGroup [joining/error-responses]."""
     return JoinGroupResponse(
         error_code=error,
         generation_id=-1,

@@ -1,8 +1,8 @@
 """The life of one `__consumer_offsets` partition: its operations, its timers, its load and unload.
 
 What a verb returns is settled here: its records change memory at once, in order, and go to the
-server to be appended; its response is kept until they are durable [coordinator/durable-answers]. An
-operation that only reads waits behind the appends before it, so that no client sees what could
+server to be appended; its response is kept until they are durable [coordinator/durable-responses].
+An operation that only reads waits behind the appends before it, so that no client sees what could
 still be taken back [coordinator/reads-wait]. If an append fails, memory returns to the state before
 it and every request that waits is answered with the error [coordinator/failed-append]. An operation
 that does not fit a batch fails before it changes anything [coordinator/operation-size].

@@ -35,7 +35,7 @@ from tests.simulation.log import compact, newest, newest_durable
 # The slow checks run once in so many steps.
 SLOW_CHECKS_EVERY = 64
 
-_DURABLE = "[coordinator/durable-answers]"
+_DURABLE = "[coordinator/durable-responses]"
 _SYNC_TIMER = "[syncing/sync-timer]"
 
 

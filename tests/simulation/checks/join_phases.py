@@ -82,7 +82,7 @@ class JoinPhases:
                 continue  # the member was loaded from the log
             require(
                 (response.protocol_name, each.metadata) in known,
-                "[joining/join-answers]",
+                "[joining/join-responses]",
                 f"the leader is sent {each}, the member joined with {known}",
             )
 

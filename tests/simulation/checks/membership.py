@@ -140,7 +140,7 @@ class Membership:
         leads = member_id == response.leader
         require(
             leads == bool(response.members),
-            "[joining/join-answers]",
+            "[joining/join-responses]",
             f"only the leader {response.leader} gets the members, not {member_id}: {response}",
         )
         require(
@@ -172,7 +172,7 @@ class Membership:
         }
         require(
             response.member_id in names,
-            "[joining/join-answers]",
+            "[joining/join-responses]",
             f"the leader is not among the members: {response}",
         )
         roster = (names[response.member_id], frozenset(names.values()))
@@ -294,7 +294,7 @@ class Membership:
         view = self.of(group_id)
         require(
             generation >= view.synced_generation,
-            "[coordinator/durable-answers]",
+            "[coordinator/durable-responses]",
             f"{group_id} is in {generation}, clients have synced in {view.synced_generation}",
         )
         view.generation = view.joined_generation = generation

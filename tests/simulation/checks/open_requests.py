@@ -81,7 +81,7 @@ class OpenRequests:
         for partition, number in waits_for:
             if is_pending(self.logs[partition], number):
                 raise Violation(
-                    "[coordinator/durable-answers]",
+                    "[coordinator/durable-responses]",
                     f"{message!r} leaves before batch {number}: {call}",
                 )
 
@@ -125,7 +125,7 @@ class OpenRequests:
         if call.batches and not in_parts:
             require(
                 actual != ErrorCode.NONE,
-                "[coordinator/durable-answers]",
+                "[coordinator/durable-responses]",
                 f"{call} succeeds although its records are lost",
             )
 

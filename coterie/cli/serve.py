@@ -1,4 +1,4 @@
-"""`coterie serve`: run a broker until it is told to stop."""
+"""`coterie serve`: run a broker until a signal stops it."""
 
 import os
 import sys
@@ -27,7 +27,7 @@ import click
     "--advertise",
     metavar="HOST:PORT",
     envvar="COTERIE_ADVERTISE",
-    help="Address that clients are told, instead of `advertised.listeners`, if they reach the"
+    help="Address that clients are given, instead of `advertised.listeners`, if they reach the"
     " broker by another one than it listens on.",
 )
 @click.option(

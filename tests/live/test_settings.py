@@ -4,16 +4,27 @@ import time
 from collections.abc import Callable
 
 import confluent_kafka
+import kafka
+import kafka.admin
 import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+)
 
 from tests.live import libraries
 from tests.live.broker_process import OUR_MIN_SESSION_MS, BrokerProcess
 from tests.live.conftest import create_topic
+from tests.live.deadlines import eventually
 from tests.live.group_log import GroupLog
 from tests.live.groups import GroupView
 from tests.live.members import Members, wait_assigned
 
 DELAY_S = 2.0
+LIMIT_S = 30.0
 
 
 @pytest.fixture
@@ -111,3 +122,60 @@ def test_no_automatic_topics(start_broker: Callable[..., BrokerProcess], name: s
     library = libraries.BY_NAME["aiokafka"]
     sent = library.produce(server.bootstrap, f"{name}-made", [libraries.Message(b"kept")])
     assert sent == [0]
+
+
+def test_settings_without_effect_are_described(start_broker: Callable[..., BrokerProcess]) -> None:
+    """Clients see every setting that Kafka has, with the address of the broker among them."""
+    server = start_broker({"num.io.threads": "4", "zookeeper.connect": "localhost:2181"})
+    resource = ConfigResource(ConfigResource.Type.BROKER, "1")
+    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    configs = admin.describe_configs([resource])[resource].result(LIMIT_S)
+    assert configs["advertised.listeners"].value == f"PLAINTEXT://{server.bootstrap}"
+    static, default = ConfigSource.STATIC_BROKER_CONFIG.value, ConfigSource.DEFAULT_CONFIG.value
+    threads = configs["num.io.threads"]
+    assert (threads.value, threads.source) == ("4", static)
+    assert [each.value for each in threads.synonyms.values()] == ["8"]
+    removed = configs["zookeeper.connect"]
+    assert (removed.value, removed.is_sensitive, removed.source) == (None, True, static)
+    assert (configs["log.retention.ms"].value, configs["log.retention.ms"].source) == (
+        None,
+        default,
+    )
+    admin = kafka.KafkaAdminClient(bootstrap_servers=server.bootstrap)
+    try:
+        broker = kafka.admin.ConfigResource(kafka.admin.ConfigResourceType.BROKER, "1")
+        found = admin.describe_configs([broker], config_filter="all")["broker"]["1"]
+    finally:
+        admin.close()
+    assert len(found) == len(configs) >= 340
+    assert found["num.io.threads"]["value"] == "4"
+
+
+def test_altered_settings_of_the_broker(
+    start_broker: Callable[..., BrokerProcess], name: str
+) -> None:
+    """A topic follows the broker's altered settings, which survive a restart."""
+    server = start_broker({})
+    create_topic(server.bootstrap, name, 1)
+    topic = ConfigResource(ConfigResource.Type.TOPIC, name)
+    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+
+    def alter(operation: AlterConfigOpType, value: str | None) -> None:
+        entry = ConfigEntry("log.retention.ms", value, incremental_operation=operation)
+        change = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=[entry])
+        admin.incremental_alter_configs([change])[change].result(LIMIT_S)
+
+    def retention() -> tuple[str, int]:
+        entry = admin.describe_configs([topic])[topic].result(LIMIT_S)["retention.ms"]
+        return entry.value, entry.source
+
+    altered = ("43200000", ConfigSource.DYNAMIC_BROKER_CONFIG.value)
+    alter(AlterConfigOpType.SET, "43200000")
+    eventually(lambda: retention() == altered, "altered", evidence=retention)
+    server.stop()
+    server.start()
+    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    assert retention() == altered
+    alter(AlterConfigOpType.DELETE, None)
+    default = ("604800000", ConfigSource.DEFAULT_CONFIG.value)
+    eventually(lambda: retention() == default, "deleted", evidence=retention)

@@ -1,6 +1,6 @@
 """The broker's settings that have an effect here: Kafka's names, types, defaults and ranges.
 
-`kafka_keys.py` knows Kafka's other settings, which are accepted without effect. Names that begin
+`kafka_keys.py` has Kafka's other settings, which are accepted without effect. Names that begin
 with `journal.` are our own. Where a default or a range differs from Kafka's,
 [settings/differences] gives the reason.
 """
@@ -337,7 +337,7 @@ _SERVER_KEYS = (
         "advertised.listeners",
         _A,
         None,
-        "The address that clients are told to connect to, if they reach the broker by another one"
+        "The address that clients are given, if they reach the broker by another one"
         " than that of `listeners`.",
     ),
     ConfigKey(

@@ -25,6 +25,13 @@ BROKER_LOGGER_RESOURCE = 8
 CLIENT_METRICS_RESOURCE = 16
 GROUP_RESOURCE = 32
 
+# Altered settings of the broker, and of the cluster: unknown names are accepted as well, and all
+# are kept in memory and in the settings file.
+MAX_ALTERED_SETTINGS = 1_000
+MAX_ALTERED_CHARACTERS = 1024 * 1024
+# The message of an error.
+MAX_TEXT_CHARACTERS = 2_000
+
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
 _OPERATIONS = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 
@@ -43,7 +50,8 @@ class ChangeRefused(Exception):  # noqa: N818 - a refusal is an answer, not a fa
     def __init__(self, error: ErrorCode, text: str | None) -> None:
         super().__init__(error, text)
         self.error = error
-        self.text = text
+        # Names and values in the text come from the client and may fill a whole string.
+        self.text = None if text is None else text[:MAX_TEXT_CHARACTERS]
 
 
 class Change(NamedTuple):
@@ -181,6 +189,13 @@ def _alter_broker(
         _apply(values, change, key)
     changed = [change.name for change in changes if change.name in values]
     _check_broker_values(changed, values, of_cluster=not name)
+    characters = sum(len(each) + len(value) for each, value in values.items())
+    if len(values) > MAX_ALTERED_SETTINGS or characters > MAX_ALTERED_CHARACTERS:
+        text = (
+            f"At most {MAX_ALTERED_SETTINGS} settings of {MAX_ALTERED_CHARACTERS} characters may be"
+            " altered."
+        )
+        raise ChangeRefused(ErrorCode.POLICY_VIOLATION, text)
     if not only_check:
         if name:
             broker.topics.set_broker_settings(values, config.cluster_defaults)
@@ -204,7 +219,7 @@ def _check_node_id(broker: "Broker", name: str) -> None:
 
 
 def _check_broker_values(names: list[str], values: Mapping[str, str], *, of_cluster: bool) -> None:
-    """Check the settings that were changed. Names that nobody knows are accepted, as in Kafka."""
+    """Check the settings that were changed. Unknown names are accepted, as in Kafka."""
     keys = {name: key for name in names if (key := find_key(name)) is not None}
     fixed = [
         name

@@ -17,7 +17,7 @@ from coterie.server.config.topic_keys import TOPIC
 # The type of a setting that this broker and Kafka 4.3.1 lack.
 UNKNOWN_TYPE = 0
 
-# Settings that stand for one another in different units. Kafka lists all of a family as synonyms.
+# The same setting in different units. Kafka lists a whole family as synonyms.
 _FAMILIES = (
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     ("log.roll.ms", "log.roll.hours"),
@@ -52,15 +52,15 @@ def topic_settings(
     broker: Config, topic: TopicConfig, names: Collection[str] | None = None
 ) -> list[Setting]:
     """Return the settings of a topic, by name; with `names` only those."""
-    wanted = TOPIC.keys() if names is None else TOPIC.keys() & set(names)
-    return [_topic_setting(broker, topic, TOPIC[name]) for name in sorted(wanted)]
+    selected = TOPIC.keys() if names is None else TOPIC.keys() & set(names)
+    return [_topic_setting(broker, topic, TOPIC[name]) for name in sorted(selected)]
 
 
 def broker_settings(broker: Config, names: Collection[str] | None = None) -> list[Setting]:
     """Return the settings of the broker, by name; with `names` only those."""
     listed, given = _listed_names(), broker.names
-    wanted = listed | given if names is None else {n for n in names if n in listed or n in given}
-    return [_broker_setting(broker, name) for name in sorted(wanted)]
+    selected = listed | given if names is None else {n for n in names if n in listed or n in given}
+    return [_broker_setting(broker, name) for name in sorted(selected)]
 
 
 def cluster_settings(broker: Config, names: Collection[str] | None = None) -> list[Setting]:

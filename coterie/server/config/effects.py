@@ -19,7 +19,7 @@ def without_effect(config: Config) -> list[str]:
 
 
 def refuse_without_effect(config: Config) -> None:
-    """Refuse settings that have no effect, for those who asked for that.
+    """Refuse settings that have no effect (`coterie serve --strict`).
 
     Raises:
         ConfigError: there are such settings; the text says where each was given.

@@ -68,7 +68,7 @@ class ConfigKey(NamedTuple):
         choices: the values that a string or an element of a list can have; empty for any.
         or_minus_one: whether -1 is allowed besides the range.
         update: how a broker's setting may be altered; topics' settings may always be.
-        is_listed: whether DescribeConfigs lists the setting even if nobody has set it.
+        is_listed: whether DescribeConfigs lists the setting even if it is not set.
         synonyms: for a topic's setting, the broker's settings that its default comes from, as
             (name, factor of their unit); the first that has a value counts.
     """

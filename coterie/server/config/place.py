@@ -1,8 +1,8 @@
 """Where the broker listens, what address it advertises, and where it keeps its data.
 
 The settings `listeners`, `advertised.listeners`, `log.dirs` and `log.dir` mean what they mean in
-Kafka [settings/listeners] [settings/data-directory]. The options of `coterie serve` replace them;
-a replaced setting is reported, so that nobody searches for the reason.
+Kafka [settings/listeners] [settings/data-directory]. The options of `coterie serve` replace them,
+and every replaced setting is reported [settings/options-replace].
 """
 
 import re
@@ -39,7 +39,7 @@ class Place(NamedTuple):
     Attributes:
         listener_name: the name of the listener that clients use.
         host, port: the address to listen on.
-        advertise: the address that clients are told, if it is another one.
+        advertise: the address that clients are given, if it is another one.
         data_dir: the data directory.
         replaced: for each setting that an option replaces, one sentence about it.
     """
@@ -78,7 +78,7 @@ def decide_place(config: Config, options: PlaceOptions) -> Place:
         replaced += _replace(config, "listeners", f"--host {host}")
     if options.port is not None:
         port = options.port
-        # A port that clients were told belongs to the listener that is replaced.
+        # An advertised port belongs to the listener that is replaced.
         advertise = None
         for setting in ("listeners", "advertised.listeners"):
             replaced += _replace(config, setting, f"--port {port}")
@@ -153,7 +153,7 @@ def _check_protocol(config: Config, name: str, origin: str) -> None:
 
 
 def _advertised_listener(config: Config, name: str) -> _Listener | None:
-    """Return what clients are told about the listener `name`; None if it is not advertised."""
+    """Return the advertised form of the listener `name`; None if it is not advertised."""
     advertised = _client_listener(config, "advertised.listeners")
     if advertised is None:
         return None
@@ -182,7 +182,7 @@ def _checked_host(
     named = f"--host {host}" if options.host is not None else _origin(config, "listeners")
     if host not in _LOOPBACK and not options.allow_remote:
         raise ConfigError(
-            f"{named} lets other machines connect, and this broker asks for no password."
+            f"{named} lets other machines connect, and this broker has no authentication."
             " Add --allow-remote if that is intended."
         )
     if host in ("", *_META_ADDRESSES) and not is_advertised:

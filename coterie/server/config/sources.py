@@ -143,7 +143,7 @@ def _unknown(name: str) -> str:
 
 
 def _unite_ids(settings: dict[str, Given]) -> None:
-    """Let broker.id, the older name, stand for node.id [settings/ids]."""
+    """Treat broker.id as the older name of node.id [settings/ids]."""
     older, node = settings.get("broker.id"), settings.get("node.id")
     if older is None or int(older.value) == -1:
         return

@@ -1,7 +1,7 @@
 """A small HTTP server on the broker's event loop: uvicorn, within bounds of our own.
 
 It serves one ASGI application. uvicorn parses requests and writes answers; this module binds the
-sockets, limits what a peer can take, and stops without waiting for anyone. uvicorn neither handles
+sockets, limits what a peer can take, and stops without waiting for peers. uvicorn neither handles
 signals nor configures logging here: both belong to the process.
 
 Importing this module takes a tenth of a second, so only a broker that serves HTTP imports it.

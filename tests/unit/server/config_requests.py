@@ -46,7 +46,12 @@ def value_of(client: Client, name: str, kind: int = TOPIC, resource: str = "t") 
 
 
 def change(
-    client: Client, kind: int, name: str, *changes: tuple[str, int, str | None], only: bool = False
+    client: Client,
+    kind: int,
+    name: str,
+    *changes: tuple[str, int, str | None],
+    only: bool = False,
+    version: int = 1,
 ) -> Outcome:
     """Change settings of one resource, or `only` check them."""
     request = IncrementalAlterConfigsRequest(
@@ -62,7 +67,7 @@ def change(
         ],
         validate_only=only,
     )
-    (answer,) = client.call(request, 1).responses
+    (answer,) = client.call(request, version).responses
     return answer.error_code, answer.error_message
 
 

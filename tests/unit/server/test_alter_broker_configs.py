@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from coterie.protocol.errors import ErrorCode
+from coterie.server.config.changes import MAX_TEXT_CHARACTERS
 from coterie.server.config.config import Config
 from coterie.server.logs.stored_settings import read_settings
 from coterie.server.network.connection import Connection
@@ -236,6 +238,28 @@ class TestBrokerSettings:
         before = describe(client, BROKER, "1").configs
         assert change(client, BROKER, name, *changes) == (error, text)
         assert describe(client, BROKER, "1").configs == before
+
+    def test_what_clients_alter_is_bounded(self, client: Client) -> None:
+        """[settings/differences]"""
+        long = [(f"name.{number}", SET, "x" * 30_000) for number in range(36)]
+        assert change(client, BROKER, "1", *long[:30]) == (0, None)
+        assert change(client, BROKER, "1", *long)[0] == ErrorCode.POLICY_VIOLATION
+        many = [(f"other.{number}", SET, "1") for number in range(980)]
+        assert change(client, BROKER, "1", *many)[0] == ErrorCode.POLICY_VIOLATION
+        assert change(client, BROKER, "", *many) == (0, None)
+
+    @pytest.mark.parametrize("version", [0, 1])
+    def test_long_names_and_values_do_not_overflow_the_message(
+        self, client: Client, version: int
+    ) -> None:
+        long = "x" * 32_767
+        for changes in ((long, APPEND, "1"), ("log.retention.ms", SET, long)):
+            code, text = change(client, BROKER, "1", changes, version=version)
+            assert code in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST)
+            assert text is not None
+            assert len(text) == MAX_TEXT_CHARACTERS
+        result = describe(client, BROKER, long)
+        assert len(result.error_message) == MAX_TEXT_CHARACTERS
 
     def test_what_cannot_be_altered_can_be_deleted(self, client: Client) -> None:
         assert change(client, BROKER, "1", ("group.max.size", DELETE, None)) == (0, None)

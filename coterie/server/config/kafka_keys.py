@@ -15,16 +15,18 @@ from coterie.server.config.keys import ConfigKey, ConfigType, UpdateMode
 
 NO_EFFECT = "A setting of Kafka's that has no effect on this broker; it is accepted and shown."
 
-# Names that are not settings of the broker itself. Kafka's own plugins read them ...
+# Names that are not settings of Kafka's broker. Plugins and other distributions read them: these
+# names ...
 _NAMES_OF_PLUGINS = frozenset(
     {
         "allow.everyone.if.no.acl.found",
         "kafka.csv.metrics.dir",
         "kafka.csv.metrics.reporter.enabled",
+        "offsets.topic.min.isr",
         "super.users",
     }
 )
-# ... or other plugins and distributions of Kafka, by these prefixes.
+# ... and names with these prefixes.
 _PREFIXES_OF_PLUGINS = (
     "authorizer.zookeeper.",
     "client.quota.callback.",

@@ -2,7 +2,8 @@
 
 State that changes anyway (groups, logs, connections) is counted during the scrape, in slices
 between which the event loop serves other connections. Events are counted in plain integers where
-they happen. The names follow [metrics/names], the slices [metrics/collected-in-slices].
+they happen. The names follow [metrics/names] and [metrics/stable-names], the slices
+[metrics/collected-in-slices].
 """
 
 import asyncio

@@ -103,14 +103,14 @@ class TestIncrementalAlter:
         change(client, BROKER, "1", ("log.cleanup.policy", APPEND, "delete"))
         assert value_of(client, "log.cleanup.policy", BROKER, "1")[0] == "delete"
 
-    def test_only_checked(self, client: Client) -> None:
+    def test_validate_only_changes_nothing(self, client: Client) -> None:
         assert change(client, TOPIC, "t", ("retention.ms", SET, "5"), only=True) == (0, None)
         assert value_of(client, "retention.ms")[1] == 5
         assert change(client, TOPIC, "t", ("retention.ms", SET, "x"), only=True)[0] == 40
         assert change(client, BROKER, "1", ("log.roll.ms", SET, "5"), only=True) == (0, None)
         assert value_of(client, "log.roll.ms", BROKER, "1") == (None, 5, [])
 
-    def test_what_is_changed_holds_for_open_logs(self, client: Client) -> None:
+    def test_changes_apply_to_open_logs(self, client: Client) -> None:
         log = client.broker.topics.by_name["t"].partitions[0].log
         change(client, TOPIC, "t", ("segment.bytes", SET, "1048576"))
         assert log.config.segment_bytes == 1_048_576

@@ -100,7 +100,7 @@ class TestRefused:
             ("nonsense", ["expected NAME=VALUE"]),
         ],
     )
-    def test_an_option(self, option: str, parts: list[str]) -> None:
+    def test_option_is_refused_with_the_reason(self, option: str, parts: list[str]) -> None:
         with pytest.raises(ConfigError) as caught:
             Config.load([option])
         text = str(caught.value)
@@ -108,19 +108,19 @@ class TestRefused:
         for part in parts:
             assert part in text
 
-    def test_a_variable_is_named(self) -> None:
+    def test_error_names_the_variable(self) -> None:
         with pytest.raises(ConfigError, match="environment variable COTERIE_GROUP_MAX_SIZE: "):
             Config.load([], {"COTERIE_GROUP_MAX_SIZE": "0"})
         with pytest.raises(ConfigError, match=r"COTERIE_GRUOP_MAX_SIZE: gruop\.max\.size is not"):
             Config.load([], {"COTERIE_GRUOP_MAX_SIZE": "5"})
 
-    def test_file_and_line_are_named(self) -> None:
+    def test_error_names_file_and_line(self) -> None:
         with pytest.raises(ConfigError, match=r"server\.properties, line 3: broker\.idd is not"):
             Config.load([], {}, "\n# x\nbroker.idd=1\n", "server.properties")
         with pytest.raises(ConfigError, match=r"server\.properties: line 2: .u needs four"):
             Config.load([], {}, "a=b\nc=\\u12\n", "server.properties")
 
-    def test_a_session_range_that_is_empty(self) -> None:
+    def test_empty_range_of_session_timeouts_is_refused(self) -> None:
         with pytest.raises(ConfigError, match=r"is above group\.max\.session\.timeout\.ms=10"):
             Config.load(["group.max.session.timeout.ms=10"])
 
@@ -164,6 +164,13 @@ class TestKnownNames:
     )
     def test_names_of_listeners_and_plugins_are_accepted(self, name: str) -> None:
         assert without_effect(Config.load([f"{name}=x"])) == [name]
+
+    def test_tables_are_read_only_when_they_are_needed(self) -> None:
+        """The start of a broker must not pay for names that it does not meet."""
+        kafka_keys.cache_clear()
+        config = Config.load([f"{DELAY}=3", "log.dirs=/x"])
+        TopicConfig(config, {"retention.ms": "5"})
+        assert kafka_keys.cache_info().currsize == 0
 
     def test_defaults_do_not_count_as_without_effect(self) -> None:
         assert without_effect(Config.load([f"{DELAY}=3", "node.id=2", "log.dirs=/x"])) == []

@@ -35,7 +35,7 @@ def client() -> Client:
 
 class TestDescribe:
     @pytest.mark.parametrize("version", range(1, 5))
-    def test_a_topic(self, client: Client, version: int) -> None:
+    def test_topic_has_33_settings(self, client: Client, version: int) -> None:
         result = describe(client, TOPIC, "t", version=version)
         assert (result.error_code, result.error_message, len(result.configs)) == (0, "", 33)
         by_name = {each.name: each for each in result.configs}
@@ -87,7 +87,7 @@ class TestDescribe:
         assert value_of(client, "min.cleanable.dirty.ratio")[2][0][1] == ".25"
         assert value_of(client, "compression.gzip.level")[:2] == ("4", 4)
 
-    def test_the_broker(self, client: Client) -> None:
+    def test_broker_has_all_settings_of_kafka(self, client: Client) -> None:
         result = describe(client, BROKER, "1")
         by_name = {each.name: each for each in result.configs}
         # Kafka lists 340 settings; three are our own.
@@ -103,7 +103,7 @@ class TestDescribe:
         assert "log.initial.task.delay.ms" not in by_name
         assert describe(client, BROKER, "").configs == []
 
-    def test_the_place_of_the_broker(self) -> None:
+    def test_address_and_directory_of_the_broker(self) -> None:
         with RunningBroker({"node.id": "3"}) as running, running.client() as client:
             names = ["advertised.listeners", "broker.id", "listeners", "log.dirs", "node.id"]
             result = describe(client, BROKER, "3", *names)
@@ -114,7 +114,7 @@ class TestDescribe:
         assert [each.config_type for each in result.configs] == [7, 3, 7, 7, 3]
         assert [len(each.synonyms) for each in result.configs] == [1, 2, 2, 1, 1]
 
-    def test_settings_that_nobody_describes(self) -> None:
+    def test_unknown_and_secret_settings_have_no_value(self) -> None:
         """Unknown names have no value, those of a listener the type of their base."""
         settings = {
             "zookeeper.connect": "h:1",

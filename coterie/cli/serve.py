@@ -9,67 +9,80 @@ import click
 
 @click.command("serve")
 @click.option(
-    "--host", show_default="127.0.0.1", help="Address to listen on, instead of that of `listeners`."
+    "--host",
+    metavar="ADDRESS",
+    help="Address to listen on; overrides listeners.  [default: 127.0.0.1]",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    show_default="9092",
-    help="Port to listen on, instead of that of `listeners`; 0 picks a free one.",
+    metavar="PORT",
+    help="Port to listen on; 0 chooses a free one; overrides listeners.  [default: 9092]",
 )
 @click.option(
     "--data-dir",
-    metavar="PATH",
-    show_default="./coterie-data",
-    help="Directory of topics and groups, instead of `log.dirs`; :memory: keeps them in memory.",
+    metavar="DIR",
+    help="Directory for topics and groups, or :memory: to keep nothing on disk; overrides"
+    " log.dirs.  [default: ./coterie-data]",
 )
 @click.option(
     "--advertise",
     metavar="HOST:PORT",
     envvar="COTERIE_ADVERTISE",
-    help="Address that clients are given, instead of `advertised.listeners`, if they reach the"
-    " broker by another one than it listens on.",
+    show_envvar=True,
+    help="Address that clients connect to, if it is not the one to listen on; overrides"
+    " advertised.listeners.",
 )
 @click.option(
-    "--config", "settings", multiple=True, metavar="NAME=VALUE", help="A setting; repeatable."
+    "--config",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Setting of the broker, such as num.partitions=3; repeatable.",
 )
 @click.option(
     "--properties",
     type=click.Path(exists=True, dir_okay=False),
-    help="A file of settings, such as Kafka's server.properties.",
+    help="File with settings, such as Kafka's server.properties.",
 )
 @click.option(
-    "--strict", is_flag=True, help="Refuse settings of Kafka's that have no effect on this broker."
+    "--strict",
+    is_flag=True,
+    help="Fail if a setting has no effect in this broker, instead of printing a warning.",
 )
 @click.option(
     "--flush",
     default="commit",
     show_default=True,
     metavar="MODE",
-    help="When the disk is synced: never (as Kafka does), commit (before every acknowledgement),"
-    " or interval:MS.",
+    help="When data is synced to disk: commit (before it is acknowledged), interval:MS, or never"
+    " (the operating system decides, as with Kafka).",
 )
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="Serve GET /metrics for Prometheus on this port of the same host; 0 picks a free one.",
+    help="Serve metrics for Prometheus at http://ADDRESS:PORT/metrics; 0 chooses a free port.",
 )
 @click.option(
     "--log-level",
     type=click.Choice(("debug", "info", "warning", "error")),
     default="info",
     show_default=True,
-    help="Least severity of what is logged, to standard error.",
+    help="Lowest level of the messages that are logged to standard error.",
 )
 @click.option(
     "--log-format",
     type=click.Choice(("console", "json")),
     default="console",
     show_default=True,
-    help="Log lines for people or for programs.",
+    help="Format of log lines: console for people, json for programs.",
 )
-@click.option("--allow-remote", is_flag=True, help="Allow to listen beyond this machine.")
+@click.option(
+    "--allow-remote",
+    is_flag=True,
+    help="Allow connections from other machines; the broker asks for no password.",
+)
 def command(
     *,
     host: str | None,
@@ -87,9 +100,11 @@ def command(
 ) -> None:
     """Start a broker: a Kafka group coordinator, and topics to produce to and consume from.
 
-    Settings have Kafka's names. --config beats the environment
-    (COTERIE_GROUP_INITIAL_REBALANCE_DELAY_MS=0), which beats --properties. docs/configuration.md
-    lists the settings that have an effect.
+    Settings have Kafka's names. --config overrides the environment, where num.partitions is called
+    COTERIE_NUM_PARTITIONS, and the environment overrides --properties. docs/configuration.md lists
+    the settings that have an effect.
+
+    The broker runs until Ctrl-C or SIGTERM.
     """
     started = time.monotonic()
     # Imported here because `coterie --help` and other commands do not need the server.
@@ -105,7 +120,7 @@ def command(
     try:
         parse_flush_mode(flush)
         if properties is not None:
-            # Kafka reads properties as ISO 8859-1, which every byte is valid in.
+            # Kafka reads properties as ISO 8859-1, in which every byte is valid.
             with open(properties, encoding="latin-1", newline="") as file:
                 text = file.read()
         config = Config.load(settings, os.environ, text, properties or "")

@@ -52,7 +52,7 @@ class Member(MemberProcess):
 
     @property
     def alive(self) -> bool:
-        """Whether its process is running and was not told to end."""
+        """Whether its process is running and has not been ordered to end."""
         return self.status in ("joining", "member") and self.process.poll() is None
 
     def handle(self, event: dict[str, Any]) -> None:

@@ -78,8 +78,8 @@ def run_kafka_python(options: argparse.Namespace) -> None:
 
     consumer = kafka.KafkaConsumer(**consumer_settings(options, "kafka"))
     consumer.subscribe([options.topic], listener=Listener())
-    # Fetches the metadata. Without it the member joins before it knows the partitions, and joins
-    # again when it does.
+    # Fetch the metadata before the first join. Otherwise the member joins before it has the
+    # partitions of the topic, and joins again when their metadata arrives.
     consumer.topics()
     while not stopped.is_set():
         batches = consumer.poll(timeout_ms=int(POLL_S * 1000))

@@ -123,8 +123,8 @@ async def use_aiokafka(options: argparse.Namespace) -> dict[str, object]:
         "groups": [name for name, kind in await admin.list_consumer_groups() if kind == "consumer"],
         "state": [
             group[2]
-            for answer in await admin.describe_consumer_groups([options.topic])
-            for group in answer.groups
+            for response in await admin.describe_consumer_groups([options.topic])
+            for group in response.groups
         ],
         "committed": sum(found.offset for found in offsets.values()),
     }

@@ -87,9 +87,9 @@ def test_configs(broker: Broker, make_topic: Callable[..., str]) -> None:
         async with admin_of(broker) as admin:
 
             async def shown() -> dict[str, str]:
-                asked = [ConfigResource(ConfigResourceType.TOPIC, topic)]
-                (answer,) = await admin.describe_configs(asked)
-                ((code, _message, _type, name, entries),) = answer.resources
+                resource = ConfigResource(ConfigResourceType.TOPIC, topic)
+                (response,) = await admin.describe_configs([resource])
+                ((code, _message, _type, name, entries),) = response.resources
                 assert (code, name) == (0, topic)
                 return {entry[0]: entry[1] for entry in entries}
 
@@ -115,9 +115,9 @@ def test_living_group(broker: Broker, living_group: tuple[str, libraries.Reader]
     async def run() -> None:
         async with admin_of(broker) as admin:
             assert (name, "consumer") in await admin.list_consumer_groups()
-            (answer,) = await admin.describe_consumer_groups([name])
+            (response,) = await admin.describe_consumer_groups([name])
             ((code, group, state, protocol_type, protocol, members),) = [
-                each[:6] for each in answer.groups
+                each[:6] for each in response.groups
             ]
             assert (code, group, state) == (0, name, "Stable")
             assert (protocol_type, protocol, len(members)) == ("consumer", "range", 1)

@@ -153,10 +153,10 @@ def test_removal_by_an_admin_rebalances(broker: Broker, members: Members, topic:
     admin = kafka.KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     try:
         member = kafka.admin.MemberToRemove(group_instance_id="instance-1", reason="test")
-        answers = admin.remove_group_members(topic, [member])
+        responses = admin.remove_group_members(topic, [member])
     finally:
         admin.close()
-    assert [error.errno for error in answers.values()] == [0]
+    assert [error.errno for error in responses.values()] == [0]
     wait_assigned(pair[:1], topic, PARTITIONS)
     assert pair[0].generation > generation
     assert GroupView(broker.bootstrap, topic).instances().keys() == {"instance-0"}

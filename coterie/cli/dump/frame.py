@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from coterie.cli.dump.apis import api_name, api_named
-from coterie.cli.dump.frames import ResponseTo, annotate, decode, split_frames
+from coterie.cli.dump.frames import ResponseTo, decode_frame, frame_pieces, split_frames
 from coterie.cli.errors import CommandFailed
 from coterie.cli.output import print_json, print_line
 from coterie.protocol.api_keys import SERVED_VERSIONS
@@ -43,13 +43,13 @@ def command(
         frame = data[start:end]
         if as_json:
             try:
-                decoded_frames.append(decode(frame, request))
+                decoded_frames.append(decode_frame(frame, request))
             except DECODE_ERRORS as error:
                 raise CommandFailed(f"Malformed frame: {error}.") from error
             continue
         if n:
             click.echo()
-        pieces, problem = annotate(frame, request)
+        pieces, problem = frame_pieces(frame, request)
         for piece in pieces:
             _print_bytes(frame[piece.start : piece.end], "  " * piece.depth + piece.text, full=full)
         if problem:

@@ -36,8 +36,8 @@ def split_frames(data: bytes) -> Iterator[tuple[int, int]]:
         position = stop
 
 
-def annotate(frame: bytes, request: ResponseTo | None) -> tuple[list[Piece], str]:
-    """Take a frame apart.
+def frame_pieces(frame: bytes, request: ResponseTo | None) -> tuple[list[Piece], str]:
+    """Return the pieces of a frame: its bytes and the fields that they encode.
 
     Args:
         frame: the frame with or without its length prefix.
@@ -59,7 +59,7 @@ def annotate(frame: bytes, request: ResponseTo | None) -> tuple[list[Piece], str
     return fields.pieces, ""
 
 
-def decode(frame: bytes, request: ResponseTo | None) -> dict[str, Any]:
+def decode_frame(frame: bytes, request: ResponseTo | None) -> dict[str, Any]:
     """Decode the header and the message of a frame, as `coterie dump frame --json` prints them.
 
     Raises:

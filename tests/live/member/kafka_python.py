@@ -42,10 +42,13 @@ def run(options: argparse.Namespace, events: Events, orders: Orders) -> int:
     consumer = kafka.KafkaConsumer(**settings, reconnect_backoff_max_ms=500)
     listener = Listener(events)
     consumer.subscribe(topics=options.topic, pattern=options.pattern, listener=listener)
-    # Fetches the metadata before the first join. Without it the leader joins before it knows the
-    # partitions, and joins again when it does. In this second round kafka-python 3.0.12 can get
-    # stuck forever: if a poll ends while the response to SyncGroup is outstanding, the response is
-    # never processed.
+    # Fetch the metadata before the first join. Without this call the leader joins before it has the
+    # partitions of the topics, and joins again when their metadata arrives. In this second round
+    # kafka-python 3.0.12 can get stuck forever. The round is due to the changed metadata alone;
+    # `rejoin_needed` is False. The leader accepts the metadata before it sends SyncGroup
+    # (coordinator/consumer.py:473), so `need_rejoin` (:590) is False from then on. If a poll ends
+    # before the response to SyncGroup arrives, the next poll therefore skips the loop in
+    # coordinator/base.py:480 that waits for the response: the assignment is never taken over.
     consumer.topics()
     try:
         while not orders.stopped.is_set():

@@ -81,10 +81,10 @@ def described(*groups: DescribeGroupsResponseGroup) -> Any:
     """Respond to DescribeGroups as Kafka 4 does; groups that are not given do not exist."""
     known = {group.group_id: group for group in groups}
 
-    def answer(request: Any, _: int) -> DescribeGroupsResponse:
+    def respond(request: Any, _: int) -> DescribeGroupsResponse:
         return DescribeGroupsResponse(groups=[known.get(n) or no_group(n) for n in request.groups])
 
-    return answer
+    return respond
 
 
 def group(
@@ -117,7 +117,7 @@ def no_group(name: str) -> DescribeGroupsResponseGroup:
 
 def committed(**topics: dict[int, int]) -> OffsetFetchResponse:
     """Return the response for these committed offsets: committed(topic={partition: offset})."""
-    answer = [
+    response = [
         OffsetFetchResponseTopic(
             name=topic,
             partitions=[
@@ -130,7 +130,7 @@ def committed(**topics: dict[int, int]) -> OffsetFetchResponse:
         for topic, offsets in topics.items()
     ]
     return OffsetFetchResponse(
-        groups=[OffsetFetchResponseGroup(group_id="g", topics=answer, error_code=0)]
+        groups=[OffsetFetchResponseGroup(group_id="g", topics=response, error_code=0)]
     )
 
 

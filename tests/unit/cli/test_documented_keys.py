@@ -38,7 +38,7 @@ def documented() -> dict[str, list[str]]:
 def broker() -> FakeBroker:
     """Return a broker that responds to all of these commands."""
     listed = ListGroupsResponseGroup(group_id="g", protocol_type="consumer")
-    answers: dict[int, Any] = {
+    responses: dict[int, Any] = {
         ApiKey.LIST_GROUPS: ListGroupsResponse(error_code=0, groups=[listed]),
         ApiKey.DESCRIBE_GROUPS: described(group("g", "Stable", member("one", t=[0]))),
         ApiKey.OFFSET_FETCH: committed(t={0: 15}),
@@ -50,7 +50,7 @@ def broker() -> FakeBroker:
         ApiKey.CREATE_TOPICS: test_topics.creating(),
         ApiKey.DELETE_TOPICS: test_topics.deleting(),
     }
-    return FakeBroker(answers, topics={"t": 1})
+    return FakeBroker(responses, topics={"t": 1})
 
 
 def test_every_command_with_json_is_documented() -> None:

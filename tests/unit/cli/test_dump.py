@@ -4,16 +4,15 @@ import json
 
 import pytest
 
+from coterie.cli.dump.frames import decode_frame
 from coterie.protocol.compile import source_of
 from coterie.protocol.frames import encode_request
 from coterie.protocol.messages.fetch import FetchRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.unit.cli.command import run
+from tests.unit.cli.test_dump_frames import HEARTBEAT as REQUEST
 
-REQUEST = encode_request(
-    HeartbeatRequest(group_id="orders", generation_id=1, member_id="c1-1"), 4, 7, "c1"
-)
 RESPONSE = HeartbeatResponse.framer(4)(HeartbeatResponse(error_code=25), 7)
 
 
@@ -123,18 +122,7 @@ def test_frame_cuts_long_values_without_full() -> None:
 
 def test_frame_as_json() -> None:
     (decoded,) = json.loads(run(None, "dump", "frame", REQUEST.hex(), "--json").stdout)
-    assert decoded == {
-        "api": "Heartbeat",
-        "version": 4,
-        "correlation_id": 7,
-        "client_id": "c1",
-        "message": {
-            "group_id": "orders",
-            "generation_id": 1,
-            "member_id": "c1-1",
-            "group_instance_id": None,
-        },
-    }
+    assert decoded == decode_frame(REQUEST, None)
 
 
 def test_frame_as_json_has_nested_structures() -> None:

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from coterie.cli.dump.frames import ResponseTo, annotate, decode, split_frames
+from coterie.cli.dump.frames import ResponseTo, decode_frame, frame_pieces, split_frames
 from coterie.cli.dump.message_fields import MessageFields, Piece
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.errors import DECODE_ERRORS
@@ -74,8 +74,8 @@ def test_truncated_message_is_explained_up_to_the_cut(cls: type[Message]) -> Non
             assert_no_gaps(fields.pieces, last)
 
 
-def test_request_is_annotated_field_by_field() -> None:
-    pieces, problem = annotate(HEARTBEAT, None)
+def test_request_is_explained_field_by_field() -> None:
+    pieces, problem = frame_pieces(HEARTBEAT, None)
     assert problem == ""
     assert texts_of(pieces) == [
         "size 31",
@@ -92,7 +92,7 @@ def test_request_is_annotated_field_by_field() -> None:
 
 
 def test_length_prefix_is_optional() -> None:
-    pieces, problem = annotate(HEARTBEAT[4:], None)
+    pieces, problem = frame_pieces(HEARTBEAT[4:], None)
     assert problem == ""
     assert texts_of(pieces)[0] == "api_key 12 Heartbeat"
     assert_no_gaps(pieces, len(HEARTBEAT) - 4)
@@ -100,7 +100,7 @@ def test_length_prefix_is_optional() -> None:
 
 def test_error_codes_of_responses_have_names() -> None:
     frame = HeartbeatResponse.framer(4)(HeartbeatResponse(error_code=27), 7)
-    pieces, problem = annotate(frame, ResponseTo(ApiKey.HEARTBEAT, 4))
+    pieces, problem = frame_pieces(frame, ResponseTo(ApiKey.HEARTBEAT, 4))
     assert problem == ""
     assert texts_of(pieces)[1:] == [
         "correlation_id 7, no tags",
@@ -111,12 +111,12 @@ def test_error_codes_of_responses_have_names() -> None:
 
 def test_api_versions_response_has_the_old_header() -> None:
     frame = ApiVersionsResponse.framer(4)(ApiVersionsResponse(error_code=0, api_keys=[]), 1)
-    pieces, problem = annotate(frame, ResponseTo(ApiKey.API_VERSIONS, 4))
+    pieces, problem = frame_pieces(frame, ResponseTo(ApiKey.API_VERSIONS, 4))
     assert problem == ""
     assert texts_of(pieces)[1] == "correlation_id 1"
 
 
-def test_embedded_consumer_protocol_is_annotated_and_other_bytes_are_not() -> None:
+def test_embedded_consumer_protocol_is_explained_and_other_bytes_are_not() -> None:
     subscription = encode_subscription(ConsumerProtocolSubscription(topics=["a"]), 1)
     request = JoinGroupRequest(
         group_id="g",
@@ -129,7 +129,7 @@ def test_embedded_consumer_protocol_is_annotated_and_other_bytes_are_not() -> No
         ],
     )
     frame = encode_request(request, 4, 1, None)
-    pieces, problem = annotate(frame, None)
+    pieces, problem = frame_pieces(frame, None)
     assert problem == ""
     assert_no_gaps(pieces, len(frame))
     assert texts_of(pieces)[-11:] == [
@@ -158,7 +158,7 @@ def test_embedded_consumer_protocol_is_annotated_and_other_bytes_are_not() -> No
     ids=["unknown-api", "unknown-version", "cut", "too-long"],
 )
 def test_problem_follows_the_valid_pieces(frame: bytes, problem: str) -> None:
-    pieces, found = annotate(frame, None)
+    pieces, found = frame_pieces(frame, None)
     assert pieces
     assert re.search(problem, found)
 
@@ -170,7 +170,7 @@ def test_consecutive_frames_are_split() -> None:
 
 
 def test_decoded_frame_has_header_and_message() -> None:
-    assert decode(HEARTBEAT, None) == {
+    assert decode_frame(HEARTBEAT, None) == {
         "api": "Heartbeat",
         "version": 4,
         "correlation_id": 7,

@@ -107,8 +107,8 @@ def test_torn_tail_can_have_the_full_length_of_a_batch(tmp_path: Path, tail: byt
 def test_incomplete_end_of_an_older_segment_is_damage(tmp_path: Path) -> None:
     path = segment(tmp_path / "t-0", *BATCHES[:3], BATCHES[3][:50])
     segment(tmp_path / "t-0", *BATCHES[4:], base_offset=8)
-    for asked in (tmp_path / "t-0", path):
-        code, rows, _ = dumped(asked)
+    for given in (tmp_path / "t-0", path):
+        code, rows, _ = dumped(given)
         assert (code, [row["kind"] for row in rows if row["kind"] != "record"]) == (1, ["damage"])
 
 

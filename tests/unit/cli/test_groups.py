@@ -55,7 +55,7 @@ MEMBER_HEADER = ["GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID
 
 
 def deleting(**errors: int) -> Any:
-    def answer(request: Any, _: int) -> DeleteGroupsResponse:
+    def respond(request: Any, _: int) -> DeleteGroupsResponse:
         return DeleteGroupsResponse(
             results=[
                 DeleteGroupsResponseResult(group_id=name, error_code=errors.get(name, 0))
@@ -63,11 +63,11 @@ def deleting(**errors: int) -> Any:
             ]
         )
 
-    return answer
+    return respond
 
 
 def deleting_offsets(group_error: int = 0, **errors: int) -> Any:
-    def answer(request: Any, _: int) -> OffsetDeleteResponse:
+    def respond(request: Any, _: int) -> OffsetDeleteResponse:
         topics = [
             OffsetDeleteResponseTopic(
                 name=topic.name,
@@ -82,18 +82,18 @@ def deleting_offsets(group_error: int = 0, **errors: int) -> Any:
         ]
         return OffsetDeleteResponse(error_code=group_error, topics=[] if group_error else topics)
 
-    return answer
+    return respond
 
 
 def describing(*groups: Any, **topics: dict[int, int]) -> FakeBroker:
     """Return a broker with these groups, each of which has committed `topics`."""
-    answers = {
+    responses = {
         ApiKey.DESCRIBE_GROUPS: described(*groups),
         ApiKey.OFFSET_FETCH: committed(**topics),
         ApiKey.LIST_OFFSETS: listed_offsets,
         ApiKey.LIST_GROUPS: ListGroupsResponse(error_code=0, groups=[]),
     }
-    return FakeBroker(answers, topics={"t": 3, "u": 1})
+    return FakeBroker(responses, topics={"t": 3, "u": 1})
 
 
 def test_list_prints_one_id_per_line() -> None:
@@ -333,7 +333,7 @@ def test_describe_shows_groups_of_the_consumer_protocol() -> None:
         assignment=assigned,
         target_assignment=assigned,
     )
-    answer = ConsumerGroupDescribeResponse(
+    response = ConsumerGroupDescribeResponse(
         groups=[
             ConsumerGroupDescribeResponseGroup(
                 error_code=0,
@@ -348,7 +348,7 @@ def test_describe_shows_groups_of_the_consumer_protocol() -> None:
     )
     broker = describing()
     broker.ranges[CONSUMER_GROUP_DESCRIBE] = (0, 1)
-    broker.responses[CONSUMER_GROUP_DESCRIBE] = answer
+    broker.responses[CONSUMER_GROUP_DESCRIBE] = response
     with broker:
         state = cells_of(run(broker, "groups", "describe", "--state", "--verbose", "next"))
         members = cells_of(run(broker, "groups", "describe", "--members", "--verbose", "next"))
@@ -394,8 +394,8 @@ def test_delete_names_the_members_of_a_group() -> None:
 
 
 def test_delete_reports_other_errors_by_name() -> None:
-    answer = deleting(a=ErrorCode.GROUP_AUTHORIZATION_FAILED, b=999)
-    with FakeBroker({ApiKey.DELETE_GROUPS: answer}) as broker:
+    response = deleting(a=ErrorCode.GROUP_AUTHORIZATION_FAILED, b=999)
+    with FakeBroker({ApiKey.DELETE_GROUPS: response}) as broker:
         result = run(broker, "groups", "delete", "a", "b")
     assert "Group 'a' was not deleted: GROUP_AUTHORIZATION_FAILED" in result.stderr
     assert "Group 'b' was not deleted: error 999" in result.stderr
@@ -417,15 +417,15 @@ def test_delete_offsets_of_topics_and_partitions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "error"),
+    ("response", "error"),
     [
         (deleting_offsets(ErrorCode.GROUP_ID_NOT_FOUND), "Group 'g' does not exist."),
         (deleting_offsets(t=ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC), "still subscribed"),
         (deleting_offsets(ErrorCode.NON_EMPTY_GROUP), "NON_EMPTY_GROUP"),
     ],
 )
-def test_delete_offsets_reports_the_cause(answer: Any, error: str) -> None:
-    with FakeBroker({ApiKey.OFFSET_DELETE: answer}, topics={"t": 1}) as broker:
+def test_delete_offsets_reports_the_cause(response: Any, error: str) -> None:
+    with FakeBroker({ApiKey.OFFSET_DELETE: response}, topics={"t": 1}) as broker:
         result = run(broker, "groups", "delete-offsets", "--group", "g", "--topic", "t")
     assert result.exit_code == 1
     assert error in result.stderr

@@ -160,10 +160,10 @@ class JournalBroker(FakeBroker):
         (topic,) = request.topics
         named = topic.topic_id == bytes(range(16)) if version >= 13 else topic.topic
         assert named in (True, JOURNAL_TOPIC)
-        (asked,) = topic.partitions
-        found = self.batches[asked.fetch_offset :][: self.batches_at_once]
-        deleted = asked.fetch_offset < self.first
-        answer = FetchResponsePartition(
+        (partition,) = topic.partitions
+        found = self.batches[partition.fetch_offset :][: self.batches_at_once]
+        deleted = partition.fetch_offset < self.first
+        fetched = FetchResponsePartition(
             partition_index=0,
             error_code=ErrorCode.OFFSET_OUT_OF_RANGE if deleted else 0,
             high_watermark=len(self.batches),
@@ -173,14 +173,14 @@ class JournalBroker(FakeBroker):
         )
         return FetchResponse(
             responses=[
-                FetchResponseTopic(topic=topic.topic, topic_id=topic.topic_id, partitions=[answer])
+                FetchResponseTopic(topic=topic.topic, topic_id=topic.topic_id, partitions=[fetched])
             ]
         )
 
     def list_offsets(self, request: ListOffsetsRequest, _: int) -> ListOffsetsResponse:
         (topic,) = request.topics
-        (asked,) = topic.partitions
-        offset = self.first if asked.timestamp < 0 else asked.timestamp - AT_MS
+        (partition,) = topic.partitions
+        offset = self.first if partition.timestamp < 0 else partition.timestamp - AT_MS
         part = ListOffsetsResponsePartition(
             partition_index=0,
             error_code=0,
@@ -321,8 +321,8 @@ def test_broker_without_a_journal(settings: dict[str, str], cause: str, remedy: 
     result = DescribeConfigsResponseResult(
         error_code=0, error_message=None, resource_type=4, resource_name="1", configs=configs
     )
-    answers = {ApiKey.DESCRIBE_CONFIGS: DescribeConfigsResponse(results=[result])}
-    with FakeBroker(answers, topics={"t": 1}) as broker:
+    responses = {ApiKey.DESCRIBE_CONFIGS: DescribeConfigsResponse(results=[result])}
+    with FakeBroker(responses, topics={"t": 1}) as broker:
         shown = history(broker, "orders")
     assert shown.exit_code == 1
     assert cause in shown.stderr

@@ -29,7 +29,7 @@ HEADER = ["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"]
 def committing(**errors: int) -> Any:
     """Respond to OffsetCommit with success, except for the named topics."""
 
-    def answer(request: Any, _: int) -> OffsetCommitResponse:
+    def respond(request: Any, _: int) -> OffsetCommitResponse:
         return OffsetCommitResponse(
             topics=[
                 OffsetCommitResponseTopic(
@@ -46,7 +46,7 @@ def committing(**errors: int) -> Any:
             ]
         )
 
-    return answer
+    return respond
 
 
 def resetting(*groups: Any, commits: Any = None) -> FakeBroker:

@@ -27,13 +27,13 @@ class Tracker:
     """Two stages run; there is no information about the second."""
 
     def __init__(self) -> None:
-        self.asked = threading.Event()
+        self.was_read = threading.Event()
 
     def getActiveStageIds(self) -> list[int]:  # noqa: N802 - Spark's name
         return [1, 2]
 
     def getStageInfo(self, stage_id: int) -> Any:  # noqa: N802
-        self.asked.set()
+        self.was_read.set()
         return SimpleNamespace(numCompletedTasks=3, numTasks=8) if stage_id == 1 else None
 
 
@@ -71,7 +71,7 @@ def test_terminal_shows_tables_rows_and_tasks(terminal: Terminal) -> None:
     tracker = Tracker()
     with standard_error(terminal), step_progress(spark_with(tracker), shown=True) as bars:
         bars.show_step(step(1, None))
-        assert tracker.asked.wait(5)
+        assert tracker.was_read.wait(5)
         bars.show_step(step(1, 1234))
         bars.show_step(step(2, None))
     assert "build rebalances" in shown(terminal)

@@ -50,7 +50,7 @@ def configured(request: Any, _: int) -> DescribeConfigsResponse:
 
 
 def creating(error: int = 0, message: str | None = None) -> Any:
-    def answer(request: Any, _: int) -> CreateTopicsResponse:
+    def respond(request: Any, _: int) -> CreateTopicsResponse:
         return CreateTopicsResponse(
             topics=[
                 CreateTopicsResponseTopic(name=t.name, error_code=error, error_message=message)
@@ -58,11 +58,11 @@ def creating(error: int = 0, message: str | None = None) -> Any:
             ]
         )
 
-    return answer
+    return respond
 
 
 def deleting(**errors: int) -> Any:
-    def answer(request: Any, version: int) -> DeleteTopicsResponse:
+    def respond(request: Any, version: int) -> DeleteTopicsResponse:
         names = [t.name for t in request.topics] if version >= 6 else request.topic_names
         return DeleteTopicsResponse(
             responses=[
@@ -71,7 +71,7 @@ def deleting(**errors: int) -> Any:
             ]
         )
 
-    return answer
+    return respond
 
 
 def test_list_prints_names() -> None:
@@ -137,8 +137,8 @@ def test_create_sends_numbers_to_old_brokers() -> None:
 
 
 def test_create_of_an_existing_topic_needs_if_not_exists() -> None:
-    answer = creating(ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 't' already exists.")
-    with FakeBroker({ApiKey.CREATE_TOPICS: answer}) as broker:
+    response = creating(ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 't' already exists.")
+    with FakeBroker({ApiKey.CREATE_TOPICS: response}) as broker:
         refused = run(broker, "topics", "create", "t")
         allowed = run(broker, "topics", "create", "t", "--if-not-exists")
         row = rows_of(run(broker, "topics", "create", "t", "--json"))
@@ -150,8 +150,8 @@ def test_create_of_an_existing_topic_needs_if_not_exists() -> None:
 
 
 def test_create_shows_the_brokers_message() -> None:
-    answer = creating(ErrorCode.INVALID_CONFIG, "Unknown topic config name: foo")
-    with FakeBroker({ApiKey.CREATE_TOPICS: answer}) as broker:
+    response = creating(ErrorCode.INVALID_CONFIG, "Unknown topic config name: foo")
+    with FakeBroker({ApiKey.CREATE_TOPICS: response}) as broker:
         result = run(broker, "topics", "create", "t", "--config", "foo=1")
     assert "INVALID_CONFIG (Unknown topic config name: foo)" in result.stderr
 
@@ -166,8 +166,8 @@ def test_create_refuses_an_invalid_config(config: str) -> None:
 @pytest.mark.parametrize("highest", [6, 3])
 def test_delete_reports_each_topic(highest: int) -> None:
     ranges = {**SERVED_VERSIONS, ApiKey.DELETE_TOPICS: (1, highest)}
-    answer = deleting(lost=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    with FakeBroker({ApiKey.DELETE_TOPICS: answer}, ranges) as broker:
+    response = deleting(lost=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    with FakeBroker({ApiKey.DELETE_TOPICS: response}, ranges) as broker:
         result = run(broker, "topics", "delete", "t", "lost")
         lenient = run(broker, "topics", "delete", "t", "lost", "--if-exists")
         rows = rows_of(run(broker, "topics", "delete", "t", "lost", "--json"))
@@ -181,8 +181,8 @@ def test_delete_reports_each_topic(highest: int) -> None:
 
 
 def test_delete_reports_errors_by_name() -> None:
-    answer = deleting(t=ErrorCode.TOPIC_DELETION_DISABLED)
-    with FakeBroker({ApiKey.DELETE_TOPICS: answer}) as broker:
+    response = deleting(t=ErrorCode.TOPIC_DELETION_DISABLED)
+    with FakeBroker({ApiKey.DELETE_TOPICS: response}) as broker:
         result = run(broker, "topics", "delete", "t", "--if-exists")
     assert result.exit_code == 1
     assert "Topic 't' was not deleted: TOPIC_DELETION_DISABLED" in result.stderr

@@ -185,8 +185,8 @@ def test_commit_is_retried_while_the_coordinator_loads() -> None:
 
 
 def test_request_is_retried_between_two_leaders() -> None:
-    answers = in_turn(offsets(ErrorCode.NOT_LEADER_OR_FOLLOWER), offsets(0))
-    broker = FakeBroker({ApiKey.LIST_OFFSETS: answers}, topics={"t": 1})
+    responses = in_turn(offsets(ErrorCode.NOT_LEADER_OR_FOLLOWER), offsets(0))
+    broker = FakeBroker({ApiKey.LIST_OFFSETS: responses}, topics={"t": 1})
     with cluster_of(broker) as cluster:
         assert partition_offsets(cluster, {("t", 0): LATEST}) == {("t", 0): 7}
     assert len(broker.seen(ApiKey.METADATA)) == 2
@@ -226,12 +226,12 @@ def test_offsets_are_read_from_every_form_of_the_response(highest: int, used: in
         partition_index=2, committed_offset=-1, metadata="", error_code=0
     )
     topics = [OffsetFetchResponseTopic(name="t", partitions=[part, absent])]
-    answer = OffsetFetchResponse(
+    response = OffsetFetchResponse(
         topics=topics,
         groups=[OffsetFetchResponseGroup(group_id="g", topics=topics, error_code=0)],
     )
     ranges = {**SERVED_VERSIONS, ApiKey.OFFSET_FETCH: (1, highest)}
-    broker = FakeBroker({ApiKey.OFFSET_FETCH: answer}, ranges)
+    broker = FakeBroker({ApiKey.OFFSET_FETCH: response}, ranges)
     with cluster_of(broker) as cluster:
         found = committed_offsets(cluster, "g")
     assert list(found) == [("t", 1)]
@@ -267,8 +267,8 @@ def test_states_are_described_if_the_list_lacks_them() -> None:
         ApiKey.LIST_GROUPS: (0, 3),
         ApiKey.DESCRIBE_GROUPS: (0, 4),
     }
-    answers = {ApiKey.LIST_GROUPS: listed, ApiKey.DESCRIBE_GROUPS: described}
-    broker = FakeBroker(answers, ranges)
+    responses = {ApiKey.LIST_GROUPS: listed, ApiKey.DESCRIBE_GROUPS: described}
+    broker = FakeBroker(responses, ranges)
     with cluster_of(broker) as cluster:
         assert [group.group_id for group in list_groups(cluster)] == ["a", "b"]
         assert [group.group_id for group in list_groups(cluster, states=["EMPTY"])] == ["b"]

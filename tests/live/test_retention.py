@@ -35,10 +35,7 @@ def test_retention_by_time_deletes_all_records_and_offsets_continue(
     settings = {"retention.ms": "2000", "segment.bytes": str(MEBIBYTE)}
     create_topic(server.bootstrap, name, 1, settings)
     produce(server.bootstrap, name, ROWS)
-    eventually(
-        lambda: offset_range(server.bootstrap, name) == (len(ROWS), len(ROWS)),
-        "all records expired",
-    )
+    wait_all_expired(server, name)
     assert log_bytes(server.data_dir, name) == 0
     server.kill()
     server.start()
@@ -97,7 +94,4 @@ def test_unlimited_retention_keeps_all_until_a_limit_is_set(
     )
     for result in admin.incremental_alter_configs([change]).values():
         result.result(READ_LIMIT_S)
-    eventually(
-        lambda: offset_range(server.bootstrap, name) == (len(ROWS), len(ROWS)),
-        "all records expired",
-    )
+    wait_all_expired(server, name)

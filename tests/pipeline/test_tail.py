@@ -148,7 +148,12 @@ def tail_of(store: Store, data: Path, **options: Any) -> Tail:
     live = cast("LiveStore", store)
 
     def append(
-        source: str, topic: str, directories: dict[str, str], positions: dict[int, int], rows: int
+        source: str,
+        topic: str,
+        directories: dict[str, str],
+        positions: dict[int, int],
+        rows: int,
+        about: dict[str, Any] | None = None,
     ) -> None:
         assert rows or "quarantine" in directories
         live.append(directories, {source: {topic: positions}}, {"run": 0})

@@ -1,7 +1,7 @@
 """Compare the offsets and leader epochs of neighbouring batches, which no checksum covers.
 
-In a log offsets ascend and leader epochs never fall. If two neighbours contradict that, the one
-that does not continue on its other side is damaged [pipeline/batch-order].
+In a log offsets ascend and leader epochs never fall. If two neighbours contradict that, the batch
+on the other side of each decides which one is damaged [pipeline/batch-order].
 """
 
 import numpy as np

@@ -14,7 +14,7 @@ skipped.
 import os
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from pyspark.sql import functions as sf
 
 from coterie.pipeline.codec.views import CHECKED_BY, quarantined
 from coterie.pipeline.jobs.follow_source import followed
-from coterie.pipeline.jobs.live_store import LiveStore
+from coterie.pipeline.jobs.live_store import Append, LiveStore
 from coterie.pipeline.kafka_input import TABLE_OF
 from coterie.pipeline.ranges import (
     Hint,
@@ -52,10 +52,6 @@ MUCH_BYTES = 256 << 20
 _SLICE_BYTES = 16 << 20
 
 _QUARANTINE = "quarantine"
-
-
-# Input, topic, directories by table, next offsets, number of records: `_Following.append`.
-Append = Callable[[str, str, dict[str, str], dict[int, int], int], None]
 
 
 class Tail:

@@ -6,7 +6,7 @@ error, which ends following.
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Mapping, Sized
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from coterie.client.errors import (
     Refused,
 )
 from coterie.pipeline.jobs.inputs import new_label
-from coterie.pipeline.jobs.live_store import LiveStore
+from coterie.pipeline.jobs.live_store import Append, LiveStore
 from coterie.pipeline.kafka_input import TABLE_OF, FetchedRows, KafkaLog
 from coterie.pipeline.lag import commit_keys, committed_in, committed_partition, log_ends
 from coterie.pipeline.store import Store
@@ -31,8 +31,6 @@ LOG_ENDS_EVERY_S = 30.0
 _JOURNAL_EVERY_S = 5.0
 _RETRY_S = 1.0
 _STOP_S = 60.0
-
-Append = Callable[[str, str, dict[str, str], dict[int, int], int, dict[str, Any] | None], None]
 
 
 class Wire(threading.Thread):

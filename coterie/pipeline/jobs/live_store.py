@@ -14,7 +14,7 @@ import os
 import threading
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,6 +28,22 @@ MAX_PARTS = 64
 # The largest size of a merged part. Larger parts are not merged again, and merging does not need
 # more memory than one such part.
 MERGED_BYTES = 8 << 20
+
+
+class Append(Protocol):
+    """The function with which a follower commits written parts; see `_Following.append`."""
+
+    def __call__(
+        self,
+        source: str,
+        topic: str,
+        directories: dict[str, str],
+        positions: dict[int, int],
+        rows: int,
+        about: dict[str, Any] | None = None,
+        /,
+    ) -> None:
+        """Commit written parts."""
 
 
 class LiveStore(Store):

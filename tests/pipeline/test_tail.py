@@ -158,8 +158,8 @@ def tail_of(store: Store, data: Path, **options: Any) -> Tail:
         assert rows or "quarantine" in directories
         live.append(directories, {source: {topic: positions}}, {"run": 0})
 
-    turn = options.pop("turn", None) or threading.Lock()
-    return Tail(live, append, (INPUT, str(data), OFFSETS_TOPIC), turn, **options)
+    lock = options.pop("lock", None) or threading.Lock()
+    return Tail(live, append, (INPUT, str(data), OFFSETS_TOPIC), lock, **options)
 
 
 def append_batch(tail: Tail) -> None:
@@ -269,8 +269,8 @@ def test_partition_in_two_directories_of_a_cluster_is_read_once(tmp_path: Path) 
         closing(Logs(tmp_path / "ahead", 1)) as ahead,
         LiveStore.open(str(output)) as store,
     ):
-        turn = threading.Lock()
-        tails = [tail_of(store, each.path, turn=turn) for each in (behind, ahead)]
+        lock = threading.Lock()
+        tails = [tail_of(store, each.path, lock=lock) for each in (behind, ahead)]
         for number in range(30):
             ahead.grow()
             # The follower is behind for a while, and then ahead.

@@ -206,14 +206,14 @@ class _Following:
 
     def start(self, directories: list[str], sources: list[str]) -> None:
         """Start a stream for each topic that exists, and a thread for each cluster."""
-        turns: dict[tuple[str, str], threading.Lock] = {}
+        locks: dict[tuple[str, str], threading.Lock] = {}
         for path in dict.fromkeys(os.path.realpath(each) for each in directories):
             for topic in TABLE_OF:
                 source = identity_of(path)
-                turn = turns.setdefault((source, topic), threading.Lock())
+                lock = locks.setdefault((source, topic), threading.Lock())
                 place = source, path, topic
                 crc = self.options.crc
-                self._tails.append(Tail(self.store, self.append, place, turn, crc=crc))
+                self._tails.append(Tail(self.store, self.append, place, lock, crc=crc))
         for address in sources:
             wire = Wire(
                 address, self.store, self.append, self.options.trigger_ms, crc=self.options.crc

@@ -62,7 +62,7 @@ class Tail:
         store: LiveStore,
         append: Append,
         place: tuple[str, str, str],
-        turn: threading.Lock,
+        lock: threading.Lock,
         *,
         crc: bool = True,
         much_bytes: int = MUCH_BYTES,
@@ -73,7 +73,7 @@ class Tail:
             store: the output directory.
             append: commits written parts.
             place: the input, its data directory, the topic.
-            turn: a lock that is held while a micro-batch is appended. Several directories of an
+            lock: a lock that is held while a micro-batch is appended. Several directories of an
                 input can have the same partition; they share a lock, so that each record is
                 appended once.
             crc: whether to check checksums.
@@ -82,7 +82,7 @@ class Tail:
         self._store = store
         self._append = append
         self._source, self._path, self._topic = place
-        self._turn = turn
+        self._lock = lock
         self._crc = crc
         self._much_bytes = much_bytes
         self._query: StreamingQuery | None = None
@@ -122,14 +122,14 @@ class Tail:
         Later micro-batches are skipped. The next run reads their records.
         """
         self._is_stopping = True
-        with self._turn:
+        with self._lock:
             pass
         if self._query is not None:
             self._query.stop()
 
     def append_batch(self, batch: DataFrame, _batch_id: int) -> None:
         """Append one micro-batch, and the damage between its records."""
-        with self._turn:
+        with self._lock:
             begin = self._store.position(self._source, self._topic)
             if not self._is_stopping and self._bytes_from(begin) > self._much_bytes:
                 self._write_with_spark(batch, begin)

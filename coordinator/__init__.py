@@ -1,5 +1,5 @@
 """The group coordinator: pure state machines over log records.
 
 There is no event loop, clock, socket or randomness in this package. Requests go to
-`service.GroupCoordinator`; what a call wants done comes back as `effects.Effects`.
+`service.GroupCoordinator`; what the server has to do comes back as `effects.Effects`.
 """

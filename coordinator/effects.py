@@ -1,4 +1,4 @@
-"""Effects: everything that a call of the coordinator wants done, as data.
+"""Effects: everything that the server has to do after a call of the coordinator, as data.
 
 A verb takes the time and a decoded request and returns `Effects`; nothing here acts. The server
 carries effects out in this order: append the records, send the replies, publish the events. The
@@ -111,7 +111,7 @@ class Event(NamedTuple):
 
 
 class Effects:
-    """What one call of the coordinator wants done.
+    """What the server has to do after one call of the coordinator.
 
     Until its records are durable the same object is the operation that the shard keeps in its
     queue; the attributes from `records` on are for the shard.

@@ -10,7 +10,7 @@ Empty
       DeleteGroups removes it with its offsets (admin/delete_groups).
 PreparingRebalance
     The join phase: members are asked to rejoin, and their joins are delayed.
-    - Every member has rejoined and nobody is pending: -> CompletingRebalance
+    - Every member has rejoined and no id is pending: -> CompletingRebalance
       (join_phase/waits_for_every_member).
     - The time is up: the same with those who rejoined and the static members
       (join_phase/members_that_do_not_rejoin_are_removed); with static members only, the phase

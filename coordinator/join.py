@@ -214,8 +214,7 @@ def _rejoin(
         return
     change = None
     if changed and state is not GroupState.PREPARING_REBALANCE:
-        # The fact that a rebalance began says what changed. Nobody needs it of a rejoin that the
-        # coordinator asked for.
+        # Part of the fact that a rebalance began. A rejoin during a rebalance starts no other one.
         change = subscription_change(group.protocol_type, member.protocols, protocols)
     group.update(member, protocols, rebalance_timeout_of(request), request.session_timeout_ms)
     group.delay_join(member, context.to, now_ms)

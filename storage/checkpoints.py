@@ -1,8 +1,6 @@
-"""Small text files in Kafka's formats, replaced as a whole: checkpoints.
+"""Small text files that are replaced as a whole, and Kafka's checkpoints [log/checkpoints].
 
-A checkpoint is a version, a count and that many lines of fields: `log-start-offset-checkpoint` has
-topic, partition and offset, `leader-epoch-checkpoint` has epoch and start offset. A file is
-replaced by writing another one and renaming it, so a crash leaves the old or the new one.
+A file is replaced by writing a new one and renaming it, so a crash leaves the old or the new one.
 """
 
 from collections.abc import Iterable
@@ -14,7 +12,12 @@ _CHECKPOINT_VERSION = "0"
 
 
 def read_file(filesystem: FileSystem, path: str) -> str | None:
-    """A small file's text; None where there is no such file."""
+    """Return the text of a small file; None if the file does not exist.
+
+    Raises:
+        CorruptLog: the file is not UTF-8.
+        OSError: it cannot be read.
+    """
     try:
         file = filesystem.open(path)
     except FileNotFoundError:
@@ -26,11 +29,21 @@ def read_file(filesystem: FileSystem, path: str) -> str | None:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise CorruptLog(path, error.start, "this is not text") from None
+        raise CorruptLog(path, error.start, "the file is not text") from None
 
 
 def replace_file(filesystem: FileSystem, path: str, text: str, *, durable: bool) -> None:
-    """Replace a file's text, or make the file; with `durable` it survives a loss of power."""
+    """Replace the text of a file, which may not exist yet.
+
+    Args:
+        filesystem: where the file is.
+        path: the file.
+        text: the new text.
+        durable: whether the new text survives a loss of power when this returns.
+
+    Raises:
+        OSError: the file could not be replaced.
+    """
     new = path + ".tmp"
     file = filesystem.create(new)
     try:
@@ -41,16 +54,22 @@ def replace_file(filesystem: FileSystem, path: str, text: str, *, durable: bool)
         file.close()
     filesystem.rename(new, path)
     if durable:
-        filesystem.sync_directory(path.rpartition("/")[0])
+        directory, _, _ = path.rpartition("/")
+        filesystem.sync_directory(directory)
 
 
 def read_checkpoint(filesystem: FileSystem, path: str, fields: int) -> list[list[str]]:
-    """The entries of a checkpoint, each of so many fields; none where there is no file.
+    """Return the entries of a checkpoint; none if the file is empty or does not exist.
 
     Kafka makes its checkpoints empty and fills them after a minute.
 
+    Args:
+        filesystem: where the file is.
+        path: the checkpoint.
+        fields: the number of fields of an entry; the last two are numbers.
+
     Raises:
-        CorruptLog: the file is no checkpoint of version 0.
+        CorruptLog: the file is not a checkpoint of version 0.
     """
     text = read_file(filesystem, path)
     if not text:
@@ -58,16 +77,16 @@ def read_checkpoint(filesystem: FileSystem, path: str, fields: int) -> list[list
     lines = text.splitlines()
     entries = [line.rsplit(" ", fields - 1) for line in lines[2:]]
     if lines[:1] != [_CHECKPOINT_VERSION] or lines[1:2] != [str(len(entries))]:
-        raise CorruptLog(path, 0, "version 0 and the number of entries do not come first")
+        raise CorruptLog(path, 0, "it does not begin with version 0 and the number of entries")
     for entry in entries:
-        # The last field is always a number, and so is the one before it.
         if len(entry) != fields or not all(_is_number(field) for field in entry[-2:]):
-            raise CorruptLog(path, text.index(" ".join(entry)), f"no entry: {' '.join(entry)!r}")
+            line = " ".join(entry)
+            raise CorruptLog(path, text.index(line), f"{line!r} is not an entry")
     return entries
 
 
 def checkpoint_text(entries: Iterable[tuple[object, ...]]) -> str:
-    """The text of a checkpoint."""
+    """Return the text of a checkpoint."""
     lines = [" ".join(map(str, entry)) for entry in entries]
     return "\n".join([_CHECKPOINT_VERSION, str(len(lines)), *lines, ""])
 

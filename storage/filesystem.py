@@ -1,11 +1,13 @@
-"""The few operations of a file system that storage uses, and the real one.
+"""The operations of a file system that storage uses, and their implementation for the real one.
 
-Paths are strings with `/`; files are read and written at positions, so a handle has no state of its
-own. A call does all of what it was asked or raises OSError: a short write is continued, an
-interrupted call is made again (by Python itself, PEP 475), and only the end of the file makes a
-read shorter than asked for. This is the only module of the inner packages that touches the
-operating system. Fakes that tear, reorder and fail stand in the tests; `memory_filesystem.py` is
-the one behind `--data-dir :memory:`.
+Paths are strings with `/`. Files are read and written at positions, so a handle has no state of its
+own. A call does everything that it was asked to do or raises OSError: a short write is continued,
+an interrupted call is repeated (by Python itself, PEP 475), and a read is shorter than requested
+only at the end of the file.
+
+This is the only module of the pure packages that calls the operating system.
+`memory_filesystem.py` is the implementation for `--data-dir :memory:`; the tests have others that
+fail, tear writes and lose them.
 """
 
 import errno
@@ -13,11 +15,11 @@ import fcntl
 import os
 from typing import Protocol
 
-# As Kafka's own files: the owner writes, the rest is up to the umask.
+# The mode of Kafka's files. The umask may restrict it.
 _FILE_MODE = 0o644
-# Linux makes a new one at each boot; no other system has it.
+# Linux has a new id after each boot. Other systems do not have this file.
 _BOOT_ID_FILE = "/proc/sys/kernel/random/boot_id"
-# A uuid and the end of its line.
+# A UUID and a line feed.
 _BOOT_ID_BYTES = 37
 
 
@@ -25,63 +27,64 @@ class File(Protocol):
     """An open file."""
 
     def read(self, position: int, length: int) -> bytes:
-        """Up to `length` bytes from `position`; fewer only where the file ends."""
+        """Return `length` bytes from `position`, fewer only at the end of the file."""
 
     def write(self, position: int, data: bytes) -> None:
-        """All of `data` at `position`. After an OSError any part of it may have been written."""
+        """Write `data` at `position`. After an OSError any part of it may have been written."""
 
     def truncate(self, size: int) -> None:
-        """Cut the file to `size` bytes, or fill it up with zeros."""
+        """Cut the file to `size` bytes, or extend it with zeros."""
 
     def size(self) -> int:
-        """The file's size in bytes."""
+        """Return the size in bytes."""
 
     def sync(self) -> None:
-        """Return when what was written survives a loss of power. After an error, never call again.
+        """Return when everything that was written survives a loss of power.
 
-        The one operation that may run in another thread, beside reads and writes.
+        This may run in another thread, while the file is read and written. It must not be repeated
+        after an error [log/fail-stop].
 
         Raises:
-            FileNotFoundError: the file was removed meanwhile; what is in it goes with the handle.
+            FileNotFoundError: the file was removed, so its contents are lost with the handle.
         """
 
     def close(self) -> None:
-        """Give the handle back."""
+        """Release the handle."""
 
 
 class Lock(Protocol):
     """A lock that is held."""
 
     def held(self) -> bool:
-        """Whether the lock's file is still the one of that name: nobody else can have taken it."""
+        """Return whether the lock file is still the one of that name, so that the lock counts."""
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
 
 
 class FileSystem(Protocol):
-    """A file system. Everything raises OSError with its errno, FileNotFoundError among them."""
+    """A file system. Every method may raise OSError with an errno, and its subclasses."""
 
     def open(self, path: str) -> File:
         """Open an existing file for reading and writing."""
 
     def create(self, path: str) -> File:
-        """Open a new, empty file; one of that name is emptied."""
+        """Open a new, empty file. An existing file is emptied."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is a file or directory of that name."""
+        """Return whether there is a file or directory of that name."""
 
     def size(self, path: str) -> int:
-        """The size of a file in bytes."""
+        """Return the size of a file in bytes."""
 
     def list(self, directory: str) -> list[str]:
-        """The names in a directory, in no order."""
+        """Return the names in a directory, in any order."""
 
     def make_directory(self, path: str) -> None:
-        """Make a directory and those above it that are missing; fine where it exists."""
+        """Make a directory, and those above it that are missing. It may exist already."""
 
     def rename(self, source: str, target: str) -> None:
-        """Give a file or directory another name; a file of that name is replaced, atomically."""
+        """Rename a file or directory. An existing target file is replaced atomically."""
 
     def remove(self, path: str) -> None:
         """Remove a file."""
@@ -90,25 +93,25 @@ class FileSystem(Protocol):
         """Remove an empty directory."""
 
     def sync_directory(self, path: str) -> None:
-        """Return when names made, changed and removed in the directory survive a loss of power."""
+        """Return when the changes to the directory's names survive a loss of power."""
 
     def lock(self, path: str) -> Lock | None:
-        """Lock a file for this holder alone, making it if needed. None when another one has it."""
+        """Lock a file, which is made if it is missing; return None if another holder has it."""
 
     def boot_id(self) -> str:
-        """A name for the time since the machine was started; "" where there is none to be had.
+        """Return an id of the time since the machine was started, "" if the system has none.
 
-        Whoever finds the name that was noted earlier knows that power was not lost in between.
+        If it equals an id that was stored earlier, power was not lost in between.
         """
 
 
 def _sync_file(descriptor: int) -> None:
-    """Bring a file's data, and its size with it, to the medium."""
+    """Write the data and size of a file to the disk."""
     if hasattr(fcntl, "F_FULLFSYNC"):
-        # On macOS fsync stops at the drive's own cache.
+        # On macOS fsync does not flush the cache of the drive.
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
     elif hasattr(os, "fdatasync"):
-        # Leaves out only the times of the file, which nobody here reads.
+        # This leaves out only the times of the file, which we do not use.
         os.fdatasync(descriptor)
     else:
         os.fsync(descriptor)
@@ -127,7 +130,8 @@ class OsFile:
         data = os.pread(self._descriptor, length, position)
         if len(data) == length or not data:
             return data
-        # A short read that is not the end of the file is rare: a signal, or a file system's page.
+        # A short read before the end of the file is rare. Some file systems return one at the end
+        # of a page, and a signal may cause one.
         parts = [data]
         got = len(data)
         while got < length:
@@ -158,7 +162,7 @@ class OsFile:
     def sync(self) -> None:
         """See `File`."""
         _sync_file(self._descriptor)
-        # Somebody may have removed the data directory: the kernel syncs what no name leads to.
+        # The kernel also syncs a file without a name, for example if the data directory was removed.
         if os.fstat(self._descriptor).st_nlink == 0:
             raise FileNotFoundError(errno.ENOENT, "the file was removed while it was in use")
 
@@ -168,7 +172,7 @@ class OsFile:
 
 
 class OsLock:
-    """An open lock file; the kernel lets go of it when the process ends, however it ends."""
+    """An open lock file. The kernel releases the locks when the process ends, however it ends."""
 
     def __init__(self, descriptor: int, path: str) -> None:
         self._descriptor = descriptor
@@ -237,11 +241,7 @@ class OsFileSystem:
             os.close(descriptor)
 
     def lock(self, path: str) -> OsLock | None:
-        """See `FileSystem`.
-
-        Two locks in one: POSIX's, which is the one Kafka takes and so keeps a Kafka out, and
-        flock's, which also keeps out a second broker of this process.
-        """
+        """See `FileSystem`, and [log/directory-lock] for why there are two locks."""
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,12 +1,12 @@
-"""Which leader epoch began at which offset: `leader-epoch-checkpoint` (KIP-101, KIP-279).
+"""The offset at which each leader epoch began: `leader-epoch-checkpoint` [log/leader-epochs].
 
-Consumers that remember an epoch ask where it ended, to find out whether the log they were reading
-has been cut under them. Epochs and start offsets both ascend.
+A consumer that remembers an epoch asks where the epoch ended, to find out whether records that it
+has read were cut off. Epochs and start offsets both ascend.
 
-The file and the batches say the same thing twice, and the checksum of a batch leaves its epoch out:
-so every batch that is looked at is held against the file. It is written before the first batch of
-an epoch is, so after the death of a process it lacks nothing. Only a loss of power may leave it
-behind the log; then, and when it can't be read at all, it is made anew from the batches (`learn`).
+The checksum of a batch does not cover its leader epoch, so the epoch of every batch that is checked
+is compared with this file. The file is written before the first batch of an epoch, so it is
+complete after the death of a process. Only after a loss of power may it lack epochs; then, and if
+it cannot be read at all, it is made anew from the batches (`learning`) [recovery/epoch-check].
 """
 
 from bisect import bisect_right
@@ -18,96 +18,106 @@ from coterie.storage.filesystem import FileSystem
 FILE_NAME = "leader-epoch-checkpoint"
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
+# Above every int64.
 _NO_END = 1 << 63
 
 
 class LeaderEpochs:
-    """The epochs of one log, as (epoch, start offset), and their file."""
+    """The epochs of one log, and their file.
+
+    Attributes:
+        entries: epoch and start offset of each, ascending.
+        latest: the newest epoch, -1 if there is none.
+        learning: whether batches may begin epochs that the file lacks, while a log is opened.
+    """
 
     def __init__(self, filesystem: FileSystem, directory: str, *, durable: bool) -> None:
+        """Nothing is read yet.
+
+        Args:
+            filesystem: where the directory is.
+            directory: the partition's directory.
+            durable: whether every change must survive a loss of power.
+        """
         self._filesystem = filesystem
         self._path = f"{directory}/{FILE_NAME}"
         self._durable = durable
         self.entries: list[tuple[int, int]] = []
-        # The newest epoch, -1 before the first.
         self.latest = UNDEFINED_EPOCH
-        # Whether batches may begin epochs that the file does not tell of; while a log is opened.
         self.learning = False
-        self._learnt = False
-        # Whether the file was written and not synced.
-        self._unsynced = False
+        self._has_learned = False
+        # The file was written and not synced.
+        self._is_unsynced = False
 
     def read(self) -> bool:
-        """Take the entries of the file; False when it is missing or can't have been written so."""
+        """Take the entries of the file; return False if it is missing or its entries are wrong."""
         try:
             found = read_checkpoint(self._filesystem, self._path, 2)
         except CorruptLog:
             return False
         self.entries = [(int(epoch), int(start)) for epoch, start in found]
-        later = zip(self.entries, self.entries[1:], strict=False)
-        if any(a[0] >= b[0] or a[1] >= b[1] for a, b in later) or any(
-            number < 0 for entry in self.entries for number in entry
-        ):
+        if not _ascend(self.entries):
             self.entries = []
-        self.latest = self.entries[-1][0] if self.entries else UNDEFINED_EPOCH
+        self._update_latest()
         return bool(self.entries)
 
     def until(self, epoch: int, base_offset: int) -> int | None:
-        """The offset up to which batches have `epoch` if one at `base_offset` has it.
+        """Return the offset up to which batches have `epoch`, if one at `base_offset` has it.
 
-        None when the batch can't be of that epoch. While `learning`, a batch may begin a new one.
+        None is returned if the batch cannot have that epoch.
         """
         entries = self.entries
         number = bisect_right(entries, base_offset, key=_start) - 1
-        end = entries[number + 1][1] if number + 1 < len(entries) else _NO_END
+        end = _NO_END
+        if number + 1 < len(entries):
+            _, end = entries[number + 1]
         if number < 0:
-            # In front of the first entry is what is deleted but still there, and what Kafka wrote
-            # before it had epochs.
+            # Before the first entry are batches that are deleted but still in the file, and batches
+            # of Kafka from before it had epochs.
             if not self.learning:
-                first = entries[0][0] if entries else UNDEFINED_EPOCH
+                first, _ = entries[0] if entries else (UNDEFINED_EPOCH, 0)
                 return end if UNDEFINED_EPOCH <= epoch <= first else None
-        elif epoch == entries[number][0]:
-            return end
+        else:
+            expected, _ = entries[number]
+            if epoch == expected:
+                return end
         if self.learning and epoch > self.latest and number + 1 == len(entries):
-            self.entries.append((epoch, base_offset))
-            self.latest = epoch
-            self._learnt = True
+            self._add(epoch, base_offset)
+            self._has_learned = True
             return _NO_END
         if self.learning and epoch == UNDEFINED_EPOCH and not entries:
             return base_offset + 1
         return None
 
     def settle(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Forget the epochs of what the log no longer has or never had; write what was learnt."""
+        """End the learning: drop epochs outside of the log, and write what was learned."""
+        assert log_start_offset <= log_end_offset, "a log begins before it ends"
         self.learning = False
-        kept = [entry for entry in self.entries if entry[1] < log_end_offset]
-        # An epoch that no batch was written in: the next one there may be of an earlier epoch.
-        outdated = self._learnt or len(kept) < len(self.entries)
+        kept = [(epoch, start) for epoch, start in self.entries if start < log_end_offset]
+        # An epoch without batches: the next batch may have an earlier one.
+        is_outdated = self._has_learned or len(kept) < len(self.entries)
         self.entries = kept
-        self._forget_before(log_start_offset)
-        self.latest = self.entries[-1][0] if self.entries else UNDEFINED_EPOCH
-        if outdated:
-            self._learnt = False
+        self._drop_before(log_start_offset)
+        self._update_latest()
+        if is_outdated:
+            self._has_learned = False
             self._write()
 
     def start(self, epoch: int, start_offset: int) -> None:
-        """Note that records from `start_offset` on are of `epoch`."""
-        assert epoch > self.latest, "leader epochs only grow"
-        self.entries = [entry for entry in self.entries if entry[1] < start_offset]
-        self.entries.append((epoch, start_offset))
-        self.latest = epoch
+        """Note that records from `start_offset` on have `epoch`."""
+        self._add(epoch, start_offset)
         self._write()
 
     def truncate_before(self, log_start_offset: int) -> None:
-        """Forget epochs that ended before the log begins."""
-        if len(self.entries) > 1 and self.entries[1][1] <= log_start_offset:
-            self._forget_before(log_start_offset)
+        """Drop epochs that ended before the log begins."""
+        if len(self.entries) > 1 and _start(self.entries[1]) <= log_start_offset:
+            self._drop_before(log_start_offset)
             self._write()
 
     def end_offset(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """Where `epoch` ended: (the greatest epoch not above it, the offset after it).
+        """Return the greatest epoch that is not above `epoch`, and the offset after it.
 
-        (-1, -1) for an epoch newer than the log's newest, as Kafka's LeaderEpochFileCache answers.
+        For an epoch above the log's newest both are -1 [log/leader-epochs].
         """
         if epoch == UNDEFINED_EPOCH or epoch > self.latest:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
@@ -120,26 +130,48 @@ class LeaderEpochs:
             floor = known
         raise AssertionError("the latest epoch is the last entry")
 
-    def _forget_before(self, log_start_offset: int) -> None:
-        kept = [entry for entry in self.entries if entry[1] > log_start_offset]
+    def sync(self) -> None:
+        """Make the file durable, if it is not. Raises OSError."""
+        if self._is_unsynced:
+            self._replace(durable=True)
+
+    def _add(self, epoch: int, start_offset: int) -> None:
+        assert epoch > self.latest, "leader epochs only grow"
+        # An epoch that began at the same offset has no batches.
+        self.entries = [entry for entry in self.entries if _start(entry) < start_offset]
+        self.entries.append((epoch, start_offset))
+        self.latest = epoch
+
+    def _drop_before(self, log_start_offset: int) -> None:
+        kept = [entry for entry in self.entries if _start(entry) > log_start_offset]
         if len(kept) < len(self.entries):
-            # The epoch that the log begins in, from where it begins.
+            # The epoch in which the log begins, from where the log begins.
             epoch, start = self.entries[len(self.entries) - len(kept) - 1]
             kept.insert(0, (epoch, max(start, log_start_offset)))
         self.entries = kept
 
-    def sync(self) -> None:
-        """Let the file survive a loss of power from now on, if it does not yet. Raises OSError."""
-        if self._unsynced:
-            self._replace(durable=True)
+    def _update_latest(self) -> None:
+        self.latest, _ = self.entries[-1] if self.entries else (UNDEFINED_EPOCH, 0)
 
     def _write(self) -> None:
         self._replace(durable=self._durable)
 
     def _replace(self, *, durable: bool) -> None:
+        assert _ascend(self.entries), "epochs and offsets ascend"
         replace_file(self._filesystem, self._path, checkpoint_text(self.entries), durable=durable)
-        self._unsynced = not durable
+        self._is_unsynced = not durable
 
 
 def _start(entry: tuple[int, int]) -> int:
-    return entry[1]
+    _, start_offset = entry
+    return start_offset
+
+
+def _ascend(entries: list[tuple[int, int]]) -> bool:
+    """Return whether epochs and start offsets ascend from 0 on."""
+    before_epoch = before_start = -1
+    for epoch, start in entries:
+        if epoch <= before_epoch or start <= before_start:
+            return False
+        before_epoch, before_start = epoch, start
+    return True

@@ -1,7 +1,7 @@
-"""A file system in memory: the backend behind `--data-dir :memory:`.
+"""A file system in memory, for `--data-dir :memory:` [log/memory-directory].
 
-The code above it is the same as on disk. Files live as long as the object; several brokers of one
-process may be given the same one, one after the other, to restart with what was written.
+The files exist as long as the object. A broker that is restarted with the same object finds what
+was written before.
 """
 
 import errno
@@ -10,13 +10,13 @@ from coterie.storage.filesystem import File, Lock
 
 
 class MemoryFile:
-    """A file's bytes, and every handle to it at once: a handle has no state of its own."""
+    """The bytes of a file, and also its handles, since a handle has no state of its own."""
 
     __slots__ = ("_bytes", "removed")
 
     def __init__(self) -> None:
         self._bytes = bytearray()
-        # Whether its name is gone: handles still reach it, as on disk.
+        # The file has no name any more. Handles can still use it, as on disk.
         self.removed = False
 
     def read(self, position: int, length: int) -> bytes:
@@ -40,12 +40,12 @@ class MemoryFile:
         return len(self._bytes)
 
     def sync(self) -> None:
-        """See `File`. Otherwise nothing: no power is left to lose when the memory is gone."""
+        """Check that the file has a name. There is nothing to sync."""
         if self.removed:
             raise FileNotFoundError(errno.ENOENT, "the file was removed while it was in use")
 
     def close(self) -> None:
-        """Nothing: the bytes belong to the file system."""
+        """Do nothing: the bytes belong to the file system."""
 
 
 class _Directory:
@@ -69,10 +69,10 @@ class _MemoryLock:
 
 
 class MemoryFileSystem:
-    """Directories are dictionaries, files are byte arrays."""
+    """A tree of directories, which are dictionaries, and files, which are byte arrays."""
 
     def __init__(self) -> None:
-        # What `boot_id` answers; a test that wants a loss of power sets another one.
+        # What `boot_id` returns. A test of a loss of power changes it.
         self.boot = "memory"
         self._root = _Directory()
         self._locked: set[str] = set()
@@ -191,7 +191,7 @@ class MemoryFileSystem:
         return found
 
     def _place(self, path: str) -> tuple[_Directory, str]:
-        """The directory a path is in, and its name there."""
+        """Return the directory of a path, and the name in it."""
         parts = _parts(path)
         return self._directory("/".join(parts[:-1])), parts[-1]
 
@@ -201,5 +201,5 @@ def _parts(path: str) -> list[str]:
 
 
 def _error(number: int, path: str) -> OSError:
-    # OSError picks the subclass (FileNotFoundError and so on) by the number.
+    # OSError chooses the subclass (FileNotFoundError and so on) by the number.
     return OSError(number, errno.errorcode[number], path)

@@ -1,8 +1,8 @@
-"""One offset for each partition of a data directory, in one of Kafka's checkpoint files.
+"""One offset for each partition of a data directory, in one of Kafka's checkpoints.
 
-    recovery-point-offset-checkpoint    below which a partition was synced
+    recovery-point-offset-checkpoint    below it a partition was synced
     log-start-offset-checkpoint         where a partition begins whose first records were deleted
-    cleaner-offset-checkpoint           up to which a partition was compacted
+    cleaner-offset-checkpoint           up to there a partition was compacted
 
 The file is written as a whole when something has changed.
 """
@@ -24,22 +24,32 @@ class OffsetCheckpoints:
     """The offsets by (topic, partition), and their file."""
 
     def __init__(self, filesystem: FileSystem, path: str, *, durable: bool) -> None:
+        """Nothing is read yet.
+
+        Args:
+            filesystem: where the file is.
+            path: the checkpoint.
+            durable: whether every change must survive a loss of power.
+        """
         self._filesystem = filesystem
         self._path = path
         self._durable = durable
         self._offsets: dict[Key, int] = {}
-        # Whether a write has failed, so that the file may lag behind.
-        self._outdated = False
-        # Whether it was written and not synced.
-        self._unsynced = False
+        # The file differs from the offsets, because a write has failed or the file is damaged.
+        self._is_outdated = False
+        # The file was written and not synced.
+        self._is_unsynced = False
 
     def load(self, *, needed: bool, mended: bool = False) -> None:
-        """Read the file. With `needed` none of its entries may be lost, else 0 is right too.
+        """Read the file.
 
-        With `mended` a file that can't be read is written anew at the next chance.
+        Args:
+            needed: whether its entries were durable, so that none of them may be missing. If not,
+                0 is a right offset for every partition.
+            mended: whether a damaged file is to be written anew with the next change.
 
         Raises:
-            CorruptLog: it is needed and no checkpoint.
+            CorruptLog: the file is needed and is not a checkpoint.
         """
         try:
             entries = read_checkpoint(self._filesystem, self._path, 3)
@@ -47,36 +57,37 @@ class OffsetCheckpoints:
             if needed:
                 raise
             entries = []
-            self._outdated = mended
+            self._is_outdated = mended
         self._offsets = {(topic, int(number)): int(offset) for topic, number, offset in entries}
 
     def get(self, key: Key) -> int:
-        """The offset of a partition, 0 if there is none."""
+        """Return the offset of a partition, 0 if there is none."""
         return self._offsets.get(key, 0)
 
     def update(self, offsets: dict[Key, int]) -> None:
-        """Set some offsets, and write the file if that changes any. Raises OSError."""
+        """Set some offsets, and write the file if one has changed. Raises OSError."""
+        assert all(offset >= 0 for offset in offsets.values()), "offsets are not negative"
         changed = {key: offset for key, offset in offsets.items() if self.get(key) != offset}
         self._offsets.update(changed)
-        if changed or self._outdated:
+        if changed or self._is_outdated:
             self._write(durable=self._durable)
 
-    def forget(self, gone: Callable[[Key], bool]) -> None:
-        """Remove partitions, and write the file if it had any of them. Raises OSError."""
-        kept = {key: offset for key, offset in self._offsets.items() if not gone(key)}
-        changed = len(kept) < len(self._offsets)
+    def forget(self, is_gone: Callable[[Key], bool]) -> None:
+        """Remove partitions, and write the file if it had one of them. Raises OSError."""
+        kept = {key: offset for key, offset in self._offsets.items() if not is_gone(key)}
+        has_changed = len(kept) < len(self._offsets)
         self._offsets = kept
-        if changed or self._outdated:
+        if has_changed or self._is_outdated:
             self._write(durable=self._durable)
 
     def sync(self) -> None:
-        """Let the file survive a loss of power from now on, if it does not yet. Raises OSError."""
-        if self._unsynced:
+        """Make the file durable, if it is not. Raises OSError."""
+        if self._is_unsynced:
             self._write(durable=True)
 
     def _write(self, *, durable: bool) -> None:
-        """Write the file. After a failure the next change writes it again."""
-        self._outdated = True
+        # If this fails, the next change writes the file again.
+        self._is_outdated = True
         entries = [(*key, offset) for key, offset in sorted(self._offsets.items())]
         replace_file(self._filesystem, self._path, checkpoint_text(entries), durable=durable)
-        self._outdated, self._unsynced = False, not durable
+        self._is_outdated, self._is_unsynced = False, not durable

@@ -1,35 +1,53 @@
-"""The files held open: a bounded number of them, those used longest ago closed first.
+"""The open files of a file system: a bounded number, those used longest ago closed first.
 
-A data directory may have thousands of partitions with several files each, and a process often only
-1,024 descriptors. Everything that touches a segment or an index asks here for the file at each use.
-A file may be pinned: while another thread syncs it, and while it has writes that a later sync must
-answer for (the kernel tells a lost write to the descriptor that made it). A pinned file is neither
-closed nor counted out; if it is dropped meanwhile, it is closed when the last pin goes.
+A data directory may have thousands of partitions with several files each, and a process often has
+only 1,024 descriptors [log/open-files]. So everything that uses a segment or an index asks here for
+the file each time.
+
+A pinned file stays open. Files are pinned while another thread syncs them, and while they have
+writes that a later sync has to confirm [log/pinned-files]. A file that is dropped while it is pinned
+is closed with its last pin.
 """
 
 from coterie.storage.filesystem import File, FileSystem
 
-# Half of the usual limit of 1,024 descriptors; the other half is for connections.
+# Half of the usual limit of 1,024 descriptors. The other half is for connections.
 MAX_OPEN_FILES = 512
 
 
 class OpenFiles:
-    """The open files of a file system, by path."""
+    """The open files of a file system, by path.
+
+    Attributes:
+        filesystem: the file system.
+        dropped: the files that were dropped while they were pinned.
+    """
 
     def __init__(self, filesystem: FileSystem, limit: int = MAX_OPEN_FILES) -> None:
+        """No file is open yet.
+
+        Args:
+            filesystem: where the files are.
+            limit: how many files may be open, except pinned ones.
+        """
         assert limit > 0, "a file in use is open"
         self.filesystem = filesystem
-        self._limit = limit
-        # In the order of last use. A pinned file that was dropped is only in _pins and `dropped`.
-        self._files: dict[str, File] = {}
-        self._pins: dict[File, int] = {}
         self.dropped: set[File] = set()
+        self._limit = limit
+        # In the order of their last use.
+        self._files: dict[str, File] = {}
+        # The number of pins of each pinned file, including those that were dropped.
+        self._pins: dict[File, int] = {}
 
     def __len__(self) -> int:
         return len(self._files) + len(self.dropped)
 
     def get(self, path: str) -> File:
-        """The file, opened if it is not. Do not keep it: ask again at the next use."""
+        """Return the file, opened if it is not. Do not keep it: it may be closed by the next call.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
         file = self._files.pop(path, None)
         if file is None:
             self._make_room()
@@ -38,21 +56,26 @@ class OpenFiles:
         return file
 
     def create(self, path: str) -> File:
-        """A new, empty file."""
+        """Create a file and return it. Raises OSError."""
         self.drop(path)
         self._make_room()
         file = self._files[path] = self.filesystem.create(path)
         return file
 
     def pin(self, path: str) -> File:
-        """The file, to stay open until as many `unpin`s."""
+        """Return the file, which stays open until it was unpinned as often as pinned.
+
+        Raises:
+            OSError: it cannot be opened.
+        """
         file = self.get(path)
         self._pins[file] = self._pins.get(file, 0) + 1
         return file
 
     def unpin(self, file: File) -> None:
-        """Take one pin back."""
+        """Remove one pin from a file."""
         left = self._pins[file] - 1
+        assert left >= 0, "a file is unpinned as often as it was pinned"
         if left:
             self._pins[file] = left
             return
@@ -62,7 +85,7 @@ class OpenFiles:
             file.close()
 
     def drop(self, path: str) -> None:
-        """Close the file if it is open: it is about to be removed or renamed, or not needed."""
+        """Close a file, if it is open: it is removed or renamed next, or is not needed any more."""
         file = self._files.pop(path, None)
         if file is None:
             return
@@ -72,6 +95,7 @@ class OpenFiles:
             file.close()
 
     def _make_room(self) -> None:
+        """Close the file that was used longest ago, if the limit is reached."""
         if len(self._files) < self._limit:
             return
         for path, file in self._files.items():
@@ -79,4 +103,4 @@ class OpenFiles:
                 del self._files[path]
                 file.close()
                 return
-        # All are pinned: the number of pins is the caller's to bound, one or two a partition.
+        # All files are pinned. A log pins one or two, so their number is bounded all the same.

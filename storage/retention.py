@@ -1,4 +1,4 @@
-"""Which segments retention by time and size removes: Kafka's UnifiedLog.deleteOldSegments."""
+"""Which segments retention by time and size removes [log/retention]."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from coterie.storage.segment import Segment
 
 
 class RemovedSegment(NamedTuple):
-    """A segment that retention removes, and by which limit: "time" or "size"."""
+    """A segment that retention removes, and the limit that demands it: "time" or "size"."""
 
     base_offset: int
     next_offset: int
@@ -18,20 +18,19 @@ class RemovedSegment(NamedTuple):
 def expired_segments(
     segments: Sequence[Segment], now_ms: int, retention_ms: int, retention_bytes: int
 ) -> list[RemovedSegment]:
-    """Whole segments from the front that are too old, then those that make the log too long.
+    """Return the segments to remove, from the front: too old ones, then those above the size.
 
-    A segment is as old as its newest record; one without timestamps (magic 0) is never too old,
-    where Kafka goes by the time of its file. Size removes no segment without which the log would be
-    shorter than the limit. The active one is among them if every record is too old or too much.
+    A segment is as old as its newest record. Size removes no segment without which the log would be
+    smaller than the limit. The active segment is among them if all of its records must go.
 
     Args:
-        segments: the log's, the active one last.
+        segments: of the log, the active one last.
         now_ms: epoch milliseconds.
         retention_ms: retention.ms, -1 for no limit.
         retention_bytes: retention.bytes, -1 for no limit.
 
     Raises:
-        CorruptLog: the timestamps of a segment can't be told.
+        CorruptLog: the timestamps of a segment cannot be read.
     """
     removed: list[RemovedSegment] = []
 
@@ -41,21 +40,21 @@ def expired_segments(
         )
 
     if segments and not segments[-1].size:
-        # The empty active segment is what the log goes on with.
+        # The log goes on with its empty active segment.
         segments = segments[:-1]
     if retention_ms >= 0:
         for segment in segments:
-            # One that compaction emptied has nothing to keep.
+            # A segment that compaction has emptied holds nothing to keep.
             greatest_ms, _ = segment.max_timestamp() if segment.size else (0, 0)
             if greatest_ms < 0 or now_ms - greatest_ms <= retention_ms:
                 break
             remove(segment, "time")
     if retention_bytes >= 0:
         rest = segments[len(removed) :]
-        excess = sum(each.size for each in rest) - retention_bytes
+        excess_bytes = sum(each.size for each in rest) - retention_bytes
         for segment in rest:
-            excess -= segment.size
-            if excess < 0:
+            excess_bytes -= segment.size
+            if excess_bytes < 0:
                 break
             remove(segment, "size")
     return removed

@@ -123,7 +123,8 @@ class SegmentReader:
         if entry is not None:
             relative_offset, start = entry
             greatest_base = self.base_offset + relative_offset
-        for position, _, base_offset, last_offset, _ in self.steps_from(start):
+        file = self._files.get(self.path)
+        for position, _, base_offset, last_offset, _ in steps(file, start, self.size):
             if not self.base_offset <= base_offset <= greatest_base:
                 raise BadBatch(position, f"offset {base_offset} is not what the index says")
             if last_offset >= offset:
@@ -147,7 +148,7 @@ class SegmentReader:
             entry = self.indexes.offsets.floor(start - 1, 1)
             start = position if entry is None else max(entry[1], position)
             for facts in steps(file, start, self.size):
-                batch_position, length_bytes, *_ = facts
+                batch_position, length_bytes, _, _, _ = facts
                 if batch_position + length_bytes > limit and (last or start > position):
                     break
                 last = facts

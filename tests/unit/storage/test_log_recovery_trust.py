@@ -213,7 +213,7 @@ def test_a_length_that_reaches_behind_the_file_hides_nothing(compacted: bool) ->
             )
         assert caught.value.position == position
         assert place.read(known.last) == damaged, "the evidence is left alone"
-        expected = "only its length is wrong" if number == 6 else "a whole batch follows"
+        expected = "only its length is wrong" if number == 6 else "a complete batch follows"
         assert expected in str(caught.value)
 
 

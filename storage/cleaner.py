@@ -1,14 +1,13 @@
-"""Compaction of one log, in small steps (Kafka's LogCleaner and Cleaner; spec section 14.4).
+"""Compaction of one log, in small steps (Kafka's LogCleaner and Cleaner).
 
 A cleaning maps the keys of the dirty part (`dirty_part.py`), writes what stays of all segments up
-to its end into new ones (`retained.py`), several small ones into one, and swaps those in group by
-group (`swap.py`). Offsets stay, the active segment is never touched.
+to its end into new ones (`retained.py`), several small ones into one, and swaps those in, group by
+group (`swap.py`).
 
-The caller drives it: `for step in cleaning`, each step a slice of the log, about a millisecond of
-work. Between two steps anything may happen to the log: appends, rolls, deletions, reads. A segment
-that goes meanwhile ends the cleaning, which did no harm. Nothing is acknowledged here, so a full
-disk or a damaged batch leaves the log as it was; only what fails after old files began to be
-removed fails the log.
+The caller drives it: `for step in cleaning`, where each step reads a slice of the log. Between two
+steps anything may happen to the log [compaction/steps]. A full disk or a damaged batch ends the
+cleaning and leaves the log as it was; only an error after old files have begun to be removed fails
+the log [compaction/failure].
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 from coterie.protocol.errors import MalformedFrame
 from coterie.storage.batches import BadBatch
+from coterie.storage.cleanable import Cleanable, CleanerConfig, cleanable
 from coterie.storage.dirty_part import DirtyPart, DirtyPartConfig
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import File
@@ -27,135 +27,56 @@ from coterie.storage.segment_files import CLEANED_SUFFIX, SWAP_SUFFIX
 from coterie.storage.swap import PendingDisk, removal
 
 
-class CleanerConfig(NamedTuple):
-    """The settings of one log's cleaning, with Kafka's defaults.
-
-    The field comments name Kafka's settings.
-    """
-
-    # delete.retention.ms: how long tombstones and markers stay after the first cleaning.
-    delete_retention_ms: int = 24 * 3600 * 1000
-    # min.compaction.lag.ms: how long a record stays whatever comes after it.
-    min_compaction_lag_ms: int = 0
-    # max.compaction.lag.ms: after how long a record is cleaned whatever the dirty ratio.
-    max_compaction_lag_ms: int = (1 << 63) - 1
-    # min.cleanable.dirty.ratio: the dirty part of the whole from which on cleaning pays.
-    min_cleanable_ratio: float = 0.5
-    # segment.bytes: cleaned segments are merged up to this size.
-    segment_bytes: int = 1 << 30
-    # producer.id.expiration.ms: how long after its last batch a producer counts as active.
-    producer_expiration_ms: int = 24 * 3600 * 1000
-    # log.cleaner.dedupe.buffer.size, which is 128 MiB in Kafka: the map, see `offset_map.py` for
-    # how many keys that is. What does not fit is cleaned next time.
-    max_map_bytes: int = 32 << 20
-    # What one step reads: half a millisecond at 60 MB/s.
-    slice_bytes: int = 32 << 10
-
-
-class Cleanable(NamedTuple):
-    """What there is to clean in a log.
+class Step(NamedTuple):
+    """One step of a cleaning.
 
     Attributes:
-        first_dirty_offset: everything before it has been cleaned.
-        end_offset: where what may be cleaned ends.
-        clean_bytes: the segments before the first dirty offset.
-        dirty_bytes: the segments from there to the end offset.
-        must_clean: whether max.compaction.lag.ms has passed.
-        due: whether to clean now.
+        bytes_done: the bytes that were read.
+        pending: work that has to be run before the next step.
     """
-
-    first_dirty_offset: int
-    end_offset: int
-    clean_bytes: int
-    dirty_bytes: int
-    must_clean: bool
-    due: bool
-
-    @property
-    def dirty_ratio(self) -> float:
-        """Dirty bytes to all bytes that a cleaning would read."""
-        return self.dirty_bytes / max(self.clean_bytes + self.dirty_bytes, 1)
-
-
-class Step(NamedTuple):
-    """What one step did, and what the caller does before the next: `pending.run()`, if any."""
 
     bytes_done: int
     pending: PendingDisk | None = None
 
 
 class CleaningResult:
-    """What a cleaning did. `first_dirty_offset` holds when its iterator has ended."""
+    """What a cleaning did.
+
+    Attributes:
+        first_dirty_offset: where the dirty part of the next cleaning begins, once this cleaning has
+            ended. It is the same as before if an open transaction prevents any cleaning.
+        bytes_read, bytes_written: by the second pass.
+        records_read, records_kept, tombstones_kept: each record counts once.
+        segments_before, segments_after: of the log.
+        map_full: whether there are more keys than the map holds, so that there is more to clean.
+        abandoned: whether a segment was removed or the log failed during the cleaning. The rest of
+            the log was left as it was.
+    """
 
     def __init__(self, first_dirty_offset: int, segments: int) -> None:
-        # Where the next cleaning's dirty part begins; the same as before if an open transaction is
-        # in the way of everything.
         self.first_dirty_offset = first_dirty_offset
         self.bytes_read = self.bytes_written = 0
         self.records_read = self.records_kept = self.tombstones_kept = 0
         self.segments_before = self.segments_after = segments
-        # There are more keys than the map holds: there is more to clean at once.
         self.map_full = False
-        # A segment went away, or the log failed: the rest was left as it was.
         self.abandoned = False
 
 
-def cleanable(log: Log, first_dirty_offset: int, now_ms: int, config: CleanerConfig) -> Cleanable:
-    """What may be cleaned now, as Kafka's LogCleanerManager tells it.
-
-    Args:
-        log: an open log.
-        first_dirty_offset: from the cleaner's checkpoint; one outside of the log is put right.
-        now_ms: epoch milliseconds.
-        config: the log's settings.
-
-    Raises:
-        CorruptLog: a segment whose times had to be looked at is damaged.
-    """
-    segments = log.segments
-    if not log.log_start_offset <= first_dirty_offset <= log.log_end_offset:
-        first_dirty_offset = log.log_start_offset
-    end_offset = segments[-1].base_offset
-    older = segments[:-1]
-    if config.min_compaction_lag_ms > 0:
-        for segment in older:
-            young_ms = now_ms - config.min_compaction_lag_ms
-            if segment.next_offset <= first_dirty_offset or not segment.size:
-                continue
-            greatest_ms, _ = segment.max_timestamp()
-            if greatest_ms > young_ms:
-                end_offset = segment.base_offset
-                break
-    end_offset = max(end_offset, first_dirty_offset)
-    if log.swap_unfinished:
-        # What is left of its files is put in order when the log is opened again.
-        end_offset = first_dirty_offset
-    clean = [each for each in older if each.base_offset < first_dirty_offset]
-    dirty = [each for each in older if first_dirty_offset < each.next_offset <= end_offset]
-    clean_bytes = sum(each.size for each in clean)
-    dirty_bytes = sum(each.size for each in dirty)
-    must_clean = False
-    if config.max_compaction_lag_ms < CleanerConfig().max_compaction_lag_ms:
-        since_ms = now_ms - config.max_compaction_lag_ms
-        must_clean = any(0 < each.first_batch_timestamp() < since_ms for each in dirty)
-    found = Cleanable(
-        first_dirty_offset, end_offset, clean_bytes, dirty_bytes, must_clean, due=False
-    )
-    due = dirty_bytes > 0 and (must_clean or found.dirty_ratio >= config.min_cleanable_ratio)
-    return found._replace(due=due and not log.failed)
-
-
 class Cleaning:
-    """One cleaning of one log: iterate over it once. The module tells what may happen meanwhile."""
+    """One cleaning of one log. Iterate over it once.
+
+    Attributes:
+        result: what the cleaning has done so far.
+    """
 
     def __init__(self, log: Log, cleanable: Cleanable, now_ms: int, config: CleanerConfig) -> None:
         """Nothing is read or written yet.
 
         Args:
-            log: an open log; `replace` is done to it.
-            cleanable: what the function of that name has just told.
+            log: an open log.
+            cleanable: the part of the log to clean, as it is now.
             now_ms: epoch milliseconds, the time from which delete horizons count.
-            config: the log's settings.
+            config: the settings.
         """
         self.result = CleaningResult(cleanable.first_dirty_offset, len(log.segments))
         self._log = log
@@ -163,41 +84,41 @@ class Cleaning:
         self._now_ms = now_ms
         self._config = config
         self._steps = self._guarded()
-        # What is being written, and its file, pinned until it is synced.
+        # The segment that is being written, and its file, which is pinned until it is synced.
         self._cleaned: Segment | None = None
         self._file: File | None = None
-        # Old segments have begun to be removed: there is no way back.
-        self._swapping = False
-        # The segment that is being read, to name in errors.
+        # Old segments have begun to be removed, so the log cannot be left as it was.
+        self._is_swapping = False
+        # The segment that is being read, for errors.
         self._reading: Segment | None = None
-        # What is still to be read or replaced.
+        # The segments that are still to be read or replaced.
         self._expected: list[Segment] = []
 
     def __iter__(self) -> Iterator[Step]:
-        """The steps.
+        """Return the steps.
 
         Raises:
             CorruptLog: a batch is damaged.
-            LogFailed: old and new segments could not be exchanged; a restart finishes that.
-            OSError: anything else; the log is as it was.
+            LogFailed: old and new segments could not be exchanged. A restart finishes that.
+            OSError: anything else failed. The log is as it was.
         """
         return self._steps
 
     def fail(self, error: OSError) -> None:
-        """Take the error of a step's `pending.run()`; the cleaning is over.
+        """End the cleaning because the pending work of a step has failed.
 
         Raises:
-            LogFailed: the log has failed with it.
+            LogFailed: the log has failed, too.
         """
-        if self._swapping:
+        if self._is_swapping:
             raise self._log.fail(error)
         self.abandon()
 
     def abandon(self) -> None:
-        """Stop here, and remove what was being written; nothing happens when the end was reached.
+        """End the cleaning and remove what it was writing. After its end nothing happens.
 
-        In the middle of a swap the rest is left to the next start: the log can be used until then,
-        but is not cleaned again.
+        A swap that has begun is finished by the next start. Until then the log can be used, and is
+        not cleaned again.
         """
         cleaned, self._cleaned = self._cleaned, None
         if self._file is not None:
@@ -205,26 +126,26 @@ class Cleaning:
             self._file = None
         if cleaned is None:
             return
-        if self._swapping:
+        if self._is_swapping:
             self._log.swap_unfinished = True
             return
         try:
             cleaned.remove()
         except OSError:
-            # What can't be removed now is removed at the next start, or overwritten.
+            # The next start removes the files, or the next cleaning overwrites them.
             cleaned.release()
 
-    # Below: the steps.
+    # --- the steps --------------------------------------------------------------------------------
 
     def _guarded(self) -> Iterator[Step]:
         try:
             for step in self._run():
                 yield step
-                if not self._swapping and (self._log.failed or not self._present()):
+                if not self._is_swapping and (self._log.failed or not self._segments_exist()):
                     self.result.abandoned = True
                     break
         except (BadBatch, MalformedFrame) as bad:
-            assert self._reading is not None, "only a segment's batches are bad"
+            assert self._reading is not None, "only batches of a segment are bad"
             position = bad.position if isinstance(bad, BadBatch) else 0
             reason = bad.reason if isinstance(bad, BadBatch) else str(bad)
             raise CorruptLog(self._reading.path, position, reason) from None
@@ -260,15 +181,17 @@ class Cleaning:
             yield from self._clean_group(group, dirty, batches)
         self.result.first_dirty_offset = dirty.end_offset
 
-    def _present(self) -> bool:
-        """Whether all segments that are still to be read or replaced are those of the log."""
-        # Segments go from the front, so the first stands for all.
+    def _segments_exist(self) -> bool:
+        """Return whether the segments that are still needed are all part of the log."""
+        # Segments are removed from the front, so it is enough to check the first.
         return not self._expected or self._log.holds(self._expected[0])
 
     def _clean_group(
         self, group: Sequence[Segment], dirty: DirtyPart, batches: BatchFilter
     ) -> Iterator[Step]:
+        """Write what stays of neighbouring segments into one, and swap it in."""
         log = self._log
+        assert group, "a group has at least one segment"
         cleaned = self._cleaned = log.new_segment(group[0].base_offset, CLEANED_SUFFIX)
         cleaned.create()
         self._file = log.files.pin(cleaned.path)
@@ -281,11 +204,12 @@ class Cleaning:
                 self._count(dirty, batches)
                 yield Step(taken)
         cleaned.finish()
+        assert cleaned.next_offset <= group[-1].next_offset, "a cleaning adds no offsets"
         cleaned.next_offset = group[-1].next_offset
         yield from self._swap(group, cleaned)
 
     def _swap(self, group: Sequence[Segment], cleaned: Segment) -> Iterator[Step]:
-        """The steps of `swap.py`, with the log's view of its segments changed after the first."""
+        """Do the steps of `swap.py`. The log uses the new segment after the first of them."""
         log, filesystem = self._log, self._log.files.filesystem
         yield Step(0, PendingDisk(filesystem, file=self._file))
         assert self._file is not None, "it was pinned when it was made"
@@ -294,7 +218,7 @@ class Cleaning:
         cleaned.rename(SWAP_SUFFIX)
         yield Step(0, PendingDisk(filesystem, directory=log.directory))
         log.replace(group, cleaned)
-        self._swapping = True
+        self._is_swapping = True
         self._expected = [each for each in self._expected if each not in group]
         yield Step(0, removal(filesystem, log.directory, group))
         if log.holds(cleaned):
@@ -303,24 +227,27 @@ class Cleaning:
             except OSError as error:
                 raise log.fail(error) from error
             yield Step(0, PendingDisk(filesystem, directory=log.directory))
-        self._swapping = False
+        self._is_swapping = False
         self._cleaned = None
         self.result.segments_after += 1 - len(group)
 
     def _count(self, dirty: DirtyPart, batches: BatchFilter) -> None:
         result = self.result
         result.bytes_read, result.bytes_written = batches.bytes_read, batches.bytes_written
-        # Records that were mapped are looked at twice, and counted once.
+        # Records that were mapped are read twice, and counted once.
         result.records_read = dirty.records_read + batches.records_read
         result.records_kept = batches.records_kept
         result.tombstones_kept = batches.tombstones_kept
 
 
 def grouped(segments: Sequence[Segment], max_bytes: int) -> list[list[Segment]]:
-    """Neighbours to be cleaned into one segment: Kafka's groupSegmentsBySize.
+    """Return groups of neighbours, each to be cleaned into one segment [compaction/segment-groups].
 
-    Together they are no longer than a segment may be, and offsets fit into the indexes' 32 bits.
-    Kafka also bounds the sum of their indexes, whose files have a fixed size there.
+    Kafka also limits the sum of their indexes, because its index files have a fixed size.
+
+    Args:
+        segments: in order.
+        max_bytes: the greatest size of a group, except of a single segment.
     """
     groups: list[list[Segment]] = []
     size = 0
@@ -345,15 +272,20 @@ def clean(
     config: CleanerConfig,
     count_bytes: Callable[[int], None] = lambda _: None,
 ) -> CleaningResult | None:
-    """Clean what can be cleaned, all at once and whatever the dirty ratio; None if nothing can.
+    """Clean everything that may be cleaned, here and now, whatever the dirty ratio is.
 
     Args:
-        log, now_ms, config: see `Cleaning`.
-        first_dirty_offset: see `cleanable`.
-        count_bytes: called after each step with the number of bytes that it read or wrote.
+        log: an open log.
+        first_dirty_offset: from the cleaner's checkpoint.
+        now_ms: epoch milliseconds.
+        config: the settings.
+        count_bytes: called after each step with the number of bytes that it read.
+
+    Returns:
+        What was done; None if there was nothing to clean.
 
     Raises:
-        CorruptLog, LogFailed, OSError: as a `Cleaning`'s iterator.
+        CorruptLog, LogFailed, OSError: as the steps of a `Cleaning`.
     """
     found = cleanable(log, first_dirty_offset, now_ms, config)
     if not found.dirty_bytes:

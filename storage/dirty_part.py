@@ -1,11 +1,11 @@
-"""The first half of a cleaning: every key of the dirty part into the map.
+"""The first pass of a cleaning: every key of the dirty part is mapped [compaction/two-passes].
 
-The dirty part is what came since the last cleaning, of segments that are not active. Records of
-aborted transactions and markers are not mapped. Mapping ends where the map is full, where the first
-open transaction begins, or at the end; that offset is where the next cleaning goes on.
+The dirty part is what was written since the last cleaning, without the active segment. Records of
+aborted transactions, and markers, are not mapped. Mapping ends where the map is full, where the
+first open transaction begins, or at the end of the dirty part; the next cleaning continues there.
 
-Everything is checked here as far as it is read (checksum, order of offsets), since a damaged key in
-the map would take the place of a good one.
+Every batch is checked before it is mapped (checksum, order of offsets), because a damaged key in
+the map could replace a good record.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,16 +20,16 @@ from coterie.storage.segment import Segment
 from coterie.storage.slices import Slices, checked_header
 from coterie.storage.transactions import Transactions
 
-# Of producers that may be active the last batch and marker are remembered, of so many (2 MiB).
+# The last batch and marker of so many active producers are remembered, which takes 2 MiB.
 MAX_PRODUCERS = 10_000
 
 
 class DirtyPartConfig(NamedTuple):
-    """What mapping needs to know.
+    """The settings of a mapping.
 
     Attributes:
-        slice_bytes: the bytes looked at in one step.
-        max_map_bytes: the bound of the map; a quarter more may go to transactions.
+        slice_bytes: the bytes to read in one step.
+        max_map_bytes: the bound of the map; transactions may take a quarter more.
         producers_since_ms: producers whose last batch is older are not active any more.
     """
 
@@ -39,9 +39,13 @@ class DirtyPartConfig(NamedTuple):
 
 
 class Stretch:
-    """What of one segment belongs to the dirty part: bytes from `start` to before `end`.
+    """The bytes of one segment that belong to the dirty part.
 
-    Its place in the dirty part is the position in the file and `origin`.
+    Attributes:
+        origin: the place of the segment's first byte in the dirty part (`offset_map.py`).
+        start: the position of the first byte of the stretch in the file.
+        end: the position after its last byte.
+        all_marked: whether every batch is read again, and not only the marked ones.
     """
 
     __slots__ = ("all_marked", "end", "origin", "start")
@@ -49,12 +53,25 @@ class Stretch:
     def __init__(self, origin: int, start: int) -> None:
         self.origin = origin
         self.start = self.end = start
-        # Every batch is to be looked at again, not only the marked ones.
         self.all_marked = False
 
 
 class DirtyPart:
-    """The map of the dirty part, from `first_offset` to before `end_offset`."""
+    """The dirty part of a log, and the map of its keys.
+
+    Attributes:
+        first_offset: where it begins.
+        end_offset: where it ends. Mapping lowers it to where an open transaction begins, or to
+            where the map was full.
+        map: the map.
+        layouts: the layouts that both passes use.
+        transactions: the transactions of the dirty part.
+        producers: the last offset of the newest batch with data, by active producer.
+        markers: the last offset of the newest marker, by active producer without data so far.
+        stretches: what was mapped of each segment, by base offset.
+        records_read: the number of records in the batches that were mapped.
+        map_full: whether the map was full before the end.
+    """
 
     def __init__(
         self,
@@ -67,60 +84,56 @@ class DirtyPart:
         """Nothing is read yet.
 
         Args:
-            files: the log's open files.
+            files: the open files of the log.
             segments: those of the dirty part, in order.
-            first_offset: where it begins, within the first of them.
+            first_offset: where the dirty part begins, within the first of them.
             end_offset: where the last of them ends.
-            config: see there.
+            config: the settings.
         """
+        assert first_offset <= end_offset, "the dirty part begins before it ends"
         self.first_offset = first_offset
-        # Lowered while mapping: to where an open transaction begins, to where the map was full.
         self.end_offset = end_offset
         self.map = OffsetMap(config.max_map_bytes)
         self.layouts = KeyLayouts()
-        # Of the batches that were mapped.
         self.records_read = 0
         self.map_full = False
         self.transactions = Transactions(config.max_map_bytes // 4)
-        # The last offset of the last batch with data of producers that may still be active.
         self.producers: dict[int, int] = {}
-        # As above, of their markers, for whom no batch with data was met before.
         self.markers: dict[int, int] = {}
-        # By base offset of the segment: what was mapped of it.
         self.stretches: dict[int, Stretch] = {}
         self._files = files
         self._segments = segments
         self._config = config
         self._upper_offset = end_offset
         self._transactions_known = False
-        # No batch that comes next has a lower offset.
+        # The least offset that the next batch may have.
         self._expected_offset = 0
-        self._done = False
+        self._is_done = False
 
     def steps(self) -> Iterator[tuple[Segment, int]]:
-        """Map everything, in steps: the segment looked at, and how many bytes of it.
+        """Map everything, in steps; yield the segment that is read and the bytes that were read.
 
         Raises:
-            BadBatch, MalformedFrame: of the segment that was last told.
+            BadBatch, MalformedFrame: a batch of the segment that was yielded last is bad.
             CorruptLog: an index was wrong, and the log behind it too.
         """
         origin = 0
         for number, segment in enumerate(self._segments):
-            if self._done:
+            if self._is_done:
                 break
             position = segment.position_of(self.first_offset)
             stretch = self.stretches[segment.base_offset] = Stretch(origin, position)
             slices = Slices(self._files, segment, position, self._config.slice_bytes)
             self._expected_offset = segment.base_offset
-            while slices.left and not self._done:
+            while slices.left and not self._is_done:
                 yield segment, 0
                 position = slices.position
                 taken = self._map(slices.read(), slices, stretch)
                 if taken:
                     slices.skip(taken)
-                elif not self._done:
+                elif not self._is_done:
                     yield from self._find_transactions(number, position)
-                if self.map.full and not self._done:
+                if self.map.full and not self._is_done:
                     self.map_full = True
                     self._end_at(self._expected_offset)
                 yield segment, taken
@@ -128,6 +141,7 @@ class DirtyPart:
             origin += segment.size
         for _ in self.map.seal():
             yield self._segments[0], 0
+        assert self.first_offset <= self.end_offset <= self._upper_offset, "the end is lowered"
 
     def _find_transactions(self, number: int, position: int) -> Iterator[tuple[Segment, int]]:
         """Walk over the rest of the dirty part, from its first transactional batch on."""
@@ -148,17 +162,16 @@ class DirtyPart:
 
     def _end_at(self, offset: int) -> None:
         self.end_offset = min(self.end_offset, offset)
-        self._done = True
+        self._is_done = True
 
     def _map(self, buffer: bytes, slices: Slices, stretch: Stretch) -> int:
-        """Map the whole batches of a slice.
+        """Map the whole batches of a slice; return their length.
 
-        Returns:
-            The bytes that were taken in; 0 if the transactions have to be found first.
+        The length is 0 if the transactions have to be found first.
         """
         position = slices.position
         origin = stretch.origin + position
-        unchecked = not slices.is_checked(len(buffer))
+        must_check = not slices.is_checked(len(buffer))
         view, take = memoryview(buffer), self.layouts.take
         least_offset = self.first_offset
         expected_offset = self._expected_offset
@@ -166,9 +179,9 @@ class DirtyPart:
         records = 0
         self.map.reach(origin + end)
         while at < end:
-            # The last batch of all is for the slow path: it is looked at again.
+            # A run leaves out the last batch of the dirty part, which has to be marked.
             offsets = range(max(expected_offset, least_offset), self.end_offset - 1)
-            run = take(view, at, offsets, check_crc=unchecked)
+            run = take(view, at, offsets, check_crc=must_check)
             if run is not None:
                 self.map.add_run(run.keys, origin + at, run.batch_bytes, run.batch_records)
                 records += len(run.keys)
@@ -179,7 +192,7 @@ class DirtyPart:
             if header is None or (header.is_transactional and not self._transactions_known):
                 break
             self._map_batch(buffer, header, at, origin + at, stretch)
-            if self._done and header.next_offset > self.end_offset:
+            if self._is_done and header.next_offset > self.end_offset:
                 break
             self.layouts.learn(buffer, header, at)
             records += max(header.record_count, 0)
@@ -192,12 +205,12 @@ class DirtyPart:
     def _map_batch(
         self, buffer: bytes, header: BatchHeader, at: int, place: int, stretch: Stretch
     ) -> None:
-        """Map a batch of any kind, or what is between the first and the end offset of it."""
+        """Map a batch of any kind, or the part of it that belongs to the dirty part."""
         if header.magic == 2 and header.base_offset >= self.end_offset:
             self._end_at(self.end_offset)
             return
         if header.magic < 2 or header.record_count == 0:
-            # Too short for a mark of its own.
+            # The batch may be too short for a mark of its own.
             stretch.all_marked = True
         elif (
             header.producer_id >= 0
@@ -223,7 +236,8 @@ class DirtyPart:
             if self._expected_offset > self.first_offset and self.map.last:
                 self._end_at(self._expected_offset)
                 return
-            # More keys than the map holds, in one batch: a part of it, to get on at all.
+            # One batch has more keys than the map holds. A part of it is mapped, so that every
+            # cleaning makes progress.
             room = max(room, 1)
             if len(keys) > room:
                 offset, _ = self._records(buffer, header, at)[room]
@@ -231,9 +245,9 @@ class DirtyPart:
         self.map.add(keys[:room], place)
 
     def _keys(self, buffer: bytes, header: BatchHeader, at: int) -> list[bytes | None]:
-        """The keys of the batch's records between the first and the end offset."""
-        whole = header.base_offset >= self.first_offset and header.last_offset < self.end_offset
-        if header.magic == 2 and whole:
+        """Return the keys of the batch's records that belong to the dirty part."""
+        is_whole = header.base_offset >= self.first_offset and header.last_offset < self.end_offset
+        if header.magic == 2 and is_whole:
             body, start, end = open_body(buffer, header, at)
             return split_keys(body, start, end, header.record_count)
         return [key for _, key in self._records(buffer, header, at)]
@@ -241,7 +255,7 @@ class DirtyPart:
     def _records(
         self, buffer: bytes, header: BatchHeader, at: int
     ) -> list[tuple[int, bytes | None]]:
-        """As `_keys`, with the records' offsets."""
+        """As `_keys`, with the offsets of the records."""
         if header.magic < 2:
             found = [(each.offset, each.key) for each in decode_records(buffer, header, at)]
         else:
@@ -254,12 +268,12 @@ class DirtyPart:
         ]
 
     def _remember(self, batches: dict[int, int], header: BatchHeader) -> None:
-        """Note a batch as the newest of its producer, if that may still be active."""
+        """Note a batch as the newest of its producer, if the producer may still be active."""
         producer_id = header.producer_id
         if producer_id < 0 or header.max_timestamp_ms <= self._config.producers_since_ms:
             return
         batches.pop(producer_id, None)
         if len(batches) >= MAX_PRODUCERS:
-            # The one heard of longest ago.
+            # Forget the producer whose last batch is the oldest.
             del batches[next(iter(batches))]
         batches[producer_id] = header.last_offset

@@ -162,7 +162,7 @@ class OsFile:
     def sync(self) -> None:
         """See `File`."""
         _sync_file(self._descriptor)
-        # The kernel also syncs a file without a name, for example if the data directory was removed.
+        # The kernel also syncs a file whose name was removed, for example with the data directory.
         if os.fstat(self._descriptor).st_nlink == 0:
             raise FileNotFoundError(errno.ENOENT, "the file was removed while it was in use")
 

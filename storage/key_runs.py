@@ -11,7 +11,7 @@ from coterie.protocol import checksum
 from coterie.protocol.layouts import KEYS_FRONT, LOOKUP, Layout, Layouts
 from coterie.protocol.record_batch_layout import CRC_START, OFFSETS_AND_TIME
 
-# No slice has so many batches.
+# More batches than any slice has.
 _ALL = 1 << 62
 
 
@@ -39,8 +39,8 @@ class Run(NamedTuple):
 
     def offsets_and_times(self, batches: bytes) -> Iterator[tuple[Any, ...]]:
         """Yield base offset, last offset delta and maximum timestamp of some of the batches."""
-        behind = self.batch_bytes - OFFSETS_AND_TIME.size
-        return struct.iter_unpack(f"{OFFSETS_AND_TIME.format}{behind}x", batches)
+        rest = self.batch_bytes - OFFSETS_AND_TIME.size
+        return struct.iter_unpack(f"{OFFSETS_AND_TIME.format}{rest}x", batches)
 
 
 class KeyLayouts(Layouts):
@@ -54,8 +54,8 @@ class KeyLayouts(Layouts):
     ) -> Run | None:
         """Return the batches of one layout from `at` on; None if the first has no known layout.
 
-        The run ends before a batch with a wrong checksum, too. So a damaged batch is always the
-        first one of a call, and is left to the caller.
+        The run also ends before a batch with a wrong checksum. So a damaged batch is always the
+        first one of a call, which returns None, and the caller examines it.
 
         Args:
             view: contains whole batches and perhaps a part of one at its end.
@@ -113,16 +113,16 @@ def _several_keys(
     keys: list[bytes] = []
     expected_offset, at = offsets.start, CRC_START
     greatest_offset = offsets.stop - step
-    for found in unpack(part):
-        base_offset, length, magic, crc, attributes = found[:5]
+    for batch in unpack(part):
+        base_offset, length, magic, crc, attributes = batch[:5]
         if (
-            found[5::3] != fronts or length != expected_length or magic != 2
-            or found[7::3] != value_lengths or attributes != expected_attributes
+            batch[5::3] != fronts or length != expected_length or magic != 2
+            or batch[7::3] != value_lengths or attributes != expected_attributes
             or not expected_offset <= base_offset <= greatest_offset
             or (check_crc and crc32c(part[at : at + covered_bytes]) != crc)
         ):  # fmt: skip
             break
-        keys += found[6::3]
+        keys += batch[6::3]
         expected_offset = base_offset + step
         at += size
     return keys, expected_offset

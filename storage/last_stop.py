@@ -74,6 +74,7 @@ class LastStop:
 
     def begin(self, partitions: set[Key]) -> None:
         """Note that these logs exist and that we use them from now on. Raises OSError."""
+        assert not self._trusts, "a directory is taken once"
         self._trusts = dict.fromkeys(partitions, self._usual_trust())
         self._unsynced = set() if self._was_durable else set(partitions)
         for name, (trust, is_unsynced) in _LISTS.items():
@@ -89,7 +90,6 @@ class LastStop:
             self._filesystem.remove(f"{self._path}/{CLEAN_SHUTDOWN_FILE}")
             if self._durable:
                 self._filesystem.sync_directory(self._path)
-        assert not self._filesystem.exists(f"{self._path}/{CLEAN_SHUTDOWN_FILE}")
 
     def trust(self, key: Key) -> TailTrust:
         """Return what may be incomplete in a log. A log that is new since was never complete."""

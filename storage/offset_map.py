@@ -1,20 +1,22 @@
-"""Which record of each key is the last one: what Kafka's cleaner calls its offset map.
+"""Which batch has the newest record of each key: Kafka's cleaner calls this its offset map.
 
-The dirty part's batches are known by their places: its bytes, all segments in a row. The map has
-the place of the batch with the last record of each key. `seal` turns that round: a byte for each 64
-bytes of log tells whether a batch to be looked at again begins there, and where exactly (batches
-are longer than that), so that the second half of a cleaning reads nothing else of the dirty part.
+The batches of the dirty part are identified by their places: their positions in the dirty part, as
+if all its segments were one file. The map has, for each key, the place of the batch with its newest
+record. `seal` turns that round: for each 64 bytes of log there is one byte that says whether a
+batch to be read again begins there, and at which byte (a batch is longer than that). So the second
+pass of a cleaning reads nothing else of the dirty part.
 
-Memory is bounded by `max_bytes`, whatever the keys. A key is held as it is up to 63 bytes, and as
-its digest of 64 bytes (BLAKE2b) beyond, which no whole key can be taken for. What an entry takes,
-measured with CPython 3.11: the key's object (33 bytes and its length, in steps of 16), a number of
-32, and its share of the table: up to 60 bytes after the table has doubled, and 30 more while the
-old one is being copied. With the byte for each 64 of log that is
+The memory is bounded by `max_bytes`, whatever the keys are [compaction/key-map]. A key of up to 63
+bytes is stored as it is, a longer one as its digest of 64 bytes (BLAKE2b), which therefore equals
+no stored key. An entry takes, as measured with CPython 3.11: the key object (33 bytes and its
+length, in steps of 16), a number of 32 bytes, and its share of the table, which is up to 60 bytes
+after the table has doubled, and 30 more while the old table is copied. With the byte for each 64
+of log that is
 
     bytes = sum(33 + min(len(key), 64) + 15) + 122 * keys + dirty bytes / 64
 
-about 210 bytes for a key of 40: 32 MiB hold 120,000 keys of 512 MiB of log. One slice of plain
-batches is mapped beyond the bound at most: 32 KiB with records of 11 bytes, 3,000 keys, 0.5 MiB.
+or about 210 bytes for a key of 40: 32 MiB hold 120,000 keys of 512 MiB of log. At most one slice of
+runs is mapped beyond the bound: 32 KiB with records of 11 bytes, or 3,000 keys and 0.5 MiB.
 """
 
 import re
@@ -25,37 +27,43 @@ from sys import getsizeof
 
 from coterie.protocol.layouts import MAX_KEY_BYTES
 
-# Keys up to this length are stored as they are; so the keys of runs never need a digest.
+# Keys up to this length are stored as they are, so the keys of runs never need a digest.
 MAX_WHOLE_KEY_BYTES = MAX_KEY_BYTES
 _DIGEST_BYTES = 64
-# The number, and the share of the table: see above.
+# The number, and the share of the table; see above.
 _ENTRY_BYTES = 122
-# An object takes up whole steps of 16 bytes.
+# The size of an object is a multiple of 16.
 _ROUNDING_BYTES = 15
-# What any one entry can take.
+# The most that an entry can take.
 MAX_ENTRY_BYTES = 33 + _DIGEST_BYTES + _ROUNDING_BYTES + _ENTRY_BYTES
-# Places marked in one step: about half a millisecond.
+# Places that are marked in one step, which takes about half a millisecond.
 _MARKED_AT_ONCE = 5000
-# A batch with a record in it has at least 61 + 7 bytes, so no two begin in one cell.
+# A batch with a record has at least 61 + 7 bytes, so no two batches begin in one cell.
 _CELL_SHIFT = 6
 _CELL_BYTES = 1 << _CELL_SHIFT
 _MARKED = re.compile(rb"[^\0]")
 
 
 def map_key(key: bytes) -> bytes:
-    """What stands for a key in the map."""
+    """Return what represents a key in the map."""
     if len(key) <= MAX_WHOLE_KEY_BYTES:
         return key
     return blake2b(key, digest_size=_DIGEST_BYTES).digest()
 
 
 class OffsetMap:
-    """Fed with the keys of the dirty part in order; asked about all of the log when sealed."""
+    """The map. First add the keys of the dirty part in order, then `seal` it.
+
+    Attributes:
+        max_bytes: the bound of the memory.
+        last: the place of the batch with the newest record, by key or digest.
+    """
 
     def __init__(self, max_bytes: int) -> None:
+        """The map is empty."""
         self.max_bytes = max_bytes
-        # Key -> place of the batch with its last record.
         self.last: dict[bytes, int] = {}
+        # For each cell 0, or the byte of the cell at which a marked batch begins, counted from 1.
         self._cells = bytearray()
         self._keys_bytes = 0
         self._measured = 0
@@ -65,7 +73,7 @@ class OffsetMap:
 
     @property
     def used_bytes(self) -> int:
-        """What the map takes up; the module tells the formula."""
+        """The memory in use, by the formula above."""
         new = len(self.last) - self._measured
         if new:
             self._keys_bytes += sum(map(getsizeof, islice(reversed(self.last), new)))
@@ -79,21 +87,29 @@ class OffsetMap:
         return self.used_bytes >= self.max_bytes
 
     def room(self) -> int:
-        """How many more keys surely fit."""
+        """Return how many more keys fit in any case."""
         return max(self.max_bytes - self.used_bytes, 0) // MAX_ENTRY_BYTES
 
     def reach(self, place: int) -> None:
-        """Make room for marks up to a place."""
+        """Extend the cells up to a place."""
         missing = (place >> _CELL_SHIFT) + 1 - len(self._cells)
         if missing > 0:
             self._cells.extend(bytes(missing))
 
     def add(self, keys: Iterable[bytes | None], place: int) -> None:
-        """Take in the keys of the next batch. A record without one is the last of nothing."""
+        """Add the keys of the next batch. Records without a key are left out."""
         self.last.update(dict.fromkeys([map_key(key) for key in keys if key is not None], place))
 
     def add_run(self, keys: list[bytes], place: int, batch_bytes: int, batch_records: int) -> None:
-        """Take in the keys, none above 63 bytes, of batches that are alike, from `place` on."""
+        """Add the keys of a run.
+
+        Args:
+            keys: of all records, none above 63 bytes.
+            place: of the first batch.
+            batch_bytes: the length of each batch.
+            batch_records: the number of records in each batch.
+        """
+        assert len(keys) % batch_records == 0, "a run has whole batches"
         places = range(place, place + len(keys) // batch_records * batch_bytes, batch_bytes)
         if batch_records == 1:
             self.last.update(zip(keys, places, strict=True))
@@ -102,11 +118,11 @@ class OffsetMap:
             self.last.update(zip(keys, many, strict=True))
 
     def mark(self, place: int) -> None:
-        """Have the batch at a place looked at again, whatever is in it."""
+        """Mark the batch at a place, so that it is read again whatever it holds."""
         self._cells[place >> _CELL_SHIFT] = (place & _CELL_BYTES - 1) + 1
 
     def seal(self) -> Iterator[int]:
-        """Mark the batches with last records, in steps; each tells how many."""
+        """Mark the batches with newest records, in steps; yield the number of each step."""
         cells = self._cells
         places = iter(self.last.values())
         while True:
@@ -118,17 +134,20 @@ class OffsetMap:
             yield len(some)
 
     def is_marked(self, place: int) -> bool:
-        """Whether the batch at a place is to be looked at again."""
+        """Return whether the batch at a place is marked."""
         return self._cells[place >> _CELL_SHIFT] == (place & _CELL_BYTES - 1) + 1
 
     def next_marked(self, place: int, end: int) -> int:
-        """The first marked place from `place`, where a batch begins, to before `end`; or `end`."""
+        """Return the first marked place from `place` to before `end`, or else `end`.
+
+        A batch begins at `place`.
+        """
         found = _MARKED.search(self._cells, place >> _CELL_SHIFT, (end >> _CELL_SHIFT) + 1)
         if found is None:
             return end
         cell = found.start()
         marked = (cell << _CELL_SHIFT) + self._cells[cell] - 1
         if marked < place:
-            # A batch that began before, in the same cell.
+            # An earlier batch begins in the same cell.
             return self.next_marked((cell + 1) << _CELL_SHIFT, end)
         return min(marked, end)

@@ -5,8 +5,8 @@ only 1,024 descriptors [log/open-files]. So everything that uses a segment or an
 the file each time.
 
 A pinned file stays open. Files are pinned while another thread syncs them, and while they have
-writes that a later sync has to confirm [log/pinned-files]. A file that is dropped while it is pinned
-is closed with its last pin.
+writes that a later sync has to confirm [log/pinned-files]. A pinned file that is dropped is closed
+with its last pin.
 """
 
 from coterie.storage.filesystem import File, FileSystem

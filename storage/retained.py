@@ -1,19 +1,9 @@
-"""The second half of a cleaning: what stays of each batch (Kafka's Cleaner and its record filter).
+"""The second pass of a cleaning: what stays of each batch (Kafka's Cleaner and its record filter).
 
-A record stays if it is the last of its key and has a value. A tombstone, the last of its key
-without one, stays until its delete horizon: delete.retention.ms after the cleaning that first met
-it, which writes that time into the batch in place of the base timestamp (KIP-534). Records without
-a key go, and those of aborted transactions. A marker goes when nothing of its transaction was met
-any more, and a horizon of its own has passed.
-
-Batches keep their offsets, producer and codec; one of which all records stay is copied byte for
-byte. A batch of which nothing stays is kept empty if it is the last of a producer that may be
-active, whose sequence it tells (or whose epoch, if nothing but a marker was met), or the last
-before the end of what was to be cleaned, whose offset it tells.
-
-Messages of magic 0 and 1 have no place for a horizon. Kafka looks at the age of the file; we keep
-their tombstones until something follows under their key. What is left of a compressed message is
-written as messages of its own.
+The newest record of a key stays [compaction/newest-record]. Tombstones and markers stay until their
+horizon has passed [compaction/tombstones] [compaction/markers]. Records of aborted transactions do
+not stay [compaction/aborted-transactions]. Some batches are kept without records
+[compaction/kept-empty].
 """
 
 from collections.abc import Iterator
@@ -30,14 +20,23 @@ from coterie.storage.open_files import OpenFiles
 from coterie.storage.segment import Segment
 from coterie.storage.slices import Slices, checked_header
 
-# How far to look for the next marked batch in one step: 8 KiB of marks.
-_HOP_BYTES = 512 << 10
-# Marked batches looked at together.
-_MOST = 64
+# How far one step searches for the next marked batch: 8 KiB of marks.
+_SEARCH_BYTES = 512 << 10
+# The most marked batches that are examined together.
+_MAX_RUN = 64
+# The place of batches that were not mapped.
+_NO_PLACE = -1
 
 
 class BatchFilter:
-    """Fed with the batches of all segments up to the dirty part's end, in order."""
+    """Decides what stays. It is fed with all segments up to the end of the dirty part, in order.
+
+    Attributes:
+        bytes_read, bytes_written: of all batches so far.
+        records_read: the records that were read here and not by the first pass.
+        records_kept: the records that stay, tombstones included.
+        tombstones_kept: the tombstones that stay.
+    """
 
     def __init__(
         self,
@@ -47,11 +46,11 @@ class BatchFilter:
         delete_retention_ms: int,
         producers_since_ms: int,
     ) -> None:
-        """Nothing has been read yet.
+        """Nothing is read yet.
 
         Args:
-            dirty: what was mapped.
-            upper_offset: the end of what was to be cleaned; the batch before it stays, if empty.
+            dirty: the dirty part, which has been mapped.
+            upper_offset: the end of what was to be cleaned; the batch before it is kept.
             now_ms: the time of this cleaning.
             delete_retention_ms: how long tombstones and markers stay after it.
             producers_since_ms: producers whose last batch is older are not active any more.
@@ -63,77 +62,92 @@ class BatchFilter:
         self._now_ms = now_ms
         self._horizon_ms = now_ms + delete_retention_ms
         self._producers_since_ms = producers_since_ms
-        # Whether what is being looked at has been mapped, and so been counted as read.
-        self._mapped = False
-        # ProducerState of whose current transaction a batch was met.
-        self._met: set[int] = set()
+        # The first pass has read this part, and counted its records.
+        self._is_mapped = False
+        # The producers of whose present transaction a batch was met.
+        self._in_transaction: set[int] = set()
+        # What stays and was not taken yet: its bytes, the facts of its batches, its length.
         self._pieces: list[bytes] = []
         self._facts: list[BatchFacts] = []
         self._length = 0
 
     def take(self) -> tuple[bytes, list[BatchFacts]]:
-        """What stays of all that was fed since the last time, and where each batch stands in it."""
+        """Return what stays of everything since the last call, and the facts of its batches."""
         data, facts = b"".join(self._pieces), self._facts
+        assert len(data) == self._length, "every batch has its facts"
         self._pieces, self._facts, self._length = [], [], 0
         self.bytes_written += len(data)
         return data, facts
 
     def steps(self, files: OpenFiles, segment: Segment, slice_bytes: int) -> Iterator[int]:
-        """Filter a segment, in steps; each tells the bytes that are done. `take` after each.
+        """Filter a segment, in steps; yield the bytes of each. Call `take` after each step.
+
+        Args:
+            files: the open files of the log.
+            segment: the next segment.
+            slice_bytes: the bytes to read in one step.
 
         Raises:
-            BadBatch, MalformedFrame: a batch is damaged.
+            BadBatch, MalformedFrame: a batch is bad.
         """
         size = segment.size
         stretch = self._dirty.stretches.get(segment.base_offset)
         start, end = (size, size) if stretch is None else (stretch.start, stretch.end)
-        yield from self._walk(Slices(files, segment, 0, slice_bytes, start), None)
+        yield from self._filter_all(Slices(files, segment, 0, slice_bytes, start), None)
         if stretch is not None:
             slices = Slices(files, segment, start, slice_bytes, end)
-            self._mapped = True
+            self._is_mapped = True
             if stretch.all_marked:
-                yield from self._walk(slices, stretch.origin)
+                yield from self._filter_all(slices, stretch.origin)
             else:
-                yield from self._visit(slices, stretch.origin)
-            self._mapped = False
-            yield from self._walk(Slices(files, segment, end, slice_bytes), stretch.origin)
+                yield from self._filter_marked(slices, stretch.origin)
+            self._is_mapped = False
+            rest = Slices(files, segment, end, slice_bytes)
+            yield from self._filter_all(rest, stretch.origin)
 
-    def _walk(self, slices: Slices, origin: int | None) -> Iterator[int]:
-        """Look at every batch of a stretch, whose places begin at `origin` if it was mapped."""
+    # --- finding the batches ----------------------------------------------------------------------
+
+    def _filter_all(self, slices: Slices, origin: int | None) -> Iterator[int]:
+        """Filter every batch of a part of a segment.
+
+        Args:
+            slices: the part.
+            origin: of its places (see `Stretch`), if it was mapped.
+        """
         expected_offset = slices.segment.base_offset
         while slices.left:
-            taken, expected_offset = self._feed(slices.read(), slices, expected_offset, origin)
+            buffer = slices.read()
+            taken, expected_offset = self._filter_slice(buffer, slices, expected_offset, origin)
             slices.skip(taken)
             self.bytes_read += taken
             yield taken
 
-    def _visit(self, slices: Slices, origin: int) -> Iterator[int]:
-        """Look at the marked batches of a mapped stretch."""
+    def _filter_marked(self, slices: Slices, origin: int) -> Iterator[int]:
+        """Filter the marked batches of a mapped part. What lies between them is not read."""
         marks = self._dirty.map
         while slices.left:
             place = origin + slices.position
-            # Where nothing is marked nothing is read.
-            done = marks.next_marked(place, place + min(slices.left, _HOP_BYTES)) - place
+            done = marks.next_marked(place, place + min(slices.left, _SEARCH_BYTES)) - place
             if done:
                 slices.skip(done)
-            if slices.left and done < _HOP_BYTES:
-                taken = self._feed_marked(slices.read(), slices.position, origin)
+            if slices.left and done < _SEARCH_BYTES:
+                taken = self._filter_marked_slice(slices.read(), slices.position, origin)
                 slices.skip(taken)
                 done += taken
             self.bytes_read += done
             yield done
 
-    def _feed(
+    def _filter_slice(
         self, buffer: bytes, slices: Slices, expected_offset: int, origin: int | None
     ) -> tuple[int, int]:
-        """Filter the whole batches of a slice: the bytes taken in, the offset after the last."""
+        """Filter the whole batches of a slice; return their length, and the offset after them."""
         first_offset, position = self._dirty.first_offset, slices.position
-        unchecked = not slices.is_checked(len(buffer))
+        must_check = not slices.is_checked(len(buffer))
         view, take = memoryview(buffer), self._dirty.layouts.take
         at, end = 0, len(buffer)
         while at < end:
             offsets = range(expected_offset, first_offset)
-            run = take(view, at, offsets, check_crc=unchecked)
+            run = take(view, at, offsets, check_crc=must_check)
             if run is not None:
                 self._filter_run(buffer, run, at)
                 at, expected_offset = run.stop, run.next_offset
@@ -141,33 +155,35 @@ class BatchFilter:
             header = checked_header(buffer, at, position, expected_offset)
             if header is None:
                 break
-            if not self._mapped and header.magic == 2:
+            if not self._is_mapped and header.magic == 2:
                 self.records_read += header.record_count
-            self._filter(buffer, header, at, -1 if origin is None else origin + position + at)
+            place = _NO_PLACE if origin is None else origin + position + at
+            self._filter(buffer, header, at, place)
             self._dirty.layouts.learn(buffer, header, at)
             expected_offset = header.next_offset
             at += header.length_bytes
         return at, expected_offset
 
-    def _feed_marked(self, buffer: bytes, position: int, origin: int) -> int:
-        """Filter the marked batches of a slice, which begins with one; the bytes done with it."""
+    def _filter_marked_slice(self, buffer: bytes, position: int, origin: int) -> int:
+        """Filter the marked batches of a slice that begins with one; return the bytes done."""
         dirty, place = self._dirty, origin + position
         marks = dirty.map
         view, take = memoryview(buffer), dirty.layouts.take
         offsets = range(dirty.first_offset, dirty.end_offset - 1)
-        # Where one batch stays its neighbours often do: more and more are looked at together.
+        # If one batch stays, its neighbours often do. So the number of batches that are examined
+        # together grows.
         at, end, most = 0, len(buffer), 1
         while at < end:
             here = place + at
             if not marks.is_marked(here):
                 at = marks.next_marked(here, place + end) - place
                 continue
-            # Whatever is marked was checked when it was mapped.
+            # A marked batch was checked when it was mapped.
             run = take(view, at, offsets, check_crc=False, most=most)
-            stop = at if run is None else self._stay_until(run, at, place)
+            stop = at if run is None else self._stays_until(run, at, place)
             if run is not None and stop > at:
                 self._keep_run(buffer, at, stop, run)
-                at, most = stop, min(2 * most, _MOST)
+                at, most = stop, min(2 * most, _MAX_RUN)
                 continue
             most = 1
             header = checked_header(buffer, at, position, 0)
@@ -177,9 +193,11 @@ class BatchFilter:
             at += header.length_bytes
         return at
 
+    # --- runs of plain batches --------------------------------------------------------------------
+
     def _filter_run(self, buffer: bytes, run: Run, at: int) -> None:
-        """Decide over neighbouring batches that are alike and lie before the dirty part."""
-        if not self._mapped:
+        """Filter a run of batches before the dirty part."""
+        if not self._is_mapped:
             self.records_read += len(run.keys)
         last, size, count = self._dirty.map.last, run.batch_bytes, run.batch_records
         kept_from = at
@@ -190,13 +208,18 @@ class BatchFilter:
             self._keep_run(buffer, kept_from, start, run)
             kept_from = start + size
             if stay:
-                # In parts, or with a key twice.
-                self._filter(buffer, read_header(buffer, start), start, -1)
+                # Only some records stay, or a key is there twice.
+                self._filter(buffer, read_header(buffer, start), start, _NO_PLACE)
         self._keep_run(buffer, kept_from, run.stop, run)
 
-    def _stay_until(self, run: Run, at: int, place: int) -> int:
-        """Up to where all records of a run, which begins at `at` of a slice, stay; `place` is that
-        of the slice."""
+    def _stays_until(self, run: Run, at: int, place: int) -> int:
+        """Return the position up to which every record of a run stays.
+
+        Args:
+            run: the run, in the dirty part.
+            at: where it begins in its slice.
+            place: of the slice.
+        """
         last, count = self._dirty.map.last.get, run.batch_records
         for start, keys in run.batches(at):
             here = place + start
@@ -206,7 +229,7 @@ class BatchFilter:
         return run.stop
 
     def _keep_run(self, buffer: bytes, start: int, stop: int, run: Run) -> None:
-        """Let the batches of a run between `start` and `stop` stay."""
+        """Keep the batches of a run between `start` and `stop`."""
         if start == stop:
             return
         data, size, length = buffer[start:stop], run.batch_bytes, self._length
@@ -217,19 +240,17 @@ class BatchFilter:
         self.records_kept += (length - self._length) // size * run.batch_records
         self._length = length
 
-    def _keep(self, data: bytes, records: int) -> None:
-        """Let a batch of magic 2 stay; `data` is all of it."""
-        base_offset, last_offset_delta, max_timestamp_ms = OFFSETS_AND_TIME.unpack_from(data)
-        length = len(data)
-        self._pieces.append(data)
-        self._facts.append(
-            (self._length, length, base_offset, base_offset + last_offset_delta, max_timestamp_ms)
-        )
-        self._length += length
-        self.records_kept += records
+    # --- batches of any kind ----------------------------------------------------------------------
 
     def _filter(self, buffer: bytes, header: BatchHeader, at: int, place: int) -> None:
-        """Decide over a batch of any kind; `place` is that in the dirty part, -1 before it."""
+        """Filter one batch.
+
+        Args:
+            buffer: contains the whole batch.
+            header: of the batch.
+            at: where the batch begins.
+            place: in the dirty part, or `_NO_PLACE`.
+        """
         whole = buffer[at : at + header.length_bytes]
         if header.magic < 2:
             self._filter_legacy(whole, header, place)
@@ -239,11 +260,11 @@ class BatchFilter:
             return
         body, start, end = open_body(whole, header)
         records = split_records(body, start, end, header.record_count)
-        ends_nothing = False
+        is_orphan = False
         if header.is_control:
-            ends_nothing = self._ends_nothing(whole, header)
-            kept = [] if ends_nothing and self._horizon_passed(header) else records
-        elif header.is_transactional and self._meet(header):
+            is_orphan = self._is_orphaned_marker(whole, header)
+            kept = [] if is_orphan and self._horizon_has_passed(header) else records
+        elif header.is_transactional and self._is_aborted(header):
             kept = []
         else:
             kept = self._retained(header, body, records, place)
@@ -251,42 +272,57 @@ class BatchFilter:
         if not header.is_control:
             tombstones = sum(value_bytes < 0 for *_, value_bytes in kept)
         self.tombstones_kept += tombstones
-        new_horizon = (
-            (tombstones > 0 or ends_nothing) and not header.attributes & HAS_DELETE_HORIZON
+        needs_horizon = (
+            (tombstones > 0 or is_orphan) and not header.attributes & HAS_DELETE_HORIZON
         )  # fmt: skip
         if not kept:
             if self._stays_empty(header):
-                data = empty_batch(header) if records else whole
-                self._keep(data, 0)
-        elif len(kept) == len(records) and not new_horizon:
+                self._keep(empty_batch(header) if records else whole, 0)
+        elif len(kept) == len(records) and not needs_horizon:
             self._keep(whole, len(kept))
         else:
-            horizon_ms = self._horizon_ms if new_horizon else None
+            horizon_ms = self._horizon_ms if needs_horizon else None
             data = rebuild_batch(header, body, kept, delete_horizon_ms=horizon_ms)
             self._keep(data, len(kept))
+
+    def _keep(self, data: bytes, records: int) -> None:
+        """Keep a batch of magic 2, which is `data`."""
+        base_offset, last_offset_delta, max_timestamp_ms = OFFSETS_AND_TIME.unpack_from(data)
+        length = len(data)
+        self._pieces.append(data)
+        self._facts.append(
+            (self._length, length, base_offset, base_offset + last_offset_delta, max_timestamp_ms)
+        )
+        self._length += length
+        self.records_kept += records
 
     def _retained(
         self, header: BatchHeader, body: bytes, records: list[RawRecord], place: int
     ) -> list[RawRecord]:
-        passed, end_offset = self._horizon_passed(header), self._dirty.end_offset
+        """Return the records of a batch that stay."""
+        has_passed, end_offset = self._horizon_has_passed(header), self._dirty.end_offset
         keys = offsets_and_keys(body, header, records)
         kept = []
-        for record, (offset, _), stays in zip(
-            records, keys, self._last_of_key(keys, place), strict=True
+        for record, (offset, _), is_newest in zip(
+            records, keys, self._newest(keys, place), strict=True
         ):
             *_, value_bytes = record
-            if stays and (value_bytes >= 0 or not passed or offset >= end_offset):
+            if is_newest and (value_bytes >= 0 or not has_passed or offset >= end_offset):
                 kept.append(record)
         return kept
 
-    def _last_of_key(self, records: list[tuple[int, bytes | None]], place: int) -> list[bool]:
-        """Of each record (offset, key) of a batch: whether it is the last of its key, or too new
-        to tell."""
+    def _newest(self, records: list[tuple[int, bytes | None]], place: int) -> list[bool]:
+        """Return of each record whether it is the newest of its key, or too new to be cleaned.
+
+        Args:
+            records: offset and key of each record of one batch.
+            place: of the batch.
+        """
         dirty = self._dirty
         last, first_offset, end_offset = dirty.map.last, dirty.first_offset, dirty.end_offset
         found = []
         seen: set[bytes] = set()
-        # From the back: of several records with one key in the batch the last one stays.
+        # Backwards, because the last one of several records with a key in the batch is the newest.
         for offset, key in reversed(records):
             if offset >= end_offset:
                 found.append(True)
@@ -302,49 +338,52 @@ class BatchFilter:
         found.reverse()
         return found
 
-    def _horizon_passed(self, header: BatchHeader) -> bool:
+    def _horizon_has_passed(self, header: BatchHeader) -> bool:
         has_horizon = header.attributes & HAS_DELETE_HORIZON != 0
         return has_horizon and header.base_timestamp_ms <= self._now_ms
 
-    def _meet(self, header: BatchHeader) -> bool:
-        """Note a transactional batch; whether it was aborted."""
-        self._met.add(header.producer_id)
+    def _is_aborted(self, header: BatchHeader) -> bool:
+        """Note a transactional batch; return whether its transaction was aborted."""
+        self._in_transaction.add(header.producer_id)
         return self._dirty.transactions.is_aborted(header.producer_id, header.base_offset)
 
-    def _ends_nothing(self, batch: bytes, header: BatchHeader) -> bool:
-        """Whether nothing was met of the transaction that a control batch ends."""
+    def _is_orphaned_marker(self, batch: bytes, header: BatchHeader) -> bool:
+        """Return whether no batch is left of the transaction that a control batch ends."""
         for record in decode_records(batch, header):
             if read_marker(record) is None:
-                # A control record of a later Kafka: not understood, so kept.
+                # A control record of a later Kafka, which is kept because it is not understood.
                 return False
-        if header.producer_id in self._met:
-            self._met.discard(header.producer_id)
+        if header.producer_id in self._in_transaction:
+            self._in_transaction.discard(header.producer_id)
             return False
         return True
 
     def _stays_empty(self, header: BatchHeader) -> bool:
+        """Return whether a batch without records is kept [compaction/kept-empty]."""
         if header.next_offset == self._upper_offset:
             return True
         dirty, producer_id = self._dirty, header.producer_id
         if producer_id < 0 or (header.is_control and producer_id in dirty.producers):
             return False
-        # A marker may be the last that is left of a producer, whose epoch it tells.
+        # If nothing but a marker is left of a producer, the marker says the producer's epoch.
         newest = dirty.markers if header.is_control else dirty.producers
         newest_offset = newest.get(producer_id)
         if newest_offset is not None:
             return newest_offset == header.last_offset
-        # From before the dirty part, in which the producer wrote nothing.
+        # The producer has no batch in the dirty part.
         return (
             header.base_offset < dirty.first_offset
             and header.max_timestamp_ms > self._producers_since_ms
         )
 
+    # --- magic 0 and 1 [compaction/legacy-messages] -----------------------------------------------
+
     def _filter_legacy(self, message: bytes, header: BatchHeader, place: int) -> None:
         records = decode_records(message, header)
-        stay = self._last_of_key([(each.offset, each.key) for each in records], place)
-        if not self._mapped:
+        newest = self._newest([(each.offset, each.key) for each in records], place)
+        if not self._is_mapped:
             self.records_read += len(records)
-        kept = [each for each, stays in zip(records, stay, strict=True) if stays]
+        kept = [each for each, is_newest in zip(records, newest, strict=True) if is_newest]
         self.tombstones_kept += sum(each.value is None for each in kept)
         if len(kept) == len(records):
             self._keep_legacy(message, header, len(kept))

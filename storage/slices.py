@@ -1,7 +1,6 @@
-"""Reading a segment front to back in slices of whole batches, for the cleaner.
+"""Reading a segment from front to back in slices of whole batches, for the cleaner.
 
-A slice is taken apart by loops that know the header's layout themselves: `FIELDS` is what they need
-of it. Nothing here is cached: the cleaner reads everything once or twice and then never again.
+Nothing is cached here: the cleaner reads everything once or twice and then never again.
 """
 
 from coterie.protocol.errors import MalformedFrame
@@ -18,7 +17,12 @@ from coterie.storage.segment import Segment
 
 
 class Slices:
-    """A position in a segment. `read` the next slice, tell `skip` how much of it is done."""
+    """A position in a segment. `read` returns the next slice, and `skip` moves behind it.
+
+    Attributes:
+        segment: the segment.
+        position: where the next slice begins.
+    """
 
     def __init__(
         self,
@@ -28,11 +32,19 @@ class Slices:
         slice_bytes: int,
         end: int | None = None,
     ) -> None:
-        """Batches begin at `position` and at `end`, which is the segment's end by default."""
+        """Nothing is read yet.
+
+        Args:
+            files: the open files of the log.
+            segment: the segment to read.
+            position: where a batch begins.
+            slice_bytes: the length of a slice, unless a batch is longer.
+            end: where a batch ends; the segment's end by default.
+        """
         self.segment = segment
         self.position = position
         self._files = files
-        # A header at least, to know how much more to read.
+        # At least a header, to know how long the batch is.
         self._slice_bytes = max(slice_bytes, HEADER_BYTES)
         self._end = segment.size if end is None else end
 
@@ -42,29 +54,30 @@ class Slices:
         return self._end - self.position
 
     def read(self) -> bytes:
-        """The next bytes: at least one whole batch, and perhaps a part of one at the end.
+        """Return the next bytes: at least one whole batch, and perhaps a part of one at the end.
 
         Raises:
             BadBatch: no batch begins here, or the file is shorter than it was.
         """
         buffer = self._read(min(self._slice_bytes, self.left))
-        if len(buffer) >= LOG_OVERHEAD_BYTES:
-            (length,) = LENGTH.unpack_from(buffer)
-            length += LOG_OVERHEAD_BYTES
-            if not HEADER_UP_TO_MAGIC_BYTES <= length <= min(self.left, MAX_BATCH_BYTES):
-                raise BadBatch(self.position, f"{length} bytes are claimed, {self.left} are left")
-            if length > len(buffer):
-                return self._read(length)
-            return buffer
-        raise BadBatch(self.position, "the file ends within a batch")
+        if len(buffer) < LOG_OVERHEAD_BYTES:
+            raise BadBatch(self.position, "the file ends within a batch")
+        (length,) = LENGTH.unpack_from(buffer)
+        length += LOG_OVERHEAD_BYTES
+        if not HEADER_UP_TO_MAGIC_BYTES <= length <= min(self.left, MAX_BATCH_BYTES):
+            raise BadBatch(self.position, f"{length} bytes are claimed, {self.left} are left")
+        if length > len(buffer):
+            return self._read(length)
+        return buffer
 
     def is_checked(self, length: int) -> bool:
         """Return whether this process wrote or checked the next `length` bytes before."""
         return self.segment.is_checked(self.position, self.position + length)
 
     def skip(self, length: int) -> None:
-        """`length` bytes from here, whole batches, are done."""
+        """Move behind the next `length` bytes, which are whole batches."""
         assert length > 0, "each slice has a whole batch"
+        assert length <= self.left, "a slice ends with the stretch"
         self.position += length
 
     def _read(self, length: int) -> bytes:
@@ -77,16 +90,16 @@ class Slices:
 def checked_header(
     buffer: bytes, at: int, position: int, expected_offset: int
 ) -> BatchHeader | None:
-    """The header of the batch at `at`, which is whole and undamaged; None if it is not whole.
+    """Return the header of the batch at `at` and check the batch; None if it is incomplete.
 
     Args:
         buffer: a slice.
         at: where the batch begins in it.
         position: where the slice begins in its file.
-        expected_offset: no batch from here on has a lower offset.
+        expected_offset: the least offset that the batch may have.
 
     Raises:
-        BadBatch: what stands there is no batch, is damaged, or is out of order.
+        BadBatch: there is no batch, or it is damaged or out of order.
     """
     if len(buffer) - at < HEADER_UP_TO_MAGIC_BYTES:
         return None
@@ -94,7 +107,7 @@ def checked_header(
         header = read_header(buffer, at)
     except MalformedFrame as error:
         if at and len(buffer) - at < HEADER_BYTES:
-            # The slice ends within the header, as far as can be told.
+            # The slice probably ends within the header. The next slice begins with this batch.
             return None
         raise BadBatch(position + at, str(error)) from None
     if header.length_bytes > len(buffer) - at:

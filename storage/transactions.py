@@ -1,12 +1,12 @@
-"""The transactions of the part of a log that is being cleaned: which were aborted, which are open.
+"""The transactions in the dirty part of a log: which were aborted, and which are open.
 
-Kafka writes the aborted ones down beside each segment (`.txnindex`). Here the cleaner finds them
-itself: it walks over the headers of the dirty part once, from the first transactional batch on, and
-remembers for each aborted transaction where it began and ended. A log without transactions is not
-walked over.
+Kafka lists aborted transactions beside each segment (`.txnindex`). Here the cleaner finds them
+itself: it reads the headers of the dirty part once, from the first transactional batch on, and
+remembers where each aborted transaction began and ended [compaction/aborted-transactions]. A log
+without transactions is not read for this.
 
-A transaction whose marker is not in the dirty part is open as far as the cleaner can know; cleaning
-ends before the first batch of the first such transaction (Kafka: before the last stable offset).
+A transaction without a marker in the dirty part is treated as open, and cleaning ends before its
+first batch [compaction/open-transactions].
 """
 
 from bisect import bisect_right
@@ -21,51 +21,68 @@ from coterie.protocol.record_batch_layout import (
 from coterie.protocol.records import BatchHeader, decode_records, read_marker
 from coterie.storage.slices import Slices, checked_header
 
-# What an aborted transaction takes up here, generously: two numbers in a list, and the list.
+# The most memory of an aborted transaction: two numbers in a list, and the list.
 ABORTED_BYTES = 250
-# Fewer that are open at once would be in the way of each other.
+# So many transactions may be remembered in any case. With fewer, transactions that are open at the
+# same time could keep each other from being cleaned.
 MIN_TRANSACTIONS = 64
 
 
 class Transactions:
-    """Fed with the headers of the dirty part; asked for the fate of a transactional batch then."""
+    """The transactions of the dirty part. First `walk` over it, then ask for their outcome.
+
+    Attributes:
+        open: where transactions without a marker began, by producer id.
+        stopped_at: the offset where the walk ended because the memory was used up, -1 if it did
+            not.
+    """
 
     def __init__(self, max_bytes: int) -> None:
-        # Where transactions without a marker began, by producer id.
+        """Nothing is known yet.
+
+        Args:
+            max_bytes: the bound of the memory.
+        """
         self.open: dict[int, int] = {}
-        # The walk ended here, since more would not have fitted; -1 if it went to the end.
         self.stopped_at = -1
-        # By producer id: where aborted transactions began and where their markers are, ascending.
+        # By producer id: the offsets where aborted transactions began and where their markers are,
+        # in turn and ascending.
         self._aborted: dict[int, list[int]] = {}
         self._left = max(max_bytes // ABORTED_BYTES, MIN_TRANSACTIONS)
 
     @property
     def end_offset(self) -> int | None:
-        """Cleaning has to end before this offset; None if nothing is in the way."""
+        """The offset before which cleaning has to end; None if there is no such offset."""
         ends = list(self.open.values())
         if self.stopped_at >= 0:
             ends.append(self.stopped_at)
         return min(ends, default=None)
 
     def is_aborted(self, producer_id: int, offset: int) -> bool:
-        """Whether the producer's transactional batch at `offset` is of an aborted transaction."""
+        """Return whether a producer's transactional batch belongs to an aborted transaction."""
         bounds = self._aborted.get(producer_id)
         return bounds is not None and bisect_right(bounds, offset) % 2 == 1
 
     def walk(self, slices: Slices, expected_offset: int) -> int:
-        """Take in the next slice, by headers.
+        """Read the headers of the next slice.
+
+        Args:
+            slices: positioned at a batch.
+            expected_offset: the least offset that the batch may have.
 
         Returns:
-            The offset after its last batch.
+            The offset after the last batch of the slice.
 
         Raises:
-            BadBatch: no batch is where one should be; checksums of markers alone are looked at.
-            MalformedFrame: a marker is none.
+            BadBatch: there is no batch where one should be. Only the checksums of markers are
+                compared.
+            MalformedFrame: a marker cannot be decoded.
         """
         buffer = slices.read()
         unpack = TRANSACTION_FIELDS.unpack_from
         at, end = 0, len(buffer)
         while at < end and self.stopped_at < 0:
+            # Nearly all batches are data of magic 2, for which no header object is made.
             if end - at >= HEADER_BYTES:
                 base_offset, length, magic, attributes, delta, producer_id = unpack(buffer, at)
                 length += LOG_OVERHEAD_BYTES
@@ -98,7 +115,7 @@ class Transactions:
         records = decode_records(buffer, header, at)
         marker = read_marker(records[0]) if records else None
         if records and marker is None:
-            # A control record of a later Kafka, which ends nothing.
+            # A control record of a later Kafka, which does not end a transaction.
             return
         first_offset = self.open.pop(header.producer_id, None)
         if first_offset is None or marker is None or marker.commit:

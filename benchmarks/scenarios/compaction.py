@@ -24,7 +24,8 @@ from benchmarks.scenarios.load import (
     write_log,
 )
 from benchmarks.session import Job
-from coterie.storage.cleaner import CleanerConfig, Cleaning, cleanable
+from coterie.storage.cleanable import CleanerConfig, cleanable
+from coterie.storage.cleaner import Cleaning
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.log import Log
 

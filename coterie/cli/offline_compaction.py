@@ -20,7 +20,8 @@ from coterie.server.config.sources import ConfigError
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.logs.log_configs import cleaner_config, log_config
 from coterie.server.logs.stored_settings import SETTINGS_FILE, read_settings
-from coterie.storage.cleaner import Cleanable, CleanerConfig, CleaningResult, clean, cleanable
+from coterie.storage.cleanable import Cleanable, CleanerConfig, cleanable
+from coterie.storage.cleaner import CleaningResult, clean
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog, DirectoryLocked, LogFailed, StorageError
 from coterie.storage.filesystem import OsFileSystem

@@ -22,7 +22,8 @@ from coterie.protocol.messages.log_records import (
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.groups.loading import LogReplay
-from coterie.storage.cleaner import CleanerConfig, Cleaning, cleanable
+from coterie.storage.cleanable import CleanerConfig, cleanable
+from coterie.storage.cleaner import Cleaning
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import StorageError
 from coterie.storage.log import Log, LogConfig

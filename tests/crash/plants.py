@@ -78,7 +78,7 @@ PLANTS = (
     ),
     Plant(
         "a tombstone is dropped by the first cleaning",
-        "coterie.storage.retained:BatchFilter._horizon_passed",
+        "coterie.storage.retained:BatchFilter._horizon_has_passed",
         "return",
         "return True or",
         ("window:arAr:commit", "window:aArbr:commit"),

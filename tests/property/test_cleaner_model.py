@@ -18,7 +18,8 @@ from coterie.protocol.records import (
     iterate_batches,
     read_marker,
 )
-from coterie.storage.cleaner import CleanerConfig, Cleaning, CleaningResult, cleanable
+from coterie.storage.cleanable import CleanerConfig, cleanable
+from coterie.storage.cleaner import Cleaning, CleaningResult
 from coterie.storage.log import Log, LogConfig
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.offset_map import OffsetMap
@@ -318,10 +319,10 @@ PLANTED = {
         OffsetMap, "mark", lambda *_: None
     ),
     "horizons never pass": lambda patch: patch.setattr(
-        BatchFilter, "_horizon_passed", lambda *_: False
+        BatchFilter, "_horizon_has_passed", lambda *_: False
     ),
     "markers go at once": lambda patch: patch.setattr(
-        BatchFilter, "_ends_nothing", lambda *_: True
+        BatchFilter, "_is_orphaned_marker", lambda *_: True
     ),
     "no batch stays empty": lambda patch: patch.setattr(
         BatchFilter, "_stays_empty", lambda *_: False

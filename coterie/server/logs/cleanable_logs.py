@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.logs.log_configs import cleaner_config
 from coterie.server.logs.partition import Partition
-from coterie.storage.cleaner import Cleanable, CleanerConfig, cleanable
+from coterie.storage.cleanable import Cleanable, CleanerConfig, cleanable
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import (
     CorruptLog,

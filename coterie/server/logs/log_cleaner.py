@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 
 from coterie.server.logs.cleanable_logs import CleanableLogs
 from coterie.server.logs.partition import Partition
-from coterie.storage.cleaner import Cleanable, Cleaning, Step
+from coterie.storage.cleanable import Cleanable
+from coterie.storage.cleaner import Cleaning, Step
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import LogFailed, StorageError
 

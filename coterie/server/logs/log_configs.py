@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from coterie.storage.cleaner import CleanerConfig
+from coterie.storage.cleanable import CleanerConfig
 from coterie.storage.log import LogConfig
 
 if TYPE_CHECKING:

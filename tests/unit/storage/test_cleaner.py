@@ -13,7 +13,8 @@ from coterie.protocol.records import (
     encode_records,
     iterate_batches,
 )
-from coterie.storage.cleaner import CleanerConfig, clean, cleanable, grouped
+from coterie.storage.cleanable import CleanerConfig, cleanable
+from coterie.storage.cleaner import clean, grouped
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.log import Log, LogConfig
 from coterie.storage.offset_map import MAX_ENTRY_BYTES, OffsetMap

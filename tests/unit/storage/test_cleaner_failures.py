@@ -5,7 +5,8 @@ import errno
 import pytest
 
 from coterie.protocol.records import decode_records, iterate_batches
-from coterie.storage.cleaner import Cleaning, clean, cleanable
+from coterie.storage.cleanable import cleanable
+from coterie.storage.cleaner import Cleaning, clean
 from coterie.storage.errors import CorruptLog, LogFailed
 from coterie.storage.swap import finish_swap
 from tests.faulty_filesystem import FaultyFileSystem

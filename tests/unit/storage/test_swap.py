@@ -3,7 +3,8 @@
 import pytest
 
 from coterie.protocol.records import encode_batch
-from coterie.storage.cleaner import Cleaning, cleanable
+from coterie.storage.cleanable import cleanable
+from coterie.storage.cleaner import Cleaning
 from coterie.storage.errors import CorruptLog
 from coterie.storage.log import Log
 from coterie.storage.memory_filesystem import MemoryFileSystem

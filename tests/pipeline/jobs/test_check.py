@@ -29,13 +29,13 @@ def test_each_rule_fires_on_its_fault_and_on_nothing_else(
     data.generation("anew", 5, NOW_MS, one="a-0")
     data.tombstone("anew", NOW_MS + 1)
     data.generation("anew", 1, NOW_MS + 2, one="a-0")
-    data.generation("untold", 5, NOW_MS, one="a-0")
-    data.generation("untold", 1, NOW_MS + 2, one="a-0")
+    data.generation("recreated", 5, NOW_MS, one="a-0")
+    data.generation("recreated", 1, NOW_MS + 2, one="a-0")
     data.generation("alone", 1, NOW_MS, one="a-0")
     data.generation("alone", 2, NOW_MS + 1000, one="a-1")
     data.commit("alone", "a-0", 3, NOW_MS + 60_000)
-    data.generation("told", 1, NOW_MS, one="a-1")
-    data.facts("told", completed(NOW_MS, 1, NOW_MS, member_of("one", "a-0")))
+    data.generation("disagreeing", 1, NOW_MS, one="a-1")
+    data.facts("disagreeing", completed(NOW_MS, 1, NOW_MS, member_of("one", "a-0")))
     data.generation("unlogged", 2, NOW_MS, one="a-1")
     data.facts("unlogged", completed(NOW_MS, 3, NOW_MS, member_of("one", "a-0")))
     data.commit("astray", "a-0", 3, NOW_MS)
@@ -64,10 +64,10 @@ def test_each_rule_fires_on_its_fault_and_on_nothing_else(
         ("one_owner", ERROR, "twice"),
         ("assigned_within_subscribed", ERROR, "beyond"),
         ("generations_increase", ERROR, "back"),
-        ("generations_increase", WARNING, "untold"),
+        ("generations_increase", WARNING, "recreated"),
         ("commits_of_owned_partitions", WARNING, "alone"),
         ("key_in_its_partition", ERROR, "astray"),
-        ("journal_and_log_agree", ERROR, "told"),
+        ("journal_and_log_agree", ERROR, "disagreeing"),
         ("journal_and_log_agree", ERROR, "unlogged"),
     }
     kept = [each for each in found if each.rule == "log_kept_its_records"]

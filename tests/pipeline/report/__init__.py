@@ -1,1 +1,1 @@
-"""Tests of what is told of the tables: the page and the terminal."""
+"""Tests of the report page and of the story on the terminal."""

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
 from coterie.pipeline.session import JavaMissing, find_java
-from tests.pipeline.report.test_story import SEED, TOLD, data_with
+from tests.pipeline.report.test_story import PRINTED, SEED, data_with
 
 LIMIT_S = 300
 SPARK = ("--master", "local[2]", "--conf", "spark.driver.memory=1g")
@@ -51,7 +51,7 @@ def test_run_check_and_show(tmp_path: Path) -> None:
     assert manifest == os.path.join(output, "manifest.json")
     assert table[0].split() == ["STAGE", "TABLE", "ROWS", "BYTES", "SECONDS", "ROWS/S"]
     assert [line.split()[1] for line in table if line.startswith("build")].count("rebalances") == 1
-    assert coterie("show", output, "kmo", "--limit", "2").stdout == TOLD
+    assert coterie("show", output, "kmo", "--limit", "2").stdout == PRINTED
 
     checked = coterie("check", output, "--json", *SPARK)
     findings = json.loads(checked.stdout)
@@ -73,4 +73,4 @@ def test_following_ends_with_everything_in_the_tables(tmp_path: Path) -> None:
         printed, errors = following.communicate(timeout=LIMIT_S)
     assert following.returncode == 0, errors
     assert json.loads(printed)["manifest"] == os.path.join(output, "manifest.json")
-    assert coterie("show", output, "kmo", "--limit", "2").stdout == TOLD
+    assert coterie("show", output, "kmo", "--limit", "2").stdout == PRINTED

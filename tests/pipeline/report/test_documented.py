@@ -39,8 +39,8 @@ def test_every_command_is_described() -> None:
 
 
 def test_story_in_the_document_is_the_tested_one() -> None:
-    from tests.pipeline.report.test_story import TOLD
+    from tests.pipeline.report.test_story import PRINTED
 
     shown = [line.strip() for line in TEXT.splitlines()]
-    last = TOLD.splitlines()[-10:]
+    last = PRINTED.splitlines()[-10:]
     assert [line for line in last if line.strip() not in shown] == []

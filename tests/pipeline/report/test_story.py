@@ -1,7 +1,7 @@
-"""The seed's story of two cooperative clients, told by `coterie pipeline show`.
+"""The story of two cooperative clients, as `coterie pipeline show` prints it.
 
-The conformance transcript is played against the real core; the events it tells are encoded as the
-server's journal encodes them, written as a segment, read back by the pipeline's codec and told.
+A conformance transcript runs against the real coordinator. Its events are encoded as facts of the
+journal and written as a segment, which the pipeline's codec reads.
 """
 
 import json
@@ -30,7 +30,7 @@ SEED = STORY / "cooperative_rebalance_of_two_clients.txt"
 GOLDEN = Path(__file__).parents[2] / "golden" / "group_records"
 EAGER = STORY / "eager_rebalance_of_two_clients.txt"
 
-TOLD = """\
+PRINTED = """\
 2023-11-14 UTC
 22:13:23.000  ▷ generation 8 → 9          one-1 rejoined with other user data, client one at 127.0.0.1
               took 0 ms (join 0 ms, sync 0 ms), recorded in the journal
@@ -78,13 +78,13 @@ def data_directory(tmp_path: Path) -> str:
 def test_show_prints_the_story_of_a_data_directory(data_directory: str) -> None:
     result = show(data_directory, "kmo", "--limit", "2")
     assert result.exit_code == 0
-    assert result.stdout == TOLD
+    assert result.stdout == PRINTED
 
 
 def test_show_prints_the_same_story_from_tables(data_directory: str, tmp_path: Path) -> None:
     history = journal_history("kmo", facts_of(data_directory, "kmo"))
     tables = write_store(str(tmp_path / "tables"), tables_of(history))
-    assert show(tables, "kmo", "--limit", "2").stdout == TOLD
+    assert show(tables, "kmo", "--limit", "2").stdout == PRINTED
 
 
 def test_json_has_the_rows_of_the_story(data_directory: str) -> None:
@@ -131,8 +131,8 @@ def test_show_prints_a_kip_848_group_of_kafka(tmp_path: Path) -> None:
         shutil.copy(GOLDEN / f"{number}.log", partition / f"{0:020d}.log")
     assert known_groups(str(tmp_path)) == ["classic-one", "mixed", "modern", "regex-group"]
     rows = json.loads(show(str(tmp_path), "modern", "--json").stdout)
-    told = [(row["trigger"], row["from_generation"], row["to_generation"]) for row in rows]
-    assert told == [
+    causes = [(row["trigger"], row["from_generation"], row["to_generation"]) for row in rows]
+    assert causes == [
         ("join", None, 2),
         ("join", 2, 3),
         ("leave or expiry", 3, 4),

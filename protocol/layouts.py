@@ -47,8 +47,8 @@ Lookup = tuple[int, int, bytes, bytes]
 _MAX_VARIANTS = 4
 # Longer batches are rare.
 _MAX_RECORDS = 256
-# The bound of what all layouts together may cost, below 4 MiB: one for each record and some for
-# each layout.
+# The bound of what all layouts together may cost, 4 MiB for keys and 6 MiB for pairs: one for each
+# record and some for each layout.
 _BUDGET = 16_384
 _LAYOUT_COST = 4
 
@@ -129,7 +129,13 @@ class Layouts:
             self.learned(lookup, layout, pattern)
 
     def learned(self, lookup: Lookup, layout: Layout, pattern: str) -> None:
-        """Take note of a new layout: a subclass may have a shorter way to read some of them."""
+        """Take note of a new layout. A subclass may have a faster way to read some of them.
+
+        Args:
+            lookup: the bytes by which it is looked up.
+            layout: the layout.
+            pattern: the struct format of the records, from the producer's id on.
+        """
 
     def _layout(self, buffer: bytes, header: BatchHeader, at: int) -> tuple[Layout | None, str]:
         """Return the layout of a batch, None if it is not plain, and the format of its records."""

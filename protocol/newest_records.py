@@ -1,8 +1,8 @@
-"""The newest value of each key of a log, in bulk: what a load reads.
+"""The newest value of each key of a log, in bulk: the reader of a load.
 
-Most records of a group log are replaced by later ones, so all that is made of them are the two
-slices that a dictionary takes. What is not plain or not known yet is read as any record is, and
-handed to the caller in its place in the order.
+Most records of a group log are replaced by later ones, so only the two slices that a dictionary
+needs are made of them. Batches that have a known layout go into the dictionary directly
+(`layouts.py`). All others are read as usual and yielded to the caller, in the order of the log.
 """
 
 import struct
@@ -48,25 +48,28 @@ class PairLayouts(Layouts):
         self._key_types = {
             each: (int.from_bytes(each) + 1).to_bytes(TYPE_BYTES) for each in key_types
         }
-        # The shortest way to read a batch of one record: what reads key, value length, value and
-        # number of headers; the expected value length; the key's type; the length of the batch.
+        # The fastest way to read a batch of one record, by lookup: the function that reads key,
+        # value length, value and number of headers; the expected value length; the key's type; the
+        # length of the batch.
         self._single: dict[
             Lookup | None, tuple[Callable[[bytes, int], tuple[Any, ...]], bytes, bytes, int]
         ] = {}
 
     def learned(self, lookup: Lookup, layout: Layout, pattern: str) -> None:
         """See `Layouts`."""
-        key_at = len(pattern[: pattern.index("s")])
-        front_bytes = int(pattern[:key_at])
-        if (
-            len(layout.value_lengths) == 1
-            and layout.key_type in self._key_types
-            and front_bytes <= LOOKUP_TAIL_BYTES
-        ):
-            # The lookup has compared everything before the key.
-            read = struct.Struct(f">{PRODUCER_ID_AT}x" + pattern.replace("s", "x", 1)).unpack_from
-            entry = read, layout.value_lengths[0], layout.key_type, layout.batch_bytes
-            self._single.setdefault(lookup, entry)
+        front, *others = layout.fronts
+        assert isinstance(front, bytes), "the first front is what precedes the first key"
+        is_single = len(others) == 1
+        if not is_single or layout.key_type not in self._key_types:
+            return
+        if len(front) <= LOOKUP_TAIL_BYTES:
+            # A lookup compares everything before the key, so only the rest is read.
+            key_at = PRODUCER_ID_AT + len(front)
+            read = struct.Struct(f">{key_at}x" + pattern.removeprefix(f"{len(front)}s")).unpack_from
+            (value_length,) = layout.value_lengths
+            self._single.setdefault(
+                lookup, (read, value_length, layout.key_type, layout.batch_bytes)
+            )
 
     def take_newest(
         self, buffer: bytes, newest: dict[bytes, bytes]
@@ -85,11 +88,8 @@ class PairLayouts(Layouts):
             MalformedFrame: a batch is impossible or incomplete.
         """
         view, at, end = memoryview(buffer), 0, len(buffer)
-        single_of, lookup_at, last_lookup = (
-            self._single.get,
-            LOOKUP.unpack_from,
-            end - LOOKUP.size,
-        )
+        single_of, lookup_at = self._single.get, LOOKUP.unpack_from
+        last_lookup = end - LOOKUP.size
         lookup: Lookup | None = None
         while at < end:
             before, lookup = lookup, lookup_at(buffer, at) if at <= last_lookup else None

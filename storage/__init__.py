@@ -1,1 +1,1 @@
-"""What is on disk: logs in Kafka's format and their directory. The file system is a parameter."""
+"""Logs in Kafka's format, and the data directory that holds them."""

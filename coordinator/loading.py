@@ -39,6 +39,14 @@ NO_KEY = -1
 
 Pair = tuple[bytes | None, bytes | None]
 
+# Python has one object each for all bytes of length 0, and for all equal ones of length 1. Their
+# identity does not show whether a value was replaced by an equal one.
+_SHARED_BYTES = 2
+
+
+class _UniqueBytes(bytes):
+    """A short value as an object of its own."""
+
 
 class _PendingRecord(NamedTuple):
     """A record of a transaction that has not ended.
@@ -162,6 +170,8 @@ class NewestRecords:
             key = self._stored_key(raw_key)
             if key is not None:
                 before = self._newest.get(key)
+                if before is not None and len(before) < _SHARED_BYTES:
+                    before = self._newest[key] = _UniqueBytes(before)
                 records[key] = _PendingRecord(value, header.base_offset, before)
 
     def _end_transaction(self, header: BatchHeader, pairs: list[Pair]) -> None:

@@ -150,6 +150,8 @@ def reference(log: list[Batch]) -> tuple[dict[bytes, bytes], int]:
 
 @given(batches, st.booleans())
 @example([Batch([(GROUP, b"a")], 1), Batch([(GROUP, b"b")]), Batch([], 1, commit=True)], True)
+@example([Batch([(GROUP, b"v")]), Batch([(GROUP, None)], 1), Batch([(GROUP, b"v")]),
+          Batch([], 1, commit=True)], False)  # fmt: skip
 @example([Batch([(GROUP, b"one")], 1), Batch([(GROUP, b"two")], 2), Batch([], 2, commit=True),
           Batch([], 1, commit=True)], False)  # fmt: skip
 @example([Batch([(GROUP, b"one")], 1), Batch([(GROUP, b"two")], 2), Batch([], 1, commit=True),

@@ -15,7 +15,7 @@ _MODES = [pytest.param(True, id="commit"), pytest.param(False, id="never")]
 
 @pytest.mark.parametrize("flush", _MODES)
 @pytest.mark.parametrize("story", STORIES)
-def test_crashes_of_a_story(story: str, flush: bool) -> None:
+def test_crashes_of_a_scenario(story: str, flush: bool) -> None:
     """Nothing acknowledged is lost, no answer is wrong, the log says what the coordinator knew."""
     campaign = Campaign()
     length = length_of("death", story, flush=flush)

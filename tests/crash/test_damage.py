@@ -7,7 +7,7 @@ from tests.crash.campaign import Task, length_of, run
 
 @pytest.mark.parametrize("kind", ["sectors", "flipped"])
 @pytest.mark.parametrize("story", ["clean_shutdown", "retention"])
-def test_damage_to_a_directory(kind: str, story: str) -> None:
+def test_damage_is_noticed_or_harmless(kind: str, story: str) -> None:
     end = length_of(kind, story, flush=True)
     result = run(Task(kind, story, True, end, end), sample=3 if kind == "flipped" else 1)
     assert result.failures == []
@@ -17,7 +17,7 @@ def test_damage_to_a_directory(kind: str, story: str) -> None:
 
 
 @pytest.mark.parametrize("story", ["compact", "delete_topic"])
-def test_files_cut_anywhere(story: str) -> None:
+def test_truncated_files_are_noticed_or_harmless(story: str) -> None:
     end = length_of("truncated", story, flush=True)
     result = run(Task("truncated", story, True, end, end), sample=3)
     assert result.failures == []

@@ -19,7 +19,7 @@ def _contents(path: str, disks: list[Disk]) -> Iterator[bytes | None]:
         yield None if inode is None else disk.files[inode]
 
 
-def test_process_death_cuts_the_write_under_way() -> None:
+def test_process_death_cuts_the_write_in_progress() -> None:
     filesystem = RecordingFileSystem()
     file = filesystem.create("/f")
     file.write(0, b"abc")
@@ -28,7 +28,7 @@ def test_process_death_cuts_the_write_under_way() -> None:
     assert set(_contents("/f", disks)) == {b"", b"a", b"ab", b"abc", b"abcd", b"abcde"}
 
 
-def test_what_is_synced_is_certain() -> None:
+def test_synced_writes_survive() -> None:
     filesystem = RecordingFileSystem()
     file = filesystem.create("/f")
     file.write(0, b"abcdef")
@@ -50,7 +50,7 @@ def test_unsynced_writes_are_reordered() -> None:
     assert b"\x00\x00\x00\x004" in left, "and all but up to three"
 
 
-def test_a_rename_is_there_or_not() -> None:
+def test_a_rename_survives_or_not() -> None:
     filesystem = RecordingFileSystem()
     for name in ("/old", "/new"):
         file = filesystem.create(name)
@@ -72,7 +72,7 @@ def test_a_failed_sync_leaves_its_writes_uncertain_for_good() -> None:
     assert b"" in left_by_power(filesystem, "/f")
 
 
-def test_disks_with_the_same_files_are_one() -> None:
+def test_disks_with_the_same_files_are_equal() -> None:
     one, two = RecordingFileSystem(), RecordingFileSystem()
     for filesystem, names in ((one, "ab"), (two, "ba")):
         filesystem.make_directory("/d")

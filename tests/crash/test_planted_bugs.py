@@ -13,7 +13,7 @@ def test_a_planted_bug_is_found(plant: Plant) -> None:
     assert find(plant)
 
 
-def test_the_canary_dies_and_without_it_nothing_is_found() -> None:
+def test_the_canary_is_found_and_nothing_without_it() -> None:
     kind, story, mode = CANARY.kinds[0].split(":")
     flush = mode == "commit"
     before = Log.sync.__code__
@@ -23,7 +23,7 @@ def test_the_canary_dies_and_without_it_nothing_is_found() -> None:
     assert Runner(Task(kind, story, flush, 0, end)).run().failures == []
 
 
-def test_a_plant_whose_text_is_gone_is_an_error() -> None:
+def test_a_plant_whose_text_is_missing_is_an_error() -> None:
     gone = CANARY._replace(old="nothing")
     with pytest.raises(AssertionError, match="is not in"), planted(gone):
         raise NotImplementedError

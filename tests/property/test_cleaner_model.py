@@ -267,7 +267,7 @@ def loaded(
     max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(_configs, st.sampled_from([150, 400, 1 << 20]), st.lists(_steps, max_size=40))
-def test_a_cleaned_log_loads_as_if_it_had_not_been_cleaned(
+def test_a_cleaned_log_loads_like_the_log_before(
     config: CleanerConfig, segment_bytes: int, steps: list[tuple]
 ) -> None:
     model = CompactedLog(config, segment_bytes)
@@ -358,7 +358,7 @@ def eventful_life() -> CompactedLog:
     return model
 
 
-def test_an_eventful_life_is_cleaned() -> None:
+def test_every_kind_of_event_occurs_in_one_run() -> None:
     model = eventful_life()
     assert model.first_dirty == model.log.log_end_offset
     left = [

@@ -26,7 +26,7 @@ def _frames(cls: type[Message], version: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("cls", MESSAGES, ids=pair_id)
-def test_a_message_cut_anywhere_is_malformed(cls: type[Message]) -> None:
+def test_an_incomplete_message_is_malformed(cls: type[Message]) -> None:
     for version in versions_of(cls):
         for data in _frames(cls, version):
             for size in range(len(data)):
@@ -35,7 +35,7 @@ def test_a_message_cut_anywhere_is_malformed(cls: type[Message]) -> None:
 
 
 @pytest.mark.parametrize("cls", REQUESTS, ids=pair_id)
-def test_the_next_frame_does_not_complete_a_cut_one(cls: type[Message]) -> None:
+def test_the_next_frame_does_not_complete_an_incomplete_message(cls: type[Message]) -> None:
     for version in versions_of(cls):
         decode = cls.decoder(version)
         for data in _frames(cls, version):

@@ -181,7 +181,7 @@ def decoded(data: bytes) -> list[list[Record]]:
     max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(_configs, st.lists(_steps, max_size=20))
-def test_any_life_of_a_log_is_that_of_a_list(config: LogConfig, steps: list[tuple]) -> None:
+def test_a_log_behaves_like_a_list_of_records(config: LogConfig, steps: list[tuple]) -> None:
     model = ModelledLog(config)
     for step in steps:
         model.step(*step)
@@ -193,7 +193,7 @@ def test_any_life_of_a_log_is_that_of_a_list(config: LogConfig, steps: list[tupl
     assert model.log.max_timestamp() == (greatest, first[0] if first else -1)
 
 
-def test_the_model_catches_a_planted_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_finds_a_planted_bug(monkeypatch: pytest.MonkeyPatch) -> None:
     """The canary: a time index that answers with its last entry makes the model fail."""
     monkeypatch.setattr(TimeIndex, "floor", lambda index, *_: index.last)
     model = ModelledLog(LogConfig(index_interval_bytes=1))

@@ -53,7 +53,7 @@ def _records(draw: st.DrawFn) -> list[Record]:
 
 @_SETTINGS
 @given(_int64)
-def test_varints_read_back(value: int) -> None:
+def test_varints_survive_a_round_trip(value: int) -> None:
     data = varint(value)
     assert len(data) <= 10
     assert read_varint(b"x" + data + b"\xff", 1) == (value, len(data) + 1)
@@ -61,7 +61,9 @@ def test_varints_read_back(value: int) -> None:
 
 @_SETTINGS
 @given(_records(), st.sampled_from(Compression), st.binary(max_size=3))
-def test_records_read_back(records: list[Record], codec: Compression, before: bytes) -> None:
+def test_records_survive_a_round_trip(
+    records: list[Record], codec: Compression, before: bytes
+) -> None:
     buffer = before + encode_records(records, compression=codec) + b"\x80" * 70
     header = read_header(buffer, len(before))
     assert check_crc(buffer, header, len(before))
@@ -88,7 +90,7 @@ def test_the_coordinators_writer_and_the_general_one_agree(
 
 @_SETTINGS
 @given(_records(), st.sampled_from(Compression), st.data())
-def test_damage_behind_a_right_checksum_raises_one_exception(
+def test_damage_behind_a_right_checksum_raises_only_malformed_frame(
     records: list[Record], codec: Compression, data: st.DataObject
 ) -> None:
     batch = bytearray(encode_records(records, compression=codec))

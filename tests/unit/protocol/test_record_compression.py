@@ -24,7 +24,7 @@ TEXT = b"the quick brown fox " * 5000
 
 @pytest.mark.parametrize("codec", list(Compression))
 @pytest.mark.parametrize("data", [b"", b"x", TEXT, bytes(2 << 20)])
-def test_what_was_compressed_reads_back(codec: Compression, data: bytes) -> None:
+def test_compressed_data_is_decompressed_again(codec: Compression, data: bytes) -> None:
     assert decompress(codec, compress(codec, data)) == data
 
 
@@ -38,7 +38,7 @@ def test_snappy_is_read_raw_and_in_javas_framing() -> None:
     assert decompress(Compression.SNAPPY, framed[:16]) == b""
 
 
-def test_lz4_frames_are_those_that_javas_reader_takes() -> None:
+def test_lz4_frames_are_accepted_by_javas_reader() -> None:
     # KafkaLZ4BlockInputStream: version 1, and blocks that do not depend on each other.
     frame = compress(Compression.LZ4, TEXT * 10)
     assert frame[:4] == b"\x04\x22\x4d\x18"
@@ -57,7 +57,7 @@ def test_damage_is_refused(codec: Compression) -> None:
         decompress(codec, b"\x00" + data)
 
 
-def test_unknown_codecs_are_refused() -> None:
+def test_undefined_codecs_are_refused() -> None:
     for codec in (5, 6, 7):
         with pytest.raises(MalformedFrame, match="undefined"):
             decompress(codec, b"")
@@ -79,7 +79,7 @@ def test_bombs_are_refused_at_the_limit(codec: Compression) -> None:
     assert peak <= FREE_DECOMPRESSED_BYTES + 2 * len(bomb) + (64 << 10)
 
 
-def test_a_deep_bomb_is_refused() -> None:
+def test_a_nested_bomb_is_refused() -> None:
     # A hundred members of a megabyte each: each is within the limit, all of them are not.
     bomb = gzip.compress(bytes(1 << 20)) * 100
     assert len(bomb) * MAX_RATIO > FREE_DECOMPRESSED_BYTES
@@ -91,7 +91,7 @@ def test_a_deep_bomb_is_refused() -> None:
         decompress(Compression.SNAPPY, framed)
 
 
-def test_beyond_what_is_free_the_ratio_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_ratio_is_limited_beyond_the_free_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "FREE_DECOMPRESSED_BYTES", 1000)
     data = bytes(range(256)) * 100
     packed = compress(Compression.ZSTD, data)

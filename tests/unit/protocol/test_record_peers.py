@@ -45,7 +45,7 @@ def theirs(batch: object) -> list[Record]:
 
 
 @pytest.mark.parametrize("compression", list(Compression))
-def test_aiokafka_reads_ours_and_we_read_aiokafkas(compression: Compression) -> None:
+def test_we_and_aiokafka_read_each_other(compression: Compression) -> None:
     ours = encode_records(RECORDS, compression=compression)
     batch = AioBatch(ours)
     assert batch.validate_crc()
@@ -63,7 +63,7 @@ def test_aiokafka_reads_ours_and_we_read_aiokafkas(compression: Compression) -> 
 
 
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.GZIP])
-def test_kafka_python_reads_ours_and_we_read_kafka_pythons(compression: Compression) -> None:
+def test_we_and_kafka_python_read_each_other(compression: Compression) -> None:
     ours = encode_records(RECORDS, compression=compression)
     batch = PyBatch(ours)
     assert batch.validate_crc()
@@ -77,7 +77,7 @@ def test_kafka_python_reads_ours_and_we_read_kafka_pythons(compression: Compress
     assert decode_records(built, header) == RECORDS
 
 
-def test_both_read_the_coordinators_batches() -> None:
+def test_both_peers_read_the_coordinators_batches() -> None:
     ours = encode_batch([(b"key", b"value"), (b"gone", None)], 41, NOW_MS)
     for batch in (AioBatch(ours), PyBatch(ours)):
         assert batch.validate_crc()
@@ -87,7 +87,7 @@ def test_both_read_the_coordinators_batches() -> None:
         ]
 
 
-def test_both_agree_on_log_append_time() -> None:
+def test_both_peers_agree_on_log_append_time() -> None:
     ours = stamp_append_time(encode_records(RECORDS), NOW_MS + 9)
     for batch in (AioBatch(ours), PyBatch(ours)):
         assert batch.validate_crc()
@@ -129,7 +129,7 @@ def test_message_sets_of_magic_0_and_1_are_read(kind: type, magic: int, compress
     assert stamps == [(record.timestamp_ms, record.offset) for record in expected]
 
 
-def test_lz4_of_magic_1_and_of_magic_0_with_its_wrong_checksum() -> None:
+def test_lz4_is_read_in_magic_1_and_with_the_wrong_checksum_of_magic_0() -> None:
     assert lz4_wrapped(1) == PLAIN
     assert lz4_wrapped(0) == [record._replace(timestamp_ms=-1) for record in PLAIN]
 
@@ -153,7 +153,7 @@ def lz4_wrapped(magic: int) -> list[Record]:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_a_wrapper_of_magic_1_tells_the_last_offset(magic: int) -> None:
+def test_a_compressed_message_of_magic_1_has_the_last_offset(magic: int) -> None:
     moved = bytearray(legacy(AioLegacyBuilder, magic, 1))
     moved[:8] = (1002).to_bytes(8, "big")
     (_, header), *_ = iterate_batches(bytes(moved))

@@ -76,7 +76,7 @@ def test_the_coordinators_batch_has_the_header_that_kafka_writes() -> None:
     ]
 
 
-def test_the_golden_bytes_of_one_commit() -> None:
+def test_the_bytes_of_one_commit() -> None:
     # Key and value are bytes of Kafka's own serializers; the format fixes every other byte.
     key = bytes.fromhex("000100036772700003666f6f00000002")
     value = bytes.fromhex("00040000000000000064ffffffff010000018bcfe5680000")
@@ -105,7 +105,7 @@ def test_more_records_than_the_table_of_starts() -> None:
 
 
 @pytest.mark.parametrize("compression", list(Compression))
-def test_records_of_every_compression_read_back(compression: Compression) -> None:
+def test_records_of_every_compression_are_decoded_again(compression: Compression) -> None:
     batch = encode_records(
         RECORDS, compression=compression, producer_id=9, producer_epoch=1, base_sequence=4
     )
@@ -120,7 +120,7 @@ def test_records_of_every_compression_read_back(compression: Compression) -> Non
     ]
 
 
-def test_a_batch_is_read_where_it_stands() -> None:
+def test_a_batch_is_read_at_its_position() -> None:
     first, second = encode_records(RECORDS[:1]), encode_records(RECORDS[1:])
     buffer = b"xyz" + first + second
     assert [position for position, _ in iterate_batches(buffer, 3)] == [3, 3 + len(first)]
@@ -130,7 +130,7 @@ def test_a_batch_is_read_where_it_stands() -> None:
     assert decode_records(buffer, read_header(buffer, position), position) == RECORDS[1:]
 
 
-def test_header_names_that_are_no_utf8_keep_their_bytes() -> None:
+def test_header_names_that_are_not_utf8_keep_their_bytes() -> None:
     record = Record(
         0, NOW_MS, None, None, ((b"\xff\xfe".decode("utf-8", "surrogateescape"), b"x"),)
     )
@@ -148,7 +148,7 @@ def test_new_offset_and_epoch_leave_the_checksum_right() -> None:
 
 
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.LZ4])
-def test_log_append_time_is_every_records_time(compression: Compression) -> None:
+def test_log_append_time_is_the_time_of_every_record(compression: Compression) -> None:
     batch = stamp_append_time(encode_records(RECORDS, compression=compression), NOW_MS + 99)
     header = read_header(batch)
     assert header.log_append_time
@@ -170,7 +170,7 @@ def test_markers_end_transactions(commit: bool) -> None:
     assert read_marker(record) == Marker(commit, 6)
 
 
-def test_control_records_of_other_kinds_are_no_markers() -> None:
+def test_control_records_of_other_kinds_are_not_markers() -> None:
     assert read_marker(Record(0, 0, b"\0\0\0\x02", b"anything")) is None
     with pytest.raises(MalformedFrame, match="no key"):
         read_marker(Record(0, 0, b"\0\0", None))
@@ -209,7 +209,7 @@ def is_intact(data: bytes) -> bool:
 
 
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.GZIP])
-def test_claims_without_bytes_are_refused_at_the_first_missing_one(
+def test_a_record_count_without_records_is_refused(
     compression: Compression,
 ) -> None:
     batch = encode_records(RECORDS, compression=compression)

@@ -36,7 +36,7 @@ def test_a_checkpoint_reads_back(place: Place) -> None:
         b"0\nx\n", b"\xff\xfe", b"0\n0\nleft over 1\n",
     ],
 )  # fmt: skip
-def test_what_is_no_checkpoint_is_told(memory: Place, text: bytes) -> None:
+def test_malformed_checkpoints_are_damage(memory: Place, text: bytes) -> None:
     memory.write("c", text)
     with pytest.raises(CorruptLog, match="/data/c"):
         read_checkpoint(memory.filesystem, "/data/c", 3)
@@ -82,15 +82,15 @@ def test_epochs_are_written_as_kafka_does(place: Place) -> None:
         (5, (-1, -1)),
     ],
 )
-def test_where_an_epoch_ended(memory: Place, epoch: int, answer: tuple[int, int]) -> None:
+def test_end_offset_of_an_epoch(memory: Place, epoch: int, answer: tuple[int, int]) -> None:
     assert epochs(memory, (1, 5), (4, 9)).end_offset(epoch, 30) == answer
 
 
-def test_without_epochs_none_has_an_end(memory: Place) -> None:
+def test_without_epochs_there_is_no_end_offset(memory: Place) -> None:
     assert epochs(memory).end_offset(0, 10) == (-1, -1)
 
 
-def test_epochs_of_what_the_log_lost_are_forgotten(memory: Place) -> None:
+def test_epochs_outside_of_the_log_are_dropped(memory: Place) -> None:
     epochs(memory, (0, 0), (1, 5), (2, 9))
     for start, end, expected in (
         (7, 30, [(1, 7), (2, 9)]),
@@ -109,14 +109,14 @@ def test_epochs_of_what_the_log_lost_are_forgotten(memory: Place) -> None:
 @pytest.mark.parametrize(
     "text", [b"", b"0\n1\n0", b"0\n2\n1 0\n0 5\n", b"0\n2\n0 5\n1 5\n", b"0\n1\n-3 0\n", b"\xff"]
 )
-def test_epochs_that_make_no_sense_are_not_read(memory: Place, text: bytes) -> None:
+def test_entries_that_do_not_ascend_are_not_read(memory: Place, text: bytes) -> None:
     memory.write("leader-epoch-checkpoint", text)
     known = epochs(memory)
     assert not known.read()
     assert known.entries == []
 
 
-def test_a_batch_has_the_epoch_that_the_file_says(memory: Place) -> None:
+def test_a_batch_must_have_the_epoch_of_the_file(memory: Place) -> None:
     known = epochs(memory, (2, 5), (4, 9))
     assert known.until(2, 5) == known.until(2, 8) == 9
     assert known.until(4, 9) == known.until(4, 100)
@@ -127,7 +127,7 @@ def test_a_batch_has_the_epoch_that_the_file_says(memory: Place) -> None:
     assert known.until(3, 3) is None
 
 
-def test_epochs_are_learnt_from_batches_in_order(memory: Place) -> None:
+def test_epochs_are_learned_from_batches_in_order(memory: Place) -> None:
     known = epochs(memory)
     known.learning = True
     for epoch, offset, right in (
@@ -140,7 +140,7 @@ def test_epochs_are_learnt_from_batches_in_order(memory: Place) -> None:
     assert known.until(7, 9) is None
 
 
-def test_epochs_before_the_start_are_forgotten_on_disk_too(memory: Place) -> None:
+def test_epochs_before_the_start_are_dropped_from_the_file(memory: Place) -> None:
     known = epochs(memory, (0, 0), (1, 5), (2, 9))
     known.truncate_before(4)
     assert known.entries == [(0, 0), (1, 5), (2, 9)]
@@ -149,5 +149,5 @@ def test_epochs_before_the_start_are_forgotten_on_disk_too(memory: Place) -> Non
     assert memory.read("leader-epoch-checkpoint") == b"0\n2\n1 6\n2 9\n"
 
 
-def test_an_epoch_that_wrote_nothing_is_replaced(memory: Place) -> None:
+def test_an_epoch_without_batches_is_replaced(memory: Place) -> None:
     assert epochs(memory, (0, 0), (1, 5), (2, 5)).entries == [(0, 0), (2, 5)]

@@ -52,7 +52,7 @@ def bytes_of(log: Log) -> bytes:
     return b"".join(log.chunks())
 
 
-def test_the_newest_record_of_each_key_stays_and_offsets_too(place: Place) -> None:
+def test_the_newest_record_of_each_key_stays_at_its_offset(place: Place) -> None:
     log = opened(place)
     for number in range(60):
         pair(log, b"key %d" % (number % 7), b"value %d" % number)
@@ -118,7 +118,7 @@ def test_a_tombstone_stays_delete_retention_ms_after_the_first_cleaning(place: P
         assert batches_of(log)[0][0].base_offset == (1 if expected else dirty)
 
 
-def test_a_batch_of_which_all_stays_is_copied_byte_for_byte(place: Place) -> None:
+def test_a_batch_whose_records_all_stay_is_copied_byte_for_byte(place: Place) -> None:
     log = opened(place)
     for codec in Compression:
         records = [Record(at, NOW_MS + at, b"%d-%d" % (codec, at), b"v" * 50) for at in range(5)]
@@ -131,7 +131,7 @@ def test_a_batch_of_which_all_stays_is_copied_byte_for_byte(place: Place) -> Non
 
 
 @pytest.mark.parametrize("codec", Compression)
-def test_what_is_left_of_a_batch_keeps_its_codec_times_and_headers(
+def test_a_shrunken_batch_keeps_codec_timestamps_and_headers(
     place: Place, codec: Compression
 ) -> None:
     log = opened(place)
@@ -150,7 +150,7 @@ def test_what_is_left_of_a_batch_keeps_its_codec_times_and_headers(
     assert header.max_timestamp_ms == NOW_MS - 21
 
 
-def test_records_without_a_key_go(place: Place) -> None:
+def test_records_without_a_key_are_removed(place: Place) -> None:
     log = opened(place)
     log.append(encode_records([Record(0, NOW_MS, None, b"x"), Record(1, NOW_MS, b"k", b"y")]))
     log.roll()
@@ -168,7 +168,7 @@ def marker(log: Log, *, commit: bool, producer_id: int = 1) -> None:
     log.append(encode_marker(log.log_end_offset, NOW_MS, producer_id, 0, commit=commit))
 
 
-def test_records_of_aborted_transactions_go_and_their_markers_later(place: Place) -> None:
+def test_records_of_aborted_transactions_are_removed_and_later_their_markers(place: Place) -> None:
     log = opened(place)
     pair(log, b"key", b"old")
     transactional(log, b"key", b"aborted")
@@ -190,7 +190,7 @@ def test_records_of_aborted_transactions_go_and_their_markers_later(place: Place
     assert seen == [[2], [2], [], []]
 
 
-def test_an_open_transaction_ends_what_is_cleaned(place: Place) -> None:
+def test_cleaning_ends_before_an_open_transaction(place: Place) -> None:
     log = opened(place)
     pair(log, b"key", b"1")
     pair(log, b"key", b"2")
@@ -209,7 +209,7 @@ def test_an_open_transaction_ends_what_is_cleaned(place: Place) -> None:
     assert left(log)[0] == (3, b"4")
 
 
-def test_the_last_batch_of_an_active_producer_stays_empty(place: Place) -> None:
+def test_the_last_batch_of_an_active_producer_is_kept_empty(place: Place) -> None:
     log = opened(place)
     record = Record(0, NOW_MS, b"key", b"idempotent")
     log.append(encode_records([record], producer_id=3, producer_epoch=2, base_sequence=11))
@@ -226,7 +226,7 @@ def test_the_last_batch_of_an_active_producer_stays_empty(place: Place) -> None:
     assert [header.producer_id for header, _ in batches_of(log)] == [-1, -1]
 
 
-def test_the_last_marker_of_an_active_producer_stays_empty(place: Place) -> None:
+def test_the_last_marker_of_an_active_producer_is_kept_empty(place: Place) -> None:
     log = opened(place)
     transactional(log, b"key", b"value")
     log.roll()
@@ -282,7 +282,7 @@ def maps(monkeypatch: pytest.MonkeyPatch) -> list[OffsetMap]:
     return made
 
 
-def test_a_full_map_ends_the_cleaning_and_the_next_goes_on(
+def test_the_next_cleaning_continues_where_the_map_was_full(
     place: Place, maps: list[OffsetMap]
 ) -> None:
     log = opened(place)
@@ -357,7 +357,7 @@ def filled(place: Place, segments: int = 4) -> Log:
     return log
 
 
-def test_the_dirty_ratio_decides(place: Place) -> None:
+def test_a_cleaning_is_due_from_the_dirty_ratio_on(place: Place) -> None:
     log = filled(place)
     found = cleanable(log, 10, NOW_MS, CONFIG)
     assert (found.end_offset, found.clean_bytes, found.dirty_bytes) == (
@@ -379,7 +379,7 @@ def test_min_compaction_lag_keeps_young_segments(place: Place) -> None:
     assert cleanable(log, 0, NOW_MS, config).end_offset == 0
 
 
-def test_max_compaction_lag_cleans_whatever_the_ratio(place: Place) -> None:
+def test_max_compaction_lag_overrides_the_dirty_ratio(place: Place) -> None:
     log = filled(place)
     log.close()
     log = opened(place)
@@ -399,7 +399,7 @@ def test_segments_are_grouped_by_size_and_offsets(place: Place) -> None:
     assert [len(each) for each in grouped(segments, 10 * size)] == [3, 1]
 
 
-def test_the_map_measures_what_it_holds() -> None:
+def test_the_map_measures_its_memory() -> None:
     offset_map = OffsetMap(10_000)
     offset_map.add([b"a" * 40] * 5, 0)
     assert offset_map.used_bytes == 33 + 40 + 15 + 122

@@ -41,7 +41,7 @@ def test_a_damaged_batch_leaves_the_log_as_it_was(place: Place) -> None:
 
 
 @pytest.mark.parametrize("kind", ["create", "write", "sync"])
-def test_a_full_disk_leaves_the_log_as_it_was_and_going(memory: Place, kind: str) -> None:
+def test_a_full_disk_leaves_the_log_as_it_was_and_usable(memory: Place, kind: str) -> None:
     filled(memory).close()
     names = memory.names()
     for n in range(1, 10):
@@ -89,7 +89,7 @@ def test_any_failing_call_leaves_a_log_that_loads_the_same() -> None:
     assert failed > 10
 
 
-def test_a_segment_that_goes_ends_the_cleaning(place: Place) -> None:
+def test_a_removed_segment_ends_the_cleaning(place: Place) -> None:
     for steps in range(40):
         log = filled(place)
         offset = log.log_end_offset
@@ -108,7 +108,7 @@ def test_a_segment_that_goes_ends_the_cleaning(place: Place) -> None:
         log.close()
 
 
-def test_a_log_whose_swap_was_left_is_not_cleaned_until_it_is_opened_again(place: Place) -> None:
+def test_a_log_with_an_unfinished_swap_is_cleaned_only_after_it_was_reopened(place: Place) -> None:
     seen = set()
     for steps in range(1, 40):
         log = filled(place)
@@ -141,7 +141,7 @@ def test_a_log_whose_swap_was_left_is_not_cleaned_until_it_is_opened_again(place
     assert seen == {True, False}
 
 
-def test_readers_go_on_over_a_swap(place: Place) -> None:
+def test_iterations_continue_across_a_swap(place: Place) -> None:
     log = filled(place)
     wanted = [value for _, value in left(log)]
     chunks = log.chunks(chunk_bytes=100)

@@ -26,7 +26,7 @@ def test_a_new_directory_survives_a_loss_of_power(path: str) -> None:
         assert f"/{path.strip('/')}/{METADATA}" in crash.disk.paths()
 
 
-def test_what_one_start_forgives_after_a_loss_of_power_the_next_one_does_not_meet(
+def test_damage_accepted_after_a_loss_of_power_is_repaired_for_the_next_start(
     memory: Place,
 ) -> None:
     directory = filled(memory)

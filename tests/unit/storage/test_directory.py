@@ -72,7 +72,7 @@ def test_the_directory_of_another_node_is_refused(place: Place, text: bytes, err
             opened(place)
 
 
-def test_kafkas_own_files_are_taken(place: Place) -> None:
+def test_a_directory_of_kafka_is_accepted(place: Place) -> None:
     place.write(
         "meta.properties",
         b"#\n#Sat Nov 21 09:55:50 UTC 2026\nnode.id=1\ndirectory.id=LJXdsAMUSYIJ6TJ_1anQkg\n"
@@ -92,7 +92,7 @@ def test_kafkas_own_files_are_taken(place: Place) -> None:
     directory.close()
 
 
-def test_directories_of_kafka_before_kraft_are_taken(place: Place) -> None:
+def test_a_directory_of_kafka_before_kraft_is_accepted(place: Place) -> None:
     place.write("meta.properties", b"version=0\nbroker.id=1\ncluster.id=old\n")
     place.filesystem.make_directory(f"{place.directory}/orders-0")
     place.write("orders-0/00000000000000000000.log", batch(b"x"))
@@ -103,7 +103,7 @@ def test_directories_of_kafka_before_kraft_are_taken(place: Place) -> None:
     directory.close()
 
 
-def test_partitions_are_made_and_found_again(place: Place) -> None:
+def test_partitions_are_found_again(place: Place) -> None:
     directory = opened(place)
     directory.create_partitions("orders", [0], ID)
     directory.create_partitions("orders", [1, 2], ID)
@@ -139,7 +139,7 @@ def test_no_name_leads_out_of_the_directory(place: Place, name: str) -> None:
 
 
 @pytest.mark.parametrize("topic", ["orders", "x" * 249])
-def test_a_deleted_topic_is_gone_and_its_name_free(place: Place, topic: str) -> None:
+def test_a_deleted_topic_frees_its_name(place: Place, topic: str) -> None:
     directory = opened(place)
     directory.create_partitions(topic, [0, 1], ID)
     log = directory.open_log(topic, 0, LogConfig(flush=True))
@@ -157,7 +157,7 @@ def test_a_deleted_topic_is_gone_and_its_name_free(place: Place, topic: str) -> 
     directory.close()
 
 
-def test_a_deletion_that_a_crash_stopped_is_finished_at_the_start(memory: Place) -> None:
+def test_an_interrupted_deletion_is_finished_by_the_next_start(memory: Place) -> None:
     reached = 0
     for failing in range(1, 40):
         place = memory._replace(directory=f"/data/{failing}")
@@ -183,7 +183,7 @@ def test_a_deletion_that_a_crash_stopped_is_finished_at_the_start(memory: Place)
     assert reached > 8
 
 
-def test_a_creation_that_a_crash_stopped_is_undone_at_the_start(place: Place) -> None:
+def test_an_interrupted_creation_is_undone_by_the_next_start(place: Place) -> None:
     opened(place).close()
     place.filesystem.make_directory(f"{place.directory}/orders-0")
     place.write("orders-0/partition.metadata.tmp", b"version")
@@ -196,7 +196,7 @@ def test_a_creation_that_a_crash_stopped_is_undone_at_the_start(place: Place) ->
 @pytest.mark.parametrize(
     "text", [b"", b"version: 1\ntopic_id: AAECAwQFBgcICQoLDA0ODw", b"version: 0\ntopic_id: AA"]
 )
-def test_unreadable_partition_metadata_is_told(place: Place, text: bytes) -> None:
+def test_unreadable_partition_metadata_is_damage(place: Place, text: bytes) -> None:
     place.filesystem.make_directory(f"{place.directory}/orders-0")
     place.write("orders-0/partition.metadata", text)
     place.write(".kafka_cleanshutdown", b"")
@@ -245,7 +245,7 @@ def test_a_new_topic_does_not_begin_where_a_deleted_one_did(place: Place) -> Non
     directory.close()
 
 
-def test_what_is_made_durably_is_synced(memory: Place) -> None:
+def test_a_durable_directory_syncs_what_it_makes(memory: Place) -> None:
     filesystem = FaultyFileSystem(memory.filesystem)
     directory = opened(memory, filesystem, durable=True)
     before = filesystem.calls["sync"], filesystem.calls["sync_directory"]
@@ -256,7 +256,7 @@ def test_what_is_made_durably_is_synced(memory: Place) -> None:
     directory.close()
 
 
-def test_closing_goes_on_after_a_failure_and_tells_it(memory: Place) -> None:
+def test_every_log_is_closed_although_one_has_failed(memory: Place) -> None:
     filesystem = FaultyFileSystem(memory.filesystem)
     directory = opened(memory, filesystem)
     directory.create_partitions("orders", [0, 1, 2], ID)
@@ -269,7 +269,7 @@ def test_closing_goes_on_after_a_failure_and_tells_it(memory: Place) -> None:
     opened(memory).close()
 
 
-def test_the_lock_file_is_kafkas(tmp_path: Path, place: Place) -> None:
+def test_the_lock_excludes_kafka(tmp_path: Path, place: Place) -> None:
     directory = opened(place)
     assert ".lock" in place.names()
     directory.close()

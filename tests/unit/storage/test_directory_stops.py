@@ -52,7 +52,7 @@ def trusts(directory: DataDirectory) -> list[TailTrust]:
     return [directory.last_stop.trust(("orders", partition)) for partition in (0, 1)]
 
 
-def test_a_clean_stop_leaves_kafkas_mark_and_claims_everything(place: Place) -> None:
+def test_a_clean_stop_leaves_kafkas_mark_and_final_recovery_points(place: Place) -> None:
     filled(place).close()
     assert place.read(MARK) == b'{"version":0,"brokerEpoch":-1}'
     assert place.read(RECOVERY_POINTS) == b"0\n2\norders 0 10\norders 1 10\n"
@@ -84,7 +84,7 @@ def test_after_a_clean_stop_a_missing_batch_is_damage(memory: Place) -> None:
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_a_kill_and_a_loss_of_power_are_told_apart(memory: Place, *, durable: bool) -> None:
+def test_a_kill_and_a_loss_of_power_are_distinguished(memory: Place, *, durable: bool) -> None:
     killed(memory, filled(memory, durable=durable))
     directory = opened(memory, durable=durable)
     assert not directory.last_stop.clean
@@ -99,7 +99,7 @@ def test_a_kill_and_a_loss_of_power_are_told_apart(memory: Place, *, durable: bo
     directory.close()
 
 
-def test_what_was_not_opened_since_is_treated_as_it_was_left(memory: Place) -> None:
+def test_unopened_logs_are_treated_as_they_were_left(memory: Place) -> None:
     killed(memory, filled(memory, durable=True))
     power_lost(memory)
     directory = opened(memory, durable=True)
@@ -121,7 +121,7 @@ def test_what_was_not_opened_since_is_treated_as_it_was_left(memory: Place) -> N
     assert b"orders" not in memory.read("coterie-boot-id")
 
 
-def test_what_was_written_without_syncs_stays_so_until_it_is_opened(memory: Place) -> None:
+def test_logs_written_without_syncs_stay_unsynced_until_they_are_opened(memory: Place) -> None:
     killed(memory, filled(memory))
     # From now on with syncs; orders-1 is not opened, so nobody has synced it.
     directory = opened(memory, durable=True)
@@ -150,7 +150,7 @@ def test_a_kill_while_the_logs_are_opened_forgets_nothing(memory: Place) -> None
         killed(memory, directory)
 
 
-def test_a_mark_that_comes_back_with_a_loss_of_power_hides_no_tear(memory: Place) -> None:
+def test_a_mark_that_comes_back_with_a_loss_of_power_is_not_believed(memory: Place) -> None:
     # Without syncs the removal of the mark may be undone by the loss that tears the log.
     filled(memory).close()
     mark = memory.read(MARK)
@@ -185,7 +185,7 @@ def test_an_unreadable_boot_file_is_an_unknown_boot(memory: Place, content: byte
     directory.close()
 
 
-def test_where_boots_have_no_names_power_may_always_have_been_lost(memory: Place) -> None:
+def test_without_a_boot_id_power_may_always_have_been_lost(memory: Place) -> None:
     assert isinstance(memory.filesystem, MemoryFileSystem)
     memory.filesystem.boot = ""
     killed(memory, filled(memory))
@@ -263,7 +263,7 @@ def test_cleaner_offsets_and_log_starts_are_kept(place: Place) -> None:
     directory.close()
 
 
-def test_a_new_topic_of_a_deleted_ones_name_is_no_shorter_log(memory: Place) -> None:
+def test_a_new_topic_does_not_inherit_the_recovery_point_of_its_name(memory: Place) -> None:
     directory = filled(memory)
     directory.open_log(*KEY).sync()
     directory.write_recovery_points()
@@ -275,7 +275,7 @@ def test_a_new_topic_of_a_deleted_ones_name_is_no_shorter_log(memory: Place) -> 
     directory.close()
 
 
-def test_garbled_cleaner_offsets_mean_cleaning_anew(memory: Place) -> None:
+def test_damaged_cleaner_offsets_only_cost_another_cleaning(memory: Place) -> None:
     directory = filled(memory)
     directory.set_cleaner_offset("orders", 1, 7)
     directory.close()
@@ -288,7 +288,7 @@ def test_garbled_cleaner_offsets_mean_cleaning_anew(memory: Place) -> None:
 # Stops that are not clean.
 
 
-def test_after_a_failed_log_there_is_no_mark(memory: Place) -> None:
+def test_no_mark_is_left_after_a_failed_log(memory: Place) -> None:
     filesystem = FaultyFileSystem(memory.filesystem)
     directory = filled(memory, filesystem=filesystem)
     filesystem.fail_at("write", 1, errno.ENOSPC, torn_bytes=30)
@@ -305,7 +305,7 @@ def test_after_a_failed_log_there_is_no_mark(memory: Place) -> None:
     assert MARK in memory.names()
 
 
-def test_whichever_call_fails_while_closing_no_mark_lies(memory: Place) -> None:
+def test_no_mark_is_left_if_any_call_fails_while_closing(memory: Place) -> None:
     """Fail each writing call of a stop in turn; then power is lost with all that was not synced."""
     reached = 0
     for failing in range(1, 60):
@@ -327,7 +327,7 @@ def test_whichever_call_fails_while_closing_no_mark_lies(memory: Place) -> None:
     assert reached > 10
 
 
-def test_a_stop_syncs_whatever_the_mode_and_a_start_nothing(memory: Place) -> None:
+def test_a_stop_always_syncs_and_a_start_does_not(memory: Place) -> None:
     filesystem = FaultyFileSystem(memory.filesystem)
     directory = filled(memory, filesystem=filesystem)
     assert filesystem.calls["sync"] == filesystem.calls["sync_directory"] == 0
@@ -340,7 +340,7 @@ def test_a_stop_syncs_whatever_the_mode_and_a_start_nothing(memory: Place) -> No
     directory.close()
 
 
-def test_a_directory_that_is_removed_under_us_is_noticed(tmp_path: Path) -> None:
+def test_a_directory_that_is_removed_while_in_use_is_noticed(tmp_path: Path) -> None:
     place = Place(OsFileSystem(), str(tmp_path / "data"))
     directory = filled(place, durable=True)
     log = directory.open_log(*KEY)
@@ -357,7 +357,7 @@ def test_a_directory_that_is_removed_under_us_is_noticed(tmp_path: Path) -> None
         directory.close()
 
 
-def test_a_directory_that_is_replaced_under_us_is_noticed(tmp_path: Path) -> None:
+def test_a_directory_that_is_replaced_while_in_use_is_noticed(tmp_path: Path) -> None:
     place = Place(OsFileSystem(), str(tmp_path / "data"))
     directory = filled(place)
     (tmp_path / "data").rename(tmp_path / "away")
@@ -370,7 +370,7 @@ def test_a_directory_that_is_replaced_under_us_is_noticed(tmp_path: Path) -> Non
     other.close()
 
 
-def test_segments_that_we_remove_ourselves_fail_no_sync(place: Place) -> None:
+def test_removing_a_segment_during_its_sync_is_not_a_failure(place: Place) -> None:
     directory = opened(place)
     directory.create_partitions("orders", [0], ID)
     log = directory.open_log(*KEY, LogConfig(segment_bytes=300, flush=True))
@@ -386,7 +386,7 @@ def test_segments_that_we_remove_ourselves_fail_no_sync(place: Place) -> None:
     directory.close()
 
 
-def test_metadata_without_bytes_is_a_partition_that_power_took(memory: Place) -> None:
+def test_empty_metadata_after_a_loss_of_power_is_an_interrupted_creation(memory: Place) -> None:
     killed(memory, filled(memory))
     power_lost(memory)
     for partition in (0, 1):
@@ -400,7 +400,7 @@ def test_metadata_without_bytes_is_a_partition_that_power_took(memory: Place) ->
     directory.close()
 
 
-def test_a_deleted_start_behind_the_end_is_damage_unless_power_was_lost(memory: Place) -> None:
+def test_a_log_start_beyond_the_end_is_damage_unless_power_was_lost(memory: Place) -> None:
     directory = filled(memory)
     assert directory.delete_records("orders", 0, 9) == 9
     killed(memory, directory)

@@ -52,7 +52,7 @@ def test_names_are_made_moved_and_removed(place: Place) -> None:
     assert filesystem.list(f"{top}/z") == []
 
 
-def test_what_is_not_there_raises_the_usual_errors(place: Place) -> None:
+def test_missing_files_raise_the_errors_of_the_system(place: Place) -> None:
     filesystem, top = place
     place.write("file", b"")
     filesystem.make_directory(f"{top}/full/inner")
@@ -89,7 +89,7 @@ def test_a_lock_has_one_holder(place: Place) -> None:
     again.release()
 
 
-def test_another_process_is_kept_out_and_a_dead_one_lets_go(tmp_path: object) -> None:
+def test_a_lock_excludes_other_processes_and_ends_with_its_own(tmp_path: object) -> None:
     path = f"{tmp_path}/.lock"
     script = (
         "import sys; from coterie.storage.filesystem import OsFileSystem\n"
@@ -110,7 +110,9 @@ def test_another_process_is_kept_out_and_a_dead_one_lets_go(tmp_path: object) ->
     lock.release()
 
 
-def test_other_lock_errors_are_told(tmp_path: object, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors_of_a_lock_are_raised(
+    tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOLCK, "no locks")
 
@@ -154,7 +156,7 @@ def test_a_write_that_fails_half_way_raises(
     file.close()
 
 
-def test_open_files_are_few_and_reopened(place: Place) -> None:
+def test_the_number_of_open_files_is_bounded(place: Place) -> None:
     files = OpenFiles(place.filesystem, limit=3)
     paths = [f"{place.directory}/{number}" for number in range(10)]
     for path in paths:
@@ -236,7 +238,7 @@ def test_a_removed_file_can_not_be_synced(place: Place) -> None:
         file.close()
 
 
-def test_the_boot_has_one_name(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_boot_id_does_not_change(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     assert place.filesystem.boot_id() == type(place.filesystem)().boot_id() != ""
     monkeypatch.setattr("coterie.storage.filesystem._BOOT_ID_FILE", f"{place.directory}/none")
     assert OsFileSystem().boot_id() == ""

@@ -53,7 +53,7 @@ def records_of(log: Log) -> list[Record]:
 
 
 @pytest.mark.parametrize("name", ["none", "gzip", "snappy", "lz4", "zstd"])
-def test_what_javas_producer_compressed_is_read(name: str) -> None:
+def test_batches_compressed_by_javas_producer_are_read(name: str) -> None:
     log = opened(copied(name))
     codecs = {header.compression for chunk in log.chunks() for _, header in iterate_batches(chunk)}
     assert codecs == {Compression[name.upper()]}
@@ -139,7 +139,7 @@ def test_a_transaction_and_its_markers_are_read() -> None:
     assert seen == [b"committed-1", b"committed-2", Marker(True, 0), b"aborted", Marker(False, 0)]
 
 
-def test_our_writer_makes_the_very_bytes_of_kafkas_coordinator() -> None:
+def test_our_writer_makes_the_bytes_of_kafkas_coordinator() -> None:
     log = opened(copied("offsets"))
     (chunk,) = log.chunks()
     plain = 0

@@ -54,7 +54,7 @@ def test_flushing_cuts_a_longer_file(memory: Place) -> None:
     assert memory.read("0.index") == bytes.fromhex("00000008 00000188")
 
 
-def test_a_file_that_kafka_allocated_beforehand_ends_at_its_zeros(memory: Place) -> None:
+def test_zeros_at_the_end_of_a_preallocated_file_are_not_entries(memory: Place) -> None:
     written = b"".join(struct.pack(">ii", number, number * 9) for number in range(1, 1000))
     memory.write("0.index", written + bytes(8 * 4000))
     index = index_of(memory, [])
@@ -69,14 +69,14 @@ def test_a_file_that_kafka_allocated_beforehand_ends_at_its_zeros(memory: Place)
     assert (len(index), index.last) == (0, None)
 
 
-def test_what_is_no_index_is_not_taken(memory: Place) -> None:
+def test_a_file_that_is_not_an_index_is_not_loaded(memory: Place) -> None:
     index = index_of(memory, [])
     assert not index.load(), "missing"
     memory.write("0.index", b"1234567")
     assert not index.load(), "no whole entries"
 
 
-def test_entries_that_can_not_belong_to_the_log_are_not_taken(memory: Place) -> None:
+def test_entries_that_do_not_fit_the_log_are_not_loaded(memory: Place) -> None:
     def loads(log_bytes: int) -> bool:
         files = OpenFiles(memory.filesystem)
         return SegmentIndexes(files, f"{memory.directory}/0", 0, 4096).load(log_bytes)
@@ -94,7 +94,7 @@ def test_entries_that_can_not_belong_to_the_log_are_not_taken(memory: Place) -> 
     assert not loads(1001), "offsets before the segment's first"
 
 
-def test_times_that_do_not_grow_get_no_entry(memory: Place) -> None:
+def test_timestamps_that_do_not_grow_get_no_entry(memory: Place) -> None:
     indexes = SegmentIndexes(OpenFiles(memory.filesystem), f"{memory.directory}/0", 100, 10)
     facts = [
         (at * 20, 20, 100 + at, 100 + at, stamp) for at, stamp in enumerate([5, 5, 3, 9, 9, -1])

@@ -138,7 +138,7 @@ def test_the_directories_are_there() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_groups_and_offsets_are_those_that_kafka_told(name: str) -> None:
+def test_groups_and_offsets_are_those_that_kafka_reported(name: str) -> None:
     filesystem = unpacked(name)
     directory = opened(filesystem)
     assert directory.last_stop.clean == name.endswith("stopped")
@@ -152,7 +152,7 @@ def test_groups_and_offsets_are_those_that_kafka_told(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_record_of_the_topics_is_there(name: str) -> None:
+def test_every_record_of_the_topics_is_read(name: str) -> None:
     directory = opened(unpacked(name))
     assert {topic: len(found.partitions) for topic, found in directory.topics.items()} == {
         "__consumer_offsets": 4, "__transaction_state": 2, "orders": 3, "payments": 2, "zipped": 1,
@@ -173,7 +173,7 @@ def test_every_record_of_the_topics_is_there(name: str) -> None:
     directory.close()
 
 
-def test_a_clean_stop_of_kafka_claims_every_byte() -> None:
+def test_after_a_clean_stop_of_kafka_a_bad_batch_is_damage() -> None:
     filesystem = unpacked("kafka-4.3.1-stopped")
     path = "/kafka/__consumer_offsets-1/00000000000000000000.log"
     filesystem.open(path).truncate(filesystem.size(path) - 1)
@@ -184,7 +184,7 @@ def test_a_clean_stop_of_kafka_claims_every_byte() -> None:
     directory.close()
 
 
-def test_a_kill_of_kafka_may_have_torn_the_end() -> None:
+def test_after_a_kill_of_kafka_the_end_may_be_incomplete() -> None:
     filesystem = unpacked("kafka-4.3.1-killed")
     path = "/kafka/__consumer_offsets-1/00000000000000000000.log"
     filesystem.open(path).truncate(filesystem.size(path) - 1)

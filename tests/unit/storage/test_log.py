@@ -119,7 +119,7 @@ def test_reading_goes_on_where_it_stopped(place: Place) -> None:
     assert [record.value for record in records_of(log.read(offset, 250))] == [b"new"]
 
 
-def test_one_batch_comes_even_if_it_is_larger(place: Place) -> None:
+def test_one_batch_is_read_even_if_it_is_larger(place: Place) -> None:
     log = Log.open(place.filesystem, place.directory)
     log.append(batch(b"small"))
     log.append(batch(b"x" * 50_000))
@@ -193,7 +193,7 @@ def test_batches_without_a_time_roll_by_size_alone(memory: Place) -> None:
     assert log.max_timestamp() == (NOW_MS, 1)
 
 
-def test_rolling_by_hand(place: Place) -> None:
+def test_a_log_is_rolled_on_request(place: Place) -> None:
     log = filled(place, 2, LogConfig())
     log.roll()
     log.roll()
@@ -213,13 +213,13 @@ def test_a_restart_finds_everything(place: Place) -> None:
     assert log.append(batch(b"next")) == 120
 
 
-def test_without_closing_nothing_is_missing_either(place: Place) -> None:
+def test_a_log_that_was_not_closed_is_read_completely(place: Place) -> None:
     log = filled(place)
     again = Log.open(place.filesystem, place.directory, SMALL)
     assert b"".join(again.chunks()) == b"".join(log.chunks())
 
 
-def test_times_are_found_at_the_lowest_offset(place: Place) -> None:
+def test_a_time_is_found_at_its_lowest_offset(place: Place) -> None:
     log = filled(place)
     for reopened in (False, True):
         if reopened:
@@ -233,7 +233,7 @@ def test_times_are_found_at_the_lowest_offset(place: Place) -> None:
         assert log.max_timestamp() == (NOW_MS + 590, 117)
 
 
-def test_times_out_of_order(place: Place) -> None:
+def test_times_out_of_order_are_found(place: Place) -> None:
     log = Log.open(place.filesystem, place.directory, SMALL)
     stamps = [5, 3, 9, 1, 9, 7, 2, 8] * 8
     for stamp in stamps:
@@ -246,7 +246,7 @@ def test_times_out_of_order(place: Place) -> None:
 
 
 @pytest.mark.parametrize("compression", list(Compression))
-def test_times_are_looked_for_inside_of_batches(place: Place, compression: Compression) -> None:
+def test_times_are_found_inside_of_batches(place: Place, compression: Compression) -> None:
     log = Log.open(place.filesystem, place.directory)
     records = [Record(at, stamp, b"k", b"v") for at, stamp in enumerate([10, 40, 20, 40, 30])]
     log.append(encode_records(records, compression=compression))
@@ -259,7 +259,7 @@ def test_times_are_looked_for_inside_of_batches(place: Place, compression: Compr
     assert log.offset_for_timestamp(21) == (40, 3)
 
 
-def test_log_append_time_is_the_time_of_all(place: Place) -> None:
+def test_log_append_time_is_the_time_of_all_records(place: Place) -> None:
     log = Log.open(place.filesystem, place.directory)
     records = [Record(at, stamp, b"k", b"v") for at, stamp in enumerate([10, 40, 20])]
     log.append(stamp_append_time(encode_records(records), 100))
@@ -267,7 +267,7 @@ def test_log_append_time_is_the_time_of_all(place: Place) -> None:
     assert log.max_timestamp() == (100, 0)
 
 
-def test_a_batch_of_nonsense_counts_with_its_first_offset(place: Place) -> None:
+def test_an_undecodable_batch_counts_with_its_first_offset(place: Place) -> None:
     nonsense = bytearray(
         encode_records([Record(0, 10, b"k", b"v" * 9)], compression=Compression.LZ4)
     )
@@ -300,7 +300,7 @@ def test_deleting_records_moves_the_start(place: Place) -> None:
         log.read(bases[3], 100)
 
 
-def test_deleting_everything_leaves_an_empty_log_that_goes_on(place: Place) -> None:
+def test_a_log_whose_records_are_all_deleted_goes_on(place: Place) -> None:
     log = filled(place)
     assert log.delete_records(120) == 120
     assert [name for name in place.names() if name.endswith(".log")] == [f"{120:020d}.log"]

@@ -37,7 +37,7 @@ def values_of(log: Log) -> list[bytes | None]:
 
 @pytest.mark.parametrize("config", [DURABLE, ORDINARY])
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EROFS, errno.EINTR])
-def test_whichever_call_fails_nothing_is_acknowledged_after_it(
+def test_nothing_is_acknowledged_after_any_failed_call(
     memory: Place, config: LogConfig, number: int
 ) -> None:
     """SQLite's loop: fail the first call, the second, until a run has no failure left."""
@@ -79,7 +79,7 @@ def test_whichever_call_fails_nothing_is_acknowledged_after_it(
 
 
 @pytest.mark.parametrize("torn_bytes", [1, 60, 61, 100])
-def test_a_write_that_stops_half_way_fails_the_log(memory: Place, torn_bytes: int) -> None:
+def test_an_incomplete_write_fails_the_log(memory: Place, torn_bytes: int) -> None:
     filesystem, log = faulty(memory, LogConfig())
     log.append(batch(b"first"))
     filesystem.fail_at("write", 1, errno.ENOSPC, torn_bytes)
@@ -95,7 +95,7 @@ def test_a_write_that_stops_half_way_fails_the_log(memory: Place, torn_bytes: in
     assert again.tail_cut.bytes_cut == torn_bytes
 
 
-def test_a_failed_sync_is_never_tried_again(memory: Place) -> None:
+def test_a_failed_sync_is_never_repeated(memory: Place) -> None:
     filesystem, log = faulty(memory, DURABLE)
     log.append(batch(b"first"))
     log.sync()
@@ -114,7 +114,7 @@ def test_a_failed_sync_is_never_tried_again(memory: Place) -> None:
     assert log.synced_offset == 1
 
 
-def test_a_sync_in_three_steps(memory: Place) -> None:
+def test_a_sync_has_three_steps(memory: Place) -> None:
     filesystem, log = faulty(memory, DURABLE)
     assert log.unsynced() is None
     log.append(batch(b"first"))
@@ -154,7 +154,7 @@ def test_a_file_that_is_being_synced_is_not_closed(memory: Place) -> None:
     assert len(log._files) == 0
 
 
-def test_before_a_new_segment_the_old_one_is_synced(memory: Place) -> None:
+def test_a_segment_is_synced_before_the_next_one_is_begun(memory: Place) -> None:
     filesystem, log = faulty(memory, DURABLE)
     log.append(batch(b"x" * 400))
     assert filesystem.calls["sync"] == 1, "the checkpoint of epochs"
@@ -167,7 +167,7 @@ def test_before_a_new_segment_the_old_one_is_synced(memory: Place) -> None:
     assert log.synced_offset == 2
 
 
-def test_a_roll_does_not_count_for_a_sync_under_way(memory: Place) -> None:
+def test_the_sync_of_a_roll_does_not_count_for_a_sync_in_progress(memory: Place) -> None:
     """The kernel tells a lost write once: to the sync under way, then not to the one of the
     roll."""
     filesystem, log = faulty(memory, DURABLE)

@@ -24,7 +24,7 @@ def flip(place: Place, name: str, position: int, bits: int = 1) -> None:
     place.write(name, bytes(data))
 
 
-def test_cut_at_any_byte_whole_batches_remain(memory: Place) -> None:
+def test_a_log_cut_at_any_byte_keeps_its_whole_batches(memory: Place) -> None:
     log = filled(memory, 12, LogConfig())
     log.close()
     data = memory.read(LOG)
@@ -54,7 +54,7 @@ def fresh(data: bytes) -> Place:
     return place
 
 
-def test_a_flipped_bit_in_the_last_segment_ends_the_log_before_it(memory: Place) -> None:
+def test_a_flipped_bit_in_the_last_segment_ends_the_log_before_its_batch(memory: Place) -> None:
     log = filled(memory, 4, LogConfig())
     data = memory.read(LOG)
     batches = list(iterate_batches(data))
@@ -72,7 +72,7 @@ def test_a_flipped_bit_in_the_last_segment_ends_the_log_before_it(memory: Place)
             assert b"".join(log.chunks()) == data[:position]
 
 
-def test_the_cut_tells_what_was_wrong(memory: Place) -> None:
+def test_a_cut_says_what_was_wrong(memory: Place) -> None:
     filled(memory, 2, LogConfig()).close()
     size = len(memory.read(LOG))
     memory.write(LOG, memory.read(LOG) + bytes(30))
@@ -97,7 +97,7 @@ def test_below_the_recovery_point_nothing_is_cut(memory: Place) -> None:
     assert log.log_end_offset == header.base_offset
 
 
-def test_compacted_logs_may_have_gaps_and_others_not(memory: Place) -> None:
+def test_only_compacted_logs_may_have_gaps(memory: Place) -> None:
     data = encode_batch([(b"a", b"1")], 3, NOW_MS) + encode_batch([(b"b", b"2")], 9, NOW_MS)
     place = fresh(data)
     compacted = LogConfig(compacted=True, index_interval_bytes=1)
@@ -114,7 +114,7 @@ def test_compacted_logs_may_have_gaps_and_others_not(memory: Place) -> None:
     assert log.log_end_offset == 0
 
 
-def test_an_empty_segment_after_compaction_is_stepped_over(memory: Place) -> None:
+def test_an_empty_segment_of_a_compacted_log_is_skipped(memory: Place) -> None:
     memory.write(LOG, b"")
     memory.write(f"{50:020d}.log", encode_batch([(b"a", b"1")], 50, NOW_MS))
     log = Log.open(memory.filesystem, memory.directory, LogConfig(compacted=True))
@@ -126,7 +126,7 @@ def test_an_empty_segment_after_compaction_is_stepped_over(memory: Place) -> Non
 
 
 @pytest.mark.parametrize("indexes", ["kept", "lost"])
-def test_damage_in_an_older_segment_is_told_when_it_is_read(memory: Place, indexes: str) -> None:
+def test_damage_in_an_older_segment_is_found_by_a_read(memory: Place, indexes: str) -> None:
     filled(memory).close()
     name = next(name for name in memory.names() if name.endswith(".log") and int(name[:20]))
     data = memory.read(name)
@@ -149,7 +149,7 @@ def test_damage_in_an_older_segment_is_told_when_it_is_read(memory: Place, index
     assert len(records_of(b"".join(log.chunks()))) == 120
 
 
-def test_an_older_segment_that_is_too_short_is_told(memory: Place) -> None:
+def test_an_older_segment_that_is_too_short_is_damage(memory: Place) -> None:
     filled(memory).close()
     name = memory.names()[1]
     assert name.endswith(".log")
@@ -187,7 +187,7 @@ def test_a_short_older_segment_does_not_hide_its_missing_records(memory: Place) 
         struct.pack(">iii", 0, 0, 1) * 2,
     ],
 )
-def test_wrong_and_missing_indexes_are_made_anew(
+def test_wrong_and_missing_indexes_are_rebuilt(
     memory: Place, suffix: str, content: bytes | None
 ) -> None:
     filled(memory).close()
@@ -216,7 +216,7 @@ def other() -> Place:
     return Place(filesystem, "/data")
 
 
-def test_an_index_that_shrinks_while_it_is_used_is_made_anew(memory: Place) -> None:
+def test_an_index_that_shrinks_while_in_use_is_rebuilt(memory: Place) -> None:
     log = filled(memory)
     name = memory.names()[0]
     assert name.endswith(".index")
@@ -225,7 +225,7 @@ def test_an_index_that_shrinks_while_it_is_used_is_made_anew(memory: Place) -> N
         assert records_of(log.read(offset, 1))[0].offset <= offset
 
 
-def test_litter_of_crashes_is_removed_and_unknown_files_are_left(memory: Place) -> None:
+def test_files_left_by_crashes_are_removed_and_unknown_files_are_kept(memory: Place) -> None:
     filled(memory).close()
     keep = [*memory.names(), "00000000000000000000.snapshot", "notes.txt"]
     for name in (
@@ -238,7 +238,7 @@ def test_litter_of_crashes_is_removed_and_unknown_files_are_left(memory: Place) 
     assert memory.names() == sorted(keep)
 
 
-def test_an_interrupted_cleaning_is_finished_or_thrown_away(memory: Place) -> None:
+def test_an_interrupted_cleaning_is_finished_or_discarded(memory: Place) -> None:
     filled(memory).close()
     base = next(
         int(name[:20]) for name in memory.names() if name.endswith(".log") and int(name[:20])
@@ -259,7 +259,9 @@ def test_an_interrupted_cleaning_is_finished_or_thrown_away(memory: Place) -> No
         Log.open(memory.filesystem, memory.directory, config)
 
 
-def test_a_large_segment_is_not_read_whole(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_segment_is_not_read_as_a_whole(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = Log.open(place.filesystem, place.directory)
     for _ in range(64):
         log.append(b"".join(encode_batch([(b"k", b"v" * 400)] * 10, 0, NOW_MS) for _ in range(8)))
@@ -288,7 +290,7 @@ def test_a_large_segment_is_not_read_whole(place: Place, monkeypatch: pytest.Mon
     assert sum(lengths) < 1.5 * log.size_bytes
 
 
-def test_an_index_entry_is_written_in_time(memory: Place) -> None:
+def test_index_entries_are_written_before_there_are_many(memory: Place) -> None:
     # Entries wait in memory, but not without end: the file of an active segment grows too.
     log = Log.open(memory.filesystem, memory.directory, LogConfig(index_interval_bytes=1))
     for _ in range(600):

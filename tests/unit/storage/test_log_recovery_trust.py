@@ -114,7 +114,7 @@ def flipped(data: bytes, bit: int) -> bytes:
     return bytes(changed)
 
 
-def test_undamaged_it_opens_whole_under_every_trust() -> None:
+def test_an_undamaged_log_opens_completely_under_every_trust() -> None:
     for trust in TailTrust:
         for recovery_point in (0, 5, corpus().offsets[-1]):
             assert check_kept({}, trust, recovery_point) == corpus().offsets[-1]
@@ -157,7 +157,7 @@ def test_every_bit_flip_of_the_last_segment(trust: TailTrust, recovery_point: in
     check_flips(trust, recovery_point)
 
 
-def test_the_harness_sees_a_whole_batch_that_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_harness_notices_a_complete_batch_that_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     """The canary: if a damaged batch counted as torn, the check above would notice."""
     monkeypatch.setattr("coterie.storage.segment.refusal", lambda *_, **__: None)
     with pytest.raises(AssertionError, match="byte 0"):
@@ -166,7 +166,7 @@ def test_the_harness_sees_a_whole_batch_that_is_cut(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("trust", [CLEAN, PROCESS_DIED])
 @pytest.mark.parametrize("extra", [b"\0", bytes(100), b"\xff" * 70, bytes(5000)])
-def test_what_no_writer_wrote_is_damage(trust: TailTrust, extra: bytes) -> None:
+def test_bytes_that_no_writer_wrote_are_damage(trust: TailTrust, extra: bytes) -> None:
     known = corpus()
     data = known.files[known.last]
     if len(extra) == 1:
@@ -177,7 +177,7 @@ def test_what_no_writer_wrote_is_damage(trust: TailTrust, extra: bytes) -> None:
     assert log.log_end_offset == known.offsets[-1]
 
 
-def test_a_torn_write_of_several_batches_keeps_those_that_are_whole() -> None:
+def test_an_incomplete_write_of_several_batches_keeps_the_complete_ones() -> None:
     known = corpus()
     data, end = known.files[known.last], known.offsets[-1]
     more = encode_batch([(b"k", b"v" * 50)], end, NOW_MS, leader_epoch=2)
@@ -195,7 +195,7 @@ def change_length(data: bytes, position: int, to: int) -> bytes:
 
 
 @pytest.mark.parametrize("compacted", [False, True])
-def test_a_length_that_reaches_behind_the_file_hides_nothing(compacted: bool) -> None:
+def test_a_length_that_reaches_behind_the_file_hides_no_batch(compacted: bool) -> None:
     known = corpus()
     data = known.files[known.last]
     for number, position in enumerate(known.ends[:-1]):
@@ -220,7 +220,7 @@ def test_a_length_that_reaches_behind_the_file_hides_nothing(compacted: bool) ->
 # Older segments.
 
 
-def test_a_tear_in_an_older_segment_is_cut_only_where_nobody_had_synced() -> None:
+def test_an_incomplete_older_segment_is_cut_only_if_nothing_was_synced() -> None:
     known = corpus()
     data = known.files[known.older]
     first = next(iterate_batches(data))[1].length_bytes
@@ -238,7 +238,7 @@ def test_a_tear_in_an_older_segment_is_cut_only_where_nobody_had_synced() -> Non
             known.open(changes, UNSYNCED, 2)[0].read(0, 9999)
 
 
-def test_segments_missing_in_the_middle_are_noticed_at_once(memory: Place) -> None:
+def test_missing_segments_in_the_middle_are_noticed_at_the_start(memory: Place) -> None:
     log = Log.open(memory.filesystem, memory.directory, CONFIG)
     for number in range(4):
         for value in range(20):
@@ -262,7 +262,7 @@ def test_segments_missing_in_the_middle_are_noticed_at_once(memory: Place) -> No
 # Leader epochs.
 
 
-def test_lost_leader_epochs_are_made_anew() -> None:
+def test_lost_leader_epochs_are_rebuilt() -> None:
     known = corpus()
     right = known.files[EPOCHS]
     assert right == b"0\n2\n0 0\n2 6\n"
@@ -274,7 +274,7 @@ def test_lost_leader_epochs_are_made_anew() -> None:
             assert place.read(EPOCHS) == right
 
 
-def test_every_bit_flip_of_the_leader_epochs_is_seen_or_harmless() -> None:
+def test_every_bit_flip_of_the_leader_epochs_is_noticed_or_harmless() -> None:
     known = corpus()
     refused = 0
     for bit in range(8 * len(known.files[EPOCHS])):
@@ -293,7 +293,7 @@ def test_every_bit_flip_of_the_leader_epochs_is_seen_or_harmless() -> None:
     assert refused > 10
 
 
-def test_an_epoch_that_the_log_does_not_have_is_forgotten_for_good() -> None:
+def test_an_epoch_without_batches_is_dropped_from_the_file() -> None:
     # Killed between writing the epoch down and appending its first batch.
     known = corpus()
     end = known.offsets[-1]

@@ -9,7 +9,7 @@ def offsets(log: Log) -> list[int]:
     return [offset for offset, _ in left(log)]
 
 
-def test_segments_go_whose_every_record_is_too_old(place: Place) -> None:
+def test_segments_whose_records_are_all_too_old_are_removed(place: Place) -> None:
     log = filled(place)
     pair(log, b"key", b"active", NOW_MS)
     # Segment n has timestamps NOW_MS + 1000 n.
@@ -24,7 +24,7 @@ def test_segments_go_whose_every_record_is_too_old(place: Place) -> None:
     assert offsets(opened(place)) == list(range(10, 21))
 
 
-def test_a_young_segment_keeps_older_ones_behind_it(place: Place) -> None:
+def test_a_young_segment_keeps_the_old_ones_behind_it(place: Place) -> None:
     log = opened(place)
     pair(log, b"key", b"young", NOW_MS)
     log.roll()
@@ -33,7 +33,7 @@ def test_a_young_segment_keeps_older_ones_behind_it(place: Place) -> None:
     assert log.remove_expired(NOW_MS + 1, 1000, -1) == []
 
 
-def test_the_active_segment_is_rolled_when_every_record_is_too_old(place: Place) -> None:
+def test_the_active_segment_is_rolled_if_every_record_is_too_old(place: Place) -> None:
     log = filled(place)
     pair(log, b"key", b"active", NOW_MS)
     assert len(log.remove_expired(NOW_MS + 100_000, 1000, -1)) == 5
@@ -43,7 +43,7 @@ def test_the_active_segment_is_rolled_when_every_record_is_too_old(place: Place)
     assert offsets(log) == [21]
 
 
-def test_no_more_goes_than_the_log_is_too_long(place: Place) -> None:
+def test_size_removes_no_more_than_the_excess(place: Place) -> None:
     log = filled(place)
     size = log.segments[0].size
     assert log.remove_expired(NOW_MS, -1, 4 * size) == []
@@ -55,7 +55,7 @@ def test_no_more_goes_than_the_log_is_too_long(place: Place) -> None:
     assert offsets(log) == list(range(10, 20))
 
 
-def test_time_comes_before_size(place: Place) -> None:
+def test_time_is_applied_before_size(place: Place) -> None:
     log = filled(place)
     size = log.segments[0].size
     removed = log.remove_expired(NOW_MS + 1001, 1000, 2 * size)
@@ -71,6 +71,6 @@ def test_a_segment_without_timestamps_never_expires(place: Place) -> None:
     assert offsets(log) == [0, 1]
 
 
-def test_no_limits_remove_nothing(place: Place) -> None:
+def test_without_limits_nothing_is_removed(place: Place) -> None:
     log = filled(place)
     assert log.remove_expired(NOW_MS * 2, -1, -1) == []

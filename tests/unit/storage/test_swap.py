@@ -32,7 +32,7 @@ def newest(log: Log) -> tuple[int, bytes | None]:
     return left(log)[-1]
 
 
-def test_after_every_step_a_restart_finds_the_same_newest_records(memory: Place) -> None:
+def test_a_restart_after_any_step_finds_the_same_newest_records(memory: Place) -> None:
     log = filled(memory)
     found = cleanable(log, 0, NOW_MS, CONFIG)
     swaps = 0
@@ -50,7 +50,7 @@ def test_after_every_step_a_restart_finds_the_same_newest_records(memory: Place)
     assert swaps >= 6
 
 
-def test_a_finished_swap_removes_what_it_replaces_and_nothing_else(place: Place) -> None:
+def test_finishing_a_swap_removes_only_what_it_replaces(place: Place) -> None:
     place.write(LOG_0, batch(0) + batch(1))
     place.write(f"{0:020d}.index", b"stale---")
     place.write(LOG_5, batch(5))
@@ -65,7 +65,7 @@ def test_a_finished_swap_removes_what_it_replaces_and_nothing_else(place: Place)
     assert {name: place.read(name) for name in place.names()} == files
 
 
-def test_an_empty_swap_replaces_the_segment_of_its_name(place: Place) -> None:
+def test_an_empty_swap_replaces_only_the_segment_of_its_name(place: Place) -> None:
     place.write(LOG_0, batch(0))
     place.write(LOG_5, batch(5))
     place.write(LOG_0 + ".swap", b"")
@@ -73,7 +73,7 @@ def test_an_empty_swap_replaces_the_segment_of_its_name(place: Place) -> None:
     assert (place.read(LOG_0), place.read(LOG_5)) == (b"", batch(5))
 
 
-def test_unfinished_files_are_removed_and_only_those(place: Place) -> None:
+def test_only_unfinished_files_are_removed(place: Place) -> None:
     place.write(LOG_0, batch(0))
     for suffix in (".cleaned", ".deleted"):
         place.write(LOG_5 + suffix, b"x")
@@ -83,7 +83,7 @@ def test_unfinished_files_are_removed_and_only_those(place: Place) -> None:
     assert place.names() == [LOG_0, "notes.deleted"]
 
 
-def test_kafkas_split_that_was_not_finished_is_thrown_away(place: Place) -> None:
+def test_an_unfinished_split_of_kafka_is_discarded(place: Place) -> None:
     place.write(LOG_0, batch(0) + batch(5))
     place.write(LOG_0 + ".cleaned", batch(0))
     place.write(LOG_5 + ".swap", batch(5))
@@ -91,7 +91,7 @@ def test_kafkas_split_that_was_not_finished_is_thrown_away(place: Place) -> None
     assert place.names() == [LOG_0]
 
 
-def test_a_damaged_swap_is_told_and_nothing_is_removed(place: Place) -> None:
+def test_a_damaged_swap_is_an_error_and_nothing_is_removed(place: Place) -> None:
     place.write(LOG_0, batch(0))
     place.write(LOG_10, b"")
     data = bytearray(batch(0))

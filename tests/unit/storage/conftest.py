@@ -1,4 +1,4 @@
-"""A directory on each of the two file systems: what holds on one must hold on the other."""
+"""A directory on each of the two file systems, which must behave in the same way."""
 
 from collections.abc import Iterator
 from pathlib import Path

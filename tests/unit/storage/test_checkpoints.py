@@ -1,4 +1,4 @@
-"""Kafka's small text files, and the leader epochs kept in one of them."""
+"""Checkpoints, and the leader epochs that are stored in one of them."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_malformed_checkpoints_are_damage(memory: Place, text: bytes) -> None:
 def test_a_file_is_replaced_whole_or_not_at_all(memory: Place) -> None:
     memory.write("c", b"old")
     filesystem = FaultyFileSystem(memory.filesystem)
-    # Create, write, sync, rename: until the last of them the old file stands.
+    # Create, write, sync, rename: the old file exists until the last of them.
     for failing in range(1, 5):
         filesystem.fail_at("writing", failing)
         with pytest.raises(OSError, match="EIO"):
@@ -102,7 +102,7 @@ def test_epochs_outside_of_the_log_are_dropped(memory: Place) -> None:
         assert known.read()
         known.settle(start, end)
         assert (known.entries, known.latest) == (expected, expected[-1][0])
-    # Batches of epoch 1 may follow at offset 9 now, so the file must not say anything else.
+    # Batches of epoch 1 may follow at offset 9 now, so the file must not name another epoch there.
     assert memory.read("leader-epoch-checkpoint") == b"0\n2\n0 0\n1 5\n"
 
 
@@ -122,7 +122,7 @@ def test_a_batch_must_have_the_epoch_of_the_file(memory: Place) -> None:
     assert known.until(4, 9) == known.until(4, 100)
     for epoch, offset in ((1, 5), (3, 5), (4, 8), (2, 9), (5, 100), (-1, 6)):
         assert known.until(epoch, offset) is None, (epoch, offset)
-    # Before the first entry: what was written before the log's start was moved, and by old Kafkas.
+    # Before the first entry are batches from before the log's start was moved, or of old Kafkas.
     assert known.until(1, 3) == known.until(2, 3) == known.until(-1, 3) == 5
     assert known.until(3, 3) is None
 
@@ -151,3 +151,15 @@ def test_epochs_before_the_start_are_dropped_from_the_file(memory: Place) -> Non
 
 def test_an_epoch_without_batches_is_replaced(memory: Place) -> None:
     assert epochs(memory, (0, 0), (1, 5), (2, 5)).entries == [(0, 0), (2, 5)]
+
+
+def test_a_learned_epoch_replaces_one_without_batches(memory: Place) -> None:
+    """A loss of power may bring back an old file, whose epoch began where a later one has."""
+    epochs(memory, (0, 0))
+    known = epochs(memory)
+    assert known.read()
+    known.learning = True
+    assert known.until(1, 0) is not None
+    known.settle(0, 5)
+    assert known.entries == [(1, 0)]
+    assert memory.read("leader-epoch-checkpoint") == b"0\n1\n1 0\n"

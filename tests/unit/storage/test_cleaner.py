@@ -1,4 +1,4 @@
-"""What compaction keeps and drops, rule by rule, and that its failures leave the log as it was."""
+"""The rules of compaction: what stays, what is removed, and when a cleaning is due."""
 
 import pytest
 
@@ -186,7 +186,8 @@ def test_records_of_aborted_transactions_are_removed_and_later_their_markers(pla
         assert b"aborted" not in bytes_of(log)
         pair(log, b"other", b"")
         log.roll()
-    # Read with its transaction; without; its horizon passes; gone.
+    # The first cleaning reads the marker with its transaction, the second one without it and sets
+    # the horizon, and the third one, after the horizon, removes it.
     assert seen == [[2], [2], [], []]
 
 
@@ -234,7 +235,7 @@ def test_the_last_marker_of_an_active_producer_is_kept_empty(place: Place) -> No
     log.delete_records(1)
     log.roll()
     dirty = 1
-    # The first two cleanings let it wait for its horizon; then only its batch is left.
+    # The first two cleanings keep the marker for its horizon, the third one only its batch.
     for now_ms in (NOW_MS, NOW_MS + 10, NOW_MS + 20):
         pair(log, b"other", b"")
         log.roll()
@@ -260,10 +261,10 @@ def test_each_record_counts_once_as_read(place: Place) -> None:
             log.append(encode_records([Record(n, NOW_MS, key, b"") for n, key in enumerate(keys)]))
         pair(log, b"tombstone", None)
         log.roll()
-        there = len(left(log))
+        present = len(left(log))
         result = clean(log, dirty, NOW_MS, CONFIG)
         assert result is not None
-        assert (result.records_read, result.records_kept) == (there, len(left(log)))
+        assert (result.records_read, result.records_kept) == (present, len(left(log)))
         assert result.tombstones_kept == 1
         dirty = result.first_dirty_offset
 
@@ -273,12 +274,12 @@ def maps(monkeypatch: pytest.MonkeyPatch) -> list[OffsetMap]:
     """The maps of all cleanings, in order."""
     made: list[OffsetMap] = []
 
-    class Noted(OffsetMap):
+    class RecordedMap(OffsetMap):
         def __init__(self, max_bytes: int) -> None:
             super().__init__(max_bytes)
             made.append(self)
 
-    monkeypatch.setattr("coterie.storage.dirty_part.OffsetMap", Noted)
+    monkeypatch.setattr("coterie.storage.dirty_part.OffsetMap", RecordedMap)
     return made
 
 
@@ -345,7 +346,7 @@ def test_transactions_that_kafka_wrote_are_cleaned(name: str) -> None:
     assert left(opened(place)) == after
 
 
-# Below: when to clean, and what together.
+# --- when to clean, and which segments together ---------------------------------------------------
 
 
 def filled(place: Place, segments: int = 4) -> Log:

@@ -1,4 +1,4 @@
-"""What may go wrong while a log is cleaned, or happen meanwhile: it stays as good as it was."""
+"""Failures and other events during a cleaning leave a good log [compaction/failure]."""
 
 import errno
 
@@ -118,16 +118,16 @@ def test_a_log_with_an_unfinished_swap_is_cleaned_only_after_it_was_reopened(pla
             if step.pending is not None:
                 step.pending.run()
         cleaning.abandon()
-        swapping = log.swap_unfinished
-        # It may have got its name already; then only the directory is not known to be synced.
-        assert swapping or f"{found.first_dirty_offset:020d}.log.swap" not in place.names()
-        assert not (swapping and cleanable(log, 0, NOW_MS, CONFIG).due)
-        if swapping:
+        is_unfinished = log.swap_unfinished
+        # If the new segment has its final name already, only the sync of the directory is missing.
+        assert is_unfinished or f"{found.first_dirty_offset:020d}.log.swap" not in place.names()
+        assert not (is_unfinished and cleanable(log, 0, NOW_MS, CONFIG).due)
+        if is_unfinished:
             assert clean(log, 0, NOW_MS, CONFIG) is None
             again = Cleaning(log, found, NOW_MS, CONFIG)
             assert list(again) == []
             assert again.result.abandoned
-        seen.add(swapping)
+        seen.add(is_unfinished)
         pair(log, b"key", b"last")
         log.close()
         finish_swap(place.filesystem, place.directory)
@@ -143,7 +143,7 @@ def test_a_log_with_an_unfinished_swap_is_cleaned_only_after_it_was_reopened(pla
 
 def test_iterations_continue_across_a_swap(place: Place) -> None:
     log = filled(place)
-    wanted = [value for _, value in left(log)]
+    expected = [value for _, value in left(log)]
     chunks = log.chunks(chunk_bytes=100)
     read = [next(chunks) for _ in range(7)]
     clean(log, 0, NOW_MS, CONFIG)
@@ -154,4 +154,4 @@ def test_iterations_continue_across_a_swap(place: Place) -> None:
         for position, header in iterate_batches(data)
         for record in decode_records(data, header, position)
     ]
-    assert found == [*wanted[:7], wanted[-1]]
+    assert found == [*expected[:7], expected[-1]]

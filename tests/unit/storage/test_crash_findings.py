@@ -1,4 +1,4 @@
-"""What the crash harness found, each as small as it gets (`tests/crash`)."""
+"""Bugs that the crash tests have found (`tests/crash`), each in its smallest form."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_damage_accepted_after_a_loss_of_power_is_repaired_for_the_next_start(
     power_lost(memory)
     killed(memory, opened(memory))
     again = opened(memory)
-    assert again.topics["orders"].topic_id == ID, "told by the other partition"
+    assert again.topics["orders"].topic_id == ID, "it is known from the other partition"
 
 
 def test_an_offset_beyond_any_segment_is_damage_in_a_compacted_log_too(memory: Place) -> None:
@@ -49,7 +49,7 @@ def test_an_offset_beyond_any_segment_is_damage_in_a_compacted_log_too(memory: P
     name = "00000000000000000000.log"
     data = bytearray(memory.read(name))
     length = len(data) // 4
-    # The highest bits of the third batch's base offset; no checksum covers them.
+    # A high bit of the third batch's base offset, which the checksum does not cover.
     data[2 * length + 2] ^= 1
     memory.write(name, bytes(data))
     again = Log.open(memory.filesystem, memory.directory, config)

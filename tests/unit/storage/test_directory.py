@@ -1,4 +1,4 @@
-"""A data directory: one holder, Kafka's files, partitions made and deleted, crashes in between."""
+"""A data directory: its lock, Kafka's files, and partitions that are made and deleted."""
 
 from pathlib import Path
 
@@ -67,7 +67,7 @@ def test_a_second_holder_is_refused_by_name(place: Place) -> None:
 )
 def test_the_directory_of_another_node_is_refused(place: Place, text: bytes, error: str) -> None:
     place.write("meta.properties", text)
-    for _ in range(2):  # and the lock is free again
+    for _ in range(2):  # The first refusal releases the lock.
         with pytest.raises(DirectoryMismatch, match=error):
             opened(place)
 
@@ -87,7 +87,7 @@ def test_a_directory_of_kafka_is_accepted(place: Place) -> None:
     assert directory.directory_id == "LJXdsAMUSYIJ6TJ_1anQkg"
     topic_id = bytes.fromhex("12afe0b770054388894362 8ad122fe0b")
     assert directory.topics == {"orders": TopicOnDisk(topic_id, frozenset({7}))}
-    # Whoever crashes after this must not be taken for one who stopped cleanly.
+    # A crash after this must not look like a clean stop.
     assert ".kafka_cleanshutdown" not in place.names()
     directory.close()
 
@@ -233,7 +233,7 @@ def test_deleted_records_stay_deleted(place: Place) -> None:
 
 
 def test_a_new_topic_does_not_begin_where_a_deleted_one_did(place: Place) -> None:
-    # A crash between the renaming and the checkpoint leaves the entry of a topic that is gone.
+    # A crash between the renaming and the checkpoint leaves the entry of a deleted topic.
     place.write("log-start-offset-checkpoint", b"0\n2\nother 0 9\norders 0 9\n")
     directory = opened(place)
     assert place.read("log-start-offset-checkpoint") == b"0\n0\n"
@@ -251,7 +251,7 @@ def test_a_durable_directory_syncs_what_it_makes(memory: Place) -> None:
     before = filesystem.calls["sync"], filesystem.calls["sync_directory"]
     directory.create_partitions("orders", [0, 1], ID)
     after = filesystem.calls["sync"], filesystem.calls["sync_directory"]
-    # Each partition's metadata and directory, and once the directory that they are in.
+    # The metadata and directory of each partition, and once the data directory.
     assert (after[0] - before[0], after[1] - before[1]) == (2, 3)
     directory.close()
 

@@ -1,4 +1,4 @@
-"""How a directory was left decides what may be torn in it: clean stops, kills, losses of power."""
+"""What may be incomplete after a clean stop, a kill and a loss of power [recovery/trust]."""
 
 import errno
 import shutil
@@ -28,7 +28,7 @@ KEY = ("orders", 0)
 def filled(
     place: Place, *, durable: bool = False, filesystem: FileSystem | None = None
 ) -> DataDirectory:
-    """A directory with ten records in each of two partitions, open."""
+    """Return an open directory with ten records in each of two partitions."""
     directory = opened(place, filesystem, durable=durable)
     directory.create_partitions("orders", [0, 1], ID)
     for partition in (0, 1):
@@ -39,7 +39,7 @@ def filled(
 
 
 def killed(place: Place, directory: DataDirectory) -> None:
-    """What is left of a directory whose process was killed."""
+    """Release the lock of a directory, as the kernel does if the process is killed."""
     directory._lock.release()
 
 
@@ -61,7 +61,7 @@ def test_a_clean_stop_leaves_kafkas_mark_and_final_recovery_points(place: Place)
     assert MARK not in place.names()
     assert trusts(directory) == [CLEAN, CLEAN]
     directory.close()
-    # Nothing was opened; the mark is there again.
+    # No log was opened. The mark is left again.
     assert place.read(MARK)
     assert place.read(RECOVERY_POINTS) == b"0\n2\norders 0 10\norders 1 10\n"
 
@@ -75,7 +75,7 @@ def test_after_a_clean_stop_a_missing_batch_is_damage(memory: Place) -> None:
     with pytest.raises(CorruptLog, match="ends at offset 9, but was synced up to 10"):
         directory.open_log("orders", 0)
     assert directory.open_log("orders", 1).log_end_offset == 10
-    # The damage does not go away by itself.
+    # A restart does not hide the damage.
     directory.close()
     directory = opened(memory)
     with pytest.raises(CorruptLog, match="was synced up to 10"):
@@ -108,7 +108,7 @@ def test_unopened_logs_are_treated_as_they_were_left(memory: Place) -> None:
     directory.write_recovery_points()
     assert b"power-lost=orders-1\n" in memory.read("coterie-boot-id")
     killed(memory, directory)
-    # The same boot as the last time, but nobody has looked at orders-1 since the power went.
+    # The boot is the same as the last time, but orders-1 was not opened since the loss of power.
     directory = opened(memory, durable=True)
     assert trusts(directory) == [PROCESS_DIED, POWER_LOST]
     directory.open_log("orders", 0)
@@ -123,7 +123,7 @@ def test_unopened_logs_are_treated_as_they_were_left(memory: Place) -> None:
 
 def test_logs_written_without_syncs_stay_unsynced_until_they_are_opened(memory: Place) -> None:
     killed(memory, filled(memory))
-    # From now on with syncs; orders-1 is not opened, so nobody has synced it.
+    # From now on logs are synced. orders-1 is not opened, so it is not.
     directory = opened(memory, durable=True)
     directory.open_log("orders", 0)
     directory.write_recovery_points()
@@ -151,7 +151,7 @@ def test_a_kill_while_the_logs_are_opened_forgets_nothing(memory: Place) -> None
 
 
 def test_a_mark_that_comes_back_with_a_loss_of_power_is_not_believed(memory: Place) -> None:
-    # Without syncs the removal of the mark may be undone by the loss that tears the log.
+    # Without syncs a loss of power may undo the removal of the mark, and leave an incomplete log.
     filled(memory).close()
     mark = memory.read(MARK)
     directory = opened(memory)
@@ -167,7 +167,7 @@ def test_a_mark_that_comes_back_with_a_loss_of_power_is_not_believed(memory: Pla
     assert log.tail_cut is not None
     assert log.log_end_offset == 14
     killed(memory, directory)
-    # What the mark was about is still protected.
+    # What was synced before the mark is still protected.
     memory.write(LOG, data[: len(data) // 3])
     power_lost(memory)
     directory = opened(memory)
@@ -194,7 +194,7 @@ def test_without_a_boot_id_power_may_always_have_been_lost(memory: Place) -> Non
     directory.close()
 
 
-# Recovery points, and other checkpoints.
+# --- recovery points, and other checkpoints -------------------------------------------------------
 
 
 def test_recovery_points_claim_only_what_was_synced(memory: Place) -> None:
@@ -227,7 +227,7 @@ def test_recovery_points_are_written_when_they_change(memory: Place) -> None:
     filesystem.fail_at("writing", 1)
     with pytest.raises(OSError, match="EIO"):
         directory.write_recovery_points()
-    directory.write_recovery_points()  # what failed is written the next time
+    directory.write_recovery_points()  # The next call writes the file after a failure.
     assert memory.read(RECOVERY_POINTS) == b"0\n2\norders 0 10\norders 1 10\n"
     directory.close()
 
@@ -285,7 +285,7 @@ def test_damaged_cleaner_offsets_only_cost_another_cleaning(memory: Place) -> No
     directory.close()
 
 
-# Stops that are not clean.
+# --- stops that are not clean ---------------------------------------------------------------------
 
 
 def test_no_mark_is_left_after_a_failed_log(memory: Place) -> None:
@@ -306,7 +306,7 @@ def test_no_mark_is_left_after_a_failed_log(memory: Place) -> None:
 
 
 def test_no_mark_is_left_if_any_call_fails_while_closing(memory: Place) -> None:
-    """Fail each writing call of a stop in turn; then power is lost with all that was not synced."""
+    """Each writing call of a stop fails in turn."""
     reached = 0
     for failing in range(1, 60):
         place = memory._replace(directory=f"/data/{failing}")
@@ -317,10 +317,10 @@ def test_no_mark_is_left_if_any_call_fails_while_closing(memory: Place) -> None:
             directory.close()
         except (OSError, LogFailed):
             reached += 1
-            # Only when the mark was complete may it be there: the last call syncs its name.
-            marked = MARK in place.names()
+            # The mark may exist if it was complete, because the last call syncs its name.
+            is_marked = MARK in place.names()
             directory = opened(place)
-            assert directory.last_stop.clean == marked
+            assert directory.last_stop.clean == is_marked
             for partition in (0, 1):
                 assert directory.open_log("orders", partition).log_end_offset == 10
             directory.close()
@@ -349,7 +349,7 @@ def test_a_directory_that_is_removed_while_in_use_is_noticed(tmp_path: Path) -> 
     shutil.rmtree(place.directory)
     with pytest.raises(FileNotFoundError, match="removed or replaced while in use"):
         directory.check()
-    # The kernel takes what is written, and keeps nothing of it.
+    # The kernel accepts writes to a removed file, and keeps nothing of them.
     log.append(batch(b"y"))
     with pytest.raises(LogFailed, match="removed while it was in use"):
         log.sync()
@@ -393,7 +393,7 @@ def test_empty_metadata_after_a_loss_of_power_is_an_interrupted_creation(memory:
         memory.write(f"orders-{partition}/partition.metadata", b"")
     memory.filesystem.remove("/data/orders-1/00000000000000000000.log")
     directory = opened(memory)
-    # One has records and gets a new id from the server; the other was nothing but its name.
+    # One partition has records, and gets a new topic id from the server. The other was never used.
     assert directory.topics["orders"].partitions == {0}
     assert directory.topics["orders"].topic_id == bytes(16)
     assert directory.open_log(*KEY).log_end_offset == 10

@@ -1,4 +1,4 @@
-"""Both file systems do the same; the real one does all of what it was asked, or raises."""
+"""Both file systems behave in the same way; the real one completes every call, or raises."""
 
 import errno
 import os
@@ -184,7 +184,7 @@ def test_pinned_files_stay_open_until_unpinned() -> None:
     first = files.pin("a")
     assert files.pin("a") is first
     files.pin("b")
-    files.get("c")  # over the limit: both others are pinned
+    files.get("c")  # This exceeds the limit, because both others are pinned.
     files.drop("c")
     assert filesystem.closed == ["c"]
     files.drop("a")

@@ -1,5 +1,4 @@
-"""Directories that Apache Kafka 4.3.1 wrote (tests/golden/segments): read, indexed and rewritten
-the same."""
+"""Segments that Apache Kafka 4.3.1 wrote (tests/golden/segments) are read and written alike."""
 
 from pathlib import Path
 
@@ -26,7 +25,10 @@ FOX = " the quick brown fox jumps over the lazy dog the quick brown fox"
 
 
 def copied(name: str, *, zeros: int = 0, indexes: bool = True) -> Place:
-    """A golden directory in memory; `zeros` behind the indexes, as after a crash of Kafka."""
+    """Return a golden directory in memory, with zeros at the end of its indexes.
+
+    Kafka leaves such zeros after a crash.
+    """
     filesystem = MemoryFileSystem()
     filesystem.make_directory("/data")
     place = Place(filesystem, "/data")
@@ -102,8 +104,7 @@ def test_our_indexes_have_kafkas_bytes() -> None:
     for path in sorted((GOLDEN / "rolled").glob("*index")):
         expected = path.read_bytes()
         if path.name.startswith("00000000000000000106"):
-            # Kafka had not closed this one. Closing ends the times with the greatest, if it is
-            # newer.
+            # Kafka had not closed this segment. Our close adds the greatest timestamp.
             expected = expected.rstrip(b"\0")
             assert place.read(path.name).startswith(expected)
             continue

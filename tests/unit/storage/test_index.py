@@ -1,4 +1,4 @@
-"""The indexes: what is found, what is written, which files are taken for what they are."""
+"""The indexes: searches, the bytes of the files, and which files are loaded."""
 
 import random
 import struct
@@ -71,9 +71,9 @@ def test_zeros_at_the_end_of_a_preallocated_file_are_not_entries(memory: Place) 
 
 def test_a_file_that_is_not_an_index_is_not_loaded(memory: Place) -> None:
     index = index_of(memory, [])
-    assert not index.load(), "missing"
+    assert not index.load(), "the file is missing"
     memory.write("0.index", b"1234567")
-    assert not index.load(), "no whole entries"
+    assert not index.load(), "its length is not a number of entries"
 
 
 def test_entries_that_do_not_fit_the_log_are_not_loaded(memory: Place) -> None:
@@ -86,12 +86,12 @@ def test_entries_that_do_not_fit_the_log_are_not_loaded(memory: Place) -> None:
     assert loads(1001)
     assert not loads(1000), "an entry points behind the log"
     memory.write("0.timeindex", b"")
-    assert not loads(1001), "a finished segment has a time"
+    assert not loads(1001), "a finished segment has a timestamp"
     memory.write("0.index", b"")
     assert loads(0)
     memory.write("0.index", struct.pack(">ii", -5, 10))
     memory.write("0.timeindex", struct.pack(">qi", 7, 5))
-    assert not loads(1001), "offsets before the segment's first"
+    assert not loads(1001), "an offset is before the segment's first"
 
 
 def test_timestamps_that_do_not_grow_get_no_entry(memory: Place) -> None:
@@ -104,6 +104,6 @@ def test_timestamps_that_do_not_grow_get_no_entry(memory: Place) -> None:
     assert list(struct.iter_unpack(">ii", memory.read("0.index"))) == [
         (1, 20), (2, 40), (3, 60), (4, 80), (5, 100),
     ]  # fmt: skip
-    # Each time with the offset of the batch that first had it.
+    # Each timestamp has the offset of the batch that had it first.
     assert list(struct.iter_unpack(">qi", memory.read("0.timeindex"))) == [(5, 0), (9, 3)]
     assert indexes.max_timestamp == (9, 103)

@@ -1,7 +1,7 @@
-"""Data directories of real Kafkas open with the groups and offsets that the Kafka itself told.
+"""Data directories of real Kafkas hold the groups and offsets that Kafka itself reported.
 
-`tests/golden/directories/README.md` says how they were made: of each version one that was stopped
-in order and one that was killed.
+`tests/golden/directories/README.md` says how they were made: of each version one was stopped in
+order and one was killed.
 """
 
 import io
@@ -30,7 +30,7 @@ COMPACTED = LogConfig(compacted=True)
 
 
 class Answer(NamedTuple):
-    """What a directory holds of groups, in the form that the Kafkas' answers were written down."""
+    """The groups in a directory, in the form in which Kafka's responses were stored."""
 
     groups: dict[str, dict[str, Any]]
     skipped: int
@@ -73,11 +73,11 @@ def groups_of(directory: DataDirectory) -> Answer:
             pass
         skipped += reading.newest.skipped.total()
         for group_id in sorted(state.groups.keys() | state.offsets.keys()):
-            groups[group_id] = _told(group_id, state)
+            groups[group_id] = _group_facts(group_id, state)
     return Answer(groups, skipped)
 
 
-def _told(group_id: str, state: LoggedState) -> dict[str, Any]:
+def _group_facts(group_id: str, state: LoggedState) -> dict[str, Any]:
     group = restore(group_id, state.groups.get(group_id))
     members = []
     for member in group.members.values():
@@ -110,16 +110,16 @@ def _told(group_id: str, state: LoggedState) -> dict[str, Any]:
 
 
 def expected_of(name: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((GOLDEN / f"{name}.json").read_text())
-    return told
+    reported: dict[str, Any] = json.loads((GOLDEN / f"{name}.json").read_text())
+    return reported
 
 
 def check_groups(name: str, found: Answer) -> None:
-    told = expected_of(name)
-    # Members of the new protocol (KIP-848) are kept in the log and not understood; offsets are.
-    new_style = told.get("consumer_groups", [])
-    assert found.groups.keys() == told["groups"].keys()
-    for group_id, expected in told["groups"].items():
+    reported = expected_of(name)
+    # Groups of the new protocol (KIP-848) stay in the log. Only their offsets are loaded.
+    new_style = reported.get("consumer_groups", [])
+    assert found.groups.keys() == reported["groups"].keys()
+    for group_id, expected in reported["groups"].items():
         ours = found.groups[group_id]
         if group_id in new_style:
             assert ours["offsets"] == expected["offsets"]
@@ -144,7 +144,7 @@ def test_groups_and_offsets_are_those_that_kafka_reported(name: str) -> None:
     assert directory.last_stop.clean == name.endswith("stopped")
     check_groups(name, groups_of(directory))
     directory.close()
-    # And once more as a directory of ours.
+    # Once more, as a directory that we have closed.
     directory = opened(filesystem)
     assert directory.last_stop.clean
     check_groups(name, groups_of(directory))
@@ -165,7 +165,7 @@ def test_every_record_of_the_topics_is_read(name: str) -> None:
             headers = [each for data in log.chunks() for _, each in iterate_batches(data)]
             assert headers[-1].next_offset == log.log_end_offset
             ends[topic, partition] = log.log_end_offset
-    # Twenty records, and of the three transactions a record and a marker each.
+    # There are twenty records, and a record and a marker of each of three transactions.
     assert ends == {
         ("orders", 0): 20, ("orders", 1): 20, ("orders", 2): 20,
         ("payments", 0): 26, ("payments", 1): 20, ("zipped", 0): 100,
@@ -197,7 +197,7 @@ def test_after_a_kill_of_kafka_the_end_may_be_incomplete() -> None:
 
 
 def test_the_check_sees_a_lost_offset() -> None:
-    """The canary: groups that differ in one commit are told apart."""
+    """The canary: groups that differ in one commit are not equal."""
     directory = opened(unpacked("kafka-2.8.2-stopped"))
     found = groups_of(directory)
     directory.close()

@@ -1,4 +1,4 @@
-"""The log: what was appended is read, by offset and by time, over rolls, restarts and deletions."""
+"""The log: appended records are read by offset and by time, across rolls, restarts and deletions."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def batch(*values: bytes, timestamp_ms: int = NOW_MS, compression: int = 0) -> b
 
 
 def filled(place: Place, batches: int = 60, config: LogConfig = SMALL) -> Log:
-    """A log of one- to three-record batches, ten milliseconds apart."""
+    """Return a log of batches of one to three records, ten milliseconds apart."""
     log = Log.open(place.filesystem, place.directory, config)
     for number in range(batches):
         values = [b"value %d" % number] * (number % 3 + 1)
@@ -167,7 +167,7 @@ def test_segments_roll_by_size_and_are_named_by_offset(place: Place) -> None:
         f"{base:020d}.log" for base in bases
     ]
     log.append(batch(b"x" * 5000))
-    assert log.segments[-1].size > 5000, "a batch larger than a segment has one for itself"
+    assert log.segments[-1].size > 5000, "a batch that is larger than a segment has its own"
     before = len(log.segments)
     log.append(batch(b"y"))
     assert len(log.segments) == before + 1
@@ -274,7 +274,7 @@ def test_an_undecodable_batch_counts_with_its_first_offset(place: Place) -> None
     nonsense[61:] = bytes(len(nonsense) - 61)
     log = Log.open(place.filesystem, place.directory)
     log.append(batch(b"x", timestamp_ms=5))
-    # The broker passes compressed batches through, so this has a right checksum in earnest.
+    # The broker stores compressed batches as they came, so this batch can exist in a log.
     log.append(stamp_append_time(bytes(nonsense), 10))
     assert log.offset_for_timestamp(7) == (10, 1)
 
@@ -290,7 +290,7 @@ def test_deleting_records_moves_the_start(place: Place) -> None:
     with pytest.raises(OffsetOutOfRange):
         log.read(bases[3], 100)
     assert read_header(log.read(bases[3] + 1, 100)).base_offset <= bases[3] + 1
-    assert log.delete_records(0) == bases[3] + 1, "the start never goes back"
+    assert log.delete_records(0) == bases[3] + 1, "the start never moves back"
     with pytest.raises(OffsetOutOfRange):
         log.delete_records(121)
     log.close()
@@ -312,7 +312,7 @@ def test_a_log_whose_records_are_all_deleted_goes_on(place: Place) -> None:
 
 
 def test_a_start_behind_the_end_begins_the_log_anew(place: Place) -> None:
-    # Power was lost: the checkpoint of the start reached the medium, the records before it did not.
+    # After a loss of power the checkpoint of the start is on the disk, the records before it are not.
     filled(place, 3).close()
     reason = "ends at offset 6, but log-start-offset-checkpoint lets it begin at 50"
     with pytest.raises(CorruptLog, match=reason):

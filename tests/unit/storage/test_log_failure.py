@@ -1,5 +1,4 @@
-"""Fail-stop: after the first failed write or sync a log acknowledges nothing more (promises P1,
-P2)."""
+"""After the first failed write or sync a log acknowledges nothing more [log/fail-stop]."""
 
 import errno
 
@@ -22,7 +21,7 @@ def faulty(place: Place, config: LogConfig) -> tuple[FaultyFileSystem, Log]:
 
 
 def commits(log: Log, acknowledged: list[bytes], count: int) -> None:
-    """Append and sync as a broker does with `flush=commit`; note what a client would be told."""
+    """Append and sync as a broker with `flush=commit`; note what is acknowledged to clients."""
     for number in range(count):
         value = b"value %d" % number
         log.append(batch(value, b"x" * 50))
@@ -40,7 +39,7 @@ def values_of(log: Log) -> list[bytes | None]:
 def test_nothing_is_acknowledged_after_any_failed_call(
     memory: Place, config: LogConfig, number: int
 ) -> None:
-    """SQLite's loop: fail the first call, the second, until a run has no failure left."""
+    """As in SQLite's tests, the first call fails, then the second, until no call is left to fail."""
     failing = 0
     while True:
         failing += 1
@@ -68,7 +67,7 @@ def test_nothing_is_acknowledged_after_any_failed_call(
             with pytest.raises(LogFailed):
                 log.roll()
         assert len(acknowledged) == length
-        # What was acknowledged can be read, before and after a restart.
+        # Acknowledged records can be read, before and after a restart.
         assert values_of(log)[:length] == acknowledged
         log.close()
         again = Log.open(place.filesystem, place.directory, config)
@@ -104,7 +103,7 @@ def test_a_failed_sync_is_never_repeated(memory: Place) -> None:
     with pytest.raises(LogFailed, match="EIO"):
         log.sync()
     syncs = filesystem.calls["sync"]
-    # The next one would succeed, as it does on a real kernel that has dropped the page.
+    # A second sync would succeed, as on a real kernel that has dropped the page.
     with pytest.raises(LogFailed):
         log.sync()
     with pytest.raises(LogFailed):
@@ -123,7 +122,9 @@ def test_a_sync_has_three_steps(memory: Place) -> None:
     log.append(batch(b"second"))
     pending.run()
     log.synced(pending)
-    assert log.synced_offset == 1, "what came after the sync began is not in it"
+    assert log.synced_offset == 1, (
+        "records that were appended after the sync began are not included"
+    )
     pending = log.unsynced()
     assert pending is not None
     assert pending.end_offset == 2
@@ -145,7 +146,7 @@ def test_a_file_that_is_being_synced_is_not_closed(memory: Place) -> None:
     log.append(batch(b"x" * 400))
     pending = log.unsynced()
     assert pending is not None
-    log.append(batch(b"y" * 400))  # rolls
+    log.append(batch(b"y" * 400))  # This rolls.
     assert len(log.segments) == 2
     log.close()
     assert len(log._files) == 1, "the pinned file"
@@ -162,22 +163,21 @@ def test_a_segment_is_synced_before_the_next_one_is_begun(memory: Place) -> None
     assert len(log.segments) == 2
     assert filesystem.calls["sync"] == 2
     assert filesystem.calls["sync_directory"] == 3, "both segments', and the checkpoint's"
-    assert log.synced_offset == 0, "that is told by a sync that was asked for"
+    assert log.synced_offset == 0, "only a requested sync moves it"
     log.sync()
     assert log.synced_offset == 2
 
 
 def test_the_sync_of_a_roll_does_not_count_for_a_sync_in_progress(memory: Place) -> None:
-    """The kernel tells a lost write once: to the sync under way, then not to the one of the
-    roll."""
+    """The kernel reports a lost write once, to the sync in progress and not to that of the roll."""
     filesystem, log = faulty(memory, DURABLE)
     log.append(batch(b"x" * 400))
     pending = log.unsynced()
     assert pending is not None
     filesystem.fail_at("sync", 1)
     with pytest.raises(OSError, match="EIO") as caught:
-        pending.run()  # in the other thread
-    log.append(batch(b"y" * 400))  # rolls, and its sync succeeds
+        pending.run()  # This runs in another thread.
+    log.append(batch(b"y" * 400))  # This rolls, and the sync of the roll succeeds.
     assert len(log.segments) == 2
     assert log.unsynced() is not None
     log.synced(pending, caught.value)
@@ -186,7 +186,7 @@ def test_the_sync_of_a_roll_does_not_count_for_a_sync_in_progress(memory: Place)
 
 
 def test_dirty_files_are_not_closed_before_their_sync(memory: Place) -> None:
-    """A descriptor opened after a lost write is not told of it."""
+    """The kernel does not report a lost write to a descriptor that was opened later."""
     log = Log.open(memory.filesystem, memory.directory, DURABLE)
     log._files = log._sync._files = OpenFiles(memory.filesystem, limit=1)
     for segment in log.segments:
@@ -211,10 +211,10 @@ def test_without_flush_nothing_is_synced_before_the_end(memory: Place) -> None:
     assert len(log.segments) > 3
     assert filesystem.calls["sync"] == filesystem.calls["sync_directory"] == 0
     log.close()
-    # Every segment, the leader epochs, and the names of both.
+    # Every segment, the leader epochs, and the names of both are synced.
     assert filesystem.calls["sync"] == len(log.segments) + 1
     assert filesystem.calls["sync_directory"] == 2
-    # A start does not know that, unless it is told: everything is synced when it is asked for.
+    # Without a recovery point a start does not know that, so the next sync includes everything.
     filesystem, log = faulty(memory, ORDINARY)
     assert log.synced_offset == 0
     log.sync()
@@ -240,7 +240,7 @@ def test_deleting_records_fails_the_log_like_a_write(memory: Place) -> None:
 
 
 def test_the_harness_sees_a_log_that_goes_on_after_a_failed_sync(memory: Place) -> None:
-    """The canary: a log that forgets its failure is caught by the check used above."""
+    """The canary: the checks above find a log that forgets its failure."""
     filesystem, log = faulty(memory, DURABLE)
     commits(log, [], 1)
     filesystem.fail_at("sync", 1)
@@ -249,4 +249,4 @@ def test_the_harness_sees_a_log_that_goes_on_after_a_failed_sync(memory: Place) 
         commits(log, acknowledged, 1)
     log._sync.failure = None
     commits(log, acknowledged, 1)
-    assert acknowledged == [b"value 0"], "this is what the tests above would have to refuse"
+    assert acknowledged == [b"value 0"], "the tests above would fail here"

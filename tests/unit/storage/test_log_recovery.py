@@ -1,4 +1,4 @@
-"""What a crash leaves is cut off the end; damage anywhere else is told by file and position."""
+"""A crash leaves an incomplete end, which is cut off; damage is reported by file and position."""
 
 import struct
 
@@ -36,7 +36,7 @@ def test_a_log_cut_at_any_byte_keeps_its_whole_batches(memory: Place) -> None:
         whole = max(number for number, end in enumerate(ends) if end <= length)
         assert log.log_end_offset == offsets[whole]
         assert b"".join(log.chunks()) == data[: ends[whole]]
-        assert len(place.read(LOG)) == ends[whole], "the torn batch is gone from the file"
+        assert len(place.read(LOG)) == ends[whole], "the incomplete batch was cut off"
         if length == ends[whole]:
             assert log.tail_cut is None
         else:
@@ -62,7 +62,7 @@ def test_a_flipped_bit_in_the_last_segment_ends_the_log_before_its_batch(memory:
     log.close()
     for at in range(position, position + header.length_bytes):
         if position + 12 <= at < position + 16:
-            continue  # The leader epoch: nothing guards it, and any value is legal.
+            continue  # The checksum does not cover the leader epoch, and any value is legal.
         for bit in range(8):
             damaged = bytearray(data)
             damaged[at] ^= 1 << bit
@@ -92,7 +92,7 @@ def test_below_the_recovery_point_nothing_is_cut(memory: Place) -> None:
     flip(memory, LOG, position + 70)
     with pytest.raises(CorruptLog, match=f"{LOG}: damaged at byte {position}: the checksum"):
         Log.open(memory.filesystem, memory.directory, recovery_point=header.base_offset + 1)
-    assert len(memory.read(LOG)) > position, "the evidence is left alone"
+    assert len(memory.read(LOG)) > position, "the damaged bytes are kept"
     log = Log.open(memory.filesystem, memory.directory, recovery_point=header.base_offset)
     assert log.log_end_offset == header.base_offset
 
@@ -108,7 +108,7 @@ def test_only_compacted_logs_may_have_gaps(memory: Place) -> None:
     back = encode_batch([(b"b", b"2")], 2, NOW_MS)
     place = fresh(data + back)
     log = Log.open(place.filesystem, place.directory, compacted)
-    assert log.log_end_offset == 10, "offsets never go back"
+    assert log.log_end_offset == 10, "offsets never move back"
     place = fresh(data)
     log = Log.open(place.filesystem, place.directory)
     assert log.log_end_offset == 0
@@ -142,7 +142,7 @@ def test_damage_in_an_older_segment_is_found_by_a_read(memory: Place, indexes: s
             list(log.chunks())
         with pytest.raises(CorruptLog, match=f"{name}: damaged at byte {position}"):
             log.read(header.base_offset, 10_000)
-        # The partition's other segments are still what they were.
+        # The other segments can still be read.
         assert log.read(0, 100)
         flip(memory, name, position + at, 0x10)
     log = Log.open(memory.filesystem, memory.directory, SMALL)
@@ -164,7 +164,7 @@ def test_an_older_segment_that_is_too_short_is_damage(memory: Place) -> None:
 
 
 def test_a_short_older_segment_does_not_hide_its_missing_records(memory: Place) -> None:
-    # Cut at the end of a batch every check of that segment alone succeeds.
+    # After a cut between two batches every check of that segment alone succeeds.
     filled(memory).close()
     name = memory.names()[1]
     data = memory.read(name)
@@ -291,7 +291,7 @@ def test_a_large_segment_is_not_read_as_a_whole(
 
 
 def test_index_entries_are_written_before_there_are_many(memory: Place) -> None:
-    # Entries wait in memory, but not without end: the file of an active segment grows too.
+    # Entries are kept in memory for some time only, so the file of an active segment grows, too.
     log = Log.open(memory.filesystem, memory.directory, LogConfig(index_interval_bytes=1))
     for _ in range(600):
         log.append(batch(b"x"))

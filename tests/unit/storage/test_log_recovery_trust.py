@@ -1,8 +1,8 @@
-"""What may be torn depends on how the log was left: every truncation, every bit, every trust.
+"""What may be incomplete depends on the last stop: every truncation, every bit, every trust.
 
-Under each of them an open log holds a beginning of what was written and no other records. Where
-only a process died or all was closed in order, nothing that was whole may be missing: either all of
-it is there or the log is refused by file and position.
+An open log always holds a prefix of the records that were written, and no other records. If only
+the process died, or the log was closed in order, no complete batch may be missing: either all of
+them are there, or the log is refused by file and position.
 """
 
 import struct
@@ -26,7 +26,7 @@ EPOCHS = "leader-epoch-checkpoint"
 
 
 class Corpus(NamedTuple):
-    """A log of two segments and two epochs, and where the batches of the last segment end."""
+    """A log of two segments and two epochs, and the ends of the batches in its last segment."""
 
     files: dict[str, bytes]
     older: str
@@ -46,7 +46,7 @@ class Corpus(NamedTuple):
         return log, place
 
     def whole(self, length: int) -> int:
-        """How many batches of the last segment end by `length`."""
+        """Return how many batches of the last segment end by `length`."""
         return sum(end <= length for end in self.ends) - 1
 
 
@@ -73,7 +73,7 @@ def corpus() -> Corpus:
 
 
 def without_epochs(data: bytes) -> bytes:
-    """Batches with their leader epochs blanked."""
+    """Return batches with epoch 0 in place of their leader epochs."""
     blank = bytearray(data)
     for position, _ in iterate_batches(data):
         blank[position + 12 : position + 16] = bytes(4)
@@ -83,9 +83,10 @@ def without_epochs(data: bytes) -> bytes:
 def check_kept(
     changes: dict[str, bytes], trust: TailTrust, recovery_point: int, *, thorough: bool = True
 ) -> int | None:
-    """Open; the records are a beginning of what was written, down to the recovery point at least.
+    """Open a log, and check that it holds a prefix of the records, at least to the recovery point.
 
-    Returns the end, or None where the log was refused.
+    Returns:
+        The log's end; None if the log was refused.
     """
     known = corpus()
     try:
@@ -100,7 +101,7 @@ def check_kept(
     assert log.log_end_offset >= recovery_point
     if not thorough:
         return log.log_end_offset
-    # What is appended next is where the open log says, also after another start.
+    # Another start finds the record that is appended next.
     end = log.append(batch(b"next"))
     again = Log.open(place.filesystem, "/data", CONFIG, trust=PROCESS_DIED)
     assert (again.log_end_offset, again.tail_cut) == (end + 1, None)
@@ -129,8 +130,8 @@ def test_every_truncation_of_the_last_segment(trust: TailTrust) -> None:
             end = check_kept({known.last: data[:length]}, trust, recovery_point)
             whole = known.whole(length)
             left = known.offsets[whole]
-            torn = length > known.ends[whole]
-            refused = left < recovery_point or (trust is CLEAN and torn)
+            is_torn = length > known.ends[whole]
+            refused = left < recovery_point or (trust is CLEAN and is_torn)
             assert end == (None if refused else left), f"{length} bytes"
 
 
@@ -158,7 +159,7 @@ def test_every_bit_flip_of_the_last_segment(trust: TailTrust, recovery_point: in
 
 
 def test_the_harness_notices_a_complete_batch_that_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The canary: if a damaged batch counted as torn, the check above would notice."""
+    """The canary: the checks above find a recovery that takes a damaged batch for an incomplete one."""
     monkeypatch.setattr("coterie.storage.segment.refusal", lambda *_, **__: None)
     with pytest.raises(AssertionError, match="byte 0"):
         check_flips(PROCESS_DIED, 0)
@@ -212,12 +213,12 @@ def test_a_length_that_reaches_behind_the_file_hides_no_batch(compacted: bool) -
                 trust=PROCESS_DIED,
             )
         assert caught.value.position == position
-        assert place.read(known.last) == damaged, "the evidence is left alone"
+        assert place.read(known.last) == damaged, "the damaged bytes are kept"
         expected = "only its length is wrong" if number == 6 else "a complete batch follows"
         assert expected in str(caught.value)
 
 
-# Older segments.
+# --- older segments -------------------------------------------------------------------------------
 
 
 def test_an_incomplete_older_segment_is_cut_only_if_nothing_was_synced() -> None:
@@ -259,7 +260,7 @@ def test_missing_segments_in_the_middle_are_noticed_at_the_start(memory: Place) 
     assert Log.open(memory.filesystem, memory.directory, CONFIG).log_end_offset == 80
 
 
-# Leader epochs.
+# --- leader epochs --------------------------------------------------------------------------------
 
 
 def test_lost_leader_epochs_are_rebuilt() -> None:
@@ -294,7 +295,7 @@ def test_every_bit_flip_of_the_leader_epochs_is_noticed_or_harmless() -> None:
 
 
 def test_an_epoch_without_batches_is_dropped_from_the_file() -> None:
-    # Killed between writing the epoch down and appending its first batch.
+    # The process was killed after it wrote the epoch and before it appended the first batch.
     known = corpus()
     end = known.offsets[-1]
     log, place = known.open({EPOCHS: b"0\n3\n0 0\n2 6\n5 %d\n" % end}, PROCESS_DIED)
@@ -305,7 +306,7 @@ def test_an_epoch_without_batches_is_dropped_from_the_file() -> None:
     assert again.log_end_offset == end + 1
 
 
-# Indexes.
+# --- indexes --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])

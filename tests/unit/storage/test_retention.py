@@ -1,4 +1,4 @@
-"""Retention by time and size: whole segments from the front, as Kafka's deleteOldSegments."""
+"""Retention by time and size removes whole segments from the front [log/retention]."""
 
 from coterie.storage.log import Log
 from tests.unit.storage.conftest import Place

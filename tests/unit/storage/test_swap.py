@@ -1,4 +1,4 @@
-"""What an interrupted cleaning leaves is finished or thrown away, ours and Kafka's."""
+"""Interrupted cleanings, ours and Kafka's, are finished or discarded [compaction/swap-recovery]."""
 
 import pytest
 
@@ -99,7 +99,7 @@ def test_a_damaged_swap_is_an_error_and_nothing_is_removed(place: Place) -> None
     place.write(LOG_0 + ".swap", bytes(data))
     with pytest.raises(CorruptLog):
         finish_swap(place.filesystem, place.directory)
-    # One that claims more than was ever cleaned: the active segment would go.
+    # This one would replace the active segment, which is never cleaned.
     place.write(LOG_0 + ".swap", batch(0) + batch(100))
     with pytest.raises(CorruptLog):
         finish_swap(place.filesystem, place.directory)

@@ -66,6 +66,7 @@ def commit(
     topics = []
     records = effects.records
     group_id = request.group_id
+    accepted = ErrorCode.NONE
     for topic in request.topics:
         name, topic_id = topic.name, topic.topic_id
         partitions = []
@@ -75,7 +76,7 @@ def commit(
             if len(metadata) > always_fitting and _utf16_units(metadata) > max_units:
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                code = ErrorCode.NONE
+                code = accepted
                 offset, epoch = each.committed_offset, each.committed_leader_epoch
                 value = OffsetCommitValue.of(offset, epoch, metadata, now_ms, expire_ms, topic_id)
                 records.append((OffsetCommitKey.of(group_id, name, index), value))

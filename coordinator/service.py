@@ -55,6 +55,9 @@ _SYNC_NAMES_PROTOCOL_SINCE = 5
 # From this version on OffsetFetch lists groups [offsets/fetch-many-groups].
 _FETCH_MANY_GROUPS_SINCE = 8
 
+# Read for every request: a global is read faster than a member of an enumeration.
+_NONE = ErrorCode.NONE
+
 _Verb = Callable[[Shard, int, Any, RequestContext], Effects]
 
 
@@ -112,7 +115,7 @@ class GroupCoordinator:
         """Handle a JoinGroup [joining/order-of-checks]."""
         timeout_ms = request.session_timeout_ms
         config = self.config
-        error = ErrorCode.NONE
+        error = _NONE
         if not request.group_id:
             error = ErrorCode.INVALID_GROUP_ID
         elif not (
@@ -125,7 +128,7 @@ class GroupCoordinator:
         self, now_ms: int, request: SyncGroupRequest, context: RequestContext
     ) -> Effects:
         """Handle a SyncGroup [syncing/order-of-checks]."""
-        error = ErrorCode.NONE
+        error = _NONE
         if context.version >= _SYNC_NAMES_PROTOCOL_SINCE and None in (
             request.protocol_type,
             request.protocol_name,
@@ -152,7 +155,7 @@ class GroupCoordinator:
         self, now_ms: int, request: LeaveGroupRequest, context: RequestContext
     ) -> Effects:
         """Handle a LeaveGroup [sessions/leave]."""
-        error = ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
+        error = _NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
         return self._run(leave, error, now_ms, request, context)
 
     def _run(
@@ -206,7 +209,7 @@ class GroupCoordinator:
         self, now_ms: int, request: OffsetDeleteRequest, context: RequestContext
     ) -> Effects:
         """Handle an OffsetDelete of partitions that exist [offsets/delete]."""
-        error = ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
+        error = _NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
         return self._run(delete_offsets, error, now_ms, request, context)
 
     def topics_deleted(self, topics: Iterable[tuple[str, bytes]], now_ms: int) -> Effects:
@@ -415,7 +418,7 @@ class GroupCoordinator:
 def _availability_error(shard: Shard) -> ErrorCode:
     """Return why a partition cannot serve its groups, or NONE [coordinator/availability]."""
     if shard.state is ACTIVE:
-        return ErrorCode.NONE
+        return _NONE
     if shard.state is ShardState.LOADING:
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return ErrorCode.NOT_COORDINATOR

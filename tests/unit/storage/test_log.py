@@ -1,4 +1,4 @@
-"""The log: appended records are read by offset and by time, across rolls, restarts and deletions."""
+"""The log: records are read by offset and time, across rolls, restarts and deletions."""
 
 import pytest
 
@@ -312,7 +312,7 @@ def test_a_log_whose_records_are_all_deleted_goes_on(place: Place) -> None:
 
 
 def test_a_start_behind_the_end_begins_the_log_anew(place: Place) -> None:
-    # After a loss of power the checkpoint of the start is on the disk, the records before it are not.
+    # A loss of power has kept the checkpoint of the start, and not the records before it.
     filled(place, 3).close()
     reason = "ends at offset 6, but log-start-offset-checkpoint lets it begin at 50"
     with pytest.raises(CorruptLog, match=reason):
@@ -351,7 +351,7 @@ def test_many_logs_share_few_open_files(place: Place) -> None:
 def test_logs_share_an_empty_table_of_open_files(memory: Place) -> None:
     """An empty table is false, so a test for truth would give each log a table of its own."""
     files = OpenFiles(memory.filesystem)
-    logs = []
+    logs: list[Log] = []
     for name in ("first", "second"):
         directory = f"{memory.directory}/{name}"
         memory.filesystem.make_directory(directory)

@@ -159,7 +159,7 @@ def test_every_bit_flip_of_the_last_segment(trust: TailTrust, recovery_point: in
 
 
 def test_the_harness_notices_a_complete_batch_that_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The canary: the checks above find a recovery that takes a damaged batch for an incomplete one."""
+    """The canary: the checks above find a recovery that cuts damaged batches off."""
     monkeypatch.setattr("coterie.storage.segment.refusal", lambda *_, **__: None)
     with pytest.raises(AssertionError, match="byte 0"):
         check_flips(PROCESS_DIED, 0)

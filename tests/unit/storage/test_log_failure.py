@@ -39,7 +39,7 @@ def values_of(log: Log) -> list[bytes | None]:
 def test_nothing_is_acknowledged_after_any_failed_call(
     memory: Place, config: LogConfig, number: int
 ) -> None:
-    """As in SQLite's tests, the first call fails, then the second, until there are no more calls."""
+    """As in SQLite's tests, the first call fails, then the second, until there is none left."""
     failing = 0
     while True:
         failing += 1

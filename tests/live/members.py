@@ -95,6 +95,10 @@ class Member(MemberProcess):
                 highest[topic, partition] = max(offset, highest.get((topic, partition), 0))
         return highest
 
+    def join(self) -> None:
+        """Order a member to join that was started with join="when-ordered"."""
+        self.send({"join": True})
+
     def subscribe(self, topics: list[str]) -> None:
         """Make it subscribe to other topics."""
         self.send({"subscribe": topics})

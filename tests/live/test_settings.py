@@ -47,14 +47,20 @@ def test_initial_rebalance_delay_gathers_members(
     """With an initial delay, members that start together are in the first generation.
 
     It completes no earlier than the delay and has all three members. Without the delay there would
-    be a generation for each member that joins.
+    be a generation for each member that joins. All processes run before the first member joins,
+    because on a busy machine one of them may take longer to start than the delay.
     """
     delay = {"group.initial.rebalance.delay.ms": str(int(DELAY_S * 1000))}
     server = start_broker(delay)
     create_topic(server.bootstrap, name, 3)
-    began = time.monotonic()
     members = start_members(server)
-    three = [members.start(library, group=name, topic=name) for library in libraries.NAMES]
+    options = {"group": name, "topic": name, "join": "when-ordered"}
+    three = [members.start(library, **options) for library in libraries.NAMES]
+    for member in three:
+        member.wait_for("started")
+    began = time.monotonic()
+    for member in three:
+        member.join()
     wait_assigned(three, name, 3)
     assert time.monotonic() - began > DELAY_S
     records = [record for record in GroupLog(server.bootstrap, name).groups() if record]

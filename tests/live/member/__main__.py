@@ -22,6 +22,7 @@ def arguments() -> argparse.Namespace:
     what.add_argument("--pattern")
     parser.add_argument("--instance")
     parser.add_argument("--client-id", default="member")
+    parser.add_argument("--join", choices=["at-once", "when-ordered"], default="at-once")
     parser.add_argument("--assignor", choices=sorted(ASSIGNOR_CLASSES), default="range")
     parser.add_argument("--commit", choices=["each", "none"], default="each")
     parser.add_argument("--auto-offset-reset", default="earliest")
@@ -38,8 +39,10 @@ def main() -> int:
     options = arguments()
     events = Events()
     orders = Orders()
-    events.report("started", pid=os.getpid())
     module = importlib.import_module(f"tests.live.member.{MODULES[options.library]}")
+    events.report("started", pid=os.getpid())
+    if options.join == "when-ordered":
+        orders.wait_join()
     code: int = module.run(options, events, orders)
     events.report("closed", code=code)
     return code

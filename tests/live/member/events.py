@@ -79,7 +79,7 @@ class Events:
 
 
 class Orders:
-    """The orders of the test: to stop, or to subscribe to other topics."""
+    """The orders of the test: to join, to subscribe to other topics, or to stop."""
 
     def __init__(self) -> None:
         self.stopped = threading.Event()
@@ -92,6 +92,10 @@ class Orders:
             self._lines.put(line)
         # The test has ended; a member that is left behind would disturb other tests.
         os._exit(1)
+
+    def wait_join(self) -> None:
+        """Wait for the order to join."""
+        assert json.loads(self._lines.get()) == {"join": True}
 
     def subscription(self) -> list[str] | None:
         """Return the topics of the next order to subscribe; None if there is no order."""

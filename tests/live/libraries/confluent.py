@@ -130,7 +130,7 @@ class ConfluentReader(Reader):
                 "auto.commit.interval.ms": reading.auto_commit_ms or 5000,
                 "topic.metadata.refresh.interval.ms": reading.metadata_max_age_ms,
                 "heartbeat.interval.ms": 300,
-                "fetch.wait.max.ms": 100,
+                "fetch.wait.max.ms": reading.fetch_max_wait_ms,
             }
         )
         if reading.fixed_partitions:

@@ -57,6 +57,7 @@ class Reading:
     auto_offset_reset: str = "earliest"
     auto_commit_ms: int | None = None
     metadata_max_age_ms: int = 60_000
+    fetch_max_wait_ms: int = 100
 
 
 class Reader(ABC):
@@ -203,7 +204,7 @@ def reader_settings(bootstrap: str, reading: Reading) -> dict[str, Any]:
         "auto_commit_interval_ms": reading.auto_commit_ms or 5000,
         "metadata_max_age_ms": reading.metadata_max_age_ms,
         "heartbeat_interval_ms": 300,
-        "fetch_max_wait_ms": 100,
+        "fetch_max_wait_ms": reading.fetch_max_wait_ms,
     }
 
 

@@ -1,9 +1,13 @@
-"""Random lives of a compacted log, on a file system in memory, against lists and dictionaries.
+"""Random operations on a compacted log, on a file system in memory, against a model.
 
-The model keeps every record that was appended, and what a reader who applies transactions ends up
-with. Whatever was cleaned, when, and how often: loading the log gives the model's values, offsets
-and times of what is left are those it was written with, and nothing that has to stay is missing.
+The model keeps every record that was appended, and the state of a reader that applies transactions.
+Whatever is cleaned, when and how often: loading the log gives the state of the model, the records
+that are left have the offsets and timestamps that they were written with, and no record that has to
+stay is missing [compaction/newest-record].
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -31,6 +35,8 @@ from tests.record_batches import encode_marker
 DIRECTORY = "/data"
 KEYS = [b"a", b"b", b"c", b"d" * 63, b"e" * 64, b"e" * 63 + b"f", b"g" * 300, b"", None]
 RETENTION_MS = 100
+
+Step = tuple[Any, ...]
 
 _records = st.lists(
     st.tuples(st.sampled_from(KEYS), st.sampled_from([0, 0, 3, 90]), st.booleans()),
@@ -66,7 +72,7 @@ _configs = st.builds(
 
 
 class CompactedLog:
-    """A log, every record ever appended, and what must be found in it."""
+    """A log, every record that was ever appended, and what a reader must find."""
 
     def __init__(self, config: CleanerConfig, segment_bytes: int) -> None:
         self.filesystem = MemoryFileSystem()
@@ -78,22 +84,21 @@ class CompactedLog:
         self.now_ms = 1_000_000
         self.first_dirty = 0
         self.cleaning: Cleaning | None = None
-        self.steps: object = None
-        # By offset: the record, and its producer if it is part of a transaction.
+        # Each record by offset, with its producer if it is part of a transaction.
         self.appended: dict[int, tuple[Record, int | None]] = {}
-        # By offset of a marker: producer, and whether it commits.
+        # Each marker by offset: the producer, and whether it commits.
         self.markers: dict[int, tuple[int, bool]] = {}
         self.sequences: dict[int, int] = {}
         self.newest: dict[int, int] = {}
-        self.open()
+        self.log = self.opened(log_start_offset=0)
 
-    def open(self) -> None:
-        self.log = Log.open(
+    def opened(self, log_start_offset: int) -> Log:
+        return Log.open(
             self.filesystem,
             DIRECTORY,
             self.log_config,
             files=OpenFiles(self.filesystem, limit=3),
-            log_start_offset=self.log.log_start_offset if hasattr(self, "log") else 0,
+            log_start_offset=log_start_offset,
         )
 
     def append(
@@ -101,6 +106,7 @@ class CompactedLog:
         values: list[tuple[bytes | None, int, bool]],
         codec: Compression,
         producer: int,
+        *,
         transactional: bool = False,
     ) -> None:
         base_offset = self.log.log_end_offset
@@ -158,7 +164,7 @@ class CompactedLog:
         start, end = self.log.log_start_offset, self.log.log_end_offset
         self.log.delete_records(start + round(part * (end - start)))
 
-    def step(self, verb: str, *arguments: object) -> None:
+    def step(self, verb: str, *arguments: Any) -> None:
         if verb == "append":
             self.append(*arguments)
         elif verb == "transact":
@@ -178,7 +184,7 @@ class CompactedLog:
                 self.cleaning.abandon()
                 self.cleaning = None
             self.log.close()
-            self.open()
+            self.log = self.opened(self.log.log_start_offset)
         elif verb == "begin cleaning":
             self.begin()
         elif verb == "go on":
@@ -196,7 +202,7 @@ class CompactedLog:
         markers: set[int] = set()
         tail: dict[int, int] = {}
         expected_offset = 0
-        # Chunks cross the ends of segments; small ones need the index.
+        # Chunks cross the ends of segments, and small ones need the index.
         for chunk in self.log.chunks(chunk_bytes=250):
             for position, header in iterate_batches(chunk):
                 assert header.base_offset >= expected_offset
@@ -214,10 +220,10 @@ class CompactedLog:
                     assert header.base_timestamp_ms <= self.now_ms + RETENTION_MS
         for offset, record in found.items():
             assert record == self.appended[offset][0], offset
-        assert loaded(found, self.markers_of(markers), self) == self.wanted(start)
+        assert loaded(found, self.markers_of(markers), self) == self.expected(start)
         for producer, newest in self.newest.items():
             if newest >= start and self.is_active(producer):
-                assert tail.get(producer) == newest, "the last batch of a producer stays"
+                assert tail.get(producer) == newest, "the last batch of a producer is kept"
 
     def is_active(self, producer: int) -> bool:
         record = self.appended[self.newest[producer]][0]
@@ -226,7 +232,7 @@ class CompactedLog:
     def markers_of(self, offsets: set[int]) -> dict[int, tuple[int, bool]]:
         return {each: self.markers[each] for each in offsets}
 
-    def wanted(self, start: int) -> dict[bytes, bytes]:
+    def expected(self, start: int) -> dict[bytes, bytes]:
         kept = {at: record for at, (record, _) in self.appended.items() if at >= start}
         return loaded(kept, {at: end for at, end in self.markers.items() if at >= start}, self)
 
@@ -234,13 +240,16 @@ class CompactedLog:
 def loaded(
     found: dict[int, Record], markers: dict[int, tuple[int, bool]], model: CompactedLog
 ) -> dict[bytes, bytes]:
-    """What a reader of these records ends up with who applies transactions at their markers."""
+    """Return the state of a reader of these records that applies transactions at their markers."""
     state: dict[bytes, tuple[int, bytes | None]] = {}
     pending: dict[int, list[Record]] = {}
     start = model.log.log_start_offset
 
     def apply(record: Record) -> None:
-        if record.key is not None and state.get(record.key, (-1,))[0] < record.offset:
+        if record.key is None:
+            return
+        offset, _ = state.get(record.key, (-1, None))
+        if offset < record.offset:
             state[record.key] = (record.offset, record.value)
 
     for offset in sorted(found.keys() | markers.keys()):
@@ -250,13 +259,13 @@ def loaded(
             for record in records if commit else []:
                 apply(record)
         elif offset >= start:
-            producer_or_none = model.appended[offset][1]
+            _, producer_or_none = model.appended[offset]
             if producer_or_none is None:
                 apply(found[offset])
             else:
                 pending.setdefault(producer_or_none, []).append(found[offset])
     result = {key: value for key, (_, value) in state.items() if value is not None}
-    # Transactions that are still open: all their records are there.
+    # All records of open transactions must be there.
     for producer, records in pending.items():
         for record in records:
             result[b"open %d %d" % (producer, record.offset)] = record.value or b"(null)"
@@ -268,23 +277,23 @@ def loaded(
 )
 @given(_configs, st.sampled_from([150, 400, 1 << 20]), st.lists(_steps, max_size=40))
 def test_a_cleaned_log_loads_like_the_log_before(
-    config: CleanerConfig, segment_bytes: int, steps: list[tuple]
+    config: CleanerConfig, segment_bytes: int, steps: list[Step]
 ) -> None:
     model = CompactedLog(config, segment_bytes)
     for step in steps:
         model.step(*step)
-    settled(model)
+    settle(model)
 
 
-def settled(model: CompactedLog) -> None:
-    """Clean until nothing is left to clean, and again when all horizons have passed."""
+def settle(model: CompactedLog) -> None:
+    """Clean until nothing is left to clean, and again after all horizons have passed."""
     for producer in (1, 2):
         model.end(producer, commit=True)
     for _ in range(3):
-        # Nothing is cleaned without something new, as in Kafka.
+        # As in Kafka, a log is only cleaned if there is something new.
         model.append([(b"z", 0, False)], Compression.NONE, -1)
         model.log.roll()
-        # More than the lag that a configuration may ask for.
+        # This is longer than any lag of the configurations.
         model.now_ms += RETENTION_MS + 1
         before = -1
         while before < model.first_dirty:
@@ -296,45 +305,45 @@ def settled(model: CompactedLog) -> None:
             for record in decode_records(chunk, header, position):
                 if record.offset < model.first_dirty and not header.is_control:
                     keys.append(record.key)
-                    assert record.value is not None, "a tombstone goes when its time has come"
-    assert len(keys) == len(set(keys)), "of each key one record is left"
-    assert None not in keys, "records without a key go"
+                    assert record.value is not None, "a tombstone is removed after its horizon"
+    assert len(keys) == len(set(keys)), "one record of each key is left"
+    assert None not in keys, "records without a key are removed"
     model.step("reopen")
 
 
-PLANTED = {
+PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "keys are cut": lambda patch: patch.setattr(
         "coterie.storage.offset_map.map_key", lambda key: key[:63]
     ),
     "open transactions are forgotten": lambda patch: patch.setattr(
         Transactions, "end_offset", None
     ),
-    "aborted transactions count": lambda patch: patch.setattr(
+    "aborted transactions are kept": lambda patch: patch.setattr(
         Transactions, "is_aborted", lambda *_: False
     ),
     "all transactions are aborted": lambda patch: patch.setattr(
         Transactions, "is_aborted", lambda *_: True
     ),
-    "nothing is marked but last records": lambda patch: patch.setattr(
+    "only batches with newest records are marked": lambda patch: patch.setattr(
         OffsetMap, "mark", lambda *_: None
     ),
     "horizons never pass": lambda patch: patch.setattr(
         BatchFilter, "_horizon_has_passed", lambda *_: False
     ),
-    "markers go at once": lambda patch: patch.setattr(
+    "every marker is orphaned": lambda patch: patch.setattr(
         BatchFilter, "_is_orphaned_marker", lambda *_: True
     ),
-    "no batch stays empty": lambda patch: patch.setattr(
+    "no batch is kept empty": lambda patch: patch.setattr(
         BatchFilter, "_stays_empty", lambda *_: False
     ),
 }  # fmt: skip
 
 
-def eventful_life() -> CompactedLog:
-    """One life with everything in it that a planted bug may touch."""
+def eventful_run() -> CompactedLog:
+    """Run operations of every kind that a planted bug may affect."""
     none, values = Compression.NONE, [(b"a", 0, False), (b"e" * 64, 0, False)]
     model = CompactedLog(CleanerConfig(delete_retention_ms=RETENTION_MS), 200)
-    life = [
+    steps: list[Step] = [
         ("append", [*values, (b"e" * 63 + b"f", 0, False)], none, -1),
         ("transact", [(b"a", 0, False)], none, 1),
         ("transact", [(b"b", 0, False), (b"c", 0, False)], none, 2),
@@ -352,14 +361,14 @@ def eventful_life() -> CompactedLog:
         ("clean",),
         ("end", 1, True),
     ]
-    for step in life:
+    for step in steps:
         model.step(*step)
-    settled(model)
+    settle(model)
     return model
 
 
 def test_every_kind_of_event_occurs_in_one_run() -> None:
-    model = eventful_life()
+    model = eventful_run()
     assert model.first_dirty == model.log.log_end_offset
     left = [
         record.key
@@ -373,7 +382,7 @@ def test_every_kind_of_event_occurs_in_one_run() -> None:
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_the_model_catches_planted_bugs(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The canaries: each of these makes the model fail."""
+    """The canaries: each of these bugs makes the model fail."""
     PLANTED[bug](monkeypatch)
     with pytest.raises(AssertionError):
-        eventful_life()
+        eventful_run()

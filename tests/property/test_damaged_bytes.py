@@ -1,7 +1,7 @@
-"""Bytes that are almost a message: cut, flipped, too long. Only `MalformedFrame` comes of them.
+"""Bytes that are almost a message (incomplete, flipped, too long) raise only `MalformedFrame`.
 
-The frames are the same ones in every run. The server decodes them where they stand in its buffer,
-so that is tried too: what follows a frame must not complete it.
+The frames are the same in every run. The server decodes frames at their place in its buffer, so
+that is tried, too: the bytes after a frame must not complete it.
 """
 
 import pytest
@@ -16,7 +16,7 @@ _NEXT_FRAME = b"\x00\x01\x02\x00\x00\x00\x7f\xff" * 4
 
 
 def _frames(cls: type[Message], version: int) -> list[bytes]:
-    """Two messages of moderate size, one of them with something in most arrays."""
+    """Return two messages of moderate size, one of them with elements in most arrays."""
     found = []
     for number in range(30):
         message = project(build(cls, RandomValues(("damage", cls.__name__, number))), version)

@@ -1,4 +1,6 @@
-"""Random lives of a log, on a file system in memory, against a list of batches."""
+"""Random operations on a log, on a file system in memory, against a list of batches."""
+
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,7 +22,7 @@ from coterie.storage.torn_tail import TailTrust
 
 DIRECTORY = "/data"
 
-# A batch: the timestamps of its records, the size of their values, the codec.
+# A batch has the timestamps of its records, the size of their values, and a codec.
 _batches = st.tuples(
     st.lists(st.integers(0, 50), min_size=1, max_size=4),
     st.integers(0, 80),
@@ -45,7 +47,7 @@ _configs = st.builds(
 
 
 class ModelledLog:
-    """A log, and what it must hold: batches as lists of records, in order."""
+    """A log, and the batches that it must hold, as lists of records."""
 
     def __init__(self, config: LogConfig) -> None:
         self.filesystem = MemoryFileSystem()
@@ -56,7 +58,7 @@ class ModelledLog:
         self.open()
 
     def open(self, trust: TailTrust = TailTrust.POWER_LOST) -> None:
-        # Two open files: every use after another one opens anew.
+        # With two open files, nearly every use of a file opens it.
         files = OpenFiles(self.filesystem, limit=2)
         self.log = Log.open(
             self.filesystem,
@@ -73,7 +75,7 @@ class ModelledLog:
 
     @property
     def records(self) -> list[Record]:
-        """What a reader may be given: deleted records only with the rest of their batch."""
+        """The records that are not deleted."""
         return [each for batch in self.batches for each in batch if each.offset >= self.start]
 
     def somewhere(self, part: float) -> int:
@@ -89,7 +91,7 @@ class ModelledLog:
                 for at, stamp in enumerate(stamps)
             ]
             offset += len(records)
-            # Half of the batches come with their right offsets, half as producers send them.
+            # Half of the batches have their offsets, and half begin with 0 as those of producers.
             sent = [each._replace(offset=at) for at, each in enumerate(records)]
             data += encode_records(records if offset % 2 else sent, compression=compression)
             self.batches.append(records)
@@ -127,7 +129,7 @@ class ModelledLog:
         assert all(len(chunk) <= chunk_bytes or len(decoded(chunk)) == 1 for chunk in chunks)
 
     def tear(self, size: int) -> None:
-        """The process and the last `size` bytes of the active segment are gone."""
+        """Kill the process and remove the last `size` bytes of the active segment."""
         segment = self.log.segments[-1]
         file = self.filesystem.open(segment.path)
         left = max(segment.size - size, 0)
@@ -144,15 +146,15 @@ class ModelledLog:
         file.truncate(left)
         end = max(whole) + 1 if whole else segment.base_offset
         if end < self.start:
-            # What deletion had already been told of is gone too: only where nothing was ever synced
-            # can a loss of power explain that, and then the log begins anew where it was to begin.
+            # Records before the log's start are missing, too. Only a loss of power without syncs
+            # explains that, and then the log begins anew at its start.
             with pytest.raises(CorruptLog, match="lets it begin at"):
                 self.open()
             self.open(TailTrust.POWER_LOST_UNSYNCED)
             return
         self.open()
 
-    def step(self, verb: str, *arguments: object) -> None:
+    def step(self, verb: str, *arguments: Any) -> None:
         if verb == "roll":
             self.log.roll()
         elif verb == "close":
@@ -181,7 +183,9 @@ def decoded(data: bytes) -> list[list[Record]]:
     max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(_configs, st.lists(_steps, max_size=20))
-def test_a_log_behaves_like_a_list_of_records(config: LogConfig, steps: list[tuple]) -> None:
+def test_a_log_behaves_like_a_list_of_records(
+    config: LogConfig, steps: list[tuple[Any, ...]]
+) -> None:
     model = ModelledLog(config)
     for step in steps:
         model.step(*step)
@@ -194,7 +198,7 @@ def test_a_log_behaves_like_a_list_of_records(config: LogConfig, steps: list[tup
 
 
 def test_the_model_finds_a_planted_bug(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The canary: a time index that answers with its last entry makes the model fail."""
+    """The canary: a time index that always returns its last entry makes the model fail."""
     monkeypatch.setattr(TimeIndex, "floor", lambda index, *_: index.last)
     model = ModelledLog(LogConfig(index_interval_bytes=1))
     model.append([([stamp], 9, Compression.NONE) for stamp in (1, 2, 3, 4)])

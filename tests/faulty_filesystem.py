@@ -1,9 +1,9 @@
-"""A file system that fails on purpose: the n-th call of a kind, or every call from then on.
+"""A file system whose n-th call of a kind fails.
 
-It wraps a real or in-memory one. `writing` calls are those that change something, `any` is every
-call; a failing write may have written a part before. `calls` counts what was called, so that a test
-can fail each call in turn. A file below that has a `sync_failed` is told of a sync that failed:
-what was to be synced is then not certain to survive, however the next sync ends.
+It wraps a real or an in-memory file system and counts the calls, so that a test can fail each of
+them in turn. A failing write may write a part of its bytes first. If the wrapped file has a method
+`sync_failed`, a failing sync calls it, so that the wrapped file system can treat the unsynced bytes
+as uncertain whatever a later sync returns.
 """
 
 import errno
@@ -19,7 +19,12 @@ WRITING = frozenset(
 
 
 class FaultyFileSystem:
-    """`fail_at(kind, n)` makes the n-th call of that kind (1 is the next) raise `number`."""
+    """A file system that counts calls and fails one of them.
+
+    Attributes:
+        calls: how many calls of each kind were made; kinds are as in `fail_at`.
+        failed: how many calls failed.
+    """
 
     def __init__(self, filesystem: FileSystem) -> None:
         self.filesystem = filesystem
@@ -31,11 +36,25 @@ class FaultyFileSystem:
         self._torn_bytes = 0
 
     def fail_at(self, kind: str, n: int, number: int = errno.EIO, torn_bytes: int = 0) -> None:
-        """`kind` is a method's name, "writing" for any that changes something, or "any"."""
+        """Make the n-th call of a kind from now on fail; the next call is number 1.
+
+        Args:
+            kind: a method's name, "writing" for every call that changes something, or "any".
+            n: which call.
+            number: the error number of the OSError.
+            torn_bytes: how many bytes a failing write writes before it fails.
+        """
         self._kind, self._left, self._number, self._torn_bytes = kind, n, number, torn_bytes
 
     def checked(self, kind: str) -> int:
-        """Count a call; raise if it is the one. The bytes a failing write still writes, if any."""
+        """Count a call, and raise if it must fail.
+
+        Returns:
+            How many bytes a write writes before it fails, or -1 if it succeeds.
+
+        Raises:
+            OSError: the call fails.
+        """
         self.calls[kind] += 1
         self.calls["any"] += 1
         if kind in WRITING:
@@ -61,7 +80,7 @@ class FaultyFileSystem:
         return FaultyFile(self, self.filesystem.create(path))
 
     def exists(self, path: str) -> bool:
-        # Never fails in any file system: what can't be looked at does not exist.
+        # No file system raises here: a path that cannot be examined does not exist.
         return self.filesystem.exists(path)
 
     def boot_id(self) -> str:
@@ -78,7 +97,7 @@ class FaultyFileSystem:
 
 
 class FaultyFile:
-    """A file whose calls are counted, and one of which fails."""
+    """A file of a FaultyFileSystem."""
 
     def __init__(self, owner: FaultyFileSystem, file: File) -> None:
         self.owner = owner

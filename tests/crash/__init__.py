@@ -1,7 +1,7 @@
-"""Crashes, damage and failing calls, in every place of a corpus of small scenarios.
+"""Crashes, damage and failing calls, everywhere in a corpus of small scenarios.
 
-`disk.py` records what a scenario asks of its file system, `losses.py` makes of that the disks that
-a crash may leave, `restart.py` starts from one and compares with `history.py`, which knows what was
-acknowledged. `python -m tests.crash` (or `make crash`) runs all of it for as long as it is told;
-the tests beside it run a slice.
+`disk.py` records every operation of a scenario on its file system. `losses.py` makes from a
+recording the disks that a crash may leave. `restart.py` starts on such a disk and compares what it
+finds with `history.py`, which keeps what was acknowledged. `python -m tests.crash` (or `make
+crash`) runs all of it for a given time; the tests in this directory run a part.
 """

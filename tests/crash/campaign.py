@@ -1,8 +1,8 @@
-"""Many crashes, cut into tasks for several processes, and what came of them.
+"""Many crashes, divided into tasks for several processes, and their results.
 
-A task is one kind of crash or damage over a few prefixes of one recording. Disks that were seen
-before in the task are not started again, only compared; over all tasks the figures count each disk
-once. A failure is one line, with the command that repeats it.
+A task is one kind of crash or damage after a few prefixes of one recording. A disk that the task
+has seen before is not started again, only compared. The figures count each disk once. A failure is
+one line and the command that repeats it.
 """
 
 import multiprocessing
@@ -19,7 +19,7 @@ from tests.crash.failures import FAULTS, crashes_after, fail_call, shorten_call
 from tests.crash.history import History
 from tests.crash.losses import A_FEW, NOWHERE, Crash, deaths, power_losses
 from tests.crash.restart import Found, Restarts, Wrong, check, live_on
-from tests.crash.scenarios import STORIES, Recording, record
+from tests.crash.scenarios import SCENARIOS, Recording, record
 from tests.crash.windows import cleaned, histories, windows
 
 CRASHES = ("death", "power")
@@ -29,20 +29,21 @@ SHORT = "short calls"
 WINDOW = "window"
 KINDS = (*CRASHES, *FAILING, WINDOW, SHORT, "flipped", "sectors", "truncated")
 WRONG = "WRONG"
-# Failures of one task that are told; the others are like them.
-_MOST_TOLD = 5
-# Unsynced operations lost at once where a loss of power costs acknowledged records anyway.
+# The failures of one task that are printed. The others are similar.
+_MAX_FAILURES = 5
+# How many unsynced operations a loss of power loses at once. Without syncs it loses acknowledged
+# records anyway, so fewer combinations are tried.
 _LOST_WITHOUT_SYNC = 1
 _LOST = 3
-# Prefixes in one task: long enough for disks to repeat within it, short enough to share the work.
+# The prefixes of one task: enough for disks to repeat, and few enough to share the work.
 _STEP = 4
 
 
 class Task(NamedTuple):
-    """One kind of crash, over the prefixes `first` to `last` of one story's operations."""
+    """One kind of crash, after the prefixes `first` to `last` of one scenario's operations."""
 
     kind: str
-    story: str
+    scenario: str
     flush: bool
     first: int
     last: int
@@ -53,14 +54,14 @@ class Task(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a task came to.
+    """The result of a task.
 
     Attributes:
-        task: which.
-        disks: the identities of the disks started on.
-        outcomes: how often each (kind, outcome) was.
-        failures: what is wrong, one line each.
-        seconds: how long it took.
+        task: the task.
+        disks: the identities of the disks that were started on.
+        outcomes: how often each kind of crash had each outcome.
+        failures: the failures, one line each.
+        seconds: how long the task took.
     """
 
     task: Task
@@ -71,23 +72,23 @@ class Result(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def _recording(story: str, flush: bool) -> Recording:
-    return record(story, flush=flush)
+def _recording(scenario: str, flush: bool) -> Recording:
+    return record(scenario, flush=flush)
 
 
 def forget_recordings() -> None:
-    """Record every story anew: the product has changed."""
+    """Forget all recordings, because the product has changed."""
     _recording.cache_clear()
 
 
-def length_of(kind: str, story: str, *, flush: bool) -> int:
-    """How many operations a story has, where a kind of crash comes after each of them."""
-    return len(_recording(story, flush).operations) if kind in (*CRASHES, *DAMAGES) else 0
+def length_of(kind: str, scenario: str, *, flush: bool) -> int:
+    """Return the number of operations of a scenario, 0 for kinds that do not cut recordings."""
+    return len(_recording(scenario, flush).operations) if kind in (*CRASHES, *DAMAGES) else 0
 
 
 def crashes(task: Task) -> Iterator[Crash]:
-    """The disks of a task."""
-    recording = _recording(task.story, task.flush)
+    """Yield the disks of a task."""
+    recording = _recording(task.scenario, task.flush)
     base, operations = recording.base, recording.operations
     if task.kind == "death":
         yield from deaths(base, operations, task.first, task.last)
@@ -103,7 +104,7 @@ def crashes(task: Task) -> Iterator[Crash]:
 
 
 def after(recording: Recording, operations: int) -> Disk:
-    """The disk after so many operations."""
+    """Return the disk after so many operations."""
     disk = recording.base.copy()
     for operation in recording.operations[:operations]:
         disk.apply(operation)
@@ -117,19 +118,19 @@ class Runner:
         self.task = task
         self.history = History()
         if task.kind in (*CRASHES, *DAMAGES):
-            self.history = _recording(task.story, task.flush).history
+            self.history = _recording(task.scenario, task.flush).history
         self.restarts = Restarts(flush=task.flush)
         self.outcomes: Counter[tuple[str, str]] = Counter()
         self.failures: list[str] = []
         self._found: dict[int, Found] = {}
 
-    def run(self, only: str = "", most: int = _MOST_TOLD, sample: int = 1) -> Result:
+    def run(self, only: str = "", most: int = _MAX_FAILURES, sample: int = 1) -> Result:
         """Try the disks of the task.
 
         Args:
-            only: the detail of the one to try.
-            most: of crashes and damage, stop when so many are wrong.
-            sample: of crashes and damage, try one of so many.
+            only: try only the disk with this detail.
+            most: stop after so many wrong crashes or damages.
+            sample: try only one of so many crashes or damages.
         """
         began = time.monotonic()
         if self.task.kind in FAILING:
@@ -150,7 +151,7 @@ class Runner:
 
     def _try(self, crash: Crash) -> None:
         try:
-            outcome = self._judge(crash, self._start(crash))
+            outcome = self._classify(crash, self._start(crash))
         except Exception as error:
             self._failed(crash, error)
         else:
@@ -158,30 +159,30 @@ class Runner:
 
     def _failed(self, crash: Crash, error: Exception) -> None:
         self.outcomes[crash.kind, WRONG] += 1
-        if len(self.failures) < _MOST_TOLD:
-            self.failures.append(self._told(crash, error))
+        if len(self.failures) < _MAX_FAILURES:
+            self.failures.append(self._failure(crash, error))
 
     def _fail_calls(self, only: str) -> None:
         task = self.task
         fault = FAULTS[task.kind.partition(" ")[2]]
         for n in count(1):
             try:
-                stage, failed = fail_call(task.story, n, fault, flush=task.flush)
+                run, failed = fail_call(task.scenario, n, fault, flush=task.flush)
             except Exception as error:
                 self._failed(Crash(task.kind, 0, f"call {n}", Disk(), FIRST_BOOT), error)
-                if len(self.failures) >= _MOST_TOLD:
+                if len(self.failures) >= _MAX_FAILURES:
                     return
                 continue
             if not failed:
                 return
-            self.history = stage.history
-            for crash in crashes_after(stage):
+            self.history = run.history
+            for crash in crashes_after(run):
                 detail = f"call {n}, {crash.detail}"
                 if not only or only in (detail, f"call {n}"):
                     self._try(crash._replace(kind=task.kind, detail=detail))
 
     def _crash_cleanings(self, only: str) -> None:
-        history, flush = self.task.story, self.task.flush
+        history, flush = self.task.scenario, self.task.flush
         for window in windows(history):
             name = f"{window.first} to {window.end}"
             if not only.startswith(name) and only:
@@ -209,11 +210,11 @@ class Runner:
             if only and only != detail:
                 continue
             try:
-                if not shorten_call(task.story, n, flush=task.flush):
+                if not shorten_call(task.scenario, n, flush=task.flush):
                     return
             except Exception as error:
                 self._failed(Crash(task.kind, 0, detail, Disk(), FIRST_BOOT), error)
-                if len(self.failures) >= _MOST_TOLD:
+                if len(self.failures) >= _MAX_FAILURES:
                     return
             else:
                 self.outcomes[task.kind, "equal"] += 1
@@ -231,7 +232,7 @@ class Runner:
         return found
 
     def _in_recovery(self, crash: Crash, recovered: RecordingFileSystem) -> None:
-        """The process dies again, while it recovers; amid a write too if none was torn before."""
+        """Let the process die again while it recovers, also within a write if none was torn."""
         operations = recovered.operations
         tears = A_FEW if crash.detail == "whole" else NOWHERE
         for again in deaths(crash.disk, operations, 0, len(operations), tears):
@@ -246,49 +247,49 @@ class Runner:
         promised = self.task.flush or crash.boot == FIRST_BOOT
         check(found, self.history, crash.operations, promised=promised)
 
-    def _judge(self, crash: Crash, found: Found) -> str:
+    def _classify(self, crash: Crash, found: Found) -> str:
         if self.task.kind in DAMAGES:
-            return damage.judge(crash, found, self.history)
+            return damage.classify(crash, found, self.history)
         self._check(crash, found)
         if found.detected:
             return "detected"
         return "tail cut" if found.cut else "equal"
 
-    def _told(self, crash: Crash, error: Exception) -> str:
+    def _failure(self, crash: Crash, error: Exception) -> str:
         task = self.task
         what = str(error) if isinstance(error, Wrong) else f"{type(error).__name__}: {error}"
-        where = f"{task.kind}:{task.story}:{task.mode}:{crash.operations}:{crash.detail}"
+        where = f"{task.kind}:{task.scenario}:{task.mode}:{crash.operations}:{crash.detail}"
         return f"{what}\n    python -m tests.crash --repeat '{where}'"
 
 
 def run(task: Task, sample: int = 1) -> Result:
-    """Do one task, or one of so many of its crashes."""
+    """Run one task, with one of so many of its crashes."""
     return Runner(task).run(sample=sample)
 
 
-def tasks_of(kinds: Iterable[str], stories: Iterable[str] = STORIES) -> list[Task]:
-    """Every task of some kinds; those with the most work take turns, so that none is left out."""
-    by_kind = [list(_tasks_of(kind, stories)) for kind in kinds]
+def tasks_of(kinds: Iterable[str], scenarios: Iterable[str] = SCENARIOS) -> list[Task]:
+    """Return every task of some kinds; the kinds take turns, so that each of them gets time."""
+    by_kind = [list(_tasks_of(kind, scenarios)) for kind in kinds]
     return [task for tasks in zip_longest(*by_kind) for task in tasks if task is not None]
 
 
-def _tasks_of(kind: str, stories: Iterable[str]) -> Iterator[Task]:
+def _tasks_of(kind: str, scenarios: Iterable[str]) -> Iterator[Task]:
     if kind == WINDOW:
         for word in sorted(histories(), key=len):
             yield from (Task(kind, word, flush, 0, 0) for flush in (True, False))
         return
-    for story in stories:
+    for scenario in scenarios:
         for flush in (True, False):
-            length = len(_recording(story, flush).operations)
+            length = len(_recording(scenario, flush).operations)
             if kind not in (*CRASHES, "truncated"):
-                yield Task(kind, story, flush, length, length)
+                yield Task(kind, scenario, flush, length, length)
                 continue
             for first in range(0, length + 1, _STEP):
-                yield Task(kind, story, flush, first, min(first + _STEP - 1, length))
+                yield Task(kind, scenario, flush, first, min(first + _STEP - 1, length))
 
 
 class Campaign:
-    """The sum of many tasks."""
+    """The results of many tasks."""
 
     def __init__(self) -> None:
         self.disks: set[int] = set()
@@ -298,14 +299,14 @@ class Campaign:
         self.seconds = 0.0
 
     def add(self, result: Result) -> None:
-        """Count a task in."""
+        """Add the result of a task."""
         self.tasks += 1
         self.disks |= result.disks
         self.outcomes += result.outcomes
         self.failures += result.failures
 
     def run_for(self, seconds: float, tasks: list[Task], processes: int) -> int:
-        """Do as many tasks as there is time for; returns how many were left over."""
+        """Run as many tasks as there is time for; return how many were not begun."""
         began = time.monotonic()
         left = iter(tasks)
         with multiprocessing.get_context("fork").Pool(processes) as pool:
@@ -315,25 +316,25 @@ class Campaign:
         return sum(1 for _ in left)
 
     def _until(self, tasks: Iterator[Task], end: float) -> Iterator[Task]:
-        # The pool takes tasks as fast as it can; they are handed out as they are done.
-        handed_out = 0
+        # The pool would take all tasks at once. It gets them as others are finished.
+        given = 0
         while time.monotonic() < end:
-            if handed_out > self.tasks + 4:
+            if given > self.tasks + 4:
                 time.sleep(0.002)
                 continue
             task = next(tasks, None)
             if task is None:
                 return
-            handed_out += 1
+            given += 1
             yield task
 
     @property
     def wrong(self) -> int:
-        """How many of all were wrong."""
+        """The number of wrong outcomes."""
         return sum(n for (_, outcome), n in self.outcomes.items() if outcome == WRONG)
 
     def table(self) -> list[str]:
-        """The figures, for people."""
+        """Return the figures as lines of text."""
         pace = len(self.disks) / self.seconds if self.seconds else 0.0
         rows = [f"{'disks, each once':<28}{len(self.disks):>10,} ({pace:,.0f}/s)"]
         for (kind, outcome), number in sorted(self.outcomes.items()):

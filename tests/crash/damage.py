@@ -1,17 +1,17 @@
-"""Damage that no crash leaves: files cut anywhere, bits flipped, sectors zeroed and swapped.
+"""Damage that no crash leaves: truncated files, flipped bits, zeroed and swapped sectors.
 
-The promise is P3: never a wrong answer. So a start on a damaged disk either names the damage, or
-finds all there was. Only a log's last segment that became shorter, with no mark of a clean stop, is
-what a crash may leave: it is cut off there, and the rest is as it was. What becomes of each damaged
-disk is counted.
+Damage never leads to a wrong answer [recovery/damaged-files]. So a start on a damaged disk either
+names the damage or finds everything. The one exception is a log's last segment that became shorter,
+without a mark of a clean stop: a crash may leave that, so the log is cut there, and the rest is as
+it was. The outcomes are counted.
 
 Limits: Kafka's small text files (`meta.properties`, `partition.metadata`, the checkpoints) have no
-checksum, and a digit in one of them may become another. Then a topic may have another id or begin
-at another offset; every record is right all the same. In a compacted log offsets may be missing, so
-an older segment that was cut exactly between two batches is not noticed, nor a last batch with a
-greater offset, which only lets the log end later. These are counted as "not protected", "cut
-between batches" and "ends later". Two sectors are swapped only within one directory: to lose the
-file of the boot and a log's sector at once looks like a loss of power.
+checksum, and a digit in one of them may become another digit. Then a topic may have another id or
+begin at another offset; its records are right all the same ("not protected"). In a compacted log
+offsets may be missing, so two changes are not noticed: an older segment that was truncated exactly
+between two batches ("cut between batches"), and a greater offset of the last batch, which only lets
+the log end later ("ends later"). Sectors are swapped only within one directory: losing a sector of
+a log and one of the boot file looks like a loss of power.
 """
 
 import re
@@ -30,12 +30,12 @@ from tests.crash.node import DATA
 from tests.crash.restart import Found, Wrong, check
 
 SECTOR_BYTES = 512
-# Files of Kafka's without a checksum.
+# Files of Kafka that have no checksum.
 _TEXTS = ("meta.properties", "partition.metadata", "-offset-checkpoint")
 
 
 def truncations(base: Disk, operations: list[Operation], first: int, last: int) -> Iterator[Crash]:
-    """Every file cut at every byte, after each prefix of `first` to `last` operations."""
+    """Yield every file truncated at every byte, after each prefix of `first` to `last`."""
     disk = base.copy()
     for operation in operations[:first]:
         disk.apply(operation)
@@ -49,7 +49,7 @@ def truncations(base: Disk, operations: list[Operation], first: int, last: int) 
 
 
 def flips(disk: Disk, operations: int) -> Iterator[Crash]:
-    """Every bit of every file, flipped alone."""
+    """Yield every file with one flipped bit, for every bit."""
     for path, inode in sorted(disk.paths().items()):
         data = disk.files[inode]
         for bit in range(len(data) * 8):
@@ -59,7 +59,7 @@ def flips(disk: Disk, operations: int) -> Iterator[Crash]:
 
 
 def sectors(disk: Disk, operations: int) -> Iterator[Crash]:
-    """Every sector of every file zeroed, and every two sectors of one directory swapped."""
+    """Yield every sector of every file zeroed, and every two sectors of a directory swapped."""
     places = [
         (path, inode, start)
         for path, inode in sorted(disk.paths().items())
@@ -76,7 +76,7 @@ def sectors(disk: Disk, operations: int) -> Iterator[Crash]:
         swapped = disk.copy()
         one = disk.files[inode][start : start + SECTOR_BYTES]
         two = disk.files[other_inode][other : other + SECTOR_BYTES]
-        # What is behind a file's end in its last sector is zeros on the medium.
+        # The last sector of a file is filled with zeros on the disk.
         _put(swapped, inode, start, two)
         _put(swapped, other_inode, other, one)
         detail = f"{path} at {start} with {other_path} at {other}"
@@ -96,11 +96,11 @@ def _with(kind: str, number: int, detail: str, disk: Disk, inode: int, data: byt
     return Crash(kind, number, detail, damaged, FIRST_BOOT)
 
 
-def judge(crash: Crash, found: Found, history: History) -> str:
-    """What became of the damage, in one or a few words.
+def classify(crash: Crash, found: Found, history: History) -> str:
+    """Return the outcome of a start on a damaged disk.
 
     Raises:
-        Wrong: an answer that is wrong, or something missing that is no torn tail.
+        Wrong: an answer is wrong, or something is missing that is not the end of a log.
     """
     if found.detected:
         return "detected"
@@ -116,21 +116,21 @@ def judge(crash: Crash, found: Found, history: History) -> str:
             return "cut between batches"
         if crash.kind != "truncated" or _stopped_cleanly(crash) or not _in_a_tail(crash):
             raise
-        # Then it is an earlier state, and nothing but that.
+        # Then the answers must be those of an earlier moment.
         check_earlier(found, history, crash.operations)
         return "tail cut"
     return "equal"
 
 
 def check_records(found: Found, history: History, operations: int) -> None:
-    """The groups are what they were, and no topic has another record than it had.
+    """Check that the groups have not changed, and that every topic has only its own records.
 
     Raises:
-        Wrong: they are not, or it has.
+        Wrong: a group or a record has changed.
     """
     low, high = history.groups.bounds(operations)
     if found.groups not in history.groups.states[low : high + 1]:
-        raise Wrong("a text file is damaged, and groups are not what they were")
+        raise Wrong("a text file is damaged, and groups have changed")
     for state, values in found.topics.values():
         if not any(
             list(values) == ever[state.start : state.end] for ever in history.values.values()
@@ -139,14 +139,14 @@ def check_records(found: Found, history: History, operations: int) -> None:
 
 
 def _ends_later(found: Found, history: History, operations: int) -> bool:
-    """Whether the groups are what they were, and only the log's end offset is a greater one."""
+    """Return whether only the end offset of the group log has changed, to a greater one."""
     low, high = history.groups.bounds(operations)
     end, pairs = found.groups
     return any(pairs == each[1] and end > each[0] for each in history.groups.states[low : high + 1])
 
 
 def _cut_between_batches(crash: Crash) -> bool:
-    """Whether what is left of a segment of the group log is whole batches."""
+    """Return whether a truncated segment of the group log consists of whole batches."""
     (path,) = _damaged(crash)
     if not path.endswith(".log") or OFFSETS_TOPIC not in path:
         return False
@@ -158,14 +158,14 @@ def _cut_between_batches(crash: Crash) -> bool:
 
 
 def check_earlier(found: Found, history: History, operations: int) -> None:
-    """The groups and topics are as they were at some time, all of the history allowed.
+    """Check that the groups and topics are in a state of any earlier moment.
 
     Raises:
-        Wrong: they never were so.
+        Wrong: they never were in that state.
     """
-    high = history.groups.bounds(operations)[1]
+    _, high = history.groups.bounds(operations)
     if found.groups not in history.groups.states[: high + 1]:
-        raise Wrong("the tail is cut, and what is left never was so")
+        raise Wrong("the tail is cut, and the rest was never so")
     for state, values in found.topics.values():
         if list(values) != history.values[state.topic_id][state.start : state.end]:
             raise Wrong("the tail is cut, and a topic has values it never had")
@@ -176,7 +176,7 @@ def _stopped_cleanly(crash: Crash) -> bool:
 
 
 def _in_a_tail(crash: Crash) -> bool:
-    """Whether only the last segments of logs are damaged, as a crash could have torn them."""
+    """Return whether only last segments of logs are damaged, where a crash may leave less."""
     last: dict[str, str] = {}
     for path in crash.disk.paths():
         directory, _, name = path.rpartition("/")

@@ -1,15 +1,15 @@
-"""A disk in memory that remembers every operation, and can be made anew from a part of them.
+"""A disk in memory that records every operation, and can be rebuilt from some of them.
 
-Files and directories are numbered, as inodes are, and names lead to numbers. So the data of a file
-and the name it goes by are lost or kept apart from each other, as on a real disk. Contents are
-immutable bytes: a copy of a disk costs two dictionaries, whatever is on it.
+Files and directories have numbers, like inodes, and names refer to numbers. So the data of a file
+and its name can be lost separately, as on a real disk. Contents are immutable bytes, so a copy of a
+disk costs two dictionaries.
 """
 
 import errno
 from typing import Any, NamedTuple
 
 ROOT = 0
-# The boot that a process dies in, and the one that follows a loss of power.
+# The boot in which a process dies, and the boot after a loss of power.
 FIRST_BOOT = "boot 1"
 NEXT_BOOT = "boot 2"
 
@@ -19,11 +19,11 @@ class Operation(NamedTuple):
 
     Attributes:
         kind: write, truncate, sync, sync_failed, names, sync_directory.
-        inode: the file or directory it concerns.
-        position: where a write begins; the size a truncation leaves.
-        data: what is written.
-        names: what `names` changes: (directory, name, inode or None where the name goes).
-        path: for people.
+        inode: the file or directory.
+        position: where a write begins, or the size after a truncation.
+        data: the bytes of a write.
+        names: the changes of `names`: directory, name, and its inode, None if the name is removed.
+        path: for messages.
         directory: whether the new name is that of a new directory.
     """
 
@@ -41,7 +41,7 @@ class Operation(NamedTuple):
 
 
 class Disk:
-    """What is on a disk: contents by inode, and names by directory."""
+    """The contents of a disk: bytes by inode, and names by directory."""
 
     __slots__ = ("directories", "files")
 
@@ -50,14 +50,14 @@ class Disk:
         self.directories: dict[int, dict[str, int]] = {ROOT: {}}
 
     def copy(self) -> "Disk":
-        """Another disk with the same on it."""
+        """Return another disk with the same contents."""
         other = Disk.__new__(Disk)
         other.files = self.files.copy()
         other.directories = self.directories.copy()
         return other
 
     def apply(self, operation: Operation) -> None:
-        """Carry one operation out. Syncs change nothing that is to be seen."""
+        """Apply one operation. Syncs change nothing here."""
         kind, inode, position, data, names, _, new_directory = operation
         if kind == "write":
             before = self.files.get(inode, b"")
@@ -83,7 +83,7 @@ class Disk:
                 self.directories[directory] = entries
 
     def identity(self) -> int:
-        """The same for disks with the same files by name, in every process forked from this one."""
+        """Return a number that is equal for equal disks, in all processes forked from this one."""
         items: list[tuple[str, bytes | None]] = []
         self._gather("", ROOT, items)
         return hash(frozenset(items))
@@ -98,7 +98,7 @@ class Disk:
                 items.append((path, self.files.get(inode, b"")))
 
     def paths(self) -> dict[str, int]:
-        """Every file that has a name: path to inode."""
+        """Return the inode of every file that has a name, by path."""
         found: dict[str, int] = {}
         places = [("", ROOT)]
         while places:
@@ -112,7 +112,7 @@ class Disk:
 
 
 class RecordingFileSystem:
-    """A file system on such a disk; every change goes into `operations`."""
+    """A file system on such a disk. `operations` has every change."""
 
     def __init__(self, disk: Disk | None = None, boot: str = FIRST_BOOT) -> None:
         self.disk = Disk() if disk is None else disk
@@ -188,7 +188,7 @@ class RecordingFileSystem:
         entries = self.disk.directories.get(self._find(directory))
         if entries is None:
             raise _error(errno.ENOTDIR, directory)
-        # Real directories have no order, but a failure must be repeatable.
+        # Real directories have no order, but failures must be repeatable.
         return sorted(entries)
 
     def make_directory(self, path: str) -> None:
@@ -239,7 +239,7 @@ class RecordingFileSystem:
         return RecordingLock(self, path, self._find(path))
 
     def is_named(self, inode: int) -> bool:
-        """Whether a name leads to a file."""
+        """Return whether a file has a name."""
         return any(inode in entries.values() for entries in self.disk.directories.values())
 
 
@@ -267,16 +267,16 @@ class RecordingFile:
 
     def sync(self) -> None:
         if not self.filesystem.is_named(self.inode):
-            # As OsFile: what nobody finds again is not durable.
+            # As in OsFile: a file without a name is lost.
             raise _error(errno.ENOENT, self.path)
         self.filesystem.do(Operation("sync", self.inode, path=self.path))
 
     def sync_failed(self) -> None:
-        """Note that a sync failed: what was not synced before is never brought to the medium."""
+        """Note that a sync failed, so that unsynced writes never become durable."""
         self.filesystem.do(Operation("sync_failed", self.inode, path=self.path))
 
     def close(self) -> None:
-        """Nothing: the bytes belong to the disk."""
+        """Do nothing: the bytes belong to the disk."""
 
 
 class RecordingLock:
@@ -288,7 +288,7 @@ class RecordingLock:
         self._inode = inode
 
     def held(self) -> bool:
-        """Whether the lock file is still the one that was locked."""
+        """Return whether the lock file is still the one that was locked."""
         return self._filesystem.is_named(self._inode)
 
     def release(self) -> None:

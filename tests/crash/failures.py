@@ -1,9 +1,9 @@
-"""Every call failing in turn: the first one of a story, the second, until a run has none left.
+"""Every call of a scenario fails in turn: the first one, the second, until there are no more.
 
-A failing call raises once; every later call is fine again, which is what makes it dangerous. A
-write may have written nothing, a part, or all before it fails; a sync that fails leaves what it was
-asked for uncertain for good. After it the story stops where the error comes out, or goes on. Then
-the machine dies or loses its power, and what was acknowledged is there.
+A failing call raises once, and later calls succeed, which is what makes the failure dangerous. A
+write may write nothing, a part, or everything before it fails. A failed sync leaves the writes
+before it uncertain for good. The scenario stops where the error is raised, or goes on. Then the
+process dies or power is lost, and everything that was acknowledged must be there [log/fail-stop].
 """
 
 import errno
@@ -18,12 +18,12 @@ from coterie.storage.filesystem import OsFileSystem
 from tests.crash.losses import Crash, deaths, power_losses
 from tests.crash.node import Node
 from tests.crash.restart import Restarts, Wrong, check
-from tests.crash.scenarios import STORIES, Stage
+from tests.crash.scenarios import SCENARIOS, ScenarioRun
 from tests.faulty_filesystem import FaultyFileSystem
 
 
 class Fault(NamedTuple):
-    """How a call fails: its errno, and how much of a write is written all the same."""
+    """How a call fails: its errno, and how many bytes of a write are written all the same."""
 
     number: int
     written_bytes: int
@@ -38,26 +38,26 @@ FAULTS = {
 }
 
 
-def fail_call(story: str, n: int, fault: Fault, *, flush: bool) -> tuple[Stage, bool]:
-    """Tell a story with its n-th call failing; what is left, and whether there was such a call.
+def fail_call(scenario: str, n: int, fault: Fault, *, flush: bool) -> tuple[ScenarioRun, bool]:
+    """Run a scenario whose n-th call fails; return the run, and whether there was such a call.
 
     Raises:
-        Wrong: something was acknowledged, or written, by a log that had failed.
-        Exception: another error than one about the disk.
+        Wrong: a log that had failed has written or acknowledged something.
+        Exception: an error that is not about the disk.
     """
-    stage = Stage(flush=flush, wrap=FaultyFileSystem)
-    faulty: FaultyFileSystem = stage.filesystem
-    stage.begins = lambda: faulty.fail_at("any", n, fault.number, fault.written_bytes)
+    run = ScenarioRun(flush=flush, wrap=FaultyFileSystem)
+    faulty: FaultyFileSystem = run.filesystem
+    run.begins = lambda: faulty.fail_at("any", n, fault.number, fault.written_bytes)
     try:
-        STORIES[story](stage)
+        SCENARIOS[scenario](run)
     except (StorageError, OSError) as error:
-        _stays_failed(stage, error)
-    return stage, faulty.failed > 0
+        _stays_failed(run, error)
+    return run, faulty.failed > 0
 
 
-def _stays_failed(stage: Stage, error: Exception) -> None:
-    """A log that has failed says so to everybody from now on."""
-    node: Node | None = getattr(stage, "node", None)
+def _stays_failed(run: ScenarioRun, error: Exception) -> None:
+    """Check that a log that has failed refuses everything from now on."""
+    node: Node | None = getattr(run, "node", None)
     if node is None:
         return
     logs = list(node.directory._logs.values())
@@ -66,7 +66,7 @@ def _stays_failed(stage: Stage, error: Exception) -> None:
     for log in logs:
         if not log.failed:
             continue
-        before = stage.recorder.disk.identity()
+        before = run.recorder.disk.identity()
         for verb in (
             lambda log=log: log.append(encode_batch([(b"k", b"late")], 0, node.now_ms)),
             log.sync,
@@ -77,47 +77,47 @@ def _stays_failed(stage: Stage, error: Exception) -> None:
             except StorageError:
                 continue
             raise Wrong(f"{log.directory} has failed and goes on")
-        if stage.recorder.disk.identity() != before:
+        if run.recorder.disk.identity() != before:
             raise Wrong(f"{log.directory} has failed and writes")
 
 
-def crashes_after(stage: Stage) -> Iterator[Crash]:
-    """The disks that a crash leaves, once the story has stopped."""
-    operations = stage.recorder.operations
+def crashes_after(run: ScenarioRun) -> Iterator[Crash]:
+    """Yield the disks that a crash may leave after the scenario."""
+    operations = run.recorder.operations
     end = len(operations)
-    yield from deaths(stage.base, operations, end, end)
-    if stage.flush:
-        yield from power_losses(stage.base, operations, end, end, most=2)
+    yield from deaths(run.base, operations, end, end)
+    if run.flush:
+        yield from power_losses(run.base, operations, end, end, most=2)
 
 
-def shorten_call(story: str, n: int, *, flush: bool) -> bool:
-    """Tell a story on real files, with the n-th read or write of the kernel a short one.
+def shorten_call(scenario: str, n: int, *, flush: bool) -> bool:
+    """Run a scenario on real files, with a short n-th read or write of the kernel.
 
     Returns:
         Whether there was such a call.
 
     Raises:
-        Wrong: a restart does not find all of it.
+        Wrong: a restart does not find everything.
     """
     with tempfile.TemporaryDirectory() as place, ShortCalls(n) as calls:
         rooted = RootedFileSystem(OsFileSystem(), place)
-        stage = Stage(flush=flush, wrap=lambda _: rooted)
-        STORIES[story](stage)
-        stage.die()
+        run = ScenarioRun(flush=flush, wrap=lambda _: rooted)
+        SCENARIOS[scenario](run)
+        run.die()
         found = Restarts(flush=flush).start_on(rooted)
-        check(found, stage.history, 0)
+        check(found, run.history, 0)
         return calls.left <= 0
 
 
 class ShortCalls:
-    """Makes one call of `os.pread` or `os.pwrite` do less than asked, as the kernel may."""
+    """Lets one call of `os.pread` or `os.pwrite` do less than it should, as the kernel may."""
 
     def __init__(self, n: int) -> None:
         self.left = n
         self._pread, self._pwrite = os.pread, os.pwrite
 
     def __enter__(self) -> Self:
-        os.pread, os.pwrite = self._read, self._write  # type: ignore[assignment]
+        os.pread, os.pwrite = self._read, self._write
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -137,7 +137,7 @@ class ShortCalls:
 
 
 class RootedFileSystem:
-    """A file system whose paths are below a directory of another one."""
+    """A file system whose root is a directory of another one."""
 
     def __init__(self, filesystem: Any, root: str) -> None:
         self._filesystem = filesystem

@@ -1,9 +1,10 @@
-"""Real processes killed at any moment: `coterie serve` against a ledger of what it acknowledged.
+"""Kills `coterie serve` at random moments and compares it with what it acknowledged.
 
-Clients commit as fast as they are answered, and one group makes generation after generation. The
-server rolls its segments several times a second and compacts them at once, so that kills meet all
-of that; a part of them comes while it starts and loads. After each restart every group has the
-offset that was acknowledged last, or the one that was on its way, and no generation comes twice.
+Clients commit as fast as they are answered, and one group forms one generation after another. The
+server rolls its segments several times a second and compacts them at once, so that kills hit all
+of this; some kills come while it starts and loads. After each restart every group must have the
+offset that was acknowledged last or the one whose request was unanswered, and no generation may be
+repeated.
 """
 
 import random
@@ -24,7 +25,7 @@ _Answer = TypeVar("_Answer")
 
 TOPIC = "ledger"
 COMMITTERS = 3
-# Records of this length fill a segment of the smallest size in a few hundred commits.
+# With metadata of this length a few hundred commits fill a segment of the smallest size.
 _METADATA = "m" * 3000
 _CONFIG = {
     "offsets.topic.num.partitions": "2",
@@ -34,7 +35,7 @@ _CONFIG = {
     "log.cleaner.min.cleanable.ratio": "0.01",
     "group.initial.rebalance.delay.ms": "0",
 }
-# Every so often the kill does not wait until the server is up.
+# The share of kills followed by another one while the server starts.
 _IN_START_SHARE = 0.25
 _LONGEST_START_S = 0.5
 _LONGEST_RUN_S = 0.6
@@ -42,7 +43,7 @@ _LOAD_LIMIT_S = 30.0
 
 
 class Ledger:
-    """What one group was told. A request without an answer may have been carried out."""
+    """What one group sent, and the part acknowledged; the rest may have taken effect too."""
 
     def __init__(self, group: str) -> None:
         self.group = group
@@ -51,8 +52,8 @@ class Ledger:
         self.total = 0
 
 
-class Killed:
-    """What came of it."""
+class KillResult:
+    """The figures of a run, and its failures."""
 
     def __init__(self) -> None:
         self.kills = 0
@@ -65,7 +66,7 @@ class Killed:
         self.seconds = 0.0
 
     def table(self) -> list[str]:
-        """The figures, for people."""
+        """The report's lines."""
         return [
             *self.failures,
             f"{'kill -9':<28}{self.kills:>10,} in {self.seconds:.0f} s",
@@ -78,8 +79,8 @@ class Killed:
         ]
 
 
-class Killing:
-    """One server that is killed and started again, in one directory."""
+class KillRun:
+    """One server, killed and restarted in one data directory."""
 
     def __init__(self, place: Path, seed: int) -> None:
         self.broker = BrokerProcess(place / "data", _CONFIG)
@@ -87,10 +88,10 @@ class Killing:
         self.offsets = [Ledger(f"committer-{number}") for number in range(COMMITTERS)]
         self.generations = Ledger("generations")
         self.member_id = ""
-        self.done = Killed()
+        self.done = KillResult()
 
     def run(self, kills: int) -> None:
-        """Kill so many times."""
+        """Start the server and kill it at least `kills` times."""
         self.broker.start()
         with closing(Connection(self.broker.port)) as connection:
             connection.create_topic(TOPIC)
@@ -104,12 +105,12 @@ class Killing:
         self.broker.kill()
 
     def _live(self) -> None:
-        """Let the clients work, and kill the server amid of it."""
+        """Let the clients work, and kill the server while they do."""
         threads = [threading.Thread(target=self._commit, args=(each,)) for each in self.offsets]
         threads.append(threading.Thread(target=self._rebalance))
         for thread in threads:
             thread.start()
-        # At first everybody has to have something to lose.
+        # Every client must have something acknowledged before a kill can lose it.
         until = time.monotonic() + _LOAD_LIMIT_S
         while not all(each.total for each in (*self.offsets, self.generations)):
             if time.monotonic() > until:
@@ -126,7 +127,7 @@ class Killing:
             thread.join()
 
     def _kill_in_start(self) -> None:
-        """Start it and kill it before anybody asks it anything."""
+        """Start the server and kill it before any client connects."""
         with self.broker.output.open("ab") as output:
             process = subprocess.Popen(
                 self.broker.command(),
@@ -162,19 +163,19 @@ class Killing:
         except OSError:
             return
         except Refused as refused:
-            told = f"generations: {refused} after generation {ledger.acknowledged}"
             if ledger.acknowledged < 0 and self.member_id:
-                # The first generation was never acknowledged, and may be gone with its member.
+                # The first generation was never acknowledged, so it may be lost with its member.
                 self.member_id = ""
             else:
-                self.done.failures.append(told)
+                self.done.failures.append(
+                    f"generations: {refused} after generation {ledger.acknowledged}"
+                )
 
     def _next_generation(self, connection: Connection) -> None:
         ledger = self.generations
         generation, self.member_id = _patiently(connection.join, ledger.group, self.member_id)
         if generation <= ledger.acknowledged:
-            told = f"generation {generation} comes after {ledger.acknowledged}"
-            self.done.failures.append(told)
+            self.done.failures.append(f"generation {generation} comes after {ledger.acknowledged}")
         connection.sync(ledger.group, generation, self.member_id)
         ledger.acknowledged = generation
         ledger.total += 1
@@ -188,7 +189,7 @@ class Killing:
                     f"{ledger.group}: {ledger.acknowledged} was acknowledged, {found} is found,"
                     f" {ledger.sent} was sent (kill {self.done.kills}, {self.broker.data_dir})"
                 )
-            # From now on that is what everybody has seen.
+            # The answer is a promise too.
             ledger.acknowledged = ledger.sent = found
 
     def _count(self) -> None:
@@ -197,7 +198,7 @@ class Killing:
 
 
 def _patiently(ask: Callable[_P, _Answer], *arguments: _P.args, **named: _P.kwargs) -> _Answer:
-    """Ask until the server has loaded the group, as every client does."""
+    """Ask again until the server has loaded the group, as every client does."""
     until = time.monotonic() + _LOAD_LIMIT_S
     while True:
         try:
@@ -208,27 +209,25 @@ def _patiently(ask: Callable[_P, _Answer], *arguments: _P.args, **named: _P.kwar
         time.sleep(0.01)
 
 
-def kill_many(kills: int, servers: int, first_seed: int = 0) -> Killed:
-    """Kill so many times in all, on several servers at once."""
+def kill_many(kills: int, servers: int, first_seed: int = 0) -> KillResult:
+    """Kill several servers at the same time, `kills` times in total."""
     began = time.monotonic()
-    done = Killed()
+    done = KillResult()
     servers = max(1, min(servers, kills))
     with tempfile.TemporaryDirectory() as place:
-        killings = []
+        runs = []
         for number in range(servers):
             own = Path(place) / str(number)
             own.mkdir()
-            killings.append(Killing(own, first_seed + number))
+            runs.append(KillRun(own, first_seed + number))
         share = -(-kills // servers)
-        threads = [
-            threading.Thread(target=_run, args=(each, share), daemon=True) for each in killings
-        ]
+        threads = [threading.Thread(target=_run, args=(each, share), daemon=True) for each in runs]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        for killing in killings:
-            one = killing.done
+        for run in runs:
+            one = run.done
             done.kills += one.kills
             done.in_start += one.in_start
             done.in_compaction += one.in_compaction
@@ -240,9 +239,9 @@ def kill_many(kills: int, servers: int, first_seed: int = 0) -> Killed:
     return done
 
 
-def _run(killing: Killing, kills: int) -> None:
+def _run(run: KillRun, kills: int) -> None:
     try:
-        killing.run(kills)
+        run.run(kills)
     except Exception as error:
-        killing.done.failures.append(f"{type(error).__name__}: {error}")
-        killing.broker.kill()
+        run.done.failures.append(f"{type(error).__name__}: {error}")
+        run.broker.kill()

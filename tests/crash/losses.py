@@ -1,21 +1,21 @@
-"""The disks that a crash may leave, from the operations before it.
+"""The disks a crash can leave, computed from the operations before it.
 
-**Process death**: all operations of a prefix are there, and of the one under way, if it is a write,
-its first bytes, however many.
+**Process death**: all operations of a prefix took effect, and of the next one, if it is a write,
+some of its first bytes.
 
-**Power loss**: what a sync covered is certain, and names once their directory was synced. Of the
-other operations of the prefix any up to three are lost while the others are there, or any up to
-three are there while the others are lost: reordering in both directions. Each such choice is made
-again with its last write torn: at every byte where nothing else is lost, else at its first byte, in
-its middle and at a sector's border; or as zeros of its whole length, where the size became durable
-and the data did not. A rename is there or not, with both of its names. What was not synced when a
-sync failed stays uncertain for good, as with a kernel that marks such pages clean.
+**Power loss**: what a sync covered is certain, and so are names once their directory was synced. Of
+the other operations of the prefix either up to three are lost and the rest kept, or up to three are
+kept and the rest lost: reordering in both directions. Each such choice is repeated with its last
+write torn: at every byte if nothing else is lost, otherwise at its first byte, in its middle and at
+a sector boundary; or replaced by zeros of the same length, for a size that became durable before
+the data. A rename takes effect for both of its names or for neither. What was unsynced when a sync
+failed stays uncertain for ever, as with a kernel that marks such pages clean.
 
-Limits: bytes within one write are lost from its end or altogether, not in single sectors of its
+Limits: bytes of one write are lost from its end or all together, never single sectors in its
 middle (writes here are mostly shorter than a sector). Of many unsynced operations the `RECENT`
-newest are lost one by one, older ones file by file. A sync that returned is believed: a disk that
-lies about it is not modelled. Names of one directory are lost in any order, where journalling file
-systems keep theirs; so the model is harsher than those.
+newest are lost one by one, older ones file by file. A sync that returned is trusted: disks that lie
+are not modelled. Names of one directory are lost in any order, though journalling file systems
+preserve it, so the model is harsher than they are.
 """
 
 from collections.abc import Iterator
@@ -24,22 +24,22 @@ from typing import NamedTuple
 
 from tests.crash.disk import FIRST_BOOT, NEXT_BOOT, Disk, Operation
 
-# Where a write is torn: at every byte, at a few, nowhere.
+# Where a write is torn.
 EVERY_BYTE, A_FEW, NOWHERE = "every byte", "a few", "nowhere"
-# Unsynced operations that are lost one by one.
+# How many of the newest unsynced operations are lost one by one.
 RECENT = 9
 _SECTOR_BYTES = 512
 
 
 class Crash(NamedTuple):
-    """One disk that a crash may leave.
+    """One disk a crash can leave.
 
     Attributes:
-        kind: of crash, for the figures.
-        operations: how many were done before it.
-        detail: which of the disks after so many operations; with the two above it repeats it.
+        kind: the kind of crash, for the figures.
+        operations: how many operations were done before it.
+        detail: which of the disks after so many operations; kind, operations and detail name it.
         disk: what is left.
-        boot: the boot that the next start is in.
+        boot: the boot id of the next start.
     """
 
     kind: str
@@ -52,9 +52,9 @@ class Crash(NamedTuple):
 def deaths(
     base: Disk, operations: list[Operation], first: int, last: int, tears: str = EVERY_BYTE
 ) -> Iterator[Crash]:
-    """The disks after process death, for prefixes of `first` to `last` operations, both included.
+    """The disks after process death, for prefixes of `first` to `last` operations inclusive.
 
-    `tears` says where the next write was cut as well.
+    `tears` says where the next write is cut as well.
     """
     disk = base.copy()
     for operation in operations[:first]:
@@ -73,16 +73,16 @@ def deaths(
 
 
 class Medium:
-    """What is certainly on the medium, and what may be."""
+    """What is certain to be on the medium, and what may be on it."""
 
     def __init__(self, base: Disk) -> None:
         self.certain = base.copy()
         self.pending: list[Operation] = []
-        # Pending when a sync failed: no later sync covers it.
+        # Pending when a sync failed: no later sync covers these.
         self._doomed: list[Operation] = []
 
     def add(self, operation: Operation) -> None:
-        """The next operation is done."""
+        """Apply the next operation."""
         kind, inode = operation.kind, operation.inode
         if kind in ("sync", "sync_directory"):
             for each in self.pending:
@@ -93,16 +93,16 @@ class Medium:
             self._doomed += [each for each in self.pending if each.inode == inode]
             self.pending = [each for each in self.pending if each.inode != inode]
         else:
-            # A rename between two directories is one operation of the first; here there are none.
+            # A rename between two directories would be one operation of the first; there are none.
             self.pending.append(operation)
 
     def units(self) -> list[tuple[Operation, ...]]:
-        """What is lost or kept as one: each recent operation, and the older ones of each file."""
+        """What is lost or kept together: each recent operation, and the older ones of each file."""
         named = set().union(*(each.values() for each in self.certain.directories.values()))
         waiting = self._doomed + self.pending
         for operation in waiting:
             named.update(target for _, _, target in operation.names if target is not None)
-        # The data of a file that nobody can find again makes no difference.
+        # The data of a file without a name makes no difference.
         waiting = [each for each in waiting if each.kind == "names" or each.inode in named]
         older: dict[int, list[Operation]] = {}
         for operation in waiting[:-RECENT]:
@@ -125,7 +125,7 @@ def power_losses(
         operations: what was done.
         first, last: the prefixes, both included.
         most: how many operations are lost, or kept, at once.
-        tears: where the last write is torn when nothing else is lost; else at a few places.
+        tears: where the last write is torn if nothing else is lost; otherwise at a few places.
     """
     medium = Medium(base)
     for operation in operations[:first]:
@@ -150,7 +150,7 @@ def power_losses(
 
 
 def _choices(count: int, most: int) -> Iterator[frozenset[int]]:
-    """Which of so many are lost: up to `most` of them, or all but up to `most`."""
+    """The sets of lost units: up to `most` of `count`, or all but up to `most`."""
     everything = range(count)
     for size in range(min(most, count) + 1):
         for chosen in combinations(everything, size):
@@ -162,7 +162,7 @@ def _choices(count: int, most: int) -> Iterator[frozenset[int]]:
 
 
 def _sizes(write: Operation, tears: str) -> list[int]:
-    """How many bytes of a write are there, of those that are not all."""
+    """The lengths to which a write is cut."""
     length = len(write.data)
     if tears == EVERY_BYTE:
         return list(range(length))

@@ -1,9 +1,8 @@
-"""A broker without its sockets: the real coordinator over a real log and directory, on a recorded
-disk.
+"""A broker without sockets: the real coordinator over a real log and directory, on a recorded disk.
 
-It does in one call what the server does in a turn of its event loop: one batch a partition, a sync
-where that was promised, answers after it. What clients are told goes into the history. A failed
-write or sync is raised as `LogFailed` after the partition has been stopped as the server stops it.
+One call does what the server does in one turn of its event loop: one batch per partition, a sync if
+one is promised, then the answers. Every answer is entered in the history. A failed write or sync
+raises `LogFailed` after the partition was stopped as the server stops it.
 """
 
 from collections.abc import Callable
@@ -33,18 +32,18 @@ from tests.unit.coordinator.harness import START_MS, UnitHarness
 DATA = "/data"
 OFFSETS_ID = bytes(15) + b"\x01"
 NODE_ID = 1
-# So small that a few commits fill a segment.
+# A few commits fill a segment.
 SEGMENT_BYTES = 700
 _INDEX_INTERVAL_BYTES = 200
 
-# Every batch is a step, and tombstones are soon to go.
+# Every batch is a step of the cleaner, and tombstones expire soon.
 CLEANER = CleanerConfig(delete_retention_ms=500, segment_bytes=SEGMENT_BYTES, slice_bytes=200)
 
 Pairs = frozenset[tuple[bytes, bytes]]
 
 
 def open_directory(filesystem: Any, *, flush: bool) -> DataDirectory:
-    """Take the data directory as the broker does."""
+    """Open the data directory as the broker does."""
     return DataDirectory.open(
         filesystem, DATA, node_id=NODE_ID, cluster_id="cluster", directory_id="d", durable=flush
     )
@@ -61,7 +60,7 @@ def log_config(topic: str, *, flush: bool) -> LogConfig:
 
 
 def load(coordinator: GroupCoordinator, log: Log, epoch: int, now_ms: int) -> Effects:
-    """Let the coordinator take its partition over from the log."""
+    """Load the coordinator's partition from the log."""
     assert coordinator.begin_load(0, epoch)
     replay = LogReplay(log, lambda key, value: coordinator.replay(0, key, value))
     while replay.step():
@@ -70,7 +69,7 @@ def load(coordinator: GroupCoordinator, log: Log, epoch: int, now_ms: int) -> Ef
 
 
 def state_of(coordinator: GroupCoordinator) -> Pairs:
-    """The durable state of a coordinator, as the records that would make it."""
+    """The durable state of a coordinator, as the records that would produce it."""
     logged = coordinator.shards[0].logged
     pairs = [
         (encode_key(GroupMetadataKey(group=group)), encode_value(value))
@@ -85,12 +84,12 @@ def state_of(coordinator: GroupCoordinator) -> Pairs:
 
 
 class Node(UnitHarness):
-    """A desk whose appends go to a log on a disk."""
+    """A coordinator whose appends go to a log on a recorded disk."""
 
     def __init__(
         self, filesystem: Any, history: History, *, flush: bool, delay_ms: int = 0
     ) -> None:
-        """Start on what the disk holds, `delay_ms` after the time that all scenarios begin at."""
+        """Start on what the disk holds, `delay_ms` after the time at which all scenarios begin."""
         self.filesystem = filesystem
         self.history = history
         self.flush = flush
@@ -98,7 +97,7 @@ class Node(UnitHarness):
         if OFFSETS_TOPIC not in self.directory.topics:
             self.directory.create_partitions(OFFSETS_TOPIC, [0], OFFSETS_ID)
         self.log_of_groups = self.open_log(OFFSETS_TOPIC)
-        # Whether syncs wait until `catch_up`, as they do behind a slow disk.
+        # Whether syncs wait for `catch_up`, as they do with a slow disk.
         self.lags = False
         self._behind = 0
         self.recorder = filesystem
@@ -111,21 +110,21 @@ class Node(UnitHarness):
         self.wait(delay_ms)
 
     def load_all(self) -> None:
-        """Load nothing yet: `load` reads the log on the disk."""
+        """Load nothing here: `load` reads the log on the disk."""
 
     def open_log(self, topic: str) -> Log:
-        """The log of a topic's only partition."""
+        """Open the log of a topic's only partition."""
         return self.directory.open_log(topic, 0, log_config(topic, flush=self.flush))
 
     @property
     def done(self) -> int:
-        """Operations the disk has done."""
+        """How many operations the disk has done."""
         return len(self.recorder.operations)
 
     # -- groups ------------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """Write what the coordinator wants, as one batch, and answer; until it is quiet."""
+        """Write the coordinator's pending records as one batch and answer, until none are left."""
         while held := self.logs[0].take_pending():
             pairs = [pair for batch in held for pair in batch.pairs]
             log = self.log_of_groups
@@ -152,7 +151,7 @@ class Node(UnitHarness):
                 self._acknowledge()
 
     def catch_up(self) -> None:
-        """Sync what was written meanwhile, and answer."""
+        """Sync what was written since `lags` was set, and answer."""
         if self.flush:
             self.log_of_groups.sync()
         self.lags = False
@@ -165,7 +164,7 @@ class Node(UnitHarness):
         self.take(self.coordinator.appended(0, behind, self.now_ms))
 
     def put(self, key: bytes, value: bytes | None) -> None:
-        """Write one record as a request of its own, without the coordinator."""
+        """Write one record in a batch of its own, without the coordinator."""
         log, register = self.log_of_groups, self.history.groups
         newest = dict(register.states[-1][1])
         newest.pop(key, None)
@@ -178,19 +177,19 @@ class Node(UnitHarness):
         register.acknowledge(self.done)
 
     def delete_groups(self, *group_ids: str) -> None:
-        """Send a DeleteGroups, and turn."""
+        """Send a DeleteGroups request, and write its records."""
         request = DeleteGroupsRequest(groups_names=list(group_ids))
         self.send(request, 2, f"delete {group_ids} {self.done}")
         self.turn()
 
     def commits(self, group_id: str, *offsets: int, topic: str = "sales") -> None:
-        """Commit one offset after the other, each in a turn of its own."""
+        """Commit one offset after another, each in a turn of its own."""
         for offset in offsets:
             self.commit(f"{group_id} {offset} {self.done}", offset, topic=topic, group_id=group_id)
             self.turn()
 
     def rebalance(self, *names: str, instances: dict[str, str] | None = None) -> int:
-        """Bring a group of new members into a Stable generation; returns its number."""
+        """Form a stable generation of new members; return its number."""
         for name in names:
             self.join(name, instance=(instances or {}).get(name))
         self.turn()
@@ -204,11 +203,11 @@ class Node(UnitHarness):
         return int(leader.generation_id)
 
     def sync_group(self, name: str, member_id: str, generation: int, given: Any) -> None:
-        """Send a SyncGroup."""
+        """Send a SyncGroup request."""
         UnitHarness.sync(self, f"{name} syncs {self.done}", member_id, generation, given)
 
     def pass_time(self, delay_ms: int) -> None:
-        """Let time pass, and write what comes of it."""
+        """Let time pass, and write the records of every timer that fires."""
         end_ms = self.now_ms + delay_ms
         while (next_ms := self.coordinator.next_deadline_ms()) is not None and next_ms <= end_ms:
             self.now_ms = max(self.now_ms, next_ms)
@@ -219,15 +218,15 @@ class Node(UnitHarness):
     def clean(
         self, *between: Callable[[], None], first: int | None = None, end: int | None = None
     ) -> None:
-        """Compact the group log; one of `between` happens after each step.
+        """Compact the group log; call the next of `between` after each step.
 
         Args:
-            between: what else the broker does meanwhile.
-            first: the first dirty offset, if not the one of the checkpoint.
-            end: where the cleaning ends, if not at the active segment; a segment begins there.
+            between: what else the broker does during the cleaning.
+            first: the first dirty offset, unless the checkpoint's.
+            end: where the cleaning ends, unless at the active segment; a segment begins there.
 
         Raises:
-            StorageError, OSError: as the cleaner.
+            StorageError, OSError: whatever the cleaner raises.
         """
         log, directory = self.log_of_groups, self.directory
         if first is None:
@@ -254,12 +253,12 @@ class Node(UnitHarness):
             directory.set_cleaner_offset(OFFSETS_TOPIC, 0, done)
 
     def load(self) -> None:
-        """Load the groups' partition, under a newer epoch than before."""
+        """Load the groups' partition under the next epoch."""
         self.epoch += 1
         self.take(load(self.coordinator, self.log_of_groups, self.epoch, self.now_ms))
 
     def unload(self) -> None:
-        """Give the groups' partition up."""
+        """Unload the groups' partition."""
         self.logs[0].take_pending()
         self.epoch += 1
         self.take(self.coordinator.unload(0, self.epoch, self.now_ms))
@@ -267,7 +266,7 @@ class Node(UnitHarness):
     # -- ordinary topics ---------------------------------------------------------------------------
 
     def create_topic(self, name: str, number: int) -> None:
-        """Create a topic of one partition; `number` makes its id."""
+        """Create a topic with one partition and an id derived from `number`."""
         register = self.history.topic(name)
         topic_id = bytes(14) + bytes([1, number])
         self.history.values[topic_id] = []
@@ -276,7 +275,7 @@ class Node(UnitHarness):
         register.acknowledge(self.done)
 
     def produce(self, name: str, *values: bytes) -> None:
-        """Produce one batch a value."""
+        """Produce one batch per value."""
         log = self.open_log(name)
         topic_id = self.directory.topics[name].topic_id
         register = self.history.topic(name)
@@ -290,7 +289,7 @@ class Node(UnitHarness):
             register.acknowledge(self.done)
 
     def delete_records(self, name: str, before_offset: int) -> None:
-        """Let a topic's log begin at an offset."""
+        """Delete a topic's records below an offset."""
         log = self.open_log(name)
         topic_id = self.directory.topics[name].topic_id
         register = self.history.topic(name)
@@ -299,11 +298,11 @@ class Node(UnitHarness):
         register.acknowledge(self.done)
 
     def expire_records(self, name: str, retention_bytes: int) -> None:
-        """Retention by size: whole segments go from the front; where the log begins is noted."""
+        """Apply retention by size, and note the new start of the log."""
         log = self.open_log(name)
         topic_id = self.directory.topics[name].topic_id
         register = self.history.topic(name)
-        # Retention is nobody's request: every start up to the one it comes to is legal meanwhile.
+        # No client asked for this: until it is done every start up to the end is legal.
         register.change(self.done, TopicState(topic_id, log.log_end_offset, log.log_end_offset))
         log.remove_expired(self.now_ms, -1, retention_bytes)
         self.directory.note_log_start(name, 0, log.log_start_offset)
@@ -312,7 +311,7 @@ class Node(UnitHarness):
         register.acknowledge(self.done)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic and, as the broker does, every group's offsets for it."""
+        """Delete a topic and, as the broker does, the offsets every group committed for it."""
         register = self.history.topic(name)
         topic_id = self.directory.topics[name].topic_id
         register.change(self.done, None)
@@ -324,7 +323,7 @@ class Node(UnitHarness):
     # -- the end -----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Stop in order."""
+        """Stop cleanly."""
         self.turn()
         self.take(self.coordinator.unload(0, None, self.now_ms))
         self.directory.close()

@@ -1,4 +1,4 @@
-"""The planted bugs, and the hunt for them."""
+"""The planted bugs, and the search that must find them."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ PLANTS = (
         ("power:commit:commit",),
     ),
     Plant(
-        "a segment is full and the next begun without a sync",
+        "a full segment is followed by the next without a sync",
         "coterie.storage.log:Log._roll",
         "if self.config.flush:",
         "if False:",
@@ -28,21 +28,21 @@ PLANTS = (
         ("power:roll:commit",),
     ),
     Plant(
-        "a log goes on after a failed write or sync",
+        "a log is used after a failed write or sync",
         "coterie.storage.sync:SyncState.fail",
         "self.failure = error",
         "return LogFailed(self._directory, error)",
         ("failing EIO:commit:commit",),
     ),
     Plant(
-        "a damaged end is cut off whatever is known of it",
+        "a damaged end is cut off even if it is known to be durable",
         "coterie.storage.segment:Segment.recover",
         "if why is not None:",
         "if False:",
         ("sectors:commit:commit",),
     ),
     Plant(
-        "a bad batch in an older segment is not looked at",
+        "a bad batch in an older segment is not checked",
         "coterie.storage.batches:_check_crc",
         "if not is_right:",
         "if False:",
@@ -63,14 +63,14 @@ PLANTS = (
         ("window:aar:commit",),
     ),
     Plant(
-        "a finished cleaning is thrown away at a restart",
+        "a finished cleaning is discarded at a restart",
         "coterie.storage.swap:finish_swap",
         "_finish(filesystem, directory, base_offset, kinds)",
         "[filesystem.remove(f'{directory}/{base_offset:020d}.{kind}.swap') for kind in kinds]",
         ("window:aar:commit",),
     ),
     Plant(
-        "old segments go while the cleaned one still counts as unfinished",
+        "old segments are removed while the cleaned one still counts as unfinished",
         "coterie.storage.cleaner:Cleaning._swap",
         "cleaned.rename(SWAP_SUFFIX)",
         "pass",
@@ -112,14 +112,14 @@ PLANTS = (
         ("power:first_start:commit", "power:delete_topic:commit"),
     ),
     Plant(
-        "a deleted topic's name is given up without a sync",
+        "a topic's directory is renamed for deletion without a sync",
         "coterie.storage.directory:DataDirectory.delete_topic",
         "if self._durable:",
         "if False:",
         ("power:delete_topic:commit",),
     ),
     Plant(
-        "one write of an operation's records becomes two",
+        "the records of one operation are written as two batches",
         "tests.crash.node:Node.turn",
         "log.append(batch)",
         "[log.append(encode_batch([pair], log.log_end_offset, self.now_ms)) for pair in pairs]",
@@ -127,32 +127,32 @@ PLANTS = (
     ),
 )
 
-# Of so many prefixes one is looked at before the others.
+# Every fourth prefix is searched first.
 _STEP = 4
-# The one that has to be found whatever else changes.
+# The plant that test_planted_bugs also searches for without planting it.
 CANARY = PLANTS[0]
 
 
-def _looks(kind: str, story: str, *, flush: bool) -> Iterator[list[str]]:
-    """The failures of one task after the other, of those that look everywhere together."""
-    end = length_of(kind, story, flush=flush)
+def _searches(kind: str, scenario: str, *, flush: bool) -> Iterator[list[str]]:
+    """The failures of each task of those that together search every prefix."""
+    end = length_of(kind, scenario, flush=flush)
     step = _STEP if kind in CRASHES else 1
     for start in range(step):
-        # Everywhere a little first, for that finds most.
+        # A sparse pass over all prefixes finds most plants early.
         for number in range(end - start, -1, -step):
-            yield Runner(Task(kind, story, flush, number, number)).run(most=1).failures
+            yield Runner(Task(kind, scenario, flush, number, number)).run(most=1).failures
             if kind not in CRASHES:
                 return
 
 
 def find(plant: Plant) -> str:
-    """Look for a plant; the kind of crash that found it, or nothing."""
+    """Search for a plant; return the kind of crash that found it, or an empty string."""
     with planted(plant):
         forget_recordings()
         try:
             for where in plant.kinds:
-                kind, story, mode = where.split(":")
-                if any(_looks(kind, story, flush=mode == "commit")):
+                kind, scenario, mode = where.split(":")
+                if any(_searches(kind, scenario, flush=mode == "commit")):
                     return kind
         finally:
             forget_recordings()

@@ -1,8 +1,8 @@
 """A restart on a disk: what it finds, and whether that is right.
 
-All that a restart finds is read through the storage package as the broker reads it: the directory,
-the group log from its start to its end, the coordinator's load, every topic. The coordinator's part
-depends on the log's bytes alone, so it is done once for each distinct log.
+Everything is read through the storage package, as the broker reads it: the directory, the group log
+from start to end, the coordinator's load, every topic. The coordinator's load depends on the log's
+bytes alone, so it is done once for each distinct log.
 """
 
 from typing import Any, NamedTuple
@@ -20,19 +20,19 @@ from tests.record_batches import pairs_in
 from tests.unit.coordinator.harness import START_MS
 
 
-class Wrong(AssertionError):  # noqa: N818 - says what the answer is
-    """A restart that lost what was acknowledged, or answers what never was."""
+class Wrong(AssertionError):  # noqa: N818 - reads better where raised
+    """A restart lost what was acknowledged, or found what was never written."""
 
 
 class Found(NamedTuple):
     """What a restart found.
 
     Attributes:
-        detected: the error that names the damage, where there is one.
+        detected: the error that reports damage, or empty.
         groups: the state of the group log.
-        topics: by name, the state of each topic and its values.
-        cut: whether the tail of a log was cut off.
-        operations: what recovery did to the disk.
+        topics: the state of each topic and its values, by name.
+        cut: whether a log's tail was cut off.
+        operations: how many operations recovery did.
     """
 
     detected: str
@@ -43,14 +43,14 @@ class Found(NamedTuple):
 
 
 class Restarts:
-    """Starts on disks, and remembers the coordinator's answer for each log it has seen."""
+    """Starts on disks, and remembers the coordinator's state for each log it has loaded."""
 
     def __init__(self, *, flush: bool) -> None:
         self.flush = flush
         self._replayed: dict[tuple[bytes, ...], Pairs] = {}
 
     def start(self, disk: Disk, boot: str = FIRST_BOOT, *, probe: bool = False) -> Found:
-        """Start on a copy of a disk; with `probe` read at every offset too.
+        """Start on a copy of a disk; with `probe` also read at every offset and time.
 
         Raises:
             Wrong: the coordinator and the log disagree.
@@ -58,7 +58,7 @@ class Restarts:
         return self.start_on(RecordingFileSystem(disk.copy(), boot), probe=probe)
 
     def start_on(self, filesystem: Any, *, probe: bool = False) -> Found:
-        """As `start`, on a file system that is given."""
+        """Start on a given file system, as `start` does."""
         topics: dict[str, tuple[TopicState, tuple[bytes | None, ...]]] = {}
         groups, cut = NO_GROUPS, False
         try:
@@ -95,7 +95,7 @@ class Restarts:
             load(coordinator, log, 0, START_MS)
             replayed = self._replayed[chunks] = state_of(coordinator)
         if replayed != found:
-            raise Wrong("the coordinator loaded something else than the log says")
+            raise Wrong("the coordinator's state differs from the records of the log")
         return log.log_end_offset, found
 
 
@@ -112,7 +112,7 @@ def _values(log: Log) -> list[bytes | None]:
 
 
 def _probe(log: Log) -> None:
-    """Read at every offset and look for every time: the answers of an index are right or none."""
+    """Read at every offset and search for every timestamp: no index may mislead."""
     times: list[tuple[int, int]] = []
     whole = b"".join(log.chunks())
     firsts: list[tuple[int, int]] = []
@@ -127,7 +127,7 @@ def _probe(log: Log) -> None:
         if last_offset >= log.log_start_offset:
             data = log.read(max(last_offset, log.log_start_offset), 1)
             if data != whole[position : position + len(data)]:
-                raise Wrong(f"offset {last_offset} reads as something else")
+                raise Wrong(f"reading at offset {last_offset} gives other bytes than the log has")
     for timestamp_ms, _ in times:
         expected = next(each for each in times if each[0] >= timestamp_ms)
         found = log.offset_for_timestamp(timestamp_ms)
@@ -136,21 +136,21 @@ def _probe(log: Log) -> None:
 
 
 def check(found: Found, history: History, operations: int, *, promised: bool = True) -> None:
-    """Compare what a restart found with what clients were told.
+    """Compare what a restart found with what was acknowledged.
 
     Args:
-        found: by the restart.
-        history: what they were told.
-        operations: how many the disk had done when it crashed.
-        promised: whether what was acknowledged has to be there. Otherwise anything may be
-            missing, or damage be reported, and only what was never written is wrong.
+        found: what the restart found.
+        history: what clients asked for, and which of it was acknowledged.
+        operations: how many operations the disk had done at the crash.
+        promised: whether everything acknowledged must be there. Otherwise anything may be missing
+            and damage may be reported; only what was never written is wrong.
 
     Raises:
-        Wrong: it is neither what was acknowledged nor what was asked for.
+        Wrong: the restart found neither what was acknowledged nor a later request's result.
     """
     if found.detected:
         if promised:
-            raise Wrong(f"no damage is here, but: {found.detected}")
+            raise Wrong(f"nothing is damaged, but: {found.detected}")
         return
     if not promised:
         _check_nothing_new(found, history)
@@ -164,11 +164,11 @@ def check(found: Found, history: History, operations: int, *, promised: bool = T
         _check_topic(name, found, register.states[low : high + 1], history)
     unknown = found.topics.keys() - history.topics.keys()
     if unknown:
-        raise Wrong(f"topics that nobody made: {unknown}")
+        raise Wrong(f"topics that were never created: {unknown}")
 
 
 def _check_nothing_new(found: Found, history: History) -> None:
-    """Whatever was lost, nothing is told that was never written."""
+    """Even after a loss nothing may be found that was never written."""
     ever = frozenset[tuple[bytes, bytes]]().union(*(each for _, each in history.groups.states))
     if not found.groups[1] <= ever:
         raise Wrong(f"never committed: {found.groups[1] - ever}")
@@ -181,14 +181,14 @@ def _check_nothing_new(found: Found, history: History) -> None:
 def _check_topic(name: str, found: Found, allowed: list[Any], history: History) -> None:
     if name not in found.topics:
         if None not in allowed:
-            raise Wrong(f"topic {name} is gone, of {allowed}")
+            raise Wrong(f"topic {name} is missing, of {allowed}")
         return
     state, values = found.topics[name]
     same = [each for each in allowed if each is not None and each.topic_id == state.topic_id]
     ends = {each.end for each in same}
     if not same or state.end not in ends:
         raise Wrong(f"topic {name} is {state}, of {allowed}")
-    # A deletion from the front may have come to a segment's end and not to its own.
+    # A deletion of records may have removed whole segments but not reached its own offset.
     if not min(each.start for each in same) <= state.start <= max(each.start for each in same):
         raise Wrong(f"topic {name} begins at {state.start}, of {allowed}")
     expected = history.values[state.topic_id][state.start : state.end]
@@ -199,22 +199,22 @@ def _check_topic(name: str, found: Found, allowed: list[Any], history: History) 
 def _difference(what: str, found: GroupState, states: list[Any], low: int, high: int) -> str:
     for number, state in enumerate(states):
         if state == found:
-            return f"{what}: state {number} is found, {low} was acknowledged, {high} asked for"
+            return f"{what}: found state {number}; {low} was acknowledged, {high} requested"
     end_offset, pairs = found
     nearest = states[high][1]
     lost, extra = nearest - pairs, pairs - nearest
     return (
-        f"{what}: no state there ever was, end offset {end_offset}, acknowledged"
+        f"{what}: a state that never existed, end offset {end_offset}, acknowledged"
         f" {[each[0] for each in states[low : high + 1]]}; missing {sorted(lost)[:3]},"
         f" not expected {sorted(extra)[:3]}"
     )
 
 
 def live_on(found: Found, filesystem: Any, *, flush: bool) -> None:
-    """After a restart the log goes on: one more batch is there after the next one too.
+    """Append one more batch after a restart, and check that the next restart finds it.
 
     Raises:
-        Wrong: what was found, or the new batch, is not there then.
+        Wrong: what was found before, or the new batch, is missing.
     """
     if found.detected or not filesystem.exists(f"/data/{OFFSETS_TOPIC}-0"):
         return
@@ -223,7 +223,7 @@ def live_on(found: Found, filesystem: Any, *, flush: bool) -> None:
     try:
         directory = open_directory(filesystem, flush=flush)
     except StorageError as error:
-        raise Wrong(f"the first start is fine, the second is not: {error}") from error
+        raise Wrong(f"the second start fails, though the first did not: {error}") from error
     if OFFSETS_TOPIC not in directory.topics:
         return
     log = directory.open_log(OFFSETS_TOPIC, 0, log_config(OFFSETS_TOPIC, flush=flush))
@@ -236,7 +236,7 @@ def live_on(found: Found, filesystem: Any, *, flush: bool) -> None:
     again = restarts.start_on(filesystem)
     expected = found.groups[0] + 1, found.groups[1] | {(key, value)}
     if again.detected or again.groups != expected:
-        raise Wrong(f"after one more batch the log is {again.detected or again.groups[0]}")
+        raise Wrong(f"after one more batch: {again.detected or again.groups[0]}")
 
 
 # A committed offset, for a log without any: group "g", topic "t", partition 0.

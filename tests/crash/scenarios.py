@@ -1,7 +1,7 @@
-"""The corpus: small stories of a broker's life, each told on a disk that records every operation.
+"""Short scenarios from a broker's life, each run on a disk that records every operation.
 
-A story is a function of a `Stage`; what is prepared before the curtain is durable and belongs to no
-crash. All of them run with `flush=commit` and with `flush=never`.
+A scenario is a function of a `ScenarioRun`. What it does before `begin_recording` is durable and no
+crash falls into it. Every scenario runs with `flush=commit` and with `flush=never`.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ HOUR_MS = 3_600_000
 
 
 class Recording(NamedTuple):
-    """A story that was told: the disk before, what was done to it, what clients know."""
+    """A finished scenario: the disk before it, the operations on it, what clients know."""
 
     name: str
     flush: bool
@@ -25,15 +25,20 @@ class Recording(NamedTuple):
     history: History
 
 
-class Stage:
-    """The disk of one story, and the broker that is up just now."""
+class ScenarioRun:
+    """The disk of one scenario, and the broker running on it."""
 
     def __init__(self, *, flush: bool, wrap: Callable[[Any], Any] | None = None) -> None:
-        """`wrap` puts another file system between the broker and the recording one."""
+        """Begin with an empty disk.
+
+        Args:
+            flush: whether the broker syncs before it acknowledges.
+            wrap: puts another file system between the broker and the recording one.
+        """
         self.flush = flush
         self.recorder = RecordingFileSystem()
         self.filesystem: Any = self.recorder if wrap is None else wrap(self.recorder)
-        # Called when the story begins.
+        # Called by `begin_recording`.
         self.begins: Callable[[], None] = lambda: None
         self.history = History()
         self.base = self.recorder.disk.copy()
@@ -41,27 +46,27 @@ class Stage:
         self.node: Node
 
     def start(self, delay_ms: int = 0) -> Node:
-        """Start a broker on the disk, so much later."""
+        """Start a broker on the disk, `delay_ms` after the last one ended."""
         self.elapsed_ms += delay_ms
         self.node = Node(self.filesystem, self.history, flush=self.flush, delay_ms=self.elapsed_ms)
         self.node.recorder = self.recorder
         return self.node
 
     def stop(self) -> None:
-        """Stop the broker in order."""
+        """Stop the broker cleanly."""
         self.elapsed_ms = self.node.now_ms - self.node.start_ms
         self.node.close()
         del self.node
 
     def die(self) -> None:
-        """The broker's process dies; what it has done to the disk stays."""
+        """Kill the broker's process; the disk keeps everything it has written."""
         if hasattr(self, "node"):
             self.elapsed_ms = self.node.now_ms - self.node.start_ms
             self.node.directory._lock.release()
             del self.node
 
-    def curtain(self) -> None:
-        """What is on the disk now is durable; the story begins."""
+    def begin_recording(self) -> None:
+        """Begin the scenario proper: what is on the disk now is durable."""
         self.base = self.recorder.disk.copy()
         self.recorder.operations.clear()
         for register in (self.history.groups, *self.history.topics.values()):
@@ -70,18 +75,18 @@ class Stage:
         self.begins()
 
 
-def first_start(stage: Stage) -> None:
-    """An empty place becomes a data directory; the first commit."""
-    stage.curtain()
-    stage.start()
-    stage.node.commits("g", 1)
+def first_start(run: ScenarioRun) -> None:
+    """An empty directory becomes a data directory; the first commit."""
+    run.begin_recording()
+    run.start()
+    run.node.commits("g", 1)
 
 
-def commit(stage: Stage) -> None:
+def commit(run: ScenarioRun) -> None:
     """Commits of several groups, alone and together in one turn."""
-    stage.start()
-    stage.curtain()
-    node = stage.node
+    run.start()
+    run.begin_recording()
+    node = run.node
     node.commits("a", 1, 2)
     node.commit("x", 5, group_id="b", partitions=(0, 1))
     node.commit("y", 3, group_id="a")
@@ -89,11 +94,11 @@ def commit(stage: Stage) -> None:
     node.commits("b", 6)
 
 
-def generations(stage: Stage) -> None:
-    """A group forms, a static member joins, one leaves, offsets are committed by members."""
-    stage.start()
-    stage.curtain()
-    node = stage.node
+def generations(run: ScenarioRun) -> None:
+    """A static member joins, commits an offset and leaves; another member joins."""
+    run.start()
+    run.begin_recording()
+    node = run.node
     generation = node.rebalance("one", instances={"one": "i-1"})
     node.commit("c", 7, member_id=node.id_of("one"), generation_id=generation)
     node.turn()
@@ -102,64 +107,64 @@ def generations(stage: Stage) -> None:
     node.rebalance("two")
 
 
-def roll(stage: Stage) -> None:
+def roll(run: ScenarioRun) -> None:
     """Segments fill and new ones begin."""
-    stage.start()
-    stage.curtain()
-    stage.node.commits("g", *range(1, 12))
+    run.start()
+    run.begin_recording()
+    run.node.commits("g", *range(1, 12))
 
 
-def expire(stage: Stage) -> None:
-    """Offsets pass their retention; tombstones follow, and the group's own."""
-    stage.start()
-    stage.node.commits("old", 1)
-    stage.node.commits("older", 2)
-    stage.curtain()
-    stage.node.pass_time(HOUR_MS // 2)
-    stage.node.commits("old", 3)
-    stage.node.pass_time(2 * HOUR_MS)
+def expire(run: ScenarioRun) -> None:
+    """Offsets expire; tombstones follow, for the group too."""
+    run.start()
+    run.node.commits("old", 1)
+    run.node.commits("older", 2)
+    run.begin_recording()
+    run.node.pass_time(HOUR_MS // 2)
+    run.node.commits("old", 3)
+    run.node.pass_time(2 * HOUR_MS)
 
 
-def delete_group(stage: Stage) -> None:
-    """Groups are deleted, and one comes back."""
-    stage.start()
-    stage.node.commits("a", 1)
-    stage.node.commits("b", 1, 2)
-    stage.curtain()
-    stage.node.delete_groups("a")
-    stage.node.commits("a", 9)
-    stage.node.delete_groups("a", "b")
+def delete_group(run: ScenarioRun) -> None:
+    """Groups are deleted, and one is created again."""
+    run.start()
+    run.node.commits("a", 1)
+    run.node.commits("b", 1, 2)
+    run.begin_recording()
+    run.node.delete_groups("a")
+    run.node.commits("a", 9)
+    run.node.delete_groups("a", "b")
 
 
-def delete_topic(stage: Stage) -> None:
-    """A topic goes, with its records and every group's offsets, and another one takes its name."""
-    node = stage.start()
+def delete_topic(run: ScenarioRun) -> None:
+    """A topic is deleted with every group's offsets for it, and another one takes its name."""
+    node = run.start()
     node.create_topic("sales", 1)
     node.produce("sales", b"one", b"two")
     node.commits("g", 2)
     node.commits("g", 5, topic="other")
-    stage.curtain()
+    run.begin_recording()
     node.delete_topic("sales")
     node.create_topic("sales", 2)
     node.produce("sales", b"three")
     node.commits("g", 1)
 
 
-def produce_and_delete(stage: Stage) -> None:
-    """An ordinary topic: batches, rolls, records deleted from the front."""
-    node = stage.start()
+def produce_and_delete(run: ScenarioRun) -> None:
+    """An ordinary topic: batches, rolls, deleted records."""
+    node = run.start()
     node.create_topic("sales", 1)
-    stage.curtain()
+    run.begin_recording()
     node.produce("sales", *(b"%d" % number * 90 for number in range(6)))
     node.delete_records("sales", 5)
     node.produce("sales", b"last")
 
 
-def unload_and_load(stage: Stage) -> None:
-    """The groups' partition is given up and taken over again, under newer epochs."""
-    stage.start()
-    stage.curtain()
-    node = stage.node
+def unload_and_load(run: ScenarioRun) -> None:
+    """The groups' partition is unloaded and loaded again, under newer epochs."""
+    run.start()
+    run.begin_recording()
+    node = run.node
     node.commits("g", 1)
     for offset in (2, 3):
         node.commit(f"late {offset}", 100, group_id="g")  # never written: the partition goes
@@ -169,47 +174,47 @@ def unload_and_load(stage: Stage) -> None:
         node.commits("g", offset)
 
 
-def clean_shutdown(stage: Stage) -> None:
-    """Stopped in order and started again, twice."""
-    stage.start()
-    stage.node.commits("g", 1, 2, 3)
-    stage.curtain()
+def clean_shutdown(run: ScenarioRun) -> None:
+    """A clean stop and a start, twice."""
+    run.start()
+    run.node.commits("g", 1, 2, 3)
+    run.begin_recording()
     for offset in (4, 5):
-        stage.stop()
-        stage.start(1000)
-        stage.node.commits("g", offset)
-    stage.stop()
+        run.stop()
+        run.start(1000)
+        run.node.commits("g", offset)
+    run.stop()
 
 
-def crash_and_recover(stage: Stage) -> None:
-    """Dies in the middle, twice; the recovery's own operations are part of the story."""
-    stage.start()
-    stage.curtain()
-    stage.node.commits("g", *range(1, 8))
+def crash_and_recover(run: ScenarioRun) -> None:
+    """A kill and a restart, twice; the operations of recovery are part of the scenario."""
+    run.start()
+    run.begin_recording()
+    run.node.commits("g", *range(1, 8))
     for offset in (8, 9):
-        stage.die()
-        stage.start(1000)
-        stage.node.commits("h", offset)
+        run.die()
+        run.start(1000)
+        run.node.commits("h", offset)
 
 
-def group_commit(stage: Stage) -> None:
-    """The disk is slow: segments fill and new ones begin before anything is synced."""
-    stage.start()
-    stage.curtain()
-    node = stage.node
+def group_commit(run: ScenarioRun) -> None:
+    """A slow disk: segments fill and new ones begin before anything is synced."""
+    run.start()
+    run.begin_recording()
+    node = run.node
     for first in (1, 11):
         node.lags = True
         node.commits("g", *range(first, first + 8))
         node.catch_up()
 
 
-def compact(stage: Stage) -> None:
-    """The group log is compacted while commits and rolls go on, and then again."""
-    node = stage.start()
+def compact(run: ScenarioRun) -> None:
+    """The group log is compacted during commits and rolls, and then once more."""
+    node = run.start()
     node.commits("a", *range(1, 8))
     node.commits("b", 1, 2)
     node.commits("a", *range(8, 12))
-    stage.curtain()
+    run.begin_recording()
     commits = [lambda offset=offset: node.commits("b", offset) for offset in range(3, 6)]
     node.clean(*commits, node.log_of_groups.roll)
     node.commits("a", 20)
@@ -218,15 +223,15 @@ def compact(stage: Stage) -> None:
     node.clean()
 
 
-def compact_tombstones(stage: Stage) -> None:
-    """Groups are deleted and the log compacted until even their tombstones are gone."""
-    node = stage.start()
+def compact_tombstones(run: ScenarioRun) -> None:
+    """Groups are deleted and the log compacted until their tombstones are removed too."""
+    node = run.start()
     node.commits("a", 1)
     node.commits("b", 1, 2)
     node.rebalance("one")
     node.delete_groups("a")
     node.log_of_groups.roll()
-    stage.curtain()
+    run.begin_recording()
     for offset in (3, 4, 5):
         node.clean()
         node.pass_time(1000)
@@ -234,12 +239,12 @@ def compact_tombstones(stage: Stage) -> None:
         node.log_of_groups.roll()
 
 
-def compact_and_die(stage: Stage) -> None:
-    """The process dies in the middle of a cleaning; the next one finishes it and cleans again."""
-    node = stage.start()
+def compact_and_die(run: ScenarioRun) -> None:
+    """The process dies during a cleaning; the next one finishes it and cleans again."""
+    node = run.start()
     node.commits("a", *range(1, 8))
     node.commits("b", *range(1, 8))
-    stage.curtain()
+    run.begin_recording()
 
     def die() -> None:
         raise _Died
@@ -247,44 +252,44 @@ def compact_and_die(stage: Stage) -> None:
     for steps in (5, 18, 22):
         with suppress(_Died):
             node.clean(*[lambda: None] * steps, die)
-        stage.die()
-        node = stage.start(1000)
+        run.die()
+        node = run.start(1000)
         node.commits("a", 30 + steps)
 
 
-def checkpoints(stage: Stage) -> None:
-    """Recovery points are written between commits and rolls, and a restart trusts them."""
-    node = stage.start()
-    stage.curtain()
+def checkpoints(run: ScenarioRun) -> None:
+    """Recovery points are written between commits and rolls, and restarts trust them."""
+    node = run.start()
+    run.begin_recording()
     for round_ in range(2):
         node.commits("a", *range(round_ * 10, round_ * 10 + 4))
         node.directory.write_recovery_points()
         node.commits("a", round_ * 10 + 5)
-        stage.die()
-        node = stage.start(1000)
+        run.die()
+        node = run.start(1000)
 
 
-def retention(stage: Stage) -> None:
-    """Whole segments of an ordinary topic go from the front."""
-    node = stage.start()
+def retention(run: ScenarioRun) -> None:
+    """Retention removes whole segments of an ordinary topic."""
+    node = run.start()
     node.create_topic("sales", 1)
     node.produce("sales", *(b"%d" % number * 90 for number in range(7)))
-    stage.curtain()
+    run.begin_recording()
     node.expire_records("sales", 500)
     node.produce("sales", b"more")
     node.expire_records("sales", 100)
-    stage.stop()
-    stage.start()
+    run.stop()
+    run.start()
 
 
-class _Died(Exception):  # noqa: N818 - what happened
-    """The process is no more."""
+class _Died(Exception):  # noqa: N818 - not an error
+    """The broker's process has died."""
 
 
-Story = Callable[[Stage], None]
-STORIES: dict[str, Story] = {
-    story.__name__: story
-    for story in (
+Scenario = Callable[[ScenarioRun], None]
+SCENARIOS: dict[str, Scenario] = {
+    scenario.__name__: scenario
+    for scenario in (
         first_start,
         commit,
         generations,
@@ -307,7 +312,7 @@ STORIES: dict[str, Story] = {
 
 
 def record(name: str, *, flush: bool) -> Recording:
-    """Tell a story and keep what it did."""
-    stage = Stage(flush=flush)
-    STORIES[name](stage)
-    return Recording(name, flush, stage.base, stage.recorder.operations, stage.history)
+    """Run a scenario and return what it did."""
+    run = ScenarioRun(flush=flush)
+    SCENARIOS[name](run)
+    return Recording(name, flush, run.base, run.recorder.operations, run.history)

@@ -1,35 +1,35 @@
-"""A slice of the crashes, short enough for every test run; `make crash` does all of them.
+"""A sample of the crashes, short enough for every test run; `make crash` tries all of them.
 
-Every story is told in both modes, and of its crashes, after every operation, some are tried.
+Every scenario runs in both modes, and some of the crashes after each of its operations are tried.
 """
 
 import pytest
 
 from tests.crash.campaign import Campaign, Task, length_of, run
-from tests.crash.scenarios import STORIES
+from tests.crash.scenarios import SCENARIOS
 
-# Of so many crashes one is tried: a prime, so that it is not always the same of each operation.
+# One crash in so many is tried: a prime, so that operations differ in which of theirs are tried.
 _SAMPLE = {"death": 31, "power": 61}
 _MODES = [pytest.param(True, id="commit"), pytest.param(False, id="never")]
 
 
 @pytest.mark.parametrize("flush", _MODES)
-@pytest.mark.parametrize("story", STORIES)
-def test_crashes_of_a_scenario(story: str, flush: bool) -> None:
-    """Nothing acknowledged is lost, no answer is wrong, the log says what the coordinator knew."""
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_crashes_of_a_scenario(scenario: str, flush: bool) -> None:
+    """Nothing acknowledged is lost, and the log agrees with what the coordinator loads."""
     campaign = Campaign()
-    length = length_of("death", story, flush=flush)
+    length = length_of("death", scenario, flush=flush)
     for kind, sample in _SAMPLE.items():
-        campaign.add(run(Task(kind, story, flush, 0, length), sample))
+        campaign.add(run(Task(kind, scenario, flush, 0, length), sample))
     assert campaign.failures == []
     assert len(campaign.disks) > 1
 
 
 @pytest.mark.parametrize("flush", _MODES)
 @pytest.mark.parametrize("fault", ["EIO", "short write"])
-@pytest.mark.parametrize("story", ["commit", "delete_topic", "clean_shutdown"])
-def test_every_call_fails_in_turn(story: str, fault: str, flush: bool) -> None:
-    result = run(Task(f"failing {fault}", story, flush, 0, 0))
+@pytest.mark.parametrize("scenario", ["commit", "delete_topic", "clean_shutdown"])
+def test_every_call_fails_in_turn(scenario: str, fault: str, flush: bool) -> None:
+    result = run(Task(f"failing {fault}", scenario, flush, 0, 0))
     assert result.failures == []
     assert sum(result.outcomes.values()) > 5
 

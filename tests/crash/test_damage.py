@@ -1,4 +1,4 @@
-"""A slice of the damage: what is flipped, zeroed, swapped or cut is told, or changes nothing."""
+"""A sample of the damage: flipped, zeroed, swapped or cut bytes are reported or change nothing."""
 
 import pytest
 
@@ -6,19 +6,19 @@ from tests.crash.campaign import Task, length_of, run
 
 
 @pytest.mark.parametrize("kind", ["sectors", "flipped"])
-@pytest.mark.parametrize("story", ["clean_shutdown", "retention"])
-def test_damage_is_noticed_or_harmless(kind: str, story: str) -> None:
-    end = length_of(kind, story, flush=True)
-    result = run(Task(kind, story, True, end, end), sample=3 if kind == "flipped" else 1)
+@pytest.mark.parametrize("scenario", ["clean_shutdown", "retention"])
+def test_damage_is_noticed_or_harmless(kind: str, scenario: str) -> None:
+    end = length_of(kind, scenario, flush=True)
+    result = run(Task(kind, scenario, True, end, end), sample=3 if kind == "flipped" else 1)
     assert result.failures == []
     outcomes = {outcome for _, outcome in result.outcomes}
     assert outcomes >= {"detected", "equal"}
     assert "tail cut" not in outcomes, "after a clean stop nothing is torn"
 
 
-@pytest.mark.parametrize("story", ["compact", "delete_topic"])
-def test_truncated_files_are_noticed_or_harmless(story: str) -> None:
-    end = length_of("truncated", story, flush=True)
-    result = run(Task("truncated", story, True, end, end), sample=3)
+@pytest.mark.parametrize("scenario", ["compact", "delete_topic"])
+def test_truncated_files_are_noticed_or_harmless(scenario: str) -> None:
+    end = length_of("truncated", scenario, flush=True)
+    result = run(Task("truncated", scenario, True, end, end), sample=3)
     assert result.failures == []
     assert result.outcomes["truncated", "detected"] > 20

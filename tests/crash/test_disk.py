@@ -1,4 +1,4 @@
-"""The models of the harness: what a crash may leave, and what it may not."""
+"""The harness's model of a disk: what a crash can leave, and what it cannot."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from tests.crash.losses import deaths, power_losses
 
 
 def left_by_power(filesystem: RecordingFileSystem, path: str) -> set[bytes | None]:
-    """What may be in a file after a loss of power at the end; None where it may be gone."""
+    """What a file can hold after a loss of power at the end; None where it can be missing."""
     operations = filesystem.operations
     end = len(operations)
     return set(_contents(path, [c.disk for c in power_losses(Disk(), operations, end, end)]))

@@ -1,4 +1,4 @@
-"""A handful of real kills; `make crash` does two hundred."""
+"""A few real kills; `make crash` does two hundred."""
 
 import pytest
 

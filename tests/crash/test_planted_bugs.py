@@ -1,4 +1,4 @@
-"""The test of the tests: every bug that is planted into the product is found, and nothing else."""
+"""Every bug planted into the product is found, and nothing is found without one."""
 
 import pytest
 
@@ -14,16 +14,16 @@ def test_a_planted_bug_is_found(plant: Plant) -> None:
 
 
 def test_the_canary_is_found_and_nothing_without_it() -> None:
-    kind, story, mode = CANARY.kinds[0].split(":")
+    kind, scenario, mode = CANARY.kinds[0].split(":")
     flush = mode == "commit"
     before = Log.sync.__code__
     assert find(CANARY) == kind
     assert Log.sync.__code__ is before
-    end = length_of(kind, story, flush=flush)
-    assert Runner(Task(kind, story, flush, 0, end)).run().failures == []
+    end = length_of(kind, scenario, flush=flush)
+    assert Runner(Task(kind, scenario, flush, 0, end)).run().failures == []
 
 
 def test_a_plant_whose_text_is_missing_is_an_error() -> None:
-    gone = CANARY._replace(old="nothing")
-    with pytest.raises(AssertionError, match="is not in"), planted(gone):
+    missing = CANARY._replace(old="nothing")
+    with pytest.raises(AssertionError, match="is not in"), planted(missing):
         raise NotImplementedError

@@ -1,10 +1,10 @@
 """Every window of compaction over every short history of two keys.
 
 A history is a word: `a` and `b` commit a key, `A` and `B` write its tombstone, `r` begins a new
-segment. It is written, then compacted from one segment's begin to another's with a commit in
-between, and once more some time later, when tombstones may go. All of that is recorded, so every
-crash in it can be tried: after each the log adds up to what the model says. Whoever had read a part
-of the log before reads on and comes to the same.
+segment. It is written, then compacted from the start of one segment to the start of another with a
+commit in between, and compacted again when tombstones may be removed. The disk records all of it,
+so every crash in it can be tried; after each the log must add up to what the model says. A reader
+that had read a part of the log before the cleaning must reach the same state by reading on.
 """
 
 from collections.abc import Iterator
@@ -21,35 +21,36 @@ from coterie.protocol.records import decode_records, iterate_batches
 from coterie.protocol.wire import ZERO_UUID
 from coterie.storage.log import Log
 from tests.crash.restart import Wrong
-from tests.crash.scenarios import Recording, Stage
+from tests.crash.scenarios import Recording, ScenarioRun
 
 OPERATIONS = "abABr"
 LONGEST = 5
-# Later than the first cleaning by more than tombstones are kept, so that what it marked may go.
+# Longer than tombstones are kept, so that the second cleaning removes what the first one marked.
 _LATER_MS = 1000
 
 
 class Window(NamedTuple):
-    """From which offset on a log is dirty, and where its cleaning ends."""
+    """The first dirty offset, and the offset at which the cleaning ends."""
 
     first: int
     end: int
 
 
 def histories(longest: int = LONGEST) -> Iterator[str]:
-    """Every word that has a segment to clean: it is enough to look at those that end in a roll,
-    for what follows the last one is never touched.
+    """Every word that has a segment to clean.
+
+    Words that end in a roll are enough: what follows the last roll is never cleaned.
     """
     for length in range(2, longest + 1):
         for word in product(OPERATIONS, repeat=length - 1):
             history = "".join((*word, "r"))
-            # A roll of an empty segment does nothing.
+            # Rolling an empty segment does nothing.
             if "rr" not in history and history[0] != "r":
                 yield history
 
 
 def windows(history: str) -> list[Window]:
-    """From every segment's begin to every later one's."""
+    """From the start of every segment to the start of every later one."""
     bases = [0]
     offset = 0
     for operation in history:
@@ -64,17 +65,17 @@ def cleaned(history: str, window: Window, *, flush: bool) -> Recording:
     """The recording of one history's cleaning.
 
     Raises:
-        Wrong: the cleaning kept a deletion from who reads the log.
+        Wrong: the cleaning hid a deletion from a reader of the log.
     """
-    stage = Stage(flush=flush)
-    node = stage.start()
+    run = ScenarioRun(flush=flush)
+    node = run.start()
     for number, operation in enumerate(history):
         if operation == "r":
             node.log_of_groups.roll()
         else:
             value = None if operation.isupper() else _value(number)
             node.put(_key(operation.lower()), value)
-    stage.curtain()
+    run.begin_recording()
     before = list(records(node.log_of_groups))
     node.clean(lambda: node.put(_key("b"), _value(50)), first=window.first, end=window.end)
     _check_followers(before, node.log_of_groups)
@@ -82,11 +83,11 @@ def cleaned(history: str, window: Window, *, flush: bool) -> Recording:
     node.put(_key("c"), _value(60))
     node.log_of_groups.roll()
     node.clean()
-    return Recording(history, flush, stage.base, stage.recorder.operations, stage.history)
+    return Recording(history, flush, run.base, run.recorder.operations, run.history)
 
 
 def records(log: Log) -> Iterator[tuple[int, bytes, bytes | None]]:
-    """Offset, key and value of every record of a log."""
+    """The offset, key and value of every record of a log."""
     for data in log.chunks():
         for position, header in iterate_batches(data):
             for record in decode_records(data, header, position):
@@ -94,14 +95,14 @@ def records(log: Log) -> Iterator[tuple[int, bytes, bytes | None]]:
 
 
 def _check_followers(before: list[tuple[int, bytes, bytes | None]], log: Log) -> None:
-    """Who had read a part before the cleaning reads on and misses nothing: tombstones are there."""
+    """A reader that was part of the way through before the cleaning must miss no deletion."""
     after = list(records(log))
     whole = _sum(after)
     for read in range(len(before) + 1):
         seen = before[:read]
         position = seen[-1][0] if seen else -1
         if _sum([*seen, *(each for each in after if each[0] > position)]) != whole:
-            raise Wrong(f"who had read up to offset {position} does not hear of a deletion")
+            raise Wrong(f"a reader at offset {position} misses a deletion")
 
 
 def _sum(found: list[tuple[int, bytes, bytes | None]]) -> dict[bytes, bytes]:

@@ -1,7 +1,7 @@
-"""A few requests of the Kafka protocol, made and read by hand.
+"""A few requests of the Kafka protocol, encoded and decoded without the product's code.
 
-The ledger of the killed processes must not lean on any code of ours: what it believes to be
-acknowledged is what stood in the bytes of an answer.
+The kill test must not depend on the codec under test: what counts as acknowledged is what the bytes
+of a response say.
 """
 
 import socket
@@ -9,13 +9,13 @@ import struct
 
 CREATE_TOPICS, OFFSET_COMMIT, OFFSET_FETCH, JOIN_GROUP, SYNC_GROUP = 19, 8, 9, 11, 14
 NONE = 0
-# Come back later: the coordinator loads, or is not there yet.
+# To be retried: the coordinator is loading, or not available yet.
 LATER = (14, 15, 16)
 _TIMEOUT_S = 10.0
 
 
-class Refused(Exception):  # noqa: N818 - says what happened
-    """An answer with an error code."""
+class Refused(Exception):  # noqa: N818 - reads better where raised
+    """A response with an error code."""
 
     def __init__(self, code: int) -> None:
         super().__init__(f"error code {code}")
@@ -32,7 +32,7 @@ def _bytes(data: bytes) -> bytes:
 
 
 class Connection:
-    """A connection that asks one thing after the other."""
+    """A connection with one request at a time."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=_TIMEOUT_S)
@@ -44,7 +44,7 @@ class Connection:
         self._socket.close()
 
     def ask(self, api_key: int, version: int, body: bytes) -> bytes:
-        """The body of the answer. Raises OSError when the connection ends."""
+        """Return the body of the response. Raises OSError when the connection ends."""
         self._correlation_id += 1
         header = struct.pack(">hhi", api_key, version, self._correlation_id) + _string("ledger")
         self._socket.sendall(_bytes(header + body))
@@ -79,7 +79,7 @@ class Connection:
         return int(struct.unpack_from(">q", answer, at)[0])
 
     def join(self, group: str, member_id: str) -> tuple[int, str]:
-        """Join as the only member; generation and member id. Raises Refused."""
+        """Join as the only member; return generation and member id. Raises Refused."""
         body = _string(group) + struct.pack(">i", 60_000) + _string(member_id)
         body += _string("consumer") + struct.pack(">i", 1) + _string("range") + _bytes(b"")
         answer = self.ask(JOIN_GROUP, 0, body)

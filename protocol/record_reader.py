@@ -66,7 +66,7 @@ def decode_pairs(
 def record_timestamps(
     buffer: bytes, header: BatchHeader, position: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """Yield timestamp and offset of each record, without reading the rest of it.
+    """Yield timestamp and offset of each record [record-batch/timestamps], and skip the rest.
 
     Raises:
         MalformedFrame: as `decode_records`, as far as records are read.

@@ -86,7 +86,7 @@ def cleanable(log: Log, first_dirty_offset: int, now_ms: int, config: CleanerCon
                 break
     end_offset = max(end_offset, first_dirty_offset)
     if log.swap_unfinished:
-        # Its files are put in order when the log is opened again.
+        # Its files are repaired when the log is opened again.
         end_offset = first_dirty_offset
     clean = [each for each in older if each.base_offset < first_dirty_offset]
     dirty = [each for each in older if first_dirty_offset < each.next_offset <= end_offset]

@@ -3,7 +3,7 @@
     .lock                           held while a process uses the directory
     meta.properties                 cluster, node and directory id
     *-offset-checkpoint             see `offset_checkpoints.py`
-    .kafka_cleanshutdown            the last stop was in order; see `last_stop.py`
+    .kafka_cleanshutdown            the last stop was clean; see `last_stop.py`
     coterie-boot-id                 how the directory was last used; see `last_stop.py`
     <topic>-<n>/                    segments, partition.metadata, leader-epoch-checkpoint
     <topic>-<n>.<id>-delete/        a deleted partition whose files are not all removed yet
@@ -133,7 +133,7 @@ class DataDirectory:
             FileNotFoundError: it was removed or replaced, so writes no longer reach it.
         """
         if not self._lock.held():
-            text = f"{LOCK_FILE} is gone: the data directory was removed or replaced while in use"
+            text = f"{LOCK_FILE} is missing: the data directory was removed or replaced while in use"
             raise FileNotFoundError(errno.ENOENT, text, self.path)
 
     def close(self) -> None:
@@ -281,7 +281,7 @@ class DataDirectory:
         return self._cleaner_offsets.get((topic, partition))
 
     def set_cleaner_offset(self, topic: str, partition: int, offset: int) -> None:
-        """Write down up to which offset a partition was compacted. Raises OSError."""
+        """Write down the end of a finished cleaning [compaction/checkpoint]. Raises OSError."""
         self._cleaner_offsets.update({(topic, partition): offset})
 
     # --- parts of the methods above ---------------------------------------------------------------

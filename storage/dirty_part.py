@@ -20,7 +20,7 @@ from coterie.storage.segment import Segment
 from coterie.storage.slices import Slices, checked_header
 from coterie.storage.transactions import Transactions
 
-# The last batch and marker of so many active producers are remembered, which takes 2 MiB.
+# How many active producers' last batch and marker are remembered, which takes 2 MiB.
 MAX_PRODUCERS = 10_000
 
 

@@ -39,7 +39,7 @@ class LastStop:
     """What is known of the last stop, and the logs for which it still matters.
 
     Attributes:
-        clean: whether the directory was closed in order.
+        clean: whether the last stop was clean.
         same_boot: whether the machine has run on since.
     """
 

@@ -1,4 +1,4 @@
-"""Opening the segments of a partition's directory, and putting it in order after a crash.
+"""Opening the segments of a partition's directory, and repairing it after a crash.
 
 The last segment is scanned and cut where it may be incomplete [recovery/tail-scan]; older ones are
 taken as they are [recovery/older-segments]. Before that, an interrupted cleaning is finished or

@@ -40,7 +40,7 @@ def expired_segments(
         )
 
     if segments and not segments[-1].size:
-        # The log goes on with its empty active segment.
+        # Only the log's empty active segment remains.
         segments = segments[:-1]
     if retention_ms >= 0:
         for segment in segments:

@@ -161,7 +161,7 @@ class SegmentReader:
         return end, last_offset + 1
 
     def bytes_at(self, position: int, length: int) -> bytes:
-        """Return so many bytes of the file."""
+        """Return `length` bytes of the file from `position` on."""
         data = self._files.get(self.path).read(position, length)
         if len(data) < length:
             raise BadBatch(position + len(data), f"the file ends here and not at byte {self.size}")

@@ -35,7 +35,7 @@ class TailTrust(Enum):
     """
 
     # The log was synced and closed. Nothing may be incomplete.
-    CLEAN = "the log was closed in order, so no write was interrupted"
+    CLEAN = "the last stop was clean, so no write was interrupted"
     # The process ended and the machine ran on. One write may be incomplete.
     PROCESS_DIED = "the machine has run on since, so only the beginning of a write can be left over"
     # Power was lost, and a segment was always synced before the next one was begun.

@@ -14,7 +14,7 @@ from tests.crash.campaign import KINDS, Campaign, Runner, Task, tasks_of
 from tests.crash.plants import PLANTS, find
 from tests.crash.scenarios import SCENARIOS
 
-# Of all failures, so many are printed.
+# How many of the failures are printed.
 _MAX_PRINTED = 40
 
 

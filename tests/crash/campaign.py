@@ -103,10 +103,10 @@ def crashes(task: Task) -> Iterator[Crash]:
         yield from one(disk, task.last)
 
 
-def after(recording: Recording, operations: int) -> Disk:
-    """Return the disk after so many operations."""
+def after(recording: Recording, count: int) -> Disk:
+    """Return the disk after the first `count` operations."""
     disk = recording.base.copy()
-    for operation in recording.operations[:operations]:
+    for operation in recording.operations[:count]:
         disk.apply(operation)
     return disk
 
@@ -129,8 +129,8 @@ class Runner:
 
         Args:
             only: try only the disk with this detail.
-            most: stop after so many wrong crashes or damages.
-            sample: try only one of so many crashes or damages.
+            most: how many wrong crashes or damages end the search.
+            sample: one in this many crashes or damages is tried.
         """
         began = time.monotonic()
         if self.task.kind in FAILING:
@@ -263,7 +263,7 @@ class Runner:
 
 
 def run(task: Task, sample: int = 1) -> Result:
-    """Run one task, with one of so many of its crashes."""
+    """Run one task with one in `sample` of its crashes."""
     return Runner(task).run(sample=sample)
 
 

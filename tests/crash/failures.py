@@ -2,7 +2,7 @@
 
 A failing call raises once, and later calls succeed, which is what makes the failure dangerous. A
 write may write nothing, a part, or everything before it fails. A failed sync leaves the writes
-before it uncertain for good. The scenario stops where the error is raised, or goes on. Then the
+before it uncertain for good. The scenario stops where the error is raised, or continues. Then the
 process dies or power is lost, and everything that was acknowledged must be there [log/fail-stop].
 """
 
@@ -76,7 +76,7 @@ def _stays_failed(run: ScenarioRun, error: Exception) -> None:
                 verb()
             except StorageError:
                 continue
-            raise Wrong(f"{log.directory} has failed and goes on")
+            raise Wrong(f"{log.directory} has failed and is still used")
         if run.recorder.disk.identity() != before:
             raise Wrong(f"{log.directory} has failed and writes")
 

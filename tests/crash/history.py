@@ -48,7 +48,7 @@ class Register:
         del self.states[number + 1 :]
 
     def bounds(self, operations: int) -> tuple[int, int]:
-        """Return the first and the last state that a crash after so many operations may leave."""
+        """Return the first and the last state that a crash may leave, as indexes of `states`."""
         at = bisect_right(self.moments, (operations, len(self.states), len(self.states)))
         _, acknowledged, newest = self.moments[at - 1]
         return acknowledged, newest

@@ -71,7 +71,7 @@ class KillResult:
             *self.failures,
             f"{'kill -9':<28}{self.kills:>10,} in {self.seconds:.0f} s",
             f"{'  while starting or loading':<28}{self.in_start:>10,}",
-            f"{'  amid a compaction':<28}{self.in_compaction:>10,}",
+            f"{'  during a compaction':<28}{self.in_compaction:>10,}",
             f"{'segments seen at kills':<28}{self.rolled:>10,}",
             f"{'acknowledged commits':<28}{self.commits:>10,}",
             f"{'acknowledged generations':<28}{self.generations:>10,}",

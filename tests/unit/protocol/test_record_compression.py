@@ -1,5 +1,4 @@
-"""The four codecs: what Java's clients write is read, and a few bytes never become more than
-allowed."""
+"""The four codecs: what Java clients write is read, and decompression bombs are refused."""
 
 import gzip
 import tracemalloc
@@ -33,13 +32,13 @@ def test_snappy_is_read_raw_and_in_javas_framing() -> None:
     assert decompress(Compression.SNAPPY, raw) == TEXT
     framed = compress(Compression.SNAPPY, TEXT)
     assert framed[:16] == bytes.fromhex("82534e4150505900 00000001 00000001")
-    assert framed.count(b"quick") > 1, "blocks of 32 KiB, as snappy-java's stream cuts them"
+    assert framed.count(b"quick") > 1, "blocks of 32 KiB, as in snappy-java's stream"
     assert decompress(Compression.SNAPPY, framed) == TEXT
     assert decompress(Compression.SNAPPY, framed[:16]) == b""
 
 
 def test_lz4_frames_are_accepted_by_javas_reader() -> None:
-    # KafkaLZ4BlockInputStream: version 1, and blocks that do not depend on each other.
+    # KafkaLZ4BlockInputStream requires version 1 and independent blocks.
     frame = compress(Compression.LZ4, TEXT * 10)
     assert frame[:4] == b"\x04\x22\x4d\x18"
     assert frame[4] & 0b1110_0001 == 0b0110_0000
@@ -50,7 +49,7 @@ def test_damage_is_refused(codec: Compression) -> None:
     data = compress(codec, TEXT[:4000])
     for length in range(0, len(data), 7):
         if codec is Compression.SNAPPY and length == 16:
-            continue  # a header with no blocks is whole
+            continue  # a header without blocks is complete
         with pytest.raises(MalformedFrame):
             decompress(codec, data[:length])
     with pytest.raises(MalformedFrame):
@@ -65,8 +64,8 @@ def test_undefined_codecs_are_refused() -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_bombs_are_refused_at_the_limit(codec: Compression) -> None:
-    # More than what is free, from far less than a hundredth of it; snappy can't shrink that much,
-    # but its blocks begin with what they claim.
+    # More than the free size, from far less than a hundredth of it. Snappy cannot compress so much,
+    # but a block begins with its claimed size.
     bomb = compress(codec, bytes(FREE_DECOMPRESSED_BYTES + 1))
     if codec is Compression.SNAPPY:
         bomb = b"\x81\x80\x80\x02" + bytes(cramjam.snappy.compress_raw(bytes(1000)))[2:]
@@ -80,7 +79,7 @@ def test_bombs_are_refused_at_the_limit(codec: Compression) -> None:
 
 
 def test_a_nested_bomb_is_refused() -> None:
-    # A hundred members of a megabyte each: each is within the limit, all of them are not.
+    # A hundred members of a megabyte: one is within the limit, all together are not.
     bomb = gzip.compress(bytes(1 << 20)) * 100
     assert len(bomb) * MAX_RATIO > FREE_DECOMPRESSED_BYTES
     with pytest.raises(MalformedFrame, match="more than"):

@@ -37,7 +37,7 @@ PLAIN = [record._replace(headers=()) for record in RECORDS]
 
 
 def theirs(batch: object) -> list[Record]:
-    """What a peer's reader says is in a batch."""
+    """The records that a peer's reader finds in a batch."""
     return [
         Record(each.offset, each.timestamp, each.key, each.value, tuple(map(tuple, each.headers)))
         for each in batch  # type: ignore[attr-defined]
@@ -58,7 +58,7 @@ def test_we_and_aiokafka_read_each_other(compression: Compression) -> None:
     assert check_crc(built, header)
     assert decode_records(built, header) == RECORDS
     if compression is Compression.NONE:
-        # Both leave leader epoch and base sequence as a producer does, but for the epoch's value.
+        # The leader epoch is the only field in which the two encoders may differ.
         assert ours[:12] + ours[16:] == built[:12] + built[16:]
 
 
@@ -78,12 +78,12 @@ def test_we_and_kafka_python_read_each_other(compression: Compression) -> None:
 
 
 def test_both_peers_read_the_coordinators_batches() -> None:
-    ours = encode_batch([(b"key", b"value"), (b"gone", None)], 41, NOW_MS)
+    ours = encode_batch([(b"key", b"value"), (b"removed", None)], 41, NOW_MS)
     for batch in (AioBatch(ours), PyBatch(ours)):
         assert batch.validate_crc()
         assert theirs(batch) == [
             Record(41, NOW_MS, b"key", b"value"),
-            Record(42, NOW_MS, b"gone", None),
+            Record(42, NOW_MS, b"removed", None),
         ]
 
 
@@ -103,7 +103,7 @@ def legacy(kind: type, magic: int, compression: int) -> bytes:
             builder.append(offset, timestamp_ms, key, value)
     built = bytearray(builder.build())
     if compression:
-        # Builders are producers, which leave it to the broker to put the last offset here.
+        # A producer leaves it to the broker to write the last offset here.
         built[:8] = len(PLAIN[1:]).to_bytes(8, "big")
     return bytes(built)
 
@@ -135,10 +135,10 @@ def test_lz4_is_read_in_magic_1_and_with_the_wrong_checksum_of_magic_0() -> None
 
 
 def lz4_wrapped(magic: int) -> list[Record]:
-    """What we read of an LZ4 wrapper, which for magic 0 no peer can write any more (KAFKA-3160)."""
+    """The records read from an LZ4 wrapper; for magic 0 no peer writes one (KAFKA-3160)."""
     frame = compress(Compression.LZ4, legacy(AioLegacyBuilder, magic, 0))
     if magic == 0:
-        # Kafka hashed the frame's own magic too. Any other byte is as wrong as that one.
+        # Kafka's checksum included the frame's magic bytes. Any other wrong byte serves as well.
         end = 14 if frame[4] & 0x08 else 6
         frame = frame[:end] + bytes((frame[end] ^ 0xFF,)) + frame[end + 1 :]
         with pytest.raises(MalformedFrame):
@@ -158,7 +158,7 @@ def test_a_compressed_message_of_magic_1_has_the_last_offset(magic: int) -> None
     moved[:8] = (1002).to_bytes(8, "big")
     (_, header), *_ = iterate_batches(bytes(moved))
     offsets = [record.offset for record in decode_records(bytes(moved), header)]
-    # In magic 0 the inner offsets are absolute and the wrapper's says nothing of them.
+    # In magic 0 the inner offsets are absolute and the wrapper's is not used.
     assert offsets == ([1000, 1001, 1002] if magic else [0, 1, 2])
 
 
@@ -175,7 +175,7 @@ def test_damaged_message_sets_raise_one_exception(magic: int, compression: int) 
             header = read_header(bytes(damaged))
             if check_crc(bytes(damaged), header):
                 decode_records(bytes(damaged), header)
-                pytest.fail(f"byte {position} is guarded by nothing")
+                pytest.fail(f"no check covers byte {position}")
             decode_records(bytes(damaged), header)
         except MalformedFrame:
             continue

@@ -54,7 +54,7 @@ def patched(batch: bytes, position: int, form: str, value: int) -> bytes:
 
 
 def test_the_coordinators_batch_has_the_header_that_kafka_writes() -> None:
-    batch = encode_batch([(b"k", b"v"), (b"gone", None)], 41, NOW_MS, leader_epoch=3)
+    batch = encode_batch([(b"k", b"v"), (b"removed", None)], 41, NOW_MS, leader_epoch=3)
     assert read_header(batch) == BatchHeader(
         base_offset=41,
         length_bytes=len(batch),
@@ -72,7 +72,7 @@ def test_the_coordinators_batch_has_the_header_that_kafka_writes() -> None:
     )
     assert decode_records(batch, read_header(batch)) == [
         Record(41, NOW_MS, b"k", b"v"),
-        Record(42, NOW_MS, b"gone", None),
+        Record(42, NOW_MS, b"removed", None),
     ]
 
 

@@ -1,7 +1,7 @@
 """What may be incomplete depends on the last stop: every truncation, every bit, every trust.
 
 An open log always holds a prefix of the records that were written, and no other records. If only
-the process died, or the log was closed in order, no complete batch may be missing: either all of
+the process died, or the last stop was clean, no complete batch may be missing: either all of
 them are there, or the log is refused by file and position.
 """
 
@@ -248,12 +248,14 @@ def test_missing_segments_in_the_middle_are_noticed_at_the_start(memory: Place) 
     log.close()
     names = [name for name in memory.names() if name.endswith(".log")]
     contents = {name: memory.read(name) for name in memory.names()}
-    for gone in names[1:-1]:
+    for missing in names[1:-1]:
         for name in contents:
-            if name.startswith(gone[:20]):
+            if name.startswith(missing[:20]):
                 memory.filesystem.remove(f"/data/{name}")
-        before = names[names.index(gone) - 1]
-        with pytest.raises(CorruptLog, match=rf"{before}: .* before offset {int(gone[:20])} and"):
+        before = names[names.index(missing) - 1]
+        with pytest.raises(
+            CorruptLog, match=rf"{before}: .* before offset {int(missing[:20])} and"
+        ):
             Log.open(memory.filesystem, memory.directory, CONFIG)
         for name, data in contents.items():
             memory.write(name, data)

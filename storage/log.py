@@ -418,8 +418,8 @@ class Log:
     def _roll(self) -> None:
         active = self._segments.all[-1]
         if self.config.flush:
-            # [log/sync-before-roll] It does not move `synced_offset`: the kernel reports an error to
-            # one sync only, perhaps to one that another thread has begun on the same file.
+            # [log/sync-before-roll] This does not move `synced_offset`: the kernel reports an error
+            # to one sync only, perhaps to one that another thread has begun on the same file.
             self._files.get(active.path).sync()
         active.finish()
         self._begin_segment(self.log_end_offset)

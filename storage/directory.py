@@ -133,7 +133,7 @@ class DataDirectory:
             FileNotFoundError: it was removed or replaced, so writes no longer reach it.
         """
         if not self._lock.held():
-            text = f"{LOCK_FILE} is missing: the data directory was removed or replaced in use"
+            text = f"{LOCK_FILE} is missing: the directory was removed or replaced while in use"
             raise FileNotFoundError(errno.ENOENT, text, self.path)
 
     def close(self) -> None:

@@ -24,11 +24,13 @@ serve: setup  ## start the server on 127.0.0.1:9092, data in ./coterie-data
 demo: setup  ## one group, three client libraries, a live view: join, leave, kill (30 s)
 	@$(BIN)/python -m demo
 
-lint: setup  ## ruff, mypy --strict, layers, our own tidy rules
+lint: setup  ## ruff, mypy --strict, layers, import circles, references to rules, our own tidy rules
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m tests.import_circles
+	@$(BIN)/python -m tests.spec_references
 	@$(BIN)/python -m tests.tidy
 
 format: setup  ## rewrite the code in the one style

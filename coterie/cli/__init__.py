@@ -1,1 +1,1 @@
-"""The commands of `coterie`, one file a command (or a subcommand that fills one)."""
+"""The commands of `coterie`, each in a module or package of its own."""

@@ -19,7 +19,7 @@ import pytest
 from tests.live.broker_process import Broker, BrokerProcess
 from tests.live.conftest import create_topic
 from tests.live.deadlines import eventually
-from tests.live.group_log import GroupLog
+from tests.live.group_log import GroupLog, GroupRecord
 from tests.live.members import Members, wait_assigned, wait_partitions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -79,17 +79,36 @@ class History:
             evidence=lambda: command(self.bootstrap, self.group).stdout,
         )[0]
 
-    def check(self) -> None:
-        """Check that the journal has each generation of the log, with its beginning and owners."""
-        facts = self.facts()
-        completed = {
-            fact["generation_id"]: fact for fact in facts if fact["event"] == "generation_completed"
-        }
-        logged = {
+    def logged(self) -> dict[int, GroupRecord]:
+        """Return the generations with members in the group's log, by number."""
+        return {
             record.generation: record
             for record in GroupLog(self.bootstrap, self.group).groups()
             if record is not None and record.members
         }
+
+    def wait_complete(self) -> None:
+        """Wait until the journal, which is written in the background, has caught up with the log.
+
+        The group must have no rebalance at present.
+        """
+        newest = max(self.logged())
+        eventually(
+            lambda: any(
+                fact["generation_id"] >= newest for fact in self.of("generation_completed")
+            ),
+            f"generation {newest} of {self.group} in the journal",
+            evidence=lambda: command(self.bootstrap, self.group).stdout,
+        )
+
+    def check(self) -> None:
+        """Check that the journal has each generation of the log, with its beginning and owners."""
+        self.wait_complete()
+        facts = self.facts()
+        completed = {
+            fact["generation_id"]: fact for fact in facts if fact["event"] == "generation_completed"
+        }
+        logged = self.logged()
         # A join between the append of a generation's record and its acknowledgement begins the next
         # rebalance: the generation is in the log but was never completed. (Kafka has the same race:
         # GroupCoordinator.doSyncGroup checks the state again in the callback of the append.)
@@ -181,6 +200,7 @@ def test_restart_of_a_static_member(
     options = {"group": topic, "topic": topic}
     pair = [members.start(library, instance=f"i{number}", **options) for number in range(2)]
     wait_assigned(pair, topic, PARTITIONS)
+    history.wait_complete()
     causes = history.causes()
     old_id, owned = pair[1].member_id, pair[1].partitions
     pair[1].kill()
@@ -219,6 +239,7 @@ def test_both_rebalances_of_a_cooperative_handover(
     options = {"group": topic, "topic": topic, "assignor": "cooperative-sticky"}
     first = members.start(library, client_id="first", **options)
     wait_assigned([first], topic, PARTITIONS)
+    history.wait_complete()
     before = len(history.causes())
     second = members.start(library, client_id="second", **options)
     wait_assigned([first, second], topic, PARTITIONS)
@@ -256,8 +277,8 @@ def test_changed_subscription(
     wait_assigned([member], topic, PARTITIONS)
     member.subscribe([topic, more])
     eventually(lambda: (more, 0) in member.partitions, "the added topic", evidence=member.summary)
-    assert "rejoin with changed subscription: topics" in history.causes()
     history.check()
+    assert "rejoin with changed subscription: topics" in history.causes()
 
 
 def test_member_that_does_not_poll_is_removed(
@@ -287,6 +308,7 @@ def test_added_partitions_are_a_rejoin_of_the_leader(
     topic = make_topic(partitions=PARTITIONS)
     pair = [members.start("kafka-python", group=topic, topic=topic) for _ in range(2)]
     wait_assigned(pair, topic, PARTITIONS)
+    history.wait_complete()
     before = len(history.of("rebalance_began", cause="leader rejoin"))
     admin = kafka.KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     try:
@@ -294,12 +316,12 @@ def test_added_partitions_are_a_rejoin_of_the_leader(
     finally:
         admin.close()
     wait_assigned(pair, topic, PARTITIONS + 1)
+    history.check()
     assert len(history.of("rebalance_began", cause="leader rejoin")) > before
     completed = history.of("generation_completed")
     newest = {part for member in completed[-1]["members"] for part in _owned(member)}
     oldest = {part for member in completed[0]["members"] for part in _owned(member)}
     assert newest - oldest == {(topic, PARTITIONS)}
-    history.check()
 
 
 def test_journal_survives_a_restart_and_records_it(
@@ -312,18 +334,17 @@ def test_journal_survives_a_restart_and_records_it(
         member = members.start("aiokafka", group=name, topic=name)
         wait_assigned([member], name, PARTITIONS)
         history = History(broker.bootstrap, name)
-        # The journal is written in the background, in order.
-        history.wait_for("generation_completed", generation_id=member.generation)
+        history.wait_complete()
         causes = history.causes()
         broker.kill()
         broker.start()
-        assert history.causes() == causes
-        (loaded,) = history.of("partition_loaded")
+        loaded = history.wait_for("partition_loaded")
         assert loaded["group_count"] == 1
+        assert history.causes() == causes
         assert history.of("partition_unloaded") == [], "a killed broker can't record it"
         broker.stop()
         broker.start()
-        assert len(history.of("partition_loaded")) == 2
+        eventually(lambda: len(history.of("partition_loaded")) == 2, "the second start recorded")
         (unloaded,) = history.of("partition_unloaded")
         assert unloaded["cause"] == "closed"
     finally:

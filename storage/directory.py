@@ -13,12 +13,8 @@ the randomness. Logs are opened when they are first used, and share one bounded 
 """
 
 import errno
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Collection, Iterable
 
-from coterie.protocol.fields import ZERO_UUID
-from coterie.protocol.topic_names import METADATA_TOPIC
-from coterie.storage.checkpoints import read_file, replace_file
 from coterie.storage.errors import DirectoryLocked, DirectoryMismatch
 from coterie.storage.filesystem import FileSystem, Lock
 from coterie.storage.last_stop import LastStop
@@ -31,24 +27,9 @@ from coterie.storage.offset_checkpoints import (
     OffsetCheckpoints,
 )
 from coterie.storage.open_files import MAX_OPEN_FILES, OpenFiles
-from coterie.storage.partition_directories import (
-    METADATA_FILE,
-    deleted_name,
-    directory_name,
-    is_deleted,
-    metadata_text,
-    parse_metadata,
-    partition_of,
-)
+from coterie.storage.topic_directories import TopicDirectories, TopicOnDisk
 
 LOCK_FILE = ".lock"
-
-
-class TopicOnDisk(NamedTuple):
-    """A topic in the directory. The id is 16 zero bytes if Kafka before 2.8 wrote it."""
-
-    topic_id: bytes
-    partitions: frozenset[int]
 
 
 class DataDirectory:
@@ -58,7 +39,6 @@ class DataDirectory:
         path: the directory.
         files: the open files of all logs.
         cluster_id, node_id, directory_id: from `meta.properties`.
-        topics: the topics in the directory, by name.
         last_stop: how the directory was left the last time.
     """
 
@@ -69,16 +49,19 @@ class DataDirectory:
         self.cluster_id = ""
         self.node_id = 0
         self.directory_id = ""
-        self.topics: dict[str, TopicOnDisk] = {}
         self.last_stop = LastStop(files.filesystem, path, durable=durable)
         self._filesystem = files.filesystem
         self._lock = lock
         self._durable = durable
+        self._directories = TopicDirectories(files.filesystem, path, durable=durable)
         self._logs: dict[tuple[str, int], Log] = {}
         self._recovery_points, self._log_starts, self._cleaner_offsets = (
             OffsetCheckpoints(files.filesystem, f"{path}/{name}", durable=durable)
             for name in (RECOVERY_POINT_FILE, LOG_START_FILE, CLEANER_FILE)
         )
+        # Whether the checkpoints may have entries of deleted partitions.
+        self._must_forget = False
+        self._checkpoints = self._recovery_points, self._log_starts, self._cleaner_offsets
 
     # --- opening and closing ----------------------------------------------------------------------
 
@@ -163,54 +146,63 @@ class DataDirectory:
 
     # --- partitions -------------------------------------------------------------------------------
 
+    @property
+    def topics(self) -> dict[str, TopicOnDisk]:
+        """The topics in the directory, by name."""
+        return self._directories.topics
+
+    @property
+    def deleted_topics(self) -> dict[bytes, str]:
+        """Deleted topics whose files still exist, by id; of this run and of an interrupted one."""
+        return self._directories.deleted
+
+    def take_id(self, topic: str, topic_id: bytes) -> None:
+        """Give an id to a topic that has none, because Kafka before 2.8 has written it."""
+        self._directories.take_id(topic, topic_id)
+
     def create_partitions(self, topic: str, partitions: Iterable[int], topic_id: bytes) -> None:
         """Make the directories of partitions that do not exist yet [log/partition-creation].
 
         Raises:
             ValueError: the topic's name is illegal. Callers check names before.
-            OSError: a directory or file could not be made.
+            OSError: a directory or file could not be made; nothing has been created then.
         """
-        known = self.topics.get(topic, TopicOnDisk(topic_id, frozenset()))
-        assert known.topic_id in (topic_id, ZERO_UUID), "a topic keeps its id"
-        made = []
-        for partition in partitions:
-            assert partition not in known.partitions, f"{topic}-{partition} exists"
-            path = self._partition_path(topic, partition)
-            self._filesystem.make_directory(path)
-            replace_file(
-                self._filesystem,
-                f"{path}/{METADATA_FILE}",
-                metadata_text(topic_id),
-                durable=self._durable,
-            )
-            made.append(partition)
-        if self._durable:
-            self._filesystem.sync_directory(self.path)
-        self.topics[topic] = TopicOnDisk(topic_id, known.partitions.union(made))
+        if self._must_forget:
+            # A deletion failed before it had removed an earlier topic of this name from them.
+            self._forget_deleted()
+        self._directories.create(topic, partitions, topic_id)
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic's partitions [log/topic-deletion].
+        """Delete a topic [log/topic-deletion]; `remove_deleted` then removes its files.
 
         Raises:
-            OSError: a directory could not be renamed or removed.
+            OSError: nothing was deleted if the topic is still in `topics`. Otherwise the deletion
+                may not survive a crash.
         """
-        topic_id, partitions = self.topics.pop(topic)
-        deleted = []
-        for partition in sorted(partitions):
-            log = self._logs.pop((topic, partition), None)
-            if log is not None:
-                log.abandon()
-            self.last_stop.settled((topic, partition))
-            name = deleted_name(topic, partition, topic_id)
-            self._filesystem.rename(self._partition_path(topic, partition), f"{self.path}/{name}")
-            deleted.append(name)
-        if self._durable:
-            self._filesystem.sync_directory(self.path)
+        _, partitions = self.topics[topic]
+        try:
+            self._directories.delete(topic)
+        finally:
+            if topic not in self.topics:
+                self._must_forget = True
+                for partition in partitions:
+                    log = self._logs.pop((topic, partition), None)
+                    if log is not None:
+                        log.abandon()
+                    self.last_stop.settled((topic, partition))
         # The name may be used again from now on, and the new topic begins at offset 0.
         self._forget_deleted()
-        assert not any(key[0] == topic for key in self._logs), "no log of the topic is open"
-        for name in deleted:
-            self._remove_tree(name)
+
+    def remove_deleted(self, kept: Collection[bytes] = ()) -> bool:
+        """Remove the files of one deleted partition; return whether there was one.
+
+        Args:
+            kept: ids of topics whose files must stay.
+
+        Raises:
+            OSError: a file could not be removed.
+        """
+        return self._directories.remove_deleted(kept)
 
     def open_log(self, topic: str, partition: int, config: LogConfig | None = None) -> Log:
         """Return the log of an existing partition, opened and recovered by the first call.
@@ -226,10 +218,10 @@ class DataDirectory:
         key = topic, partition
         log = self._logs.get(key)
         if log is None:
-            assert self._holds(key), f"{topic}-{partition} was not created"
+            assert self._directories.holds(key), f"{topic}-{partition} was not created"
             log = self._logs[key] = Log.open(
                 self._filesystem,
-                self._partition_path(topic, partition),
+                self._directories.path(topic, partition),
                 config,
                 files=self.files,
                 log_start_offset=self._log_starts.get(key),
@@ -295,9 +287,6 @@ class DataDirectory:
             self._log_starts.sync()
         self.last_stop.mark_clean()
 
-    def _partition_path(self, topic: str, partition: int) -> str:
-        return f"{self.path}/{directory_name(topic, partition)}"
-
     def _load_meta(self, node_id: int, cluster_id: str, directory_id: str) -> None:
         meta = read_meta(self._filesystem, self.path) or write_meta(
             self._filesystem,
@@ -326,58 +315,16 @@ class DataDirectory:
         self._log_starts.load(needed=was_synced, mended=True)
         self._recovery_points.load(needed=was_synced and not self.last_stop.same_boot)
         self._cleaner_offsets.load(needed=False)
-        for name in self._filesystem.list(self.path):
-            partition = partition_of(name)
-            if is_deleted(name):
-                self._remove_tree(name)
-            elif partition is not None and partition[0] != METADATA_TOPIC:
-                self._load_partition(name, *partition)
+        self._directories.load(was_synced=was_synced)
         # In case that a deletion was interrupted before this.
         self._forget_deleted()
-        self.last_stop.begin(
-            {
-                (topic, number)
-                for topic, on_disk in self.topics.items()
-                for number in on_disk.partitions
-            }
-        )
-
-    def _load_partition(self, name: str, topic: str, partition: int) -> None:
-        path = f"{self.path}/{name}/{METADATA_FILE}"
-        text = read_file(self._filesystem, path)
-        if text is not None and not text.strip("\0") and not self.last_stop.synced:
-            # The file's name survived a loss of power, its contents did not. The next start does
-            # not know of that loss and would take the empty file for damage.
-            text = None
-            self._filesystem.remove(path)
-            if self._durable:
-                self._filesystem.sync_directory(f"{self.path}/{name}")
-        names = self._filesystem.list(f"{self.path}/{name}")
-        if text is None and not any(each.endswith(".log") for each in names):
-            # The creation was interrupted, so the partition was never used.
-            self._remove_tree(name)
-            return
-        topic_id = ZERO_UUID if text is None else parse_metadata(path, text)
-        known = self.topics.get(topic, TopicOnDisk(topic_id, frozenset()))
-        if known.topic_id != topic_id and ZERO_UUID not in (known.topic_id, topic_id):
-            raise DirectoryMismatch(f"{path}: another partition of {topic} has another topic id")
-        topic_id = max(known.topic_id, topic_id)
-        self.topics[topic] = TopicOnDisk(topic_id, known.partitions | {partition})
+        self.last_stop.begin(self._directories.keys())
 
     def _forget_deleted(self) -> None:
         """Remove deleted partitions from the checkpoints."""
-        for checkpoints in (self._log_starts, self._recovery_points, self._cleaner_offsets):
-            checkpoints.forget(lambda key: not self._holds(key))
-
-    def _holds(self, key: tuple[str, int]) -> bool:
-        topic, partition = key
-        return topic in self.topics and partition in self.topics[topic].partitions
-
-    def _remove_tree(self, name: str) -> None:
-        path = f"{self.path}/{name}"
-        for entry in self._filesystem.list(path):
-            self._filesystem.remove(f"{path}/{entry}")
-        self._filesystem.remove_directory(path)
+        for checkpoints in self._checkpoints:
+            checkpoints.forget(lambda key: not self._directories.holds(key))
+        self._must_forget = False
 
 
 def _make(filesystem: FileSystem, path: str, *, durable: bool) -> None:

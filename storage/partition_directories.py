@@ -11,10 +11,12 @@ from coterie.protocol.fields import uuid_text
 from coterie.storage.errors import CorruptLog
 
 METADATA_FILE = "partition.metadata"
+# In a deleted partition's directory whose name has no room for the topic's.
+NAME_FILE = "coterie-topic-name"
 
 _LEGAL_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _PARTITION = re.compile(rf"({_LEGAL_TOPIC.pattern})-(0|[1-9]\d{{0,9}})")
-_DELETED = re.compile(r".*\.[0-9a-f]{32}-delete")
+_DELETED = re.compile(r"(.*)-\d+\.([0-9a-f]{32})-delete")
 # The limit of most file systems.
 _MAX_NAME_BYTES = 255
 _ID_BYTES = 16
@@ -50,9 +52,13 @@ def deleted_name(topic: str, partition: int, topic_id: bytes) -> str:
     return topic[: _MAX_NAME_BYTES - len(suffix)] + suffix
 
 
-def is_deleted(name: str) -> bool:
-    """Return whether this is the name of a deleted partition's directory."""
-    return _DELETED.fullmatch(name) is not None
+def deleted_partition(name: str) -> tuple[str, bytes] | None:
+    """Return topic and id in the name of a deleted partition's directory; None for other names.
+
+    The topic may be shortened.
+    """
+    match = _DELETED.fullmatch(name)
+    return None if match is None else (match[1], bytes.fromhex(match[2]))
 
 
 def metadata_text(topic_id: bytes) -> str:

@@ -1,4 +1,4 @@
-"""A file system whose n-th call of a kind fails.
+"""A file system whose n-th call of a kind fails, or every call for a time.
 
 It wraps a real or an in-memory file system and counts the calls, so that a test can fail each of
 them in turn. A failing write may write a part of its bytes first. If the wrapped file has a method
@@ -16,10 +16,13 @@ WRITING = frozenset(
     {"create", "make_directory", "remove", "remove_directory", "rename", "sync", "sync_directory"}
     | {"truncate", "write"}
 )
+# The calls that need a file handle, and fail while a process cannot have another one.
+OPENING = frozenset({"open", "create", "list", "sync_directory", "lock"})
+_GROUPS = {"writing": WRITING, "opening": OPENING}
 
 
 class FaultyFileSystem:
-    """A file system that counts calls and fails one of them.
+    """A file system that counts calls and fails some of them.
 
     Attributes:
         calls: how many calls of each kind were made; kinds are as in `fail_at`.
@@ -32,6 +35,7 @@ class FaultyFileSystem:
         self.failed = 0
         self._kind = ""
         self._left = 0
+        self._count = 0
         self._number = 0
         self._torn_bytes = 0
 
@@ -39,12 +43,21 @@ class FaultyFileSystem:
         """Make the n-th call of a kind from now on fail; the next call is number 1.
 
         Args:
-            kind: a method's name, "writing" for every call that changes something, or "any".
-            n: which call.
+            kind: a method's name, "writing" for every call that changes something, "opening" for
+                every call that needs a file handle, or "any".
+            n: which call; none if it is 0.
             number: the error number of the OSError.
             torn_bytes: how many bytes a failing write writes before it fails.
         """
-        self._kind, self._left, self._number, self._torn_bytes = kind, n, number, torn_bytes
+        self.fail_from(kind, n, number, count=1)
+        self._torn_bytes = torn_bytes
+
+    def fail_from(
+        self, kind: str, n: int, number: int = errno.EIO, count: int = 1_000_000_000
+    ) -> None:
+        """Make the n-th call of a kind and the `count` - 1 calls after it fail, as `fail_at`."""
+        self._kind, self._left, self._number, self._torn_bytes = kind, n, number, 0
+        self._count = count if n else 0
 
     def checked(self, kind: str) -> int:
         """Count a call, and raise if it must fail.
@@ -57,11 +70,11 @@ class FaultyFileSystem:
         """
         self.calls[kind] += 1
         self.calls["any"] += 1
-        if kind in WRITING:
-            self.calls["writing"] += 1
-        if self._kind in (kind, "any") or (self._kind == "writing" and kind in WRITING):
+        for name, kinds in _GROUPS.items():
+            self.calls[name] += kind in kinds
+        if self._kind in (kind, "any") or kind in _GROUPS.get(self._kind, ()):
             self._left -= 1
-            if self._left == 0:
+            if -self._count < self._left <= 0:
                 self.failed += 1
                 if kind == "write" and self._torn_bytes:
                     return self._torn_bytes

@@ -8,7 +8,7 @@ only its own partition fail.
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ from coterie.server.config.config import Config
 from coterie.server.config.sources import ConfigError
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.logs.log_configs import cleaner_config, log_config
-from coterie.server.logs.stored_settings import SETTINGS_FILE, read_settings
+from coterie.server.logs.stored_settings import SETTINGS_FILE, StoredSettings, read_settings
 from coterie.storage.cleanable import Cleanable, CleanerConfig, cleanable
 from coterie.storage.cleaner import CleaningResult, clean
 from coterie.storage.directory import DataDirectory
@@ -112,9 +112,9 @@ def select_partitions(
         CommandFailed: a named partition does not exist, or has another policy. Compaction would
             then remove records that newer records of the same key do not replace.
     """
-    overrides, config = _stored_settings(directory.path)
+    stored, config = _stored_settings(directory.path)
     partitions = [
-        Partition(topic, number, TopicConfig(config, overrides.get(topic, {})))
+        Partition(topic, number, TopicConfig(config, stored.overrides(topic, found.topic_id)))
         for topic, found in sorted(directory.topics.items())
         for number in sorted(found.partitions)
     ]
@@ -277,8 +277,8 @@ def _is_compacted(partition: Partition) -> bool:
     return partition.config.compact or partition.topic == OFFSETS_TOPIC
 
 
-def _stored_settings(path: str) -> tuple[Mapping[str, Mapping[str, str]], Config]:
-    """Return the settings of each topic, and those of the broker.
+def _stored_settings(path: str) -> tuple[StoredSettings, Config]:
+    """Return the stored settings, and those of the broker.
 
     The broker's settings are the defaults, the environment, and what clients have altered.
 
@@ -296,4 +296,4 @@ def _stored_settings(path: str) -> tuple[Mapping[str, Mapping[str, str]], Config
             f"{printable(place)} can't be read: {error}.",
             "This file says which topics are compacted. Restore it from a copy.",
         ) from error
-    return {} if stored is None else stored.topics, config
+    return StoredSettings() if stored is None else stored, config

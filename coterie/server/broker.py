@@ -139,6 +139,10 @@ class Broker:
         )
         groups = CoordinatorRuntime(self, GroupCoordinator(group_config, new_uuid, self.now_ms()))
         groups.take_over(offsets.partitions)
+        interrupted = [(name, topic_id) for name, topic_id in self.topics.deleting.items()]
+        if interrupted:
+            names = [name for name, _ in interrupted]
+            groups.delete_offsets(interrupted, lambda: self._topics_deleted(names))
         return groups
 
     async def start(
@@ -203,15 +207,36 @@ class Broker:
         self._metrics = HttpServer(endpoint)
         return Address(host, await self._metrics.start(host, port))
 
-    def delete_topic(self, topic: Topic) -> None:
-        """Delete a topic with its records and with all committed offsets for it."""
+    def delete_topic(self, topic: Topic, done: Callable[[], None] = lambda: None) -> None:
+        """Delete a topic with its records and with all committed offsets for it.
+
+        Args:
+            topic: the topic.
+            done: called when no crash can bring any of it back; perhaps at once.
+
+        Raises:
+            TopicRefused: the disk fails. The topic still exists if it is in `topics.by_name`.
+        """
         for partition in topic.partitions:
             self.maintenance.release(partition)
-            if partition.opened_log is not None:
-                self.flusher.forget(partition.opened_log)
-        self.topics.delete(topic)
-        deleted = [(topic.name, topic.topic_id)]
-        self.groups.apply(self.coordinator.topics_deleted(deleted, self.now_ms()))
+        try:
+            self.topics.delete(topic)
+        finally:
+            if topic.name not in self.topics.by_name:
+                for partition in topic.partitions:
+                    if partition.opened_log is not None:
+                        self.flusher.forget(partition.opened_log)
+
+                def deleted() -> None:
+                    self._topics_deleted([topic.name])
+                    done()
+
+                self.groups.delete_offsets([(topic.name, topic.topic_id)], deleted)
+
+    def _topics_deleted(self, names: list[str]) -> None:
+        """Remove the files of topics whose deletion is complete."""
+        self.topics.deleted(names)
+        self.maintenance.remove_deleted()
 
     async def stop(self) -> None:
         """Stop in order: nothing acknowledged is lost, and delayed requests are answered."""

@@ -6,7 +6,7 @@ resource are worked out and checked completely before any of them is applied.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from coterie.protocol.errors import ErrorCode
@@ -15,6 +15,7 @@ from coterie.server.config.kafka_keys import find_key
 from coterie.server.config.keys import ConfigKey, ConfigType, InvalidValue, UpdateMode
 from coterie.server.config.topic_keys import TOPIC, check_compaction_lags, check_topic_value
 from coterie.server.logs.topic_rules import invalid_name
+from coterie.storage.errors import describe_error
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -161,7 +162,7 @@ def _alter_topic(
     except InvalidValue as error:
         raise ChangeRefused(ErrorCode.INVALID_CONFIG, str(error)) from None
     if not only_check:
-        broker.topics.set_overrides(topic, values)
+        _store(lambda: broker.topics.set_overrides(topic, values))
 
 
 def _alter_broker(
@@ -197,10 +198,16 @@ def _alter_broker(
         )
         raise ChangeRefused(ErrorCode.POLICY_VIOLATION, text)
     if not only_check:
-        if name:
-            broker.topics.set_broker_settings(values, config.cluster_defaults)
-        else:
-            broker.topics.set_broker_settings(config.altered, values)
+        altered, cluster = (values, config.cluster_defaults) if name else (config.altered, values)
+        _store(lambda: broker.topics.set_broker_settings(altered, cluster))
+
+
+def _store(change: Callable[[], None]) -> None:
+    """Make a change that is stored in a file."""
+    try:
+        change()
+    except OSError as error:
+        raise ChangeRefused(ErrorCode.KAFKA_STORAGE_ERROR, describe_error(error)) from error
 
 
 def parse_node_id(name: str) -> int | None:

@@ -22,6 +22,7 @@ from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.messages.log_records import encode_key, encode_value
 from coterie.protocol.records import encode_batch
 from coterie.storage.errors import StorageError
+from coterie.storage.log import Log
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -88,6 +89,11 @@ class GroupAppends:
         """End the ownership of a partition; its unacknowledged operations stay so."""
         self._queued.pop(index, None)
         self._owned.pop(index, None)
+
+    def unsynced_logs(self) -> list[tuple[int, Log]]:
+        """Return the logs of the owned partitions that have something to sync, with the indexes."""
+        logs = [(index, self.partitions[index].log) for index in self._owned]
+        return [(index, log) for index, log in logs if log.synced_offset < log.log_end_offset]
 
     def queue(self, append: Append) -> None:
         """Queue an operation; it is written at the end of this turn of the event loop."""

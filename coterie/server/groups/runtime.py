@@ -20,6 +20,7 @@ from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.messages.log_records import OffsetCommitKey
 from coterie.protocol.wire import Message
 from coterie.server.groups.appends import GroupAppends
+from coterie.server.groups.deleted_topics import DeletedTopics
 from coterie.server.groups.event_log import EventLog
 from coterie.server.groups.journal import Journal
 from coterie.server.groups.loading import GroupLoading
@@ -62,6 +63,7 @@ class CoordinatorRuntime:
         self._partitions: list[Partition] = []
         self._appends = GroupAppends(broker, coordinator, self.apply, self._fail, self._reload)
         self._loading = GroupLoading(broker, coordinator, self._loaded, self._not_loaded)
+        self._deleted_topics = DeletedTopics(broker, coordinator, self._appends, self.apply)
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
         self.event_counts: Counter[str] = Counter()
@@ -191,6 +193,16 @@ class CoordinatorRuntime:
         self._disown(index)
         self.apply(self.coordinator.unload(index, epoch, self._broker.now_ms()))
 
+    def delete_offsets(self, topics: list[tuple[str, bytes]], done: Callable[[], None]) -> None:
+        """Delete all committed offsets of deleted topics; `done` is called when that is durable.
+
+        Args:
+            topics: name and id of each.
+            done: called now or later.
+        """
+        loading = [each.index for each in self._partitions if self.is_loading(each.index)]
+        self._deleted_topics.add(topics, loading, done)
+
     def write(self) -> None:
         """Write the queued records now instead of at the end of this turn of the loop."""
         self._appends.write()
@@ -204,13 +216,16 @@ class CoordinatorRuntime:
     def _disown(self, index: int) -> None:
         self._loading.forget(index)
         self._appends.end(index)
+        self._deleted_topics.loaded(index)
 
     def _loaded(self, index: int, effects: Effects) -> None:
         self._appends.begin(index)
         self.apply(effects)
+        self._deleted_topics.loaded(index)
 
     def _not_loaded(self, index: int, _error: Exception) -> None:
         self.apply(self.coordinator.fail(index, self._broker.now_ms()))
+        self._deleted_topics.loaded(index)
         self._broker.partition_failed(index)
 
     def _fail(self, index: int, error: Exception) -> None:

@@ -16,6 +16,7 @@ from coterie.protocol.messages.delete_topics import (
 from coterie.protocol.wire import ZERO_UUID
 from coterie.server.logs.topic_rules import TopicRefused
 from coterie.server.logs.topics import Topic
+from coterie.server.network.delayed_response import DelayedResponse
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -23,23 +24,64 @@ if TYPE_CHECKING:
 
 
 def handle(
-    broker: "Broker", request: DeleteTopicsRequest, _connection: "Connection"
-) -> DeleteTopicsResponse:
-    """Delete the topics that can be deleted, and answer for each name or id."""
+    broker: "Broker", request: DeleteTopicsRequest, connection: "Connection"
+) -> DeleteTopicsResponse | None:
+    """Delete the topics that can be deleted, and answer for each name or id.
+
+    The response is sent when the deletions are complete.
+    """
     asked = request.topics or [DeleteTopicsRequestTopic(name=name) for name in request.topic_names]
     times = Counter((each.name, each.topic_id) for each in asked)
-    answers, deleted = [], set()
+    answers: list[DeleteTopicsResponseTopic] = []
+    deletions = _Deletions(DeleteTopicsResponse(responses=answers))
     for (name, topic_id), count in times.items():
         try:
             topic = _find(broker, name, topic_id, once=count == 1)
-            # A request may name a topic by its name and by its id.
-            if topic not in deleted:
-                broker.delete_topic(topic)
-                deleted.add(topic)
+            deletions.delete(broker, topic)
             answers.append(_answer(topic.name, topic.topic_id, ErrorCode.NONE, None))
         except TopicRefused as refused:
             answers.append(_answer(name, topic_id, refused.error, refused.text))
-    return DeleteTopicsResponse(responses=answers)
+    return deletions.response_when_done(connection)
+
+
+class _Deletions:
+    """The deletions of one request, and its response."""
+
+    def __init__(self, response: DeleteTopicsResponse) -> None:
+        self._response = response
+        self._begun: set[Topic] = set()
+        self._incomplete: set[Topic] = set()
+        self._delayed: DelayedResponse | None = None
+
+    def delete(self, broker: "Broker", topic: Topic) -> None:
+        """Delete a topic, unless that was begun: a request may name one by name and by id.
+
+        Raises:
+            TopicRefused: the disk fails.
+        """
+        if topic in self._begun:
+            return
+        self._begun.add(topic)
+        self._incomplete.add(topic)
+        try:
+            broker.delete_topic(topic, lambda: self._done(topic))
+        except TopicRefused:
+            self._incomplete.discard(topic)
+            raise
+
+    def _done(self, topic: Topic) -> None:
+        self._incomplete.discard(topic)
+        if self._delayed is not None and not self._incomplete:
+            delayed, self._delayed = self._delayed, None
+            delayed.send(self._response)
+
+    def response_when_done(self, connection: "Connection") -> DeleteTopicsResponse | None:
+        """Return the response, or delay it until the deletions are complete."""
+        if not self._incomplete:
+            return self._response
+        self._delayed = DelayedResponse(connection)
+        connection.delay(self._delayed)
+        return None
 
 
 def _find(broker: "Broker", name: str | None, topic_id: bytes, *, once: bool) -> Topic:

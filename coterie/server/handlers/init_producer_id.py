@@ -19,8 +19,13 @@ def handle(
     if request.transactional_id is not None:
         # Not retriable. FindCoordinator has refused this producer before, in the same way.
         return _error(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    try:
+        producer_id = broker.topics.new_producer_id()
+    except OSError:
+        # Kafka's answer while it waits for a block of ids; clients ask again.
+        return _error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return InitProducerIdResponse(
-        error_code=ErrorCode.NONE, producer_id=broker.topics.new_producer_id(), producer_epoch=0
+        error_code=ErrorCode.NONE, producer_id=producer_id, producer_epoch=0
     )
 
 

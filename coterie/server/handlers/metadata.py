@@ -127,7 +127,9 @@ def _missing(broker: "Broker", name: str, *, may_create: bool) -> MetadataRespon
         try:
             broker.topics.create(name, -1, {})
         except TopicRefused as refused:
-            error = refused.error
+            # While an earlier topic of the name is being deleted, the client asks again.
+            if refused.error is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                error = refused.error
     return MetadataResponseTopic(
         error_code=error, name=name, is_internal=name in INTERNAL_TOPICS, partitions=[]
     )

@@ -47,6 +47,7 @@ class Maintenance:
     def start(self) -> None:
         """Start all work that is enabled."""
         config = self._broker.config
+        self.remove_deleted()
         self._later("directory", self._check_directory, DIRECTORY_CHECK_S)
         self._later("checkpoint", self._write_recovery_points, self._checkpoint_interval_s())
         delay_ms = config.get_int("log.initial.task.delay.ms")
@@ -64,6 +65,26 @@ class Maintenance:
     def release(self, partition: Partition) -> None:
         """Leave a partition and its files alone, because it is about to be deleted."""
         self.cleaner.release(partition)
+
+    # --- deleted topics ---------------------------------------------------------------------------
+
+    def remove_deleted(self) -> None:
+        """Remove the files of deleted topics, a partition at each turn of the event loop."""
+        if "removal" not in self._timers:
+            self._later("removal", self._continue_removal, 0)
+
+    def _continue_removal(self) -> None:
+        del self._timers["removal"]
+        try:
+            if self._data.remove_deleted(self._broker.topics.deleting.values()):
+                self.remove_deleted()
+        except OSError as error:
+            # The next start removes them.
+            self._broker.log.warning(
+                "files of deleted topics left",
+                cause=describe_error(error),
+                remedy=remedy_for(error),
+            )
 
     # --- the data directory -----------------------------------------------------------------------
 

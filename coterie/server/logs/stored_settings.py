@@ -5,16 +5,35 @@ that clients altered, and the next block of producer ids. They are few and rarel
 file is replaced as a whole.
 """
 
+import base64
 import json
+import zlib
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from coterie.protocol.fields import uuid_text
 from coterie.storage.checkpoints import read_file, replace_file
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import FileSystem
 
 SETTINGS_FILE = "coterie-settings.json"
-_FORMAT_VERSION = 1
+# Version 1 had the settings of topics by name, and no checksum.
+_FORMAT_VERSION = 2
+_CHECKSUM = "crc32"
+
+
+class StoredTopic(NamedTuple):
+    """What is stored about one topic.
+
+    Attributes:
+        name: its name.
+        settings: its own settings.
+        has_own_id: whether its id is stored only here, because Kafka before 2.8 wrote its files.
+    """
+
+    name: str
+    settings: Mapping[str, str]
+    has_own_id: bool = False
 
 
 class StoredSettings(NamedTuple):
@@ -24,20 +43,36 @@ class StoredSettings(NamedTuple):
         next_producer_id: the first producer id that no start has reserved.
         broker: settings of the broker that clients altered.
         cluster: settings of all brokers that clients altered.
-        topics: each topic's own settings, by its name.
+        topics: topics with settings of their own, by topic id.
+        by_name: the same by name, in a file of version 1.
     """
 
-    next_producer_id: int
-    broker: Mapping[str, str]
-    cluster: Mapping[str, str]
-    topics: Mapping[str, Mapping[str, str]]
+    next_producer_id: int = 0
+    broker: Mapping[str, str] = {}
+    cluster: Mapping[str, str] = {}
+    topics: Mapping[bytes, StoredTopic] = {}
+    by_name: Mapping[str, Mapping[str, str]] = {}
+
+    def overrides(self, name: str, topic_id: bytes) -> Mapping[str, str]:
+        """Return a topic's own settings.
+
+        They belong to its id, since an earlier topic of the same name may have had others
+        [topics/settings-of-an-id].
+        """
+        found = self.topics.get(topic_id if any(topic_id) else self.own_id(name) or topic_id)
+        return self.by_name.get(name, {}) if found is None else found.settings
+
+    def own_id(self, name: str) -> bytes | None:
+        """Return the id of a topic whose files have none; None if it is not stored."""
+        ids = (each for each, topic in self.topics.items() if topic.has_own_id)
+        return next((each for each in ids if self.topics[each].name == name), None)
 
 
 def read_settings(filesystem: FileSystem, directory: str) -> StoredSettings | None:
     """Read the file of a data directory; return None if there is none.
 
     Raises:
-        CorruptLog: it is not JSON, or has another version.
+        CorruptLog: it is damaged, or has another version.
         OSError: it cannot be read.
     """
     path = f"{directory}/{SETTINGS_FILE}"
@@ -48,13 +83,24 @@ def read_settings(filesystem: FileSystem, directory: str) -> StoredSettings | No
         stored = json.loads(text)
     except ValueError as error:
         raise CorruptLog(path, 0, f"this is not JSON: {error}") from None
-    if stored.get("version") != _FORMAT_VERSION:
+    version = stored.get("version") if isinstance(stored, dict) else None
+    if version not in (1, _FORMAT_VERSION):
         raise CorruptLog(path, 0, f"its version is not {_FORMAT_VERSION}")
-    return StoredSettings(
-        int(stored.get("next_producer_id", 0)),
-        stored.get("broker", {}),
-        stored.get("cluster", {}),
-        stored.get("topics", {}),
+    if version != 1 and stored.pop(_CHECKSUM, None) != _checksum(stored):
+        raise CorruptLog(path, 0, f"its contents do not match their checksum, {_CHECKSUM}")
+    topics = stored.get("topics", {})
+    settings = StoredSettings(
+        int(stored.get("next_producer_id", 0)), stored.get("broker", {}), stored.get("cluster", {})
+    )
+    if version == 1:
+        return settings._replace(by_name=topics)
+    return settings._replace(
+        topics={
+            base64.urlsafe_b64decode(f"{topic_id}=="): StoredTopic(
+                each["name"], each["settings"], each.get("has_own_id", False)
+            )
+            for topic_id, each in topics.items()
+        }
     )
 
 
@@ -72,12 +118,24 @@ def write_settings(
     Raises:
         OSError: it cannot be written.
     """
-    stored = {
+    assert not settings.by_name, "settings are stored by topic id"
+    stored: dict[str, Any] = {
         "version": _FORMAT_VERSION,
         "next_producer_id": settings.next_producer_id,
         "broker": settings.broker,
         "cluster": settings.cluster,
-        "topics": settings.topics,
+        "topics": {
+            uuid_text(topic_id): {"name": topic.name, "settings": topic.settings}
+            | ({"has_own_id": True} if topic.has_own_id else {})
+            for topic_id, topic in settings.topics.items()
+        },
     }
+    stored[_CHECKSUM] = _checksum(stored)
     text = json.dumps(stored, indent=1) + "\n"
     replace_file(filesystem, f"{directory}/{SETTINGS_FILE}", text, durable=durable)
+
+
+def _checksum(stored: dict[str, Any]) -> str:
+    """Return the checksum of the contents, which does not depend on how they are written."""
+    text = json.dumps(stored, sort_keys=True, separators=(",", ":"))
+    return f"{zlib.crc32(text.encode()):08x}"

@@ -7,7 +7,7 @@ Invariants: `by_name` and `by_id` contain the same topics. The partitions of a t
 without gaps. A log is opened when it is first used.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
@@ -17,7 +17,8 @@ from coterie.server.config.topic_config import TopicConfig
 from coterie.server.environment import new_topic_id
 from coterie.server.logs.log_configs import log_config
 from coterie.server.logs.partition import Partition
-from coterie.server.logs.stored_settings import StoredSettings, read_settings, write_settings
+from coterie.server.logs.settings_file import SettingsFile
+from coterie.server.logs.stored_settings import StoredTopic
 from coterie.server.logs.topic_rules import (
     INTERNAL_TOPICS,
     OWN_TOPICS,
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
 # The most partitions of a broker [topics/partition-limits]. Each is a directory and about 1 KiB of
 # memory, and any client may create them.
 MAX_PARTITIONS = 20_000
-
-# Producer ids are reserved in blocks of Kafka's size, so that not every new id writes a file.
-_PRODUCER_ID_BLOCK = 1_000
 
 
 class Topic:
@@ -75,6 +73,8 @@ class Topics:
 
     Attributes:
         by_name, by_id: the topics.
+        deleting: the ids of topics whose deletion is not complete, by name. The names cannot be
+            used yet.
     """
 
     def __init__(
@@ -103,36 +103,43 @@ class Topics:
         self._log = log
         self._durable = durable
         self._by_collision: dict[str, str] = {}
-        stored = read_settings(data.files.filesystem, data.path)
-        # Ids that an earlier start reserved are not used again, whether it gave them out or not.
-        self._reserved_producer_id = 0 if stored is None else stored.next_producer_id
-        self._next_producer_id = self._reserved_producer_id
-        if stored is not None:
-            config.alter(stored.broker, stored.cluster)
-        overrides = self._foreign_overrides() if stored is None else stored.topics
+        self._settings = SettingsFile(data.files.filesystem, data.path, durable=durable)
+        stored = self._settings.stored
+        config.alter(stored.broker, stored.cluster)
+        overrides = self._foreign_overrides() if self._settings.is_missing else {}
+        to_store: dict[bytes, StoredTopic] = {}
         for name, found in sorted(data.topics.items()):
-            topic_id = found.topic_id if any(found.topic_id) else new_topic_id()
-            own: Mapping[str, str] = overrides.get(name, {})
+            topic_id = found.topic_id
+            has_own_id = not any(topic_id)
+            if has_own_id:
+                topic_id = stored.own_id(name) or new_topic_id()
+                data.take_id(name, topic_id)
+            own = overrides.get(name) or stored.overrides(name, topic_id)
+            if own or has_own_id:
+                to_store[topic_id] = StoredTopic(name, own, has_own_id)
             if name == OFFSETS_TOPIC:
                 own = {**self._offsets_overrides(), **own}
             topic = Topic(name, topic_id, TopicConfig(config, own))
             count = max(found.partitions) + 1
             # A crash during the creation may have left gaps [topics/interrupted-creation].
             missing = sorted(set(range(count)) - found.partitions)
-            data.create_partitions(name, missing, found.topic_id)
+            data.create_partitions(name, missing, topic_id)
             self._add(topic, count)
-        if overrides and stored is None:
-            self._write_settings()
+        self._settings.begin(to_store)
+        # Only their files are left of deleted topics whose name is used again.
+        self.deleting = {
+            name: topic_id
+            for topic_id, name in data.deleted_topics.items()
+            if name not in self.by_name
+        }
 
     def new_producer_id(self) -> int:
-        """Return a producer id that was never returned before, in this start or an earlier one."""
-        if self._next_producer_id == self._reserved_producer_id:
-            self._reserved_producer_id += _PRODUCER_ID_BLOCK
-            # Before the first id of the block is given out: a crash skips ids, it repeats none.
-            self._write_settings()
-        assert self._next_producer_id < self._reserved_producer_id, "only reserved ids are given"
-        self._next_producer_id += 1
-        return self._next_producer_id - 1
+        """Return a producer id that was never returned before, in this start or an earlier one.
+
+        Raises:
+            OSError: it could not be reserved.
+        """
+        return self._settings.new_producer_id()
 
     def check_name(self, name: str) -> None:
         """Check whether a topic of this name can be created.
@@ -145,6 +152,9 @@ class Topics:
             raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)
         if name in self.by_name:
             raise TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        if name in self.deleting:
+            text = f"Topic '{name}' is marked for deletion."
+            raise TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, text)
         other = self._by_collision.get(collision_key(name))
         if other is not None:
             text = f"Topic '{name}' collides with existing topic: {other}"
@@ -167,10 +177,10 @@ class Topics:
             overrides = {**self._offsets_overrides(), **overrides}
         count = self._config.get_int("num.partitions") if partitions == -1 else partitions
         topic = Topic(name, new_topic_id(), TopicConfig(self._config, overrides))
-        self._create_partitions(topic, range(count))
+        # First the settings: the topic exists with them or not at all. They belong to its new id,
+        # so they have no effect if it is not created.
+        self._create_partitions(topic, range(count), overrides)
         self._add(topic, count)
-        if overrides:
-            self._write_settings()
         self._log.info("topic created", topic=name, partitions=count)
         return topic
 
@@ -187,35 +197,61 @@ class Topics:
         self._log.info("partitions created", topic=topic.name, partitions=count)
 
     def delete(self, topic: Topic) -> None:
-        """Delete a topic and its records, and answer the fetches that wait for it."""
+        """Delete a topic and its records, and answer the fetches that wait for it.
+
+        The deletion is complete after `deleted`; its files are removed then.
+
+        Raises:
+            TopicRefused: the disk fails. The topic still exists if it is in `by_name`.
+        """
         assert self.by_name.get(topic.name) is topic, "a topic is deleted once"
-        del self.by_name[topic.name]
-        del self.by_id[topic.topic_id]
-        del self._by_collision[collision_key(topic.name)]
+        failure: OSError | None = None
         try:
             self._data.delete_topic(topic.name)
         except OSError as error:
-            # Clients no longer see the topic, and the next start removes the files.
-            self._log.warning("topic files left", topic=topic.name, error=str(error))
-        if topic.config.overrides:
-            self._write_settings()
+            failure = error
+            self._log.error(
+                "topic not deleted", topic=topic.name, error=str(error), remedy=remedy_for(error)
+            )
+            if topic.name in self._data.topics:
+                raise TopicRefused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        del self.by_name[topic.name]
+        del self.by_id[topic.topic_id]
+        del self._by_collision[collision_key(topic.name)]
+        self._settings.forget_topic(topic.topic_id)
+        self.deleting[topic.name] = topic.topic_id
         for partition in topic.partitions:
             partition.close()
+        if failure is not None:
+            # A crash could bring the topic back, so its deletion is not acknowledged.
+            raise TopicRefused(ErrorCode.KAFKA_STORAGE_ERROR, str(failure)) from failure
         self._log.info("topic deleted", topic=topic.name)
 
+    def deleted(self, names: Iterable[str]) -> None:
+        """Note that the deletion of topics is complete, so their names may be used again."""
+        for name in names:
+            del self.deleting[name]
+
     def set_overrides(self, topic: Topic, overrides: Mapping[str, str]) -> None:
-        """Replace a topic's own settings; the caller has checked them."""
+        """Replace a topic's own settings; the caller has checked them.
+
+        Raises:
+            OSError: they could not be stored, and are not changed.
+        """
+        self._settings.set_topic(topic.topic_id, topic.name, overrides)
         topic.config = TopicConfig(self._config, overrides)
-        self._write_settings()
         self._apply_config(topic)
 
     def set_broker_settings(self, broker: Mapping[str, str], cluster: Mapping[str, str]) -> None:
         """Replace the settings of broker and cluster that clients altered, and update all topics.
 
         The caller has checked them.
+
+        Raises:
+            OSError: they could not be stored, and are not changed.
         """
+        self._settings.set_broker(broker, cluster)
         self._config.alter(broker, cluster)
-        self._write_settings()
         for topic in self.by_name.values():
             topic.config = TopicConfig(self._config, topic.config.overrides)
             self._apply_config(topic)
@@ -282,7 +318,7 @@ class Topics:
         Their own settings are in Kafka's metadata log and unknown here. Without limits nothing is
         deleted before a retention is set [topics/foreign-directories].
         """
-        names = [name for name in self._data.topics if name not in INTERNAL_TOPICS]
+        names = [name for name in self._data.topics if name != OFFSETS_TOPIC]
         if names:
             self._log.info(
                 "topics of another broker found, kept without a retention limit", topics=len(names)
@@ -310,27 +346,18 @@ class Topics:
             if log is not None:
                 log.config = self._log_config(topic, partition.index)
 
-    def _write_settings(self) -> None:
-        topics = {
-            name: topic.config.overrides
-            for name, topic in sorted(self.by_name.items())
-            if topic.config.overrides
-        }
-        settings = StoredSettings(
-            self._reserved_producer_id, self._config.altered, self._config.cluster_defaults, topics
-        )
-        write_settings(
-            self._data.files.filesystem, self._data.path, settings, durable=self._durable
-        )
-
     # --- partitions -------------------------------------------------------------------------------
 
-    def _create_partitions(self, topic: Topic, indexes: range) -> None:
+    def _create_partitions(
+        self, topic: Topic, indexes: range, overrides: Mapping[str, str] | None = None
+    ) -> None:
         existing = sum(len(each.partitions) for each in self.by_name.values())
         if existing + len(indexes) > MAX_PARTITIONS:
             text = f"{existing} partitions exist; this broker holds at most {MAX_PARTITIONS}."
             raise TopicRefused(ErrorCode.POLICY_VIOLATION, text)
         try:
+            if overrides:
+                self._settings.set_topic(topic.topic_id, topic.name, overrides)
             self._data.create_partitions(topic.name, indexes, topic.topic_id)
         except (StorageError, OSError) as error:
             self._log.error(

@@ -15,7 +15,7 @@ from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.torn_tail import TailTrust
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.storage.conftest import Place
-from tests.unit.storage.test_directory import ID, opened
+from tests.unit.storage.test_directory import ID, OTHER_ID, opened
 from tests.unit.storage.test_log import batch
 
 MARK = ".kafka_cleanshutdown"
@@ -268,7 +268,7 @@ def test_a_new_topic_does_not_inherit_the_recovery_point_of_its_name(memory: Pla
     directory.open_log(*KEY).sync()
     directory.write_recovery_points()
     directory.delete_topic("orders")
-    directory.create_partitions("orders", [0], ID)
+    directory.create_partitions("orders", [0], OTHER_ID)
     killed(memory, directory)
     directory = opened(memory)
     assert directory.open_log(*KEY).log_end_offset == 0

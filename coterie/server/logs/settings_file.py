@@ -1,0 +1,102 @@
+"""The settings of one data directory while a broker uses it, and its block of producer ids.
+
+Invariant: a change is in the file before it is in memory. After a failed write the old value holds,
+and the next write may bring either to the disk [topics/settings-file].
+"""
+
+from collections.abc import Mapping
+
+from coterie.server.logs.stored_settings import (
+    StoredSettings,
+    StoredTopic,
+    read_settings,
+    write_settings,
+)
+from coterie.storage.filesystem import FileSystem
+
+# Producer ids are reserved in blocks of Kafka's size, so that not every new id writes a file.
+_PRODUCER_ID_BLOCK = 1_000
+
+
+class SettingsFile:
+    """The file of settings, and its contents in memory.
+
+    Attributes:
+        stored: the contents.
+        is_missing: whether there was no file at the start: another broker wrote the directory.
+    """
+
+    def __init__(self, filesystem: FileSystem, path: str, *, durable: bool) -> None:
+        """Read the file.
+
+        Args:
+            filesystem: where the data directory is.
+            path: the data directory.
+            durable: whether changes must survive a loss of power.
+
+        Raises:
+            CorruptLog: it is damaged.
+            OSError: it cannot be read.
+        """
+        self._filesystem = filesystem
+        self._path = path
+        self._durable = durable
+        found = read_settings(filesystem, path)
+        self.is_missing = found is None
+        self.stored = StoredSettings() if found is None else found
+        # Ids that an earlier start reserved are not used again, whether it gave them out or not.
+        self._next_producer_id = self.stored.next_producer_id
+
+    def begin(self, existing: Mapping[bytes, StoredTopic]) -> None:
+        """Forget topics that do not exist, and write the file if the others are not in it.
+
+        Args:
+            existing: the existing topics that have something to store.
+
+        Raises:
+            OSError: the file could not be written.
+        """
+        if self.stored.by_name or any(
+            self.stored.topics.get(each) != topic for each, topic in existing.items()
+        ):
+            self._save(self.stored._replace(topics=existing, by_name={}))
+        else:
+            # What is stored of other topics has no effect, and the next write drops it.
+            self.stored = self.stored._replace(topics=existing, by_name={})
+
+    def set_topic(self, topic_id: bytes, name: str, overrides: Mapping[str, str]) -> None:
+        """Store a topic's own settings. Raises OSError."""
+        topics = dict(self.stored.topics)
+        before = topics.pop(topic_id, StoredTopic(name, {}))
+        if overrides or before.has_own_id:
+            topics[topic_id] = before._replace(settings=overrides)
+        if topics != self.stored.topics:
+            self._save(self.stored._replace(topics=topics))
+
+    def forget_topic(self, topic_id: bytes) -> None:
+        """Forget a deleted topic; the next write drops it from the file, too."""
+        topics = dict(self.stored.topics)
+        if topics.pop(topic_id, None) is not None:
+            self.stored = self.stored._replace(topics=topics)
+
+    def set_broker(self, broker: Mapping[str, str], cluster: Mapping[str, str]) -> None:
+        """Store the settings of broker and cluster that clients altered. Raises OSError."""
+        self._save(self.stored._replace(broker=dict(broker), cluster=dict(cluster)))
+
+    def new_producer_id(self) -> int:
+        """Return a producer id that was never returned before, in this start or an earlier one.
+
+        Raises:
+            OSError: no block of ids could be reserved.
+        """
+        if self._next_producer_id == self.stored.next_producer_id:
+            # Before the first id of the block is used: a crash skips ids, and repeats none.
+            reserved = self.stored.next_producer_id + _PRODUCER_ID_BLOCK
+            self._save(self.stored._replace(next_producer_id=reserved))
+        assert self._next_producer_id < self.stored.next_producer_id, "only reserved ids are used"
+        self._next_producer_id += 1
+        return self._next_producer_id - 1
+
+    def _save(self, settings: StoredSettings) -> None:
+        write_settings(self._filesystem, self._path, settings, durable=self._durable)
+        self.stored = settings

@@ -28,7 +28,15 @@ from coterie.storage.filesystem import FileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.groups import commit, committed
-from tests.unit.server.manual import COMMIT, Client, log_of, loop_of, make_broker, run, wait_for_disk
+from tests.unit.server.manual import (
+    COMMIT,
+    Client,
+    log_of,
+    loop_of,
+    make_broker,
+    run,
+    wait_for_disk,
+)
 from tests.unit.server.produced import batch, fetch_request, produce, values_of
 
 SETTINGS_PATH = f"memory/{SETTINGS_FILE}"

@@ -319,6 +319,8 @@ class Node(UnitHarness):
         register.acknowledge(self.done)
         self.take(self.coordinator.topics_deleted([(name, topic_id)], self.now_ms))
         self.turn()
+        while self.directory.remove_deleted():
+            pass
 
     # -- the end -----------------------------------------------------------------------------------
 

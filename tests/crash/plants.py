@@ -113,7 +113,7 @@ PLANTS = (
     ),
     Plant(
         "a topic's directory is renamed for deletion without a sync",
-        "coterie.storage.directory:DataDirectory.delete_topic",
+        "coterie.storage.topic_directories:TopicDirectories._finish_renaming",
         "if self._durable:",
         "if False:",
         ("power:delete_topic:commit",),

@@ -1,8 +1,8 @@
 """Appends of the group coordinator: from queued records to acknowledged operations.
 
-All operations that one turn of the event loop queues for a partition become one write. A batch has
-at most the size that a Kafka broker accepts, and all records of an operation are in one batch
-[coordinator/operation].
+All operations that one turn of the event loop queues for a partition become one write
+[group-log/batches]. A batch has at most the size that a Kafka broker accepts, and all records of an
+operation are in one batch [coordinator/operation].
 
 Invariants: the coordinator learns of appends in the order in which it queued them, partition by
 partition. After the first failed write or sync a partition acknowledges nothing more. What was

@@ -5,6 +5,7 @@ at info, those that happen once a member at debug. Heartbeats, commits and fetch
 Only the server logs; the coordinator returns its events as data.
 """
 
+import logging
 import sys
 from typing import TYPE_CHECKING, TextIO
 
@@ -55,6 +56,28 @@ def make_logger(
     )
     # Bound once; otherwise each call would assemble the logger again.
     return logger.bind()
+
+
+class _LibraryHandler(logging.Handler):
+    """Passes what libraries log with Python's own logging on to the server's logger."""
+
+    def __init__(self, logger: "FilteringBoundLogger") -> None:
+        super().__init__()
+        self._logger = logger
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._logger.log(
+            record.levelno, record.getMessage(), library=record.name, exc_info=record.exc_info
+        )
+
+
+def route_library_logs(logger: "FilteringBoundLogger") -> None:
+    """Let the warnings of libraries, asyncio among them, be lines of the server's log.
+
+    Without this they would be plain text on standard error, also where the log is JSON. It changes
+    the process: only a process that runs nothing but a broker may do it.
+    """
+    logging.getLogger().addHandler(_LibraryHandler(logger))
 
 
 def _json_default(value: object) -> str:

@@ -22,7 +22,7 @@ from coterie.address import Address
 from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
 from coterie.server.config.place import Place
-from coterie.server.logging import make_logger
+from coterie.server.logging import make_logger, route_library_logs
 from coterie.server.logs.flusher import FlushMode
 from coterie.storage.errors import (
     CorruptLog,
@@ -84,6 +84,7 @@ def run(options: Options) -> int:
 async def _serve(options: Options) -> int:
     stopping = _signalled()
     log = make_logger(options.log_level, options.log_format)
+    route_library_logs(log)
     _log_settings(options, log)
     broker = _open(options, log)
     broker.fatal.add_done_callback(lambda _: stopping.set())

@@ -198,14 +198,14 @@ class Child:
 Broker = Peer | Child
 
 
-def coterie() -> Child:
+def coterie(flush: str = "never") -> Child:
     """Return our server, started as by `make serve` with the settings that all brokers share."""
     program = str(Path(sys.executable).with_name("coterie"))
     return Child(
         "coterie",
         lambda port, data: [
             *(program, "serve", "--host", "127.0.0.1", "--port", str(port), "--data-dir", data),
-            *("--config", "group.initial.rebalance.delay.ms=0", "--flush", "never"),
+            *("--config", "group.initial.rebalance.delay.ms=0", "--flush", flush),
         ],
     )
 

@@ -37,6 +37,11 @@ from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from coterie.protocol.messages.produce import (
+    ProduceRequest,
+    ProduceRequestPartition,
+    ProduceRequestTopic,
+)
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from coterie.protocol.wire import Message, Struct
 
@@ -49,9 +54,12 @@ PROTOCOL_NAME = "range"
 SESSION_TIMEOUT_MS = 60_000
 REBALANCE_TIMEOUT_MS = 60_000
 CREATE_TOPIC_TIMEOUT_MS = 10_000
+PRODUCE_TIMEOUT_MS = 10_000
+ALL_REPLICAS = -1
 
 # The versions that the generator can use, the best one first.
 VERSIONS: Mapping[ApiKey, tuple[int, ...]] = {
+    ApiKey.PRODUCE: (9, 8),
     ApiKey.API_VERSIONS: (0,),
     ApiKey.METADATA: (9, 8, 2),
     ApiKey.CREATE_TOPICS: (5, 4),
@@ -282,6 +290,16 @@ class Requests:
         topics = [OffsetFetchRequestTopic(name=topic, partition_indexes=[0])]
         request = OffsetFetchRequest(group_id=group, topics=topics)
         return self.agreed(ApiKey.OFFSET_FETCH).frame(request)
+
+    def produce(self, topic: str, partition: int, batch: bytes) -> bytes:
+        """Build a Produce of one batch, to be acknowledged by all replicas."""
+        partitions = [ProduceRequestPartition(index=partition, records=batch)]
+        request = ProduceRequest(
+            acks=ALL_REPLICAS,
+            timeout_ms=PRODUCE_TIMEOUT_MS,
+            topic_data=[ProduceRequestTopic(name=topic, partition_data=partitions)],
+        )
+        return self.agreed(ApiKey.PRODUCE).frame(request)
 
 
 def assignments(member_ids: Iterable[str], topic: str) -> Assignments:

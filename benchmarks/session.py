@@ -151,7 +151,7 @@ class Session:
         ranges = {each.api_key: (each.min_version, each.max_version) for each in served.api_keys}
         session = cls(job, Requests(ranges, inflexible=job.inflexible), control)
         await session._find_coordinator()
-        await session._create_topic()
+        await session.create_topic(TOPIC, partitions=1)
         return session
 
     def group_name(self, number: int) -> str:
@@ -177,18 +177,23 @@ class Session:
                 "the benchmark measures clusters of one broker"
             )
 
-    async def _create_topic(self) -> None:
+    async def create_topic(self, topic: str, partitions: int) -> None:
+        """Create a topic and wait until it can be used.
+
+        Raises:
+            Refused, ConnectionError: it was not created.
+        """
         if self.requests.serves(ApiKey.CREATE_TOPICS):
             create = self.requests.agreed(ApiKey.CREATE_TOPICS)
-            frame = await self.control.exchange(self.requests.create_topic(TOPIC, partitions=1))
+            frame = await self.control.exchange(self.requests.create_topic(topic, partitions))
             code = first_error(create.response(frame))
             if code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 raise Refused(ApiKey.CREATE_TOPICS, code)
-        metadata, agreed = self.requests.metadata(TOPIC), self.requests.agreed(ApiKey.METADATA)
+        metadata, agreed = self.requests.metadata(topic), self.requests.agreed(ApiKey.METADATA)
         deadline = _now() + PATIENCE_S
         while not _has_leader(agreed.response(await self.control.exchange(metadata))):
             if _now() > deadline:
-                raise ConnectionError(f"the topic {TOPIC!r} did not get a leader")
+                raise ConnectionError(f"the topic {topic!r} did not get a leader")
             await asyncio.sleep(RETRY_AFTER_S)
 
     async def form_group(self, conversation: Conversation, group: str) -> Membership:
@@ -247,11 +252,11 @@ def coordinator_port(response: FindCoordinatorResponse) -> int:
 
 
 def _has_leader(response: MetadataResponse) -> bool:
-    """Return whether partition 0 of the one topic exists and has a leader."""
+    """Return whether all partitions of the one topic exist and have a leader."""
     (topic,) = response.topics or (None,)
     if topic is None or topic.error_code != ErrorCode.NONE or not topic.partitions:
         return False
-    return topic.partitions[0].error_code == ErrorCode.NONE
+    return all(each.error_code == ErrorCode.NONE for each in topic.partitions)
 
 
 def _now() -> float:

@@ -6,7 +6,7 @@ It then sends one kind of request for the job's duration, in a closed loop or pi
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from benchmarks.measures import (
     CPU_US,
@@ -24,7 +24,7 @@ from benchmarks.measures import (
 )
 from benchmarks.processes import peak_rss_mib, reset_peak_rss
 from benchmarks.session import Conversation, Job, Membership, Session
-from benchmarks.steady import CLOSED, PIPELINED, Ring, Steady, load
+from benchmarks.steady import CLOSED, PIPELINED, Ring, Shape, Steady, load
 from coterie.protocol.api_keys import ApiKey
 
 METRICS = (CPU_US, REQUESTS_PER_S, P50_US, P99_US, PEAK_RSS_MIB, GENERATOR_BUSY)
@@ -45,8 +45,22 @@ def rows(closed_cpu_us: float, pipelined_cpu_us: float) -> tuple[Row, Row]:
     )
 
 
-async def measure(job: Job, row: Row, prepare: Prepare) -> Outcome:
+async def measure(
+    job: Job,
+    row: Row,
+    prepare: Prepare,
+    *,
+    shape: Shape | None = None,
+    numbers: Sequence[int] | None = None,
+) -> Outcome:
     """Form one group for each connection, load the broker in the row's shape, and clean up.
+
+    Args:
+        job: the work.
+        row: what is measured; it gives the shape.
+        prepare: prepares the requests of a member.
+        shape: another shape than the row's.
+        numbers: of the groups, if not 0, 1, 2 and so on.
 
     Raises:
         NotServed, Refused, ConnectionError: why the row cannot be measured.
@@ -55,12 +69,13 @@ async def measure(job: Job, row: Row, prepare: Prepare) -> Outcome:
     members: list[tuple[str, str]] = []
 
     async def ring_for(number: int, conversation: Conversation) -> Ring:
-        member = await session.form_group(conversation, session.group_name(number))
+        group = session.group_name(number if numbers is None else numbers[number])
+        member = await session.form_group(conversation, group)
         members.append((member.group, member.member_id))
         return await prepare(session, conversation, member)
 
     reset_peak_rss(job.pid)
-    steady = await load(job, SHAPES[row.key], ring_for)
+    steady = await load(job, shape or SHAPES[row.key], ring_for)
     outcome = outcome_of(job, steady, session.requests.versions())
     await session.dissolve(members)
     session.close()

@@ -6,6 +6,7 @@ from benchmarks.scenarios import (
     background,
     churn,
     compaction,
+    durable,
     group_creation,
     heartbeat,
     large_groups,
@@ -29,5 +30,6 @@ SCENARIOS: dict[str, Scenario] = {
         load.SCENARIO,
         compaction.SCENARIO,
         background.SCENARIO,
+        durable.SCENARIO,
     )
 }

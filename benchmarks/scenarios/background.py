@@ -64,7 +64,7 @@ async def run(job: Job, row: Row) -> Outcome:
                 job, host=running.address.host, port=running.address.port, pid=running.address.pid
             )
             if row.key != "loading":
-                await asyncio.to_thread(_wait_until_loaded, f"{job.host}:{job.port}")
+                await asyncio.to_thread(wait_until_loaded, f"{job.host}:{job.port}")
             outcome = await stable_members.measure(
                 job, Row("closed", row.title), stable_members.prepare_heartbeats
             )
@@ -74,7 +74,7 @@ async def run(job: Job, row: Row) -> Outcome:
     return outcome
 
 
-def _wait_until_loaded(bootstrap: str) -> None:
+def wait_until_loaded(bootstrap: str) -> None:
     """Wait until every partition is loaded: until then ListGroups is refused."""
     deadline = time.monotonic() + LOAD_TIMEOUT_S
     with Cluster(bootstrap) as cluster:

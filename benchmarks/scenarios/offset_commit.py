@@ -16,10 +16,11 @@ from coterie.protocol.api_keys import ApiKey
 
 async def run(job: Job, row: Row) -> Outcome:
     """Measure commits in one shape."""
-    return await stable_members.measure(job, row, _prepare)
+    return await stable_members.measure(job, row, prepare)
 
 
-async def _prepare(session: Session, conversation: Conversation, member: Membership) -> Ring:
+async def prepare(session: Session, conversation: Conversation, member: Membership) -> Ring:
+    """Prepare the commits of a member."""
     commits = [
         session.requests.offset_commit(
             member.group, member.generation, member.member_id, TOPIC, offset

@@ -242,7 +242,7 @@ class DecodeEmitter:
             self._line("else:")
             self._depth += 1
         # A negative length moves `stop` before `p`, so one comparison refuses both a negative
-        # length and one beyond the end. A null is negative too: only the refusal tells them apart.
+        # length and one beyond the end. A null is negative too: only the refusal separates the two.
         self._line(f"stop = p + {length}")
         if nullable:
             self._line(f"if not p <= stop <= end: refuse_length({where!r}, {length}, end - p)")

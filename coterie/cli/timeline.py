@@ -23,7 +23,7 @@ SHOWN_MEMBERS = 20
 
 _WHAT_WIDTH = 24
 _INDENT = " " * 14
-# Most clients end a member id with a UUID. Its first group is enough to tell members apart.
+# Most clients end a member id with a UUID. Its first group is enough to distinguish members.
 _UUID = re.compile(r"-([0-9a-f]{8})(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 _SUBSCRIPTION_CHANGES = {

@@ -4,7 +4,7 @@ path                 a data directory, or the directory of one partition
 view                 commits (default), raw, groups, consumer_epochs, journal, batches, markers,
                      quarantine
 columns              the columns of the view to return, such as group_id,topic,partition. Spark
-                     does not tell a Python source which columns a query uses, and passing a column
+                     does not pass the columns of a query to a Python source, and handing a column
                      to Spark costs more than decoding it
 topic                default __consumer_offsets, or coterie.journal for the view journal
 crc                  check checksums; default true

@@ -15,7 +15,7 @@ from tests.live.libraries import Library, Reader, Reading, Received
 ROWS = 30
 # Kafka's default of offset.metadata.max.bytes is 4096; librdkafka adds a NUL to the metadata.
 METADATA_MAX = 4095
-# Long enough to tell apart from the time that a busy machine needs.
+# Clearly longer than the time that a busy machine needs.
 FETCH_MAX_WAIT_MS = 10_000
 
 

@@ -43,10 +43,10 @@ def test_options_that_are_written_down_exist(name: str) -> None:
     for command, rest in shown:
         sub = [word for word in rest.split() if re.fullmatch(r"[a-z][a-z-]+", word)][:1]
         words = [command, *(sub if command != "serve" else [])]
-        told = CliRunner().invoke(main, [*words, "--help"], prog_name="coterie")
-        assert told.exit_code == 0, (words, told.output)
+        result = CliRunner().invoke(main, [*words, "--help"], prog_name="coterie")
+        assert result.exit_code == 0, (words, result.output)
         for option in re.findall(r"--[a-z-]+", rest):
-            assert option in told.output, (
+            assert option in result.output, (
                 f"{name} shows {option}, `coterie {' '.join(words)}` has none"
             )
 

@@ -16,7 +16,7 @@ from coterie.pipeline.report.history import CompletedGeneration
 from coterie.pipeline.store import Store
 from coterie.pipeline.tables import TABLES
 
-# The rows of one group that are kept. More bars could not be told apart in a drawing, and the
+# The rows of one group that are kept. More bars could not be distinguished in a drawing, and the
 # newest are the ones that a reader looks for.
 NEWEST_OWNERSHIP = 6_000
 _GENERATION_COMPLETED = "generation_completed"

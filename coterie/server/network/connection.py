@@ -176,7 +176,7 @@ class Connection(Channel):
                 frame = route.framer(response, correlation_id)
                 out.append(frame)
                 if len(frame) > limits.SMALL_RESPONSE_BYTES:
-                    # Writing tells whether the peer reads: the transport may pause us here.
+                    # The transport pauses us here if the peer does not read.
                     self.flush()
                     if self._muted:
                         break

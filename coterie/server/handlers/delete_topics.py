@@ -13,6 +13,7 @@ from coterie.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicsResponseTopic,
 )
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.protocol.wire import ZERO_UUID
 from coterie.server.logs.topic_rules import TopicRefused
 from coterie.server.logs.topics import Topic
@@ -107,7 +108,7 @@ def _find(broker: "Broker", name: str | None, topic_id: bytes, *, once: bool) ->
         raise TopicRefused(error, DEFAULT_MESSAGES[error])
     if not broker.config.get_bool("delete.topic.enable"):
         raise TopicRefused(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
-    if topic.is_internal:
+    if topic.name == OFFSETS_TOPIC:
         # Kafka would delete it, and the state of every group with it.
         text = f"{topic.name} holds the groups of this broker and can't be deleted."
         raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)

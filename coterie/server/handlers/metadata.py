@@ -127,8 +127,9 @@ def _missing(broker: "Broker", name: str, *, may_create: bool) -> MetadataRespon
         try:
             broker.topics.create(name, -1, {})
         except TopicRefused as refused:
-            # While an earlier topic of the name is being deleted, the client asks again.
-            if refused.error is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            # Kafka says no more about a prohibited name, and for a topic that is being deleted the
+            # client asks again.
+            if refused.error not in (ErrorCode.INVALID_REQUEST, ErrorCode.TOPIC_ALREADY_EXISTS):
                 error = refused.error
     return MetadataResponseTopic(
         error_code=error, name=name, is_internal=name in INTERNAL_TOPICS, partitions=[]

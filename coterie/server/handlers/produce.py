@@ -82,7 +82,7 @@ def _append(
     partition = None if topic is None else topic.partition(asked.index)
     if partition is None:
         return _error(asked.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if partition.topic.is_own:
+    if partition.topic.is_own or partition.topic.is_internal:
         return _error(asked.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
     if not partition.online:
         return _error(asked.index, ErrorCode.KAFKA_STORAGE_ERROR)

@@ -9,7 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
+from coterie.protocol.topic_names import (
+    JOURNAL_TOPIC,
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    SHARE_GROUPS_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 from coterie.server.config.keys import InvalidValue
 from coterie.server.config.topic_keys import TOPIC, check_compaction_lags, check_topic_value
 
@@ -23,10 +29,10 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 MAX_PARTITIONS_PER_REQUEST = 10_000
 
 # Kafka's internal topics [topics/internal-topics].
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC})
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC})
 # Topics that only the broker writes. The journal is not internal in Kafka's sense, because readers
 # of topics (Spark's Kafka connector, for example) skip internal ones.
-OWN_TOPICS = INTERNAL_TOPICS | {JOURNAL_TOPIC}
+OWN_TOPICS = frozenset({OFFSETS_TOPIC, JOURNAL_TOPIC})
 
 
 class TopicRefused(Exception):  # noqa: N818 - a refusal is an answer, not a failure of the server
@@ -59,6 +65,17 @@ def invalid_name(name: str) -> str | None:
     else:
         return None
     return f"Topic name is invalid: {reason}"
+
+
+def check_not_prohibited(name: str) -> None:
+    """Check that a topic's directory would be found again [topics/prohibited-names].
+
+    Raises:
+        TopicRefused: a directory of this name is not a topic.
+    """
+    if name == METADATA_TOPIC:
+        text = f"Creation of internal topic {name} is prohibited."
+        raise TopicRefused(ErrorCode.INVALID_REQUEST, text)
 
 
 def collision_key(name: str) -> str:

@@ -23,6 +23,7 @@ from coterie.server.logs.topic_rules import (
     INTERNAL_TOPICS,
     OWN_TOPICS,
     TopicRefused,
+    check_not_prohibited,
     collision_key,
     invalid_name,
 )
@@ -145,8 +146,10 @@ class Topics:
         """Check whether a topic of this name can be created.
 
         Raises:
-            TopicRefused: the name is not legal, exists, or collides with an existing one.
+            TopicRefused: the name is prohibited or not legal, exists, or collides with an existing
+                one.
         """
+        check_not_prohibited(name)
         invalid = invalid_name(name)
         if invalid is not None:
             raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)

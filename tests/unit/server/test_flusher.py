@@ -150,6 +150,7 @@ def test_interval_syncs_once_an_interval(disk: Disk) -> None:
 
 
 def test_never_does_not_sync_or_start_a_thread(disk: Disk) -> None:
+    before = set(threading.enumerate())
     loop = ManualLoop()
     flusher = make_flusher(loop, NEVER)
     log = make_log()
@@ -158,5 +159,5 @@ def test_never_does_not_sync_or_start_a_thread(disk: Disk) -> None:
     loop.turn()
     assert flusher.idle
     assert disk.syncs == 0
-    assert "coterie-flusher" not in {thread.name for thread in threading.enumerate()}
+    assert set(threading.enumerate()) <= before
     flusher.stop()

@@ -27,6 +27,8 @@ from coterie.storage.offset_checkpoints import (
     OffsetCheckpoints,
 )
 from coterie.storage.open_files import MAX_OPEN_FILES, OpenFiles
+from coterie.storage.opening import LogOpening
+from coterie.storage.recovery import Recovery
 from coterie.storage.topic_directories import TopicDirectories, TopicOnDisk
 
 LOCK_FILE = ".lock"
@@ -215,21 +217,53 @@ class DataDirectory:
         Raises:
             CorruptLog: as `Log.open`.
         """
-        key = topic, partition
-        log = self._logs.get(key)
+        log = self._logs.get((topic, partition))
         if log is None:
-            assert self._directories.holds(key), f"{topic}-{partition} was not created"
-            log = self._logs[key] = Log.open(
-                self._filesystem,
-                self._directories.path(topic, partition),
-                config,
-                files=self.files,
-                log_start_offset=self._log_starts.get(key),
-                recovery_point=self._recovery_points.get(key),
-                trust=self.last_stop.trust(key),
-            )
-            self.last_stop.settled(key)
+            opening = self.opening(topic, partition, config)
+            opening.run()
+            log = self.opened(opening)
         return log
+
+    def opening(self, topic: str, partition: int, config: LogConfig | None = None) -> LogOpening:
+        """Return the work of opening the log of an existing partition.
+
+        Its `run` may be called in any thread; `opened` takes the log afterwards. Until then the
+        partition must not be deleted.
+        """
+        key = topic, partition
+        assert self._directories.holds(key), f"{topic}-{partition} was not created"
+        assert key not in self._logs, f"{topic}-{partition} is open"
+        known = Recovery(
+            self._log_starts.get(key), self._recovery_points.get(key), self.last_stop.trust(key)
+        )
+        path = self._directories.path(topic, partition)
+        return LogOpening(self._filesystem, path, key, config, known)
+
+    def opened(self, opening: LogOpening) -> Log:
+        """Take a log that was opened, and return it."""
+        log = opening.log
+        assert log is not None, "the log was opened before"
+        assert opening.key not in self._logs, "a log is opened once"
+        log.use(self.files)
+        self._logs[opening.key] = log
+        self.last_stop.settled(opening.key)
+        return log
+
+    def has_records(self, topic: str, partition: int) -> bool:
+        """Return whether the log of a partition has records, without opening it, in any thread."""
+        path = self._directories.path(topic, partition)
+        try:
+            names = [name for name in self._filesystem.list(path) if name.endswith(".log")]
+            return len(names) > 1 or any(self._filesystem.size(f"{path}/{name}") for name in names)
+        except OSError:
+            return False
+
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """Return the leader epoch that a partition had when the directory was taken.
+
+        The epoch of an open log may be greater.
+        """
+        return self._directories.leader_epochs.get((topic, partition), 0)
 
     # --- offsets that outlive the process ---------------------------------------------------------
 

@@ -71,6 +71,11 @@ class _Index:
         self.last = self._entry(low - 1) if low else None
         return True
 
+    def use(self, files: OpenFiles) -> None:
+        """Use other open files from now on."""
+        self._files.drop(self.path)
+        self._files = files
+
     def clear(self) -> None:
         """Forget every entry. The file changes with the next `flush`."""
         self._written = 0
@@ -193,6 +198,11 @@ class SegmentIndexes:
     def paths(self) -> tuple[str, str]:
         """The two files."""
         return self.offsets.path, self.times.path
+
+    def use(self, files: OpenFiles) -> None:
+        """Use other open files from now on."""
+        self.offsets.use(files)
+        self.times.use(files)
 
     def clear(self) -> None:
         """Forget everything. The batches have to be added again."""

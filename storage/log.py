@@ -110,6 +110,13 @@ class Log:
         log._load(Recovery(log_start_offset, recovery_point, trust))
         return log
 
+    def use(self, files: OpenFiles) -> None:
+        """Use other open files from now on: a log that was opened in a thread had its own."""
+        self._sync.use(files)
+        for segment in self._segments.all:
+            segment.use(files)
+        self._files = files
+
     # --- state ------------------------------------------------------------------------------------
 
     @property

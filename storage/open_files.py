@@ -94,6 +94,15 @@ class OpenFiles:
         else:
             file.close()
 
+    def close(self) -> None:
+        """Close all files, because the log that used them could not be opened."""
+        for path in list(self._files):
+            self.drop(path)
+        for file in self.dropped:
+            file.close()
+        self.dropped.clear()
+        self._pins.clear()
+
     def _make_room(self) -> None:
         """Close the file that was used longest ago, if the limit is reached."""
         if len(self._files) < self._limit:

@@ -258,6 +258,12 @@ class Segment(SegmentReader):
         for path in self.indexes.paths:
             self._files.drop(path)
 
+    def use(self, files: OpenFiles) -> None:
+        """Use other open files from now on; the segment's handles among the old ones are closed."""
+        self._files.drop(self.path)
+        self._files = files
+        self.indexes.use(files)
+
     def release(self) -> None:
         """Close the files. The segment can still be read, which opens them again."""
         for path in (self.path, *self.indexes.paths):

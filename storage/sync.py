@@ -66,6 +66,11 @@ class SyncState:
         self._directory = directory
         self.pinned: dict[str, File] = {}
 
+    def use(self, files: OpenFiles) -> None:
+        """Use other open files from now on."""
+        assert not self.pinned, "nothing waits for a sync"
+        self._files = files
+
     def check(self) -> None:
         """Raise LogFailed if the log has failed."""
         if self.failure is not None:

@@ -19,6 +19,7 @@ from coterie.protocol.topic_names import METADATA_TOPIC
 from coterie.storage.checkpoints import read_file, replace_file
 from coterie.storage.errors import CorruptLog, DirectoryMismatch
 from coterie.storage.filesystem import FileSystem
+from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.partition_directories import (
     METADATA_FILE,
     NAME_FILE,
@@ -51,6 +52,7 @@ class TopicDirectories:
 
     Attributes:
         topics: the topics, by name.
+        leader_epochs: the leader epochs of partitions that were found, where they are not 0.
         deleted: the names of deleted topics whose files are not all removed yet, by topic id.
     """
 
@@ -63,6 +65,7 @@ class TopicDirectories:
             durable: whether what is made and deleted must survive a loss of power.
         """
         self.topics: dict[str, TopicOnDisk] = {}
+        self.leader_epochs: dict[Key, int] = {}
         self.deleted: dict[bytes, str] = {}
         self._filesystem = filesystem
         self._path = path
@@ -163,6 +166,9 @@ class TopicDirectories:
             raise DirectoryMismatch(f"{path}: another partition of {topic} has another topic id")
         if topic_id == ZERO_UUID:
             self._without_id.add(key)
+        epochs = LeaderEpochs(self._filesystem, f"{self._path}/{name}", durable=False)
+        if epochs.read() and epochs.latest > 0:
+            self.leader_epochs[key] = epochs.latest
         topic_id = max(known.topic_id, topic_id)
         self.topics[topic] = TopicOnDisk(topic_id, known.partitions | {partition})
         return False
@@ -284,6 +290,7 @@ class TopicDirectories:
         name = deleted_name(topic, partition, topic_id)
         self._filesystem.rename(self.path(topic, partition), f"{self._path}/{name}")
         self._removable[name] = topic_id
+        self.leader_epochs.pop((topic, partition), None)
 
     def _finish_renaming(self, topic: str) -> None:
         left = self._unrenamed[topic]

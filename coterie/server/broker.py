@@ -16,6 +16,7 @@ from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.environment import new_base64_id, new_uuid_text, system_clock
 from coterie.server.groups.runtime import CoordinatorRuntime
+from coterie.server.logs.disk_work import disk_work
 from coterie.server.logs.flusher import Flusher, FlushMode
 from coterie.server.logs.maintenance import Maintenance
 from coterie.server.logs.topics import Topic, Topics
@@ -51,6 +52,7 @@ class Broker:
     Attributes:
         config, log, loop, now_ms: the constructor's arguments.
         routes, connection_quotas, pending_writes, flusher: used by connections and handlers.
+        disk: does work that waits for the disk.
         topics: all topics.
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
         maintenance: the background work on the logs.
@@ -99,11 +101,13 @@ class Broker:
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
         self.node_id = config.get_int("node.id")
         self.host, self.port = "", 0
+        in_memory = data_dir == IN_MEMORY
         if filesystem is None:
-            filesystem = MemoryFileSystem() if data_dir == IN_MEMORY else OsFileSystem()
+            filesystem = MemoryFileSystem() if in_memory else OsFileSystem()
+        self.disk = disk_work(self.loop, in_memory=in_memory)
         self._data = DataDirectory.open(
             filesystem,
-            "memory" if data_dir == IN_MEMORY else data_dir,
+            "memory" if in_memory else data_dir,
             node_id=self.node_id,
             cluster_id=new_base64_id(),
             directory_id=new_base64_id(),
@@ -113,7 +117,9 @@ class Broker:
         node_id = str(self.node_id)
         config.record({"log.dirs": data_dir, "node.id": node_id, "broker.id": node_id})
         try:
-            self.topics = Topics(self._data, config, log, durable=flush.commit)
+            self.topics = Topics(
+                self._data, config, log, self.disk, self.now_ms, durable=flush.commit
+            )
             self.groups = self._make_group_runtime(new_uuid)
         except BaseException:
             self._data.close()
@@ -231,7 +237,10 @@ class Broker:
                     self._topics_deleted([topic.name])
                     done()
 
-                self.groups.delete_offsets([(topic.name, topic.topic_id)], deleted)
+                self.groups.delete_offsets(
+                    [(topic.name, topic.topic_id)],
+                    lambda: self.topics.opener.when_unused(topic.partitions, deleted),
+                )
 
     def _topics_deleted(self, names: list[str]) -> None:
         """Remove the files of topics whose deletion is complete."""
@@ -252,6 +261,7 @@ class Broker:
         await self._wait_for(lambda: not len(self.connection_quotas), _CLOSE_TIMEOUT_S)
         self.connection_quotas.abort_all()
         self.flusher.stop()
+        self.disk.stop()
         try:
             self._data.close()
         except (StorageError, OSError) as error:
@@ -262,7 +272,7 @@ class Broker:
         """Wait until what was written is durable and its responses are sent."""
         self.groups.write()
         self.flusher.begin()
-        if not await self._wait_for(lambda: self.flusher.idle, DRAIN_TIMEOUT_S):
+        if not await self._wait_for(lambda: self.flusher.idle and self.disk.idle, DRAIN_TIMEOUT_S):
             self.log.error("stopping before the disk has confirmed all writes")
 
     async def _wait_for(self, condition: Callable[[], bool], timeout_s: float) -> bool:
@@ -307,7 +317,7 @@ class Broker:
         self.flusher.fail(error)
         for topic in self.topics.by_name.values():
             for partition in topic.partitions:
-                partition.stop(error)
+                partition.fail(error)
 
     def partition_failed(self, index: int) -> None:
         """Note that a group partition is not served any more; the last one ends the broker."""

@@ -24,14 +24,13 @@ from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.config.keys import ConfigSource
+from coterie.server.logs.partition import Partition, PartitionState
 from coterie.server.logs.topic_rules import TopicRefused
 from coterie.server.logs.topics import Topic, Topics
 from coterie.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
-
-    from coterie.server.logs.partition import Partition
 
 Pair = tuple[bytes, bytes]
 
@@ -101,6 +100,8 @@ class Journal:
         # Encoded when they are written: encoding many in a row takes half the time for each.
         self._events: list[Event] = []
         self._timer: TimerHandle | None = None
+        # Whether the partitions of the journal are being opened.
+        self._is_opening = False
         # Partitions of the journal that could not be written.
         self._failed: set[int] = set()
         # The topic that was prepared; another one means that the journal was deleted since.
@@ -119,16 +120,43 @@ class Journal:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        events, self._events = self._events, []
-        topic = self._topic() if events else None
-        if topic is None:
+        if self._is_opening:
+            # `_opened` writes them.
             return
+        topic = self._topic() if self._events else None
+        if topic is None:
+            self._events = []
+            return
+        opener = self._topics.opener
+        if any(map(opener.may_open, topic.partitions)):
+            self._is_opening = True
+            opener.open(topic.partitions, self._opened)
+            return
+        events, self._events = self._events, []
         now_ms = self._now_ms()
         for index, pairs in _by_partition(events, len(topic.partitions)).items():
-            if index not in self._failed:
-                self._write(topic.partitions[index], pairs, now_ms)
+            partition = topic.partitions[index]
+            # A partition that is closed could not be opened for a reason that passes.
+            if index not in self._failed and partition.state is not PartitionState.CLOSED:
+                self._write(partition, pairs, now_ms)
 
-    def _write(self, partition: "Partition", pairs: list[Pair], now_ms: int) -> None:
+    def _opened(self) -> None:
+        self._is_opening = False
+        self.write()
+
+    def stop(self) -> None:
+        """Write all events that were added, without a later turn of the event loop."""
+        self._is_opening = False
+        topic = self._topic() if self._events else None
+        if topic is not None:
+            for partition in topic.partitions:
+                self._topics.opener.open_now(partition)
+        self.write()
+
+    def _write(self, partition: Partition, pairs: list[Pair], now_ms: int) -> None:
+        if partition.failure is not None:
+            self._give_up(partition, partition.failure)
+            return
         try:
             first = size = 0
             for last, (key, value) in enumerate(pairs, 1):
@@ -144,7 +172,7 @@ class Journal:
             log.error("journal append failed", partition=str(partition), exc_info=error)  # noqa: TRY400
             self._give_up(partition, error)
 
-    def _give_up(self, partition: "Partition", error: Exception) -> None:
+    def _give_up(self, partition: Partition, error: Exception) -> None:
         self._failed.add(partition.index)
         self._log.warning("journal stopped", partition=str(partition), error=str(error))
 
@@ -229,7 +257,7 @@ def _is_empty_load(event: Event) -> bool:
     return False
 
 
-def _append(partition: "Partition", pairs: Sequence[Pair], now_ms: int) -> None:
+def _append(partition: Partition, pairs: Sequence[Pair], now_ms: int) -> None:
     log = partition.log
     partition.append_own(
         encode_batch(pairs, log.log_end_offset, now_ms, leader_epoch=log.leader_epoch)

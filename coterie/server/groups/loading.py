@@ -8,7 +8,9 @@ only when everything that was read is on the disk too [coordinator/synced-load].
 Invariant: a partition is loading here exactly while its shard is LOADING.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -16,12 +18,13 @@ from coterie.coordinator.effects import Effects
 from coterie.coordinator.loading import NewestRecords
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.errors import MalformedFrame
+from coterie.server.logs.log_opener import RETRY_MS
+from coterie.server.logs.partition import Partition, PartitionState
 from coterie.storage.errors import LogFailed, StorageError
 from coterie.storage.log import Log
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.logs.partition import Partition
 
 Replay = Callable[[bytes | None, bytes | None], None]
 
@@ -84,7 +87,7 @@ class PartitionLoad:
 
     __slots__ = ("began_ms", "partition", "replay")
 
-    def __init__(self, partition: "Partition", replay: LogReplay, now_ms: int) -> None:
+    def __init__(self, partition: Partition, replay: LogReplay, now_ms: int) -> None:
         self.partition = partition
         self.replay = replay
         self.began_ms = now_ms
@@ -112,14 +115,16 @@ class GroupLoading:
         self._coordinator = coordinator
         self._loaded = loaded
         self._failed = failed
-        # Partitions whose logs are not open yet.
+        # Partitions whose logs are not open yet, and those that are being opened.
         self._unopened: dict[int, Partition] = {}
+        self._opening: dict[int, Partition] = {}
         # Partitions to be read, the smallest last.
         self._opened: dict[int, PartitionLoad] = {}
         # Partitions that were read and wait for a sync of their log.
         self._syncing: dict[int, PartitionLoad] = {}
         self._current: PartitionLoad | None = None
         self._scheduled = False
+        self._finished: asyncio.Future[None] | None = None
         self._progress_logged_ms = 0
         self._begin_totals()
 
@@ -132,14 +137,16 @@ class GroupLoading:
     @property
     def busy(self) -> bool:
         """Whether anything is left to read."""
-        return bool(self._unopened or self._opened)
+        return bool(self._unopened or self._opening or self._opened)
 
     def is_loading(self, index: int) -> bool:
         """Return whether a partition is being loaded, or waits to be."""
-        return index in self._unopened or index in self._opened or index in self._syncing
+        return any(
+            index in table for table in (self._unopened, self._opening, self._opened, self._syncing)
+        )
 
-    def add(self, partition: "Partition") -> None:
-        """Add a partition whose shard is LOADING; `slice` or `schedule` does the work."""
+    def add(self, partition: Partition) -> None:
+        """Add a partition whose shard is LOADING; `schedule` or `finish` begins the work."""
         if not self.busy:
             self._begin_totals()
         self.forget(partition.index)
@@ -148,11 +155,20 @@ class GroupLoading:
     def forget(self, index: int) -> None:
         """Stop loading a partition that was given up or whose log failed."""
         self._unopened.pop(index, None)
+        self._opening.pop(index, None)
         self._syncing.pop(index, None)
         load = self._opened.pop(index, None)
         if load is not None and load is self._current:
             self._current = None
-        assert not self.is_loading(index), "a partition is in one of the three tables"
+        assert not self.is_loading(index), "a partition is in one of the four tables"
+        self._check_finished()
+
+    async def finish(self) -> None:
+        """Load everything that was added, and wait until it is read."""
+        if self.busy:
+            self._finished = self._broker.loop.create_future()
+            self.schedule()
+            await self._finished
 
     def schedule(self) -> None:
         """Load in later turns of the event loop."""
@@ -161,25 +177,58 @@ class GroupLoading:
             self._broker.loop.call_soon(self._turn)
 
     def _turn(self) -> None:
+        """Do some milliseconds of work: have logs opened, or read one slice of a log."""
         self._scheduled = False
-        self.slice()
-        self.schedule()
-
-    def slice(self) -> None:
-        """Do some milliseconds of work: open one log, or read one slice of a log."""
         if self._unopened:
-            index = next(iter(self._unopened))
-            self._guard(index, lambda: self._open(self._unopened.pop(index)))
-            if not self._unopened:
-                by_size = sorted(self._opened.values(), key=lambda each: -each.replay.size_bytes)
-                self._opened = {each.partition.index: each for each in by_size}
-        elif self._opened:
-            index = next(reversed(self._opened))
-            load = self._opened[index]
-            if load is not self._current:
-                self._current = load
-                load.began_ms = self._progress_logged_ms = self._broker.now_ms()
-            self._guard(index, lambda: self._advance(load))
+            self._open_all()
+        elif self._opened and not self._opening:
+            self._read_slice()
+            self.schedule()
+        self._check_finished()
+
+    def _check_finished(self) -> None:
+        finished = self._finished
+        if finished is not None and not self.busy:
+            self._finished = None
+            finished.set_result(None)
+
+    def _open_all(self) -> None:
+        """Have all logs opened, several at a time; `_log_opened` goes on with each."""
+        opener = self._broker.topics.opener
+        unopened, self._unopened = self._unopened, {}
+        self._opening |= unopened
+        for partition in unopened.values():
+            opener.open([partition], partial(self._log_opened, partition))
+
+    def _log_opened(self, partition: Partition) -> None:
+        """Go on with a partition that is open or has failed."""
+        index = partition.index
+        if self._opening.get(index) is not partition:
+            # It was given up meanwhile.
+            return
+        if partition.state is PartitionState.CLOSED:
+            # It could not be opened for a reason that passes.
+            self._broker.loop.call_later(RETRY_MS / 1000, self._open_again, partition)
+            return
+        self._guard(index, lambda: self._open(self._opening.pop(index)))
+        if not self._opening:
+            by_size = sorted(self._opened.values(), key=lambda each: -each.replay.size_bytes)
+            self._opened = {each.partition.index: each for each in by_size}
+        self.schedule()
+        self._check_finished()
+
+    def _open_again(self, partition: Partition) -> None:
+        if self._opening.get(partition.index) is partition:
+            self._unopened[partition.index] = self._opening.pop(partition.index)
+            self.schedule()
+
+    def _read_slice(self) -> None:
+        index = next(reversed(self._opened))
+        load = self._opened[index]
+        if load is not self._current:
+            self._current = load
+            load.began_ms = self._progress_logged_ms = self._broker.now_ms()
+        self._guard(index, lambda: self._advance(load))
 
     def _guard(self, index: int, work: Callable[[], None]) -> None:
         """Do some work on a partition; an error fails only this partition."""
@@ -192,7 +241,9 @@ class GroupLoading:
             self.forget(index)
             self._failed(index, error)
 
-    def _open(self, partition: "Partition") -> None:
+    def _open(self, partition: Partition) -> None:
+        if partition.failure is not None:
+            raise partition.failure
         index, log = partition.index, partition.log
         if log.failed:
             raise LogFailed(log.directory, OSError("an earlier write or sync of it failed"))

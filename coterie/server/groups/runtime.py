@@ -149,9 +149,7 @@ class CoordinatorRuntime:
 
     async def load(self) -> None:
         """Load every partition that was added; a damaged one is not served, the others are."""
-        while self._loading.busy:
-            self._loading.slice()
-            await asyncio.sleep(0)
+        await self._loading.finish()
 
     def epoch(self, index: int) -> int:
         """Return the leader epoch in which a partition is or was owned; -1 for none yet."""
@@ -280,4 +278,4 @@ class CoordinatorRuntime:
             for reply in effects.replies:
                 reply.to.send(reply.message)  # type: ignore[attr-defined]  # as above
             self.journal.add(effects.events)
-        self.journal.write()
+        self.journal.stop()

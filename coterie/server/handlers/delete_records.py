@@ -10,6 +10,8 @@ from coterie.protocol.messages.delete_records import (
     DeleteRecordsResponsePartition,
     DeleteRecordsResponseTopic,
 )
+from coterie.server.handlers.closed_logs import must_wait
+from coterie.server.logs.partition import PartitionState
 from coterie.server.logs.topics import Topic
 from coterie.storage.errors import StorageError
 
@@ -22,9 +24,14 @@ _HIGH_WATERMARK = -1
 
 
 def handle(
-    broker: "Broker", request: DeleteRecordsRequest, _connection: "Connection"
-) -> DeleteRecordsResponse:
+    broker: "Broker", request: DeleteRecordsRequest, connection: "Connection"
+) -> DeleteRecordsResponse | None:
     """Delete, and answer with the new log start offset of each partition."""
+    named = [
+        (each.name, [one.partition_index for one in each.partitions]) for each in request.topics
+    ]
+    if must_wait(broker, broker.topics.existing(named), request, connection):
+        return None
     topics = []
     for asked in request.topics:
         topic = broker.topics.by_name.get(asked.name)
@@ -41,6 +48,8 @@ def _delete(
         return _error(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if partition.topic.is_internal:
         return _error(asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    if partition.state is not PartitionState.OPEN:
+        return _error(asked, ErrorCode.KAFKA_STORAGE_ERROR)
     try:
         end = partition.log.log_end_offset
         offset = end if asked.offset == _HIGH_WATERMARK else asked.offset

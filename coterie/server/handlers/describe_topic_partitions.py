@@ -84,7 +84,7 @@ def _missing(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopi
 
 
 def _partition(node_id: int, partition: Partition) -> DescribeTopicPartitionsResponsePartition:
-    online = partition.online
+    online = not partition.failed
     return DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.NONE if online else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=partition.index,

@@ -15,6 +15,7 @@ from coterie.protocol.messages.fetch import (
     FetchResponse,
     FetchResponseTopic,
 )
+from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.fetching import (
     READ_COMMITTED,
     DelayedFetch,
@@ -22,6 +23,7 @@ from coterie.server.logs.fetching import (
     read_partition,
     refused_partition,
 )
+from coterie.server.logs.partition import Partition
 from coterie.server.logs.topics import Topic
 from coterie.server.network.delayed_response import DelayedResponse
 
@@ -61,7 +63,10 @@ def handle(
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
     if request.isolation_level not in _ISOLATION_LEVELS:
         return _unknown_isolation(request)
-    wanted = _look_up(broker, request, by_id=connection.version >= _TOPIC_IDS_SINCE)
+    closed: list[Partition] = []
+    wanted = _look_up(broker, request, closed, by_id=connection.version >= _TOPIC_IDS_SINCE)
+    if closed and must_wait(broker, closed, request, connection):
+        return None
     result = _read(broker, request, wanted)
     if (
         result.answer_now
@@ -99,25 +104,37 @@ def _unknown_isolation(request: FetchRequest) -> FetchResponse:
     return FetchResponse(error_code=error, responses=responses)
 
 
-def _look_up(broker: "Broker", request: FetchRequest, *, by_id: bool) -> list[WantedTopic]:
-    """Look up the partitions. Of a partition that is named twice the last entry counts."""
+def _look_up(
+    broker: "Broker", request: FetchRequest, closed: list[Partition], *, by_id: bool
+) -> list[WantedTopic]:
+    """Look up the partitions. Of a partition that is named twice the last entry counts.
+
+    Those whose logs are not open are added to `closed`.
+    """
     wanted: list[WantedTopic] = []
     for asked in request.topics:
         topics = broker.topics
         topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.topic)
         unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        partitions = {each.partition: _partition(topic, each, unknown) for each in asked.partitions}
+        partitions = {
+            each.partition: _partition(topic, each, unknown, closed) for each in asked.partitions
+        }
         wanted.append((asked, list(partitions.values())))
     return wanted
 
 
 def _partition(
-    topic: Topic | None, asked: FetchRequestPartition, unknown: ErrorCode
+    topic: Topic | None,
+    asked: FetchRequestPartition,
+    unknown: ErrorCode,
+    closed: list[Partition],
 ) -> FetchPartition:
     partition = None if topic is None else topic.partition(asked.partition)
     error = ErrorCode.NONE
     if partition is None:
         error = unknown if topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    elif partition.opened_log is None:
+        closed.append(partition)
     return FetchPartition(
         asked.partition,
         partition,

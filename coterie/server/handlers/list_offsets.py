@@ -16,6 +16,7 @@ from coterie.protocol.messages.list_offsets import (
     ListOffsetsResponsePartition,
     ListOffsetsResponseTopic,
 )
+from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.partition import Partition
 from coterie.storage.errors import StorageError
 
@@ -36,8 +37,13 @@ _SINCE = {
 
 def handle(
     broker: "Broker", request: ListOffsetsRequest, connection: "Connection"
-) -> ListOffsetsResponse:
+) -> ListOffsetsResponse | None:
     """Answer for each partition; one that is named twice is refused, as in Kafka."""
+    named = [
+        (each.name, [one.partition_index for one in each.partitions]) for each in request.topics
+    ]
+    if must_wait(broker, broker.topics.existing(named), request, connection):
+        return None
     topics = []
     for asked in request.topics:
         topic = broker.topics.by_name.get(asked.name)

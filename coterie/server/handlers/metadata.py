@@ -156,7 +156,7 @@ def _topic(broker: "Broker", topic: Topic, request: MetadataRequest) -> Metadata
                 replica_nodes=node,
                 isr_nodes=node,
             )
-            if partition.online
+            if not partition.failed
             else MetadataResponsePartition(
                 error_code=ErrorCode.LEADER_NOT_AVAILABLE,
                 partition_index=partition.index,

@@ -10,6 +10,7 @@ from coterie.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochResponsePartition,
     OffsetForLeaderEpochResponseTopic,
 )
+from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.partition import Partition
 
 if TYPE_CHECKING:
@@ -18,9 +19,12 @@ if TYPE_CHECKING:
 
 
 def handle(
-    broker: "Broker", request: OffsetForLeaderEpochRequest, _connection: "Connection"
-) -> OffsetForLeaderEpochResponse:
+    broker: "Broker", request: OffsetForLeaderEpochRequest, connection: "Connection"
+) -> OffsetForLeaderEpochResponse | None:
     """Answer for each partition."""
+    named = [(each.topic, [one.partition for one in each.partitions]) for each in request.topics]
+    if must_wait(broker, broker.topics.existing(named), request, connection):
+        return None
     topics = []
     for asked in request.topics:
         topic = broker.topics.by_name.get(asked.topic)

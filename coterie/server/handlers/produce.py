@@ -15,8 +15,9 @@ from coterie.protocol.messages.produce import (
     ProduceResponsePartition,
     ProduceResponseTopic,
 )
+from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.log_validator import RefusedBatch, validate_batch
-from coterie.server.logs.partition import Partition
+from coterie.server.logs.partition import OPEN, Partition
 from coterie.server.logs.topics import Topic
 from coterie.server.network.delayed_response import DelayedResponse
 from coterie.storage.errors import StorageError
@@ -37,10 +38,15 @@ def handle(
 ) -> ProduceResponse | None:
     """Append the batches that can be appended, and answer for each partition."""
     by_id = connection.version >= _TOPIC_IDS_SINCE
+    topics = broker.topics
+    for asked in request.topic_data:
+        topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.name)
+        # Before anything is appended, because the request is handled again as a whole.
+        if topic is not None and topic.unopened and _must_wait(broker, request, connection):
+            return None
     appended: list[Log] = []
     responses = []
     for asked in request.topic_data:
-        topics = broker.topics
         topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.name)
         partitions = []
         for each in asked.partition_data:
@@ -71,6 +77,18 @@ def handle(
     return response
 
 
+def _must_wait(broker: "Broker", request: ProduceRequest, connection: "Connection") -> bool:
+    """Return whether the request waits for partitions to be opened."""
+    topics = broker.topics
+    partitions = []
+    for asked in request.topic_data:
+        topic = topics.by_name.get(asked.name) or topics.by_id.get(asked.topic_id)
+        if topic is not None and not topic.is_own:
+            found = (topic.partition(each.index) for each in asked.partition_data)
+            partitions += [partition for partition in found if partition is not None]
+    return must_wait(broker, partitions, request, connection)
+
+
 def _append(
     broker: "Broker",
     topic: Topic | None,
@@ -84,7 +102,7 @@ def _append(
         return _error(asked.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if partition.topic.is_own or partition.topic.is_internal:
         return _error(asked.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if not partition.online:
+    if partition.state is not OPEN:
         return _error(asked.index, ErrorCode.KAFKA_STORAGE_ERROR)
     try:
         return _append_validated(partition, asked, connection, appended)
@@ -121,13 +139,14 @@ def _append_validated(
     if base_offset is None:
         base_offset = partition.append(batch, header, now_ms)
     # The response to a retry waits for a sync too: the stored batch may not be durable yet.
-    appended.append(partition.log)
+    log = partition.log
+    appended.append(log)
     return ProduceResponsePartition(
         index=asked.index,
         error_code=ErrorCode.NONE,
         base_offset=base_offset,
         log_append_time_ms=append_time_ms,
-        log_start_offset=partition.log.log_start_offset,
+        log_start_offset=log.log_start_offset,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.logs.log_configs import cleaner_config
-from coterie.server.logs.partition import Partition
+from coterie.server.logs.partition import Partition, PartitionState
 from coterie.storage.cleanable import Cleanable, CleanerConfig, cleanable
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import (
@@ -57,20 +57,23 @@ class CleanableLogs:
         self._broker = broker
         self._data = data
 
-    def search(self) -> Iterator[tuple[Partition, Cleanable]]:
-        """Iterate over the logs that may be cleaned, with what there is to clean."""
+    def search(self) -> Iterator[tuple[Partition, Cleanable | None]]:
+        """Iterate over the logs that may be cleaned, with what there is to clean.
+
+        With None the partition has to be opened before the next step.
+        """
         broker = self._broker
         for topic in list(broker.topics.by_name.values()):
             if not topic.config.compact:
                 continue
             config = self.cleaner_config(topic.config)
             for partition in list(topic.partitions):
-                log = (
-                    broker.topics.log_for_maintenance(partition)
-                    if self.may_be_cleaned(partition)
-                    else None
-                )
-                if log is None:
+                if not self.may_be_cleaned(partition):
+                    continue
+                if partition.state is PartitionState.CLOSED and partition.may_have_records:
+                    yield partition, None
+                log = partition.opened_log
+                if log is None or not self.may_be_cleaned(partition):
                     continue
                 try:
                     self._roll_if_due(log, config)
@@ -100,7 +103,7 @@ class CleanableLogs:
         if failed is not None and (failed.retry_ms is None or broker.now_ms() < failed.retry_ms):
             return False
         log = partition.opened_log
-        return log is None or not log.failed
+        return not partition.failed and (log is None or not log.failed)
 
     def is_loading(self, partition: Partition) -> bool:
         """Return whether the group coordinator is reading the partition's log."""

@@ -79,7 +79,8 @@ class LogCleaner:
         self._logs = CleanableLogs(broker, data)
         self.uncleanable = self._logs.uncleanable
         self._timer: asyncio.TimerHandle | None = None
-        self._found: Iterator[tuple[Partition, Cleanable]] = iter(())
+        self._stopped = False
+        self._found: Iterator[tuple[Partition, Cleanable | None]] = iter(())
         self._filthiest: tuple[Partition, Cleanable] | None = None
         self._greatest_ratio = 0.0
         self._work: _Work | None = None
@@ -97,6 +98,7 @@ class LogCleaner:
 
     def stop(self) -> None:
         """Stop; a cleaning in progress is abandoned."""
+        self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -126,6 +128,9 @@ class LogCleaner:
     def _continue_search(self) -> None:
         began_s = monotonic()
         for partition, found in self._found:
+            if found is None:
+                self._broker.topics.opener.open_used(partition, self._search_opened)
+                return
             ratio = found.dirty_ratio
             self._greatest_ratio = max(self._greatest_ratio, ratio)
             if found.due and (self._filthiest is None or ratio > self._filthiest[1].dirty_ratio):
@@ -140,6 +145,10 @@ class LogCleaner:
             self._search_after_backoff()
         else:
             self._begin(*self._filthiest)
+
+    def _search_opened(self) -> None:
+        if not self._stopped:
+            self._later(self._continue_search, 0)
 
     def _search_after_backoff(self) -> None:
         backoff_ms = self._broker.config.get_int("log.cleaner.backoff.ms")

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from coterie.server.logs.log_cleaner import REST_FACTOR, SLICE_S, LogCleaner
-from coterie.server.logs.partition import Partition
+from coterie.server.logs.partition import Partition, PartitionState
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import LogFailed, StorageError, describe_error, remedy_for
 from coterie.storage.log import Log
@@ -42,7 +42,8 @@ class Maintenance:
         self._broker = broker
         self._data = data
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._expiring: Iterator[None] = iter(())
+        self._stopped = False
+        self._expiring: Iterator[Partition | None] = iter(())
 
     def start(self) -> None:
         """Start all work that is enabled."""
@@ -57,6 +58,7 @@ class Maintenance:
 
     def stop(self) -> None:
         """Stop all work; a cleaning in progress is abandoned."""
+        self._stopped = True
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
@@ -120,7 +122,10 @@ class Maintenance:
 
     def _continue_retention(self) -> None:
         began_s = monotonic()
-        for _ in self._expiring:
+        for unopened in self._expiring:
+            if unopened is not None:
+                self._broker.topics.opener.open_used(unopened, self._retention_opened)
+                return
             took_s = monotonic() - began_s
             if took_s >= SLICE_S:
                 self._later("retention", self._continue_retention, took_s * REST_FACTOR)
@@ -128,8 +133,15 @@ class Maintenance:
         interval_ms = self._broker.config.get_int("log.retention.check.interval.ms")
         self._later("retention", self._apply_retention, interval_ms / 1000)
 
-    def _expire_logs(self) -> Iterator[None]:
-        """Apply the retention to one log at each step."""
+    def _retention_opened(self) -> None:
+        if not self._stopped:
+            self._later("retention", self._continue_retention, 0)
+
+    def _expire_logs(self) -> Iterator[Partition | None]:
+        """Apply the retention to one log at each step.
+
+        Yield a partition that has to be open before the next step, or None.
+        """
         topics = self._broker.topics
         for topic in list(topics.by_name.values()):
             if not topic.config.delete:
@@ -138,10 +150,12 @@ class Maintenance:
                 if topics.by_name.get(topic.name) is not topic:
                     # Deleted since the last step.
                     break
-                log = topics.log_for_maintenance(partition)
-                if log is not None and not log.failed:
+                if partition.state is PartitionState.CLOSED and partition.may_have_records:
+                    yield partition
+                log = partition.opened_log
+                if log is not None and not (log.failed or partition.failed):
                     self._expire_log(partition, log)
-                yield
+                yield None
 
     def _expire_log(self, partition: Partition, log: Log) -> None:
         broker, topic = self._broker, partition.topic

@@ -4,13 +4,12 @@ Invariants: the high watermark is the end of the log, because there is one broke
 reported to the delayed fetches of the partition.
 """
 
-from collections.abc import Callable
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.records import BatchHeader, iterate_batches
 from coterie.server.logs.producer_state import ProducerState
-from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
 
 if TYPE_CHECKING:
@@ -18,47 +17,64 @@ if TYPE_CHECKING:
     from coterie.server.logs.topics import Topic
 
 
+class PartitionState(Enum):
+    """What can be done with the log of a partition [topics/partition-states]."""
+
+    CLOSED = "closed"  # it was not used yet
+    OPENING = "opening"  # a thread opens it; requests wait
+    OPEN = "open"  # it can be read, and written unless a write has failed
+    FAILED = "failed"  # it could not be opened, or the data directory is lost
+
+
+# For the hot path: looking up a member of an enumeration takes as long as a call.
+OPEN = PartitionState.OPEN
+
+
 class Partition:
     """A partition of a topic.
 
     Attributes:
         topic, index: the topic, and the partition's number in it.
-        opened_log: the log; None until it is first used, because a directory may hold thousands.
+        state: whether the log can be used. `LogOpener` changes it.
+        opened_log: the log; None before it is open.
+        closed_epoch: the leader epoch of a log that is not open, as far as is known.
+        may_have_records: False if the log is closed and known to be empty.
+        failure: why it failed.
+        retry_ms: when an opening that failed for a passing reason may be tried again.
         delayed_fetches: in the order of their arrival.
     """
 
     __slots__ = (
         "_expiration_ms",
-        "_failure",
-        "_open",
         "_producers",
+        "closed_epoch",
         "delayed_fetches",
+        "failure",
         "index",
+        "may_have_records",
         "opened_log",
+        "retry_ms",
+        "state",
         "topic",
     )
 
-    def __init__(
-        self,
-        topic: "Topic",
-        index: int,
-        open_log: Callable[["Topic", int], Log],
-        expiration_ms: int,
-    ) -> None:
-        """Start with a closed log.
+    def __init__(self, topic: "Topic", index: int, expiration_ms: int) -> None:
+        """Start as a new partition, whose log is closed and empty.
 
         Args:
             topic: the topic.
             index: the partition's number.
-            open_log: opens the log.
             expiration_ms: producer.id.expiration.ms.
         """
         self.topic = topic
         self.index = index
+        self.state = PartitionState.CLOSED
         self.opened_log: Log | None = None
+        self.closed_epoch = 0
+        self.may_have_records = False
+        self.failure: Exception | None = None
+        self.retry_ms = 0
         self.delayed_fetches: dict[DelayedFetch, None] = {}
-        self._open = open_log
-        self._failure: Exception | None = None
         self._expiration_ms = expiration_ms
         self._producers: ProducerState | None = None
 
@@ -67,41 +83,31 @@ class Partition:
 
     @property
     def log(self) -> Log:
-        """The log, opened at its first use.
-
-        Raises:
-            StorageError, OSError: it cannot be opened. It then stays closed until the next start.
-        """
-        if self.opened_log is None:
-            if self._failure is not None:
-                raise self._failure
-            try:
-                self.opened_log = self._open(self.topic, self.index)
-            except (StorageError, OSError) as error:
-                self._failure = error
-                raise
-        return self.opened_log
-
-    @property
-    def online(self) -> bool:
-        """Whether the log can be read, as far as is known; this opens it."""
-        if self._failure is not None:
-            return False
-        try:
-            return self.log is not None
-        except (StorageError, OSError):
-            return False
+        """The open log. Requests wait until it is open before they use it."""
+        log = self.opened_log
+        assert log is not None, "a log is opened before it is used"
+        return log
 
     @property
     def failed(self) -> bool:
         """Whether the log could not be opened, or was stopped."""
-        return self._failure is not None
+        return self.state is PartitionState.FAILED
 
-    def stop(self, error: OSError) -> None:
-        """Stop the partition because the data directory is lost."""
-        self._failure = error
+    def opened(self, log: Log) -> None:
+        """Use a log that was opened."""
+        assert self.opened_log is None, "a partition has one log"
+        self.opened_log = log
+        self.state = PartitionState.OPEN
+        self.topic.unopened -= 1
+        assert self.topic.unopened >= 0, "a partition is opened once"
+        self.retry_ms = 0
+
+    def fail(self, error: Exception) -> None:
+        """Stop the partition for good: it cannot be opened, or the data directory is lost."""
+        self.state = PartitionState.FAILED
+        self.failure = error
         log = self.opened_log
-        if log is not None:
+        if log is not None and isinstance(error, OSError):
             log.fail(error)
 
     def close(self) -> None:
@@ -123,7 +129,8 @@ class Partition:
     @property
     def leader_epoch(self) -> int:
         """The current leader epoch, which batches and responses carry."""
-        return self.log.leader_epoch
+        log = self.opened_log
+        return self.closed_epoch if log is None else log.leader_epoch
 
     def append(self, batch: bytes, header: BatchHeader, now_ms: int) -> int:
         """Append a validated batch of a producer; return its base offset.
@@ -133,11 +140,13 @@ class Partition:
         """
         # Before the append: producers that are read from the log must not include this batch.
         producers = self.producers if header.producer_id >= 0 else None
-        base_offset = self.log.append(batch)
-        assert self.log.log_end_offset == base_offset + header.record_count, "offsets are dense"
+        log = self.log
+        base_offset = log.append(batch)
+        assert log.log_end_offset == base_offset + header.record_count, "offsets are dense"
         if producers is not None:
             producers.record(header, base_offset, now_ms)
-        self._notify_fetches(len(batch))
+        if self.delayed_fetches:
+            self._notify_fetches(len(batch))
         return base_offset
 
     def append_own(self, batch: bytes) -> None:
@@ -152,7 +161,7 @@ class Partition:
 
     def epoch_error(self, current_leader_epoch: int) -> ErrorCode:
         """Check the leader epoch that a client expects [data-plane/current-leader-epoch]."""
-        if not self.online:
+        if self.state is not OPEN:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if current_leader_epoch in (-1, self.leader_epoch):
             return ErrorCode.NONE

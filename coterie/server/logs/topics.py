@@ -7,7 +7,7 @@ Invariants: `by_name` and `by_id` contain the same topics. The partitions of a t
 without gaps. A log is opened when it is first used.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
@@ -15,7 +15,9 @@ from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.environment import new_topic_id
+from coterie.server.logs.disk_work import DiskWork
 from coterie.server.logs.log_configs import log_config
+from coterie.server.logs.log_opener import LogOpener
 from coterie.server.logs.partition import Partition
 from coterie.server.logs.settings_file import SettingsFile
 from coterie.server.logs.stored_settings import StoredTopic
@@ -29,7 +31,7 @@ from coterie.server.logs.topic_rules import (
 )
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import StorageError, remedy_for
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.log import LogConfig
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -47,10 +49,19 @@ class Topic:
         partitions: by their number.
         config: its settings.
         is_internal: whether it is one of Kafka's internal topics.
+        unopened: how many partitions are not open.
         is_own: whether only the broker writes it; its number of partitions is fixed then.
     """
 
-    __slots__ = ("config", "is_internal", "is_own", "name", "partitions", "topic_id")
+    __slots__ = (
+        "config",
+        "is_internal",
+        "is_own",
+        "name",
+        "partitions",
+        "topic_id",
+        "unopened",
+    )
 
     def __init__(self, name: str, topic_id: bytes, config: TopicConfig) -> None:
         """Make a topic without partitions."""
@@ -60,6 +71,7 @@ class Topic:
         self.is_internal = name in INTERNAL_TOPICS
         self.is_own = name in OWN_TOPICS
         self.partitions: list[Partition] = []
+        self.unopened = 0
 
     def __repr__(self) -> str:
         return f"Topic({self.name!r}, {len(self.partitions)} partitions)"
@@ -76,6 +88,7 @@ class Topics:
         by_name, by_id: the topics.
         deleting: the ids of topics whose deletion is not complete, by name. The names cannot be
             used yet.
+        opener: opens the logs of the partitions.
     """
 
     def __init__(
@@ -83,6 +96,8 @@ class Topics:
         data: DataDirectory,
         config: Config,
         log: "FilteringBoundLogger",
+        disk: DiskWork,
+        now_ms: Callable[[], int],
         *,
         durable: bool,
     ) -> None:
@@ -92,6 +107,8 @@ class Topics:
             data: the locked directory.
             config: the broker's settings; those that clients altered are applied to it.
             log: the broker's log.
+            disk: does the work that waits for the disk.
+            now_ms: the clock.
             durable: whether creations and changes must survive a loss of power.
 
         Raises:
@@ -103,6 +120,7 @@ class Topics:
         self._config = config
         self._log = log
         self._durable = durable
+        self.opener = LogOpener(data, disk, log, now_ms, self._log_config)
         self._by_collision: dict[str, str] = {}
         self._settings = SettingsFile(data.files.filesystem, data.path, durable=durable)
         stored = self._settings.stored
@@ -126,6 +144,9 @@ class Topics:
             missing = sorted(set(range(count)) - found.partitions)
             data.create_partitions(name, missing, topic_id)
             self._add(topic, count)
+            for partition in topic.partitions:
+                partition.closed_epoch = data.leader_epoch(name, partition.index)
+                partition.may_have_records = True
         self._settings.begin(to_store)
         # Only their files are left of deleted topics whose name is used again.
         self.deleting = {
@@ -133,6 +154,16 @@ class Topics:
             for topic_id, name in data.deleted_topics.items()
             if name not in self.by_name
         }
+
+    def existing(self, named: Iterable[tuple[str, Iterable[int]]]) -> list[Partition]:
+        """Return those of some partitions that exist, which are named by topic and numbers."""
+        found = []
+        for name, indexes in named:
+            topic = self.by_name.get(name)
+            if topic is not None:
+                partitions = (topic.partition(index) for index in indexes)
+                found += [partition for partition in partitions if partition is not None]
+        return found
 
     def new_producer_id(self) -> int:
         """Return a producer id that was never returned before, in this start or an earlier one.
@@ -224,6 +255,7 @@ class Topics:
         self._settings.forget_topic(topic.topic_id)
         self.deleting[topic.name] = topic.topic_id
         for partition in topic.partitions:
+            self.opener.release(partition)
             partition.close()
         if failure is not None:
             # A crash could bring the topic back, so its deletion is not acknowledged.
@@ -259,52 +291,6 @@ class Topics:
             topic.config = TopicConfig(self._config, topic.config.overrides)
             self._apply_config(topic)
 
-    def open_log(self, topic: Topic, index: int) -> Log:
-        """Open the log of a partition; the partition calls this at its first use.
-
-        Raises:
-            StorageError, OSError: it is damaged or cannot be read.
-        """
-        try:
-            log = self._data.open_log(topic.name, index, self._log_config(topic, index))
-        except (StorageError, OSError) as error:
-            self._log.error(
-                "partition failed",
-                topic=topic.name,
-                partition=index,
-                error=str(error),
-                remedy=remedy_for(error),
-            )
-            raise
-        if log.tail_cut is not None:
-            # Consumers may have read the records that were cut off. The new leader epoch lets them
-            # detect that [data-plane/epoch-after-cut].
-            log.leader_epoch += 1
-            self._log.warning(
-                "log tail cut", topic=topic.name, partition=index, reason=str(log.tail_cut)
-            )
-        return log
-
-    def log_for_maintenance(self, partition: Partition) -> Log | None:
-        """Return the log of a partition for compaction and retention.
-
-        Returns:
-            None if it cannot be read, and if it is closed and empty: a directory may have thousands
-            of empty partitions, which need not be opened.
-        """
-        if partition.opened_log is None and not self._has_records(partition):
-            return None
-        return partition.log if partition.online else None
-
-    def _has_records(self, partition: Partition) -> bool:
-        filesystem = self._data.files.filesystem
-        path = f"{self._data.path}/{partition.topic.name}-{partition.index}"
-        try:
-            names = [name for name in filesystem.list(path) if name.endswith(".log")]
-            return len(names) > 1 or any(filesystem.size(f"{path}/{name}") for name in names)
-        except OSError:
-            return False
-
     def delete_records(self, partition: Partition, before_offset: int) -> int:
         """Delete the records before an offset; return the new log start offset.
 
@@ -337,8 +323,9 @@ class Topics:
             "segment.bytes": str(segment_bytes),
         }
 
-    def _log_config(self, topic: Topic, index: int) -> LogConfig:
-        was_compacted = self._data.cleaner_offset(topic.name, index) > 0
+    def _log_config(self, partition: Partition) -> LogConfig:
+        topic = partition.topic
+        was_compacted = self._data.cleaner_offset(topic.name, partition.index) > 0
         return log_config(topic.config, was_compacted=was_compacted, durable=self._durable)
 
     def _apply_config(self, topic: Topic) -> None:
@@ -347,7 +334,7 @@ class Topics:
             partition.expire_producers_after(topic.config.producer_expiration_ms)
             log = partition.opened_log
             if log is not None:
-                log.config = self._log_config(topic, partition.index)
+                log.config = self._log_config(partition)
 
     # --- partitions -------------------------------------------------------------------------------
 
@@ -379,4 +366,5 @@ class Topics:
         self._by_collision[collision_key(topic.name)] = topic.name
 
     def _partition(self, topic: Topic, index: int) -> Partition:
-        return Partition(topic, index, self.open_log, topic.config.producer_expiration_ms)
+        topic.unopened += 1
+        return Partition(topic, index, topic.config.producer_expiration_ms)

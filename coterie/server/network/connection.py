@@ -15,6 +15,7 @@ Invariants:
 """
 
 import asyncio
+from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, cast
 
@@ -23,7 +24,7 @@ from coterie.protocol.primitives import skip_tags
 from coterie.server.network import limits
 from coterie.server.network.channel import Channel
 from coterie.server.network.connection_quotas import ConnectionState, java_address
-from coterie.server.network.delayed_response import DelayedResponse
+from coterie.server.network.delayed_response import DelayedResponse, PostponedRequest
 from coterie.server.network.receive_buffer import (
     LENGTH_BYTES,
     ReceiveBuffer,
@@ -217,6 +218,41 @@ class Connection(Channel):
         if len(self._delayed) >= limits.DELAYED_RESPONSES:
             self._muted = True
         return self._muted
+
+    def postpone(self, request: object) -> Callable[[], None]:
+        """Mute this connection and return a function that handles the current request again.
+
+        A handler that cannot go on before something has happened returns None after this.
+        """
+        postponed = PostponedRequest(self, request)
+        self.delay_and_mute(postponed)
+        return postponed.handle
+
+    def handle_postponed(self, postponed: PostponedRequest, request: object) -> None:
+        """Handle a request that was postponed, as if it had just arrived."""
+        if self.closed:
+            return
+        assert self._muted_by is postponed, "a postponed request mutes its connection"
+        assert self._delayed.pop() is postponed, "no later request was handled"
+        self._muted_by = None
+        route = self.route
+        self.now_ms = self._broker.now_ms()
+        self._handling = True
+        try:
+            response = route.handle(self._broker, request, self)
+            if response is None or self._delayed:
+                self._queue_response(response)
+            else:
+                self._out.append(route.framer(response, self.correlation_id))
+        except Exception as error:  # noqa: BLE001 - no exception may reach the event loop
+            self._close_on(error, route, decoded=True)
+        self._handling = False
+        if self.closed:
+            return
+        # Bytes that arrived behind the request are handled before those that arrive now.
+        self._muted = True
+        self.flush()
+        self._resume_soon()
 
     def _take_client_id(self, data: bytes, start: int, length: int, end: int) -> int:
         """Decode a client id that differs from the last one; return the position behind it."""

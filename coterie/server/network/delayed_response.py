@@ -62,6 +62,20 @@ class CompletedResponse(DelayedResponse):
         super().send(self._complete(message))
 
 
+class PostponedRequest(DelayedResponse):
+    """The place of a request that is handled again later; until then it mutes its connection."""
+
+    __slots__ = ("_request",)
+
+    def __init__(self, connection: "Connection", request: object) -> None:
+        super().__init__(connection)
+        self._request = request
+
+    def handle(self) -> None:
+        """Handle the request now, unless its connection was closed."""
+        self.connection.handle_postponed(self, self._request)
+
+
 class PendingWrites:
     """Connections that have responses to write which no read of their own will write.
 

@@ -8,7 +8,7 @@ from coterie.protocol.records import encode_batch
 from coterie.server.broker import Broker
 from coterie.storage.log import Log
 from tests.record_batches import pairs_in
-from tests.unit.server.manual import loop_of, make_broker
+from tests.unit.server.manual import loop_of, make_broker, open_log
 
 SEGMENT_BYTES = 4096
 COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
@@ -21,8 +21,8 @@ def make_topic(
 ) -> Log:
     """Create a topic with smaller segments than a setting allows; return its first log."""
     topic = broker.topics.create(name, partitions, COMPACT if overrides is None else overrides)
-    for partition in topic.partitions:
-        log = partition.log
+    for index in range(partitions):
+        log = open_log(broker, name, index)
         log.config = log.config._replace(segment_bytes=SEGMENT_BYTES)
     return topic.partitions[0].log
 

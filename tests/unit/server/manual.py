@@ -16,6 +16,7 @@ from coterie.server.config.config import Config
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.connection import Connection
 from coterie.storage.filesystem import FileSystem
+from coterie.storage.log import Log
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -85,9 +86,13 @@ class ManualLoop:
     def turn(self) -> None:
         """Run the calls that are due now, and those that they schedule."""
         while self._soon:
-            due, self._soon = self._soon, []
-            for call in due:
-                call()
+            self.turn_once()
+
+    def turn_once(self) -> None:
+        """Run the calls that are due now."""
+        due, self._soon = self._soon, []
+        for call in due:
+            call()
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass and run the calls that become due."""
@@ -233,17 +238,26 @@ def make_broker(
     )
     broker.host, broker.port = "127.0.0.1", 9092
     if load:
-        run(broker.groups.load())
+        run(broker, broker.groups.load())
     return broker
 
 
-def run(coroutine: Any) -> None:
-    """Run a coroutine that waits for nothing but its next turn."""
+def run(broker: Broker, coroutine: Any) -> None:
+    """Run a coroutine that waits only for what the turns of the loop bring."""
     try:
         while True:
             coroutine.send(None)
+            loop_of(broker).turn()
     except StopIteration:
         pass
+
+
+def open_log(broker: Broker, topic: str, index: int = 0) -> Log:
+    """Return the log of a partition, opened if it is not."""
+    partition = broker.topics.by_name[topic].partitions[index]
+    broker.topics.opener.open([partition], lambda: None)
+    loop_of(broker).turn()
+    return partition.log
 
 
 class Client:

@@ -21,7 +21,7 @@ from tests.unit.server.config_requests import (
     describe,
     value_of,
 )
-from tests.unit.server.manual import Client, make_broker
+from tests.unit.server.manual import Client, make_broker, open_log
 
 
 @pytest.fixture
@@ -129,6 +129,7 @@ class TestBrokerSettings:
         assert "max.connections.per.ip" in refusal
 
     def test_expiration_of_producers_follows_at_once(self, client: Client) -> None:
+        open_log(client.broker, "t")
         partition = client.broker.topics.by_name["t"].partitions[0]
         assert partition.producers.expiration_ms == 86_400_000
         self.set(client, "1", "producer.id.expiration.ms", "100")

@@ -26,7 +26,7 @@ from tests.unit.server.config_requests import (
     client_with_topic,
     value_of,
 )
-from tests.unit.server.manual import Client
+from tests.unit.server.manual import Client, open_log
 
 UNKNOWN_NOPE = "Unknown topic config name: nope"
 
@@ -111,7 +111,7 @@ class TestIncrementalAlter:
         assert value_of(client, "log.roll.ms", BROKER, "1") == (None, 5, [])
 
     def test_changes_apply_to_open_logs(self, client: Client) -> None:
-        log = client.broker.topics.by_name["t"].partitions[0].log
+        log = open_log(client.broker, "t")
         change(client, TOPIC, "t", ("segment.bytes", SET, "1048576"))
         assert log.config.segment_bytes == 1_048_576
 

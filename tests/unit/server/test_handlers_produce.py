@@ -13,6 +13,7 @@ from tests.unit.server.manual import (
     Client,
     logged,
     make_broker,
+    open_log,
     wait_for_disk,
 )
 from tests.unit.server.produced import batch, damaged, produce, produce_request
@@ -28,7 +29,7 @@ def client() -> Client:
 
 
 def log_of(client: Client, topic: str = "t", partition: int = 0) -> Any:
-    return client.broker.topics.by_name[topic].partitions[partition].log
+    return open_log(client.broker, topic, partition)
 
 
 class TestStored:
@@ -247,6 +248,7 @@ class TestAcks:
 def test_deletion_of_a_topic_does_not_fail_requests_that_wait_for_its_sync() -> None:
     client = Client(make_broker(flush=COMMIT))
     client.broker.topics.create("t", 1, {})
+    log_of(client)
     client.send(produce_request(batch(b"a")), 9)
     client.broker.delete_topic(client.broker.topics.by_name["t"])
     wait_for_disk(client)

@@ -216,7 +216,7 @@ def test_load_ends_when_its_partition_is_given_up(
     groups.unload_partition(index, 1)
     groups.load_partition(index, 2)
     for _ in range(5):
-        groups._loading.slice()
+        client.loop.turn_once()
     assert groups.is_loading(index)
     groups.unload_partition(index, 3)
     assert not groups.is_loading(index)
@@ -224,7 +224,7 @@ def test_load_ends_when_its_partition_is_given_up(
     assert client.broker.coordinator.shards[index].state is ShardState.CLOSED
     assert code(client.call(commit(30), 8)) == ErrorCode.NOT_COORDINATOR
     groups.load_partition(index, 4)
-    groups._loading.slice()
+    client.loop.turn_once()
     # With a newer epoch the load in progress continues.
     groups.load_partition(index, 5)
     client.loop.turn()
@@ -277,8 +277,9 @@ def test_smaller_partitions_are_loaded_first(
     again = restarted(client, load=False)
     groups, coordinator = again.broker.groups, again.broker.coordinator
     served: list[int] = []
+    groups._loading.schedule()
     while groups._loading.busy:
-        groups._loading.slice()
+        again.loop.turn_once()
         for index, shard in enumerate(coordinator.shards):
             if shard.state is ShardState.ACTIVE and index not in served:
                 served.append(index)
@@ -292,9 +293,10 @@ def test_long_load_logs_its_progress(client: Client, monkeypatch: pytest.MonkeyP
         client.call(commit(offset), 8)
     again = restarted(client, load=False)
 
+    again.broker.groups._loading.schedule()
     while again.broker.groups._loading.busy:
         again.loop.now_ms += group_loading.PROGRESS_INTERVAL_MS / 10
-        again.broker.groups._loading.slice()
+        again.loop.turn_once()
     progress = logged(again.broker, "loading group partition")
     assert len(progress) >= 2
     assert [line["percent"] for line in progress] == sorted(line["percent"] for line in progress)
@@ -402,7 +404,7 @@ def test_failing_log_ends_its_load() -> None:
     groups, index = client.broker.groups, partition_of_g(client)
     groups.unload_partition(index, 1)
     groups.load_partition(index, 2)
-    groups._loading.slice()
+    client.loop.turn_once()
     groups.log_failed(log_of_g(client), OSError(errno.EIO, "Input/output error"))
     assert not groups.is_loading(index)
     client.loop.turn()
@@ -418,10 +420,11 @@ def test_failed_read_fails_only_its_partition() -> None:
     client.broker._data.close()
     faulty = FaultyFileSystem(memory)
     again = connected(filesystem=faulty, load=False)
-    while again.broker.groups._loading._unopened:
-        again.broker.groups._loading.slice()
+    loading = again.broker.groups._loading
+    loading.schedule()
+    while loading._unopened or loading._opening:
+        again.loop.turn_once()
     faulty.fail_at("read", 1)
-    while again.broker.groups._loading.busy:
-        again.broker.groups._loading.slice()
+    again.loop.turn()
     outcomes = [code(again.call(commit(6, group_id=name), 8)) for name in names]
     assert sorted(outcomes) == [0, 0, 0, ErrorCode.NOT_COORDINATOR]

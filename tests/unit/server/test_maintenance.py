@@ -28,7 +28,7 @@ from tests.unit.server.maintenance import (
     start_broker,
     until,
 )
-from tests.unit.server.manual import Client, logged, loop_of, make_broker
+from tests.unit.server.manual import Client, logged, loop_of, make_broker, open_log
 from tests.unit.server.produced import batch, produce
 
 
@@ -387,5 +387,5 @@ class TestFailures:
             with contextlib.suppress(OSError, StorageError):
                 broker._data.close()
             again = make_broker(filesystem=faulty)
-            assert newest_values(again.topics.by_name["t"].partitions[0].log) == newest
+            assert newest_values(open_log(again, "t")) == newest
         assert n > 2 or kind in ("rename", "sync", "create"), "canary: calls have failed"

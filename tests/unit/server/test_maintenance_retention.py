@@ -16,7 +16,7 @@ from tests.unit.server.maintenance import (
     start_broker,
     until,
 )
-from tests.unit.server.manual import logged, loop_of, make_broker, run
+from tests.unit.server.manual import logged, loop_of, make_broker, open_log, run
 
 
 class TestRetention:
@@ -42,7 +42,7 @@ class TestRetention:
         broker.maintenance.stop()
         broker._data.close()
         again = make_broker(filesystem=filesystem)
-        assert again.topics.by_name["t"].partitions[0].log.log_start_offset == start
+        assert open_log(again, "t").log_start_offset == start
 
     def test_retention_by_size(self) -> None:
         broker = start_broker()
@@ -154,7 +154,7 @@ def test_stop_of_the_broker_ends_background_work() -> None:
     assert loop.timers >= 4
     advance(broker, int(DIRECTORY_CHECK_S * 5_000))
     assert not broker.fatal.done()
-    run(broker.stop())
+    run(broker, broker.stop())
     left = loop.timers
     broker.maintenance.stop()
     assert loop.timers == left

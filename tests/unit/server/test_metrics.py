@@ -96,7 +96,7 @@ def test_logs_are_measured_by_topic_and_failed_ones_counted() -> None:
     assert value(samples, "kafka_server_partition_count") == 7
     assert value(samples, "kafka_server_offline_replica_count") == 0
     topic.partitions[0].log.fail(OSError(5, "Input/output error"))
-    topic.partitions[2].stop(OSError(5, "Input/output error"))
+    topic.partitions[2].fail(OSError(5, "Input/output error"))
     assert value(scrape(client.broker), "kafka_server_offline_replica_count") == 2
 
 

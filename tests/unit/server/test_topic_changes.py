@@ -215,7 +215,7 @@ def test_offsets_of_a_topic_whose_deletion_was_interrupted_are_deleted_at_the_st
     broker = make_broker(filesystem=filesystem, load=False)
     client = Client(broker)
     assert create(client, {}) == ErrorCode.TOPIC_ALREADY_EXISTS
-    run(broker.groups.load())
+    run(broker, broker.groups.load())
     assert create(client, {}) == 0
     assert committed(client) == [-1]
     client.loop.advance(1)
@@ -234,7 +234,7 @@ def test_deletion_during_the_load_deletes_the_offsets_when_they_are_loaded() -> 
     client.send(request, 6)
     client.loop.turn()
     assert client.answers() == []
-    run(broker.groups.load())
+    run(broker, broker.groups.load())
     client.loop.turn()
     ((_, answer),) = client.answers()
     assert answer.responses[0].error_code == 0

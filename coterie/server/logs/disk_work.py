@@ -1,0 +1,157 @@
+"""Work that waits for the disk: opening logs, creating and deleting partitions, small files.
+
+The event loop hands such work over and is called back with its result [connections/turns]. On a
+real disk threads do it; files in memory need none, so there the loop does it in slices.
+
+Work is an iterator of steps. What it computes it keeps itself; only an exception is passed on. It
+reads no state of the event loop.
+"""
+
+import threading
+import time
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import Protocol
+
+# Called on the event loop with the exception that ended the work, or None.
+Done = Callable[[Exception | None], None]
+
+# The threads that open logs: opening one keeps a processor or the disk busy, rarely both.
+_THREADS = 4
+# How long a slice of work on files in memory may hold the event loop.
+SLICE_S = 0.004
+# How long stopping waits for the threads. A disk that takes longer will not answer.
+STOP_TIMEOUT_S = 10.0
+
+
+class DiskWork(Protocol):
+    """Where work is handed over to."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether all work is done and reported."""
+
+    def submit(self, steps: Iterator[object], done: Done) -> None:
+        """Do some work; `done` is called later, never before this returns."""
+
+    def stop(self) -> None:
+        """End the threads after the work that was submitted."""
+
+
+def once(call: Callable[[], object]) -> Iterator[object]:
+    """Return one call as an iterator of one step."""
+    yield call()
+
+
+class DiskThreads:
+    """A few threads that share one queue; with one thread, work is done in order."""
+
+    def __init__(self, loop: AbstractEventLoop, name: str, threads: int) -> None:
+        """Start without threads: each is started when all others have work.
+
+        Args:
+            loop: the event loop, on which `done` is called.
+            name: the name of the threads.
+            threads: their greatest number.
+        """
+        assert threads > 0, "there is a thread that does the work"
+        self._loop = loop
+        self._name = name
+        self._limit = threads
+        self._queue: SimpleQueue[tuple[Iterator[object], Done] | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        # Work that was submitted and is not reported yet.
+        self._pending = 0
+
+    @property
+    def idle(self) -> bool:
+        """See `DiskWork`."""
+        return not self._pending
+
+    def submit(self, steps: Iterator[object], done: Done) -> None:
+        """See `DiskWork`."""
+        self._pending += 1
+        self._queue.put((steps, done))
+        if len(self._threads) < min(self._limit, self._pending):
+            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _run(self) -> None:
+        """Do what is queued until None is queued; this is a thread."""
+        while (work := self._queue.get()) is not None:
+            steps, done = work
+            failure: Exception | None = None
+            try:
+                for _ in steps:
+                    pass
+            except Exception as error:  # noqa: BLE001 - reported on the event loop
+                failure = error
+            try:
+                self._loop.call_soon_threadsafe(self._report, done, failure)
+            except RuntimeError:
+                return  # The loop is closed: the broker has stopped without waiting for this work.
+
+    def _report(self, done: Done, error: Exception | None) -> None:
+        self._pending -= 1
+        assert self._pending >= 0, "work is reported once"
+        done(error)
+
+    def stop(self) -> None:
+        """See `DiskWork`."""
+        for _ in self._threads:
+            self._queue.put(None)
+        deadline_s = time.monotonic() + STOP_TIMEOUT_S
+        for thread in self._threads:
+            thread.join(max(0.0, deadline_s - time.monotonic()))
+        self._threads.clear()
+
+
+class DiskSlices:
+    """Does the work on the event loop, one after the other in slices: for files in memory."""
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        """Start without work."""
+        self._loop = loop
+        self._queue: deque[tuple[Iterator[object], Done]] = deque()
+
+    @property
+    def idle(self) -> bool:
+        """See `DiskWork`."""
+        return not self._queue
+
+    def submit(self, steps: Iterator[object], done: Done) -> None:
+        """See `DiskWork`."""
+        self._queue.append((steps, done))
+        if len(self._queue) == 1:
+            self._loop.call_soon(self._slice)
+
+    def _slice(self) -> None:
+        """Do some work, and the rest in a later turn."""
+        deadline_s = time.monotonic() + SLICE_S
+        while self._queue:
+            steps, done = self._queue[0]
+            try:
+                next(steps)
+            except StopIteration:
+                self._queue.popleft()
+                done(None)
+            except Exception as error:  # noqa: BLE001 - reported to the owner of the work
+                self._queue.popleft()
+                done(error)
+            if time.monotonic() >= deadline_s:
+                break
+        if self._queue:
+            self._loop.call_soon(self._slice)
+
+    def stop(self) -> None:
+        """See `DiskWork`."""
+        while self._queue:
+            self._slice()
+
+
+def disk_work(loop: AbstractEventLoop, *, in_memory: bool) -> DiskWork:
+    """Return what does the work on the files of a broker."""
+    return DiskSlices(loop) if in_memory else DiskThreads(loop, "coterie-disk", _THREADS)

@@ -1,0 +1,212 @@
+"""Opening the logs of partitions at their first use, without holding the event loop.
+
+A data directory may hold thousands of partitions, so a log is opened when a request or the
+maintenance needs it [topics/partition-states]. Opening reads the end of the log, perhaps all of its
+last segment, so it is done by `DiskWork`; several logs are opened at the same time.
+"""
+
+import errno
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from coterie.server.logs.disk_work import DiskWork, once
+from coterie.server.logs.partition import Partition, PartitionState
+from coterie.storage.directory import DataDirectory
+from coterie.storage.errors import StorageError, remedy_for, root_cause
+from coterie.storage.log import Log, LogConfig
+from coterie.storage.opening import LogOpening
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+# Errors of the operating system that pass by themselves and leave the log untouched: no file handle
+# is left, or no memory.
+_PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+# After such an error the log is not opened again for this time.
+RETRY_MS = 1_000
+
+
+class LogOpener:
+    """Opens logs. The partitions keep their state."""
+
+    def __init__(
+        self,
+        data: DataDirectory,
+        disk: DiskWork,
+        log: "FilteringBoundLogger",
+        now_ms: Callable[[], int],
+        log_config: Callable[[Partition], LogConfig],
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            data: the data directory.
+            disk: does the work.
+            log: the broker's log.
+            now_ms: the clock.
+            log_config: returns the settings of a partition's log.
+        """
+        self._data = data
+        self._disk = disk
+        self._log = log
+        self._now_ms = now_ms
+        self._log_config = log_config
+        # What to call when a partition that is being opened is open or has failed.
+        self._waiting: dict[Partition, list[Callable[[], None]]] = {}
+        # Partitions whose files a thread uses now.
+        self._in_use: set[Partition] = set()
+        # Released partitions among these, and what to call when there are none left.
+        self._released: list[tuple[set[Partition], Callable[[], None]]] = []
+
+    def may_open(self, partition: Partition) -> bool:
+        """Return whether a partition that is not open may be after `open`."""
+        if partition.state is PartitionState.CLOSED:
+            return self._now_ms() >= partition.retry_ms
+        return partition.state is PartitionState.OPENING
+
+    def open(self, partitions: Iterable[Partition], then: Callable[[], None]) -> None:
+        """Open the partitions that may be opened; call `then` when each is open or has failed.
+
+        `then` is called at once if nothing has to be opened.
+        """
+        opening = [each for each in partitions if self.may_open(each)]
+        left = len(opening)
+        if not left:
+            then()
+            return
+
+        def one_settled() -> None:
+            nonlocal left
+            left -= 1
+            assert left >= 0, "a partition settles once"
+            if not left:
+                then()
+
+        for partition in opening:
+            if partition.state is PartitionState.CLOSED:
+                self._begin(partition)
+            self._waiting[partition].append(one_settled)
+
+    def open_used(self, partition: Partition, then: Callable[[], None]) -> None:
+        """Open a partition for the maintenance, unless its log is empty; then call `then`.
+
+        A directory may have thousands of empty partitions, which need not be opened.
+        """
+        if partition.state is not PartitionState.CLOSED or not partition.may_have_records:
+            then()
+            return
+        topic, index = partition.topic.name, partition.index
+        found = False
+
+        def search() -> None:
+            nonlocal found
+            found = self._data.has_records(topic, index)
+
+        def searched(_error: Exception | None) -> None:
+            if partition.state is PartitionState.CLOSED and not found:
+                partition.may_have_records = False
+            if found:
+                self.open([partition], then)
+            else:
+                then()
+
+        self._disk.submit(once(search), searched)
+
+    def open_now(self, partition: Partition) -> None:
+        """Open a partition here and now, if it is closed: only while the broker starts or stops."""
+        if partition.state is PartitionState.CLOSED:
+            opening = self._opening(partition)
+            try:
+                opening.run()
+            except (StorageError, OSError) as error:
+                self._failed(partition, error)
+            else:
+                self._opened(partition, opening)
+
+    def release(self, partition: Partition) -> None:
+        """Do not open a partition any more, because its topic is deleted."""
+        settled = self._waiting.pop(partition, ())
+        partition.fail(FileNotFoundError(errno.ENOENT, "the topic was deleted"))
+        for each in settled:
+            each()
+
+    def when_unused(self, partitions: Iterable[Partition], then: Callable[[], None]) -> None:
+        """Call `then` when no thread uses the files of partitions that were released."""
+        left = self._in_use.intersection(partitions)
+        if left:
+            self._released.append((left, then))
+        else:
+            then()
+
+    def _opening(self, partition: Partition) -> LogOpening:
+        return self._data.opening(
+            partition.topic.name, partition.index, self._log_config(partition)
+        )
+
+    def _begin(self, partition: Partition) -> None:
+        assert partition not in self._waiting, "a partition is opened once"
+        partition.state = PartitionState.OPENING
+        self._waiting[partition] = []
+        self._in_use.add(partition)
+        opening = self._opening(partition)
+        self._disk.submit(once(opening.run), lambda error: self._settle(partition, opening, error))
+
+    def _settle(self, partition: Partition, opening: LogOpening, error: Exception | None) -> None:
+        self._in_use.remove(partition)
+        if partition.state is not PartitionState.OPENING:
+            # The topic was deleted, or the data directory was lost.
+            if opening.log is not None:
+                opening.log.abandon()
+            self._unused(partition)
+            return
+        if error is None:
+            self._opened(partition, opening)
+        else:
+            self._failed(partition, error)
+        for each in self._waiting.pop(partition):
+            each()
+
+    def _unused(self, partition: Partition) -> None:
+        released, self._released = self._released, []
+        for left, then in released:
+            left.discard(partition)
+            if left:
+                self._released.append((left, then))
+            else:
+                then()
+
+    def _opened(self, partition: Partition, opening: LogOpening) -> None:
+        log: Log = self._data.opened(opening)
+        # The settings may have been altered since the beginning.
+        log.config = self._log_config(partition)
+        if log.tail_cut is not None:
+            # Consumers may have read the records that were cut off. The new leader epoch lets them
+            # detect that [data-plane/epoch-after-cut].
+            log.leader_epoch += 1
+            self._log.warning(
+                "log tail cut",
+                topic=partition.topic.name,
+                partition=partition.index,
+                reason=str(log.tail_cut),
+            )
+        partition.opened(log)
+
+    def _failed(self, partition: Partition, error: Exception) -> None:
+        cause = root_cause(error)
+        if isinstance(cause, OSError) and cause.errno in _PASSING:
+            partition.state = PartitionState.CLOSED
+            is_known = partition.retry_ms > 0
+            partition.retry_ms = self._now_ms() + RETRY_MS
+            if is_known:
+                return
+        else:
+            partition.fail(error)
+        ours = not isinstance(error, StorageError | OSError)
+        self._log.error(
+            "partition failed" if partition.failed else "partition not opened yet",
+            topic=partition.topic.name,
+            partition=partition.index,
+            error=str(error),
+            remedy=remedy_for(error),
+            **({"exc_info": error} if ours else {}),
+        )

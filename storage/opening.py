@@ -1,0 +1,71 @@
+"""The opening of one log of a data directory, as work that a thread can do.
+
+`DataDirectory.opening` makes it from what the directory knows, `run` reads and recovers the log
+without state of others, and `DataDirectory.opened` takes the log.
+"""
+
+from coterie.storage.filesystem import FileSystem
+from coterie.storage.log import Log, LogConfig
+from coterie.storage.open_files import OpenFiles
+from coterie.storage.recovery import Recovery
+
+# Opening needs the log and the two indexes of a segment at a time, and closes them at the end.
+_OPEN_FILES = 4
+
+
+class LogOpening:
+    """A log that is to be opened.
+
+    Attributes:
+        key: topic and partition.
+        log: the log, after `run`.
+    """
+
+    __slots__ = ("_config", "_directory", "_filesystem", "_known", "key", "log")
+
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        directory: str,
+        key: tuple[str, int],
+        config: LogConfig | None,
+        known: Recovery,
+    ) -> None:
+        """Nothing is opened yet.
+
+        Args:
+            filesystem: where the directory is.
+            directory: the partition's directory.
+            key: topic and partition.
+            config: the log's settings.
+            known: what is known of the log.
+        """
+        self.key = key
+        self.log: Log | None = None
+        self._filesystem = filesystem
+        self._directory = directory
+        self._config = config
+        self._known = known
+
+    def run(self) -> None:
+        """Open and recover the log, in any thread.
+
+        Raises:
+            CorruptLog, LogFailed, OSError: as `Log.open`.
+        """
+        assert self.log is None, "a log is opened once"
+        # With open files of its own, because those of the directory belong to another thread.
+        files = OpenFiles(self._filesystem, _OPEN_FILES)
+        try:
+            self.log = Log.open(
+                self._filesystem,
+                self._directory,
+                self._config,
+                files=files,
+                log_start_offset=self._known.log_start_offset,
+                recovery_point=self._known.recovery_point,
+                trust=self._known.trust,
+            )
+        except BaseException:
+            files.close()
+            raise

@@ -1,0 +1,262 @@
+"""Partitions that are opened at their first use: who waits, what fails, and what does not."""
+
+import errno
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.heartbeat import HeartbeatRequest
+from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from coterie.server.broker import Broker
+from coterie.server.logs.disk_work import DiskSlices, DiskThreads, Done, once
+from coterie.server.logs.log_opener import RETRY_MS
+from coterie.server.logs.partition import PartitionState
+from coterie.server.logs.topic_rules import TopicRefused
+from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.opening import LogOpening
+from tests.faulty_filesystem import FaultyFileSystem
+from tests.unit.server.manual import Client, ManualLoop, logged, make_broker
+from tests.unit.server.produced import batch, fetch_request, produce, produce_request, values_of
+from tests.unit.server.running import PATIENCE_S, RunningBroker
+
+
+class SlowDisk:
+    """Does no work before a test lets it."""
+
+    def __init__(self) -> None:
+        self.work: list[tuple[Iterator[object], Done]] = []
+
+    @property
+    def idle(self) -> bool:
+        return not self.work
+
+    def submit(self, steps: Iterator[object], done: Done) -> None:
+        self.work.append((steps, done))
+
+    def stop(self) -> None:
+        pass
+
+    def finish(self) -> None:
+        """Do the work that was submitted."""
+        work, self.work = self.work, []
+        for steps, done in work:
+            try:
+                list(steps)
+            except OSError as error:
+                done(error)
+            else:
+                done(None)
+
+
+@pytest.fixture
+def disk() -> SlowDisk:
+    return SlowDisk()
+
+
+@pytest.fixture
+def client(disk: SlowDisk) -> Client:
+    broker = make_broker()
+    broker.topics.create("t", 2, {})
+    broker.topics.opener._disk = disk
+    return Client(broker)
+
+
+def states(broker: Broker, topic: str = "t") -> list[PartitionState]:
+    return [each.state for each in broker.topics.by_name[topic].partitions]
+
+
+class TestWaiting:
+    def test_produce_waits_until_its_partition_is_open(
+        self, client: Client, disk: SlowDisk
+    ) -> None:
+        client.send(produce_request(batch(b"a")), 9)
+        client.loop.turn()
+        assert client.answers() == []
+        assert states(client.broker) == [PartitionState.OPENING, PartitionState.CLOSED]
+        disk.finish()
+        ((_, answer),) = client.answers()
+        assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+        assert states(client.broker) == [PartitionState.OPEN, PartitionState.CLOSED]
+
+    def test_later_requests_of_the_connection_wait_and_keep_their_order(
+        self, client: Client, disk: SlowDisk
+    ) -> None:
+        heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+        sent = [
+            client.send(produce_request(batch(b"a")), 9),
+            client.send(fetch_request((0, 0)), 12),
+            client.send(heartbeat, 4),
+        ]
+        client.loop.turn()
+        assert client.answers() == []
+        disk.finish()
+        client.loop.turn()
+        answers = client.answers()
+        assert [correlation_id for correlation_id, _ in answers] == sent
+        assert values_of(answers[1][1].responses[0].partitions[0].records) == [b"a"]
+
+    def test_other_connections_are_served(self, client: Client) -> None:
+        client.send(produce_request(batch(b"a")), 9)
+        other = Client(client.broker)
+        heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+        assert other.call(heartbeat, 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+    def test_several_requests_wait_for_one_opening(self, client: Client, disk: SlowDisk) -> None:
+        clients = [client, Client(client.broker)]
+        for each in clients:
+            each.send(produce_request(batch(b"a")), 9)
+        assert len(disk.work) == 1
+        disk.finish()
+        offsets = [
+            answer.responses[0].partition_responses[0].base_offset
+            for each in clients
+            for _, answer in each.answers()
+        ]
+        assert offsets == [0, 1]
+
+    def test_nothing_is_appended_before_all_partitions_are_open(
+        self, client: Client, disk: SlowDisk
+    ) -> None:
+        produce_to(client, 0, disk)
+        request = produce_request(batch(b"b"))
+        request.topic_data[0].partition_data += (
+            produce_request(batch(b"c"), partition=1).topic_data[0].partition_data
+        )
+        client.send(request, 9)
+        assert client.broker.topics.by_name["t"].partitions[0].log.log_end_offset == 1
+        disk.finish()
+        ((_, answer),) = client.answers()
+        assert [each.base_offset for each in answer.responses[0].partition_responses] == [1, 0]
+
+    def test_lost_connection_is_not_answered(self, client: Client, disk: SlowDisk) -> None:
+        client.send(produce_request(batch(b"a")), 9)
+        client.connection.connection_lost(None)
+        disk.finish()
+        partition = client.broker.topics.by_name["t"].partitions[0]
+        assert (client.answers(), partition.log.log_end_offset) == ([], 0)
+
+    def test_metadata_opens_nothing(self, client: Client, disk: SlowDisk) -> None:
+        answer = client.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
+        assert [each.leader_epoch for each in answer.topics[0].partitions] == [0, 0]
+        assert (disk.work, set(states(client.broker))) == ([], {PartitionState.CLOSED})
+
+    def test_deletion_answers_those_who_wait(self, client: Client, disk: SlowDisk) -> None:
+        client.send(fetch_request((0, 0)), 12)
+        broker = client.broker
+        broker.delete_topic(broker.topics.by_name["t"])
+        ((_, answer),) = client.answers()
+        assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        # Nobody can use the name while a thread uses files in a directory of that name.
+        with pytest.raises(TopicRefused, match="marked for deletion"):
+            broker.topics.create("t", 2, {})
+        disk.finish()
+        broker.topics.create("t", 2, {})
+        assert set(states(broker)) == {PartitionState.CLOSED}
+        produce_to(client, 0, disk)
+
+
+def produce_to(client: Client, partition: int, disk: SlowDisk) -> None:
+    client.send(produce_request(batch(b"a"), partition=partition), 9)
+    disk.finish()
+    ((_, answer),) = client.answers()
+    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+
+
+class TestFailures:
+    @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+    def test_passing_shortage_is_retried(self, number: int) -> None:
+        faulty = FaultyFileSystem(MemoryFileSystem())
+        client = Client(make_broker(filesystem=faulty))
+        client.broker.topics.create("t", 1, {})
+        faulty.fail_at("list", 1, number)
+        refused = produce(client, batch(b"a"))
+        assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert states(client.broker) == [PartitionState.CLOSED]
+        # It is not tried with each request, and metadata do not call the partition offline.
+        assert produce(client, batch(b"a")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        answer = client.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+        client.loop.advance(RETRY_MS)
+        assert produce(client, batch(b"a")).error_code == ErrorCode.NONE
+        assert len(logged(client.broker, "partition not opened yet")) == 1
+
+    def test_other_errors_are_final(self) -> None:
+        faulty = FaultyFileSystem(MemoryFileSystem())
+        client = Client(make_broker(filesystem=faulty))
+        client.broker.topics.create("t", 1, {})
+        faulty.fail_at("list", 1, errno.EIO)
+        assert produce(client, batch(b"a")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        client.loop.advance(10 * RETRY_MS)
+        assert produce(client, batch(b"a")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert len(logged(client.broker, "partition failed")) == 1
+
+    def test_groups_are_loaded_after_a_shortage(self) -> None:
+        faulty = FaultyFileSystem(MemoryFileSystem())
+        broker = make_broker(filesystem=faulty, load=False)
+        client = Client(broker)
+        faulty.fail_at("list", 1, errno.EMFILE)
+        broker.groups._loading.schedule()
+        client.loop.turn()
+        assert broker.groups._loading.busy
+        client.loop.advance(RETRY_MS)
+        assert not broker.groups._loading.busy
+        assert all(broker.coordinator.group(name) is None for name in "abcdefgh")
+        assert not broker._failed_partitions
+
+
+class TestThreads:
+    def test_loop_goes_on_while_a_thread_opens_a_log(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        held, go_on = threading.Event(), threading.Event()
+        run = LogOpening.run
+
+        def slow(opening: LogOpening) -> None:
+            if opening.key == ("t", 0):
+                held.set()
+                assert go_on.wait(PATIENCE_S)
+            run(opening)
+
+        monkeypatch.setattr(LogOpening, "run", slow)
+        request = produce_request(batch(b"a"))
+        with RunningBroker(data_dir=str(tmp_path / "data")) as running, running.client() as one:
+            running.call(lambda: running.broker.topics.create("t", 1, {}))
+            one.send(request, 9)
+            assert held.wait(PATIENCE_S)
+            running.assert_unharmed()
+            go_on.set()
+            answer = one.receive(request, 9)
+            assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+
+
+class TestDiskWork:
+    def test_work_in_memory_is_done_in_slices(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("coterie.server.logs.disk_work.SLICE_S", 0)
+        loop = ManualLoop()
+        disk = DiskSlices(loop.as_loop())
+        seen: list[object] = []
+        disk.submit(map(seen.append, range(3)), seen.append)
+        disk.submit(once(lambda: 1 // 0), seen.append)
+        assert not disk.idle
+        for expected in ([0], [0, 1], [0, 1, 2], [0, 1, 2, None]):
+            loop.turn_once()
+            assert seen == expected
+        loop.turn()
+        assert isinstance(seen[-1], ZeroDivisionError)
+        assert disk.idle
+
+    def test_threads_report_errors_and_end(self) -> None:
+        loop = ManualLoop()
+        disk = DiskThreads(loop.as_loop(), "disk under test", 2)
+        seen: list[object] = []
+        works: list[Callable[[], object]] = [lambda: 1 // 0, lambda: None]
+        for work in works:
+            disk.submit(once(work), seen.append)
+        disk.stop()
+        assert not any(each.name == "disk under test" for each in threading.enumerate())
+        loop.turn()
+        assert disk.idle
+        assert sorted(str(each) for each in seen) == ["None", "integer division or modulo by zero"]

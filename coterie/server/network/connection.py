@@ -58,6 +58,7 @@ class Connection(Channel):
 
     __slots__ = (
         "_client_id_bytes",
+        "_eof",
         "_largest",
         "_reading_paused",
         "_received",
@@ -82,6 +83,8 @@ class Connection(Channel):
         self._received = ReceiveBuffer()
         self._yielded = False
         self._reading_paused = False
+        # The client sends no more, and the connection ends when all its requests are handled.
+        self._eof = False
         self.client_id = ""
         self.client_host = ""
         self.correlation_id = 0
@@ -192,6 +195,14 @@ class Connection(Channel):
             out.clear()
         if position < available:
             self._buffer_rest(data, position)
+
+    def eof_received(self) -> bool:
+        """Return whether the connection is kept although the client sends no more.
+
+        A client that sends Produce with acks=0 may leave before its requests are handled.
+        """
+        self._eof = isinstance(self._muted_by, PostponedRequest)
+        return self._eof
 
     def pause_writing(self) -> None:
         """Mute the connection: the peer has too many responses left to read."""
@@ -345,7 +356,7 @@ class Connection(Channel):
         # connection in the middle of an operation.
         if not self._muted or self.closed:
             return
-        if self._received or self._reading_paused:
+        if self._received or self._reading_paused or self._eof:
             self._broker.loop.call_soon(self._resume)
         elif not self._is_blocked():
             self._muted = False
@@ -361,6 +372,8 @@ class Connection(Channel):
         if self._reading_paused and not self._is_blocked() and not self.closed:
             self._reading_paused = False
             self._transport.resume_reading()
+        if self._eof and not self._is_blocked() and not self.closed:
+            self.close_quietly()
 
     # --- read by the sweep of ConnectionQuotas ----------------------------------------------------
 

@@ -138,6 +138,25 @@ class TestWaiting:
         partition = client.broker.topics.by_name["t"].partitions[0]
         assert (client.answers(), partition.log.log_end_offset) == ([], 0)
 
+    def test_requests_of_a_client_that_has_left_are_handled(
+        self, client: Client, disk: SlowDisk
+    ) -> None:
+        for partition in (0, 1, 0):
+            client.send(produce_request(batch(b"a"), partition=partition, acks=0), 9)
+        assert client.connection.eof_received()
+        while disk.work:
+            assert not client.transport.closed
+            disk.finish()
+            client.loop.turn()
+        assert client.transport.closed
+        partitions = client.broker.topics.by_name["t"].partitions
+        assert [each.log.log_end_offset for each in partitions] == [2, 1]
+
+    def test_client_that_waits_for_nothing_is_disconnected_when_it_leaves(
+        self, client: Client
+    ) -> None:
+        assert not client.connection.eof_received()
+
     def test_metadata_opens_nothing(self, client: Client, disk: SlowDisk) -> None:
         answer = client.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 9)
         assert [each.leader_epoch for each in answer.topics[0].partitions] == [0, 0]

@@ -15,7 +15,7 @@ from coterie.protocol.messages.delete_records import (
 from coterie.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRequestTopic
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from coterie.storage.partition_directories import deleted_name
-from tests.unit.server.manual import Client, make_broker
+from tests.unit.server.manual import Client, make_broker, open_log
 from tests.unit.server.produced import batch, fetch_request, produce, values_of
 from tests.unit.server.test_topic_changes import killed
 
@@ -97,7 +97,7 @@ def test_every_other_name_survives_a_restart(name: str) -> None:
     broker = make_broker({"auto.create.topics.enable": "true"})
     client = Client(broker)
     assert create(client, name) == (0, None)
-    log = broker.topics.by_name[name].partitions[1].log
+    log = open_log(broker, name, 1)
     log.append(batch(b"kept"))
     client = Client(make_broker(filesystem=killed(broker)))
     assert describe(client, name) == (0, name in INTERNAL, 2)

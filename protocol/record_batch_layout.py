@@ -103,21 +103,17 @@ CRC = struct.Struct(">I")
 LAST_OFFSET_DELTA = struct.Struct(">i")
 TIMESTAMP = struct.Struct(">q")
 
-# An append gives a batch its base offset and leader epoch, and the indexes need the rest.
+# An append gives a batch its base offset and leader epoch. The indexes need the rest, and the
+# producer id says whether the log notes a producer.
 APPEND_FIELDS = struct.Struct(
     header_format(
-        "base_offset", "length", "leader_epoch", "magic", "last_offset_delta", "max_timestamp_ms"
+        "base_offset", "length", "leader_epoch", "magic", "last_offset_delta", "max_timestamp_ms",
+        "producer_id",
     )
-)
+)  # fmt: skip
 # A scan checks framing, checksum and offsets.
 SCAN_FIELDS = struct.Struct(
     header_format("base_offset", "length", "magic", "crc", "last_offset_delta", "max_timestamp_ms")
-)
-# The search for transactions in the dirty part of a log.
-TRANSACTION_FIELDS = struct.Struct(
-    header_format(
-        "base_offset", "length", "magic", "attributes", "last_offset_delta", "producer_id"
-    )
 )
 # What the indexes need to know of a batch that compaction keeps.
 OFFSETS_AND_TIME = struct.Struct(

@@ -9,7 +9,7 @@ All of them run over many batches (at a start, over every batch of a log), so th
 fields that they need and make no header objects.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from coterie.protocol import checksum
 from coterie.protocol.errors import MalformedFrame
@@ -22,9 +22,10 @@ from coterie.protocol.record_batch_layout import (
     LEADER_EPOCH_AT,
     LOG_OVERHEAD_BYTES,
     MAGIC_AT,
+    PRODUCER_ID_AT,
     SCAN_FIELDS,
 )
-from coterie.protocol.records import check_crc, read_header
+from coterie.protocol.records import check_crc, iterate_batches, read_header
 from coterie.storage.filesystem import File
 from coterie.storage.leader_epochs import FILE_NAME, LeaderEpochs
 
@@ -33,6 +34,9 @@ from coterie.storage.leader_epochs import FILE_NAME, LeaderEpochs
 # milliseconds. A plain tuple, because one is made for every batch of a log at a start and for every
 # batch that is appended.
 BatchFacts = tuple[int, int, int, int, int]
+
+# Called with the buffer and the position in it of each scanned batch that has a producer id.
+ProducerBatchReader = Callable[[bytes, int], None]
 
 # The length of one read. Its cost vanishes beside the walk, and its memory does not matter.
 CHUNK_BYTES = 1 << 20
@@ -54,7 +58,9 @@ class BadBatch(Exception):  # noqa: N818 - says what was found
         self.reason = reason
 
 
-def place(batches: bytes, next_offset: int, leader_epoch: int) -> tuple[bytes, list[BatchFacts]]:
+def place(
+    batches: bytes, next_offset: int, leader_epoch: int
+) -> tuple[bytes, list[BatchFacts], Sequence[int]]:
     """Give batches of magic 2 consecutive offsets and a leader epoch [record-batch/stamping].
 
     Bytes that have the right offsets and epoch already, as those of the coordinator have, are not
@@ -66,13 +72,15 @@ def place(batches: bytes, next_offset: int, leader_epoch: int) -> tuple[bytes, l
         leader_epoch: of all.
 
     Returns:
-        The bytes to write, and the facts about each batch in them.
+        The bytes to write, the facts about each batch in them, and the positions of the batches
+        that have a producer id.
     """
     stamped: bytearray | None = None
     placed = []
+    produced: tuple[int, ...] = ()
     position, end = 0, len(batches)
     while position < end:
-        base_offset, length, epoch, magic, last_offset_delta, max_timestamp_ms = (
+        base_offset, length, epoch, magic, last_offset_delta, max_timestamp_ms, producer_id = (
             APPEND_FIELDS.unpack_from(batches, position)
         )
         assert magic == 2, "only batches of magic 2 are appended"
@@ -84,11 +92,13 @@ def place(batches: bytes, next_offset: int, leader_epoch: int) -> tuple[bytes, l
         length += LOG_OVERHEAD_BYTES
         last_offset = next_offset + last_offset_delta
         placed.append((position, length, next_offset, last_offset, max_timestamp_ms))
+        if producer_id >= 0:
+            produced += (position,)
         next_offset = last_offset + 1
         position += length
     assert position == end, "an append is whole batches"
     assert placed, "an append has at least one batch"
-    return batches if stamped is None else bytes(stamped), placed
+    return batches if stamped is None else bytes(stamped), placed, produced
 
 
 def scan(
@@ -99,6 +109,7 @@ def scan(
     *,
     gaps: bool,
     epochs: LeaderEpochs | None = None,
+    producers: ProducerBatchReader | None = None,
 ) -> Iterator[BatchFacts]:
     """Check and yield each batch from `position` to `end`.
 
@@ -110,6 +121,7 @@ def scan(
             None.
         gaps: whether offsets may be missing between batches [log/continuous-offsets].
         epochs: to be compared with those of the batches [recovery/epoch-check].
+        producers: called after each batch that has a producer id.
 
     Raises:
         BadBatch: the first batch that fails a check.
@@ -128,39 +140,51 @@ def scan(
                 break
             # Nearly every batch has magic 2, is whole in the buffer, and is the expected one. It is
             # checked in line, since a log has millions of them. Everything else is examined below.
+            stop = 0
             if asked - at >= HEADER_BYTES and buffer[at + MAGIC_AT] == 2:
                 base_offset, length, _, crc, delta, max_timestamp_ms = fields(buffer, at)
-                stop = at + LOG_OVERHEAD_BYTES + length
+                last_offset = base_offset + delta
                 if (
                     base_offset == expected_offset
-                    and at + HEADER_BYTES <= stop <= asked
+                    and HEADER_BYTES <= length + LOG_OVERHEAD_BYTES <= asked - at
                     and delta >= 0
                     and base_offset < epoch_until
                     and (buffer[at + LEADER_EPOCH_AT : at + MAGIC_AT] == epoch or epochs is None)
-                    and crc32c(view[at + CRC_START : stop]) == crc
+                    and crc32c(view[at + CRC_START : at + LOG_OVERHEAD_BYTES + length]) == crc
                 ):
-                    last_offset = base_offset + delta
-                    yield position + at, stop - at, base_offset, last_offset, max_timestamp_ms
-                    expected_offset = last_offset + 1
-                    at = stop
-                    continue
-            facts = _facts(buffer, at, position, end)
-            _, length_bytes, base_offset, last_offset, _ = facts
-            stop = at + length_bytes
-            if stop > asked:
-                wanted = max(CHUNK_BYTES, length_bytes)
-                break
-            _check_crc(buffer, at, stop, position + at)
-            if base_offset != expected_offset and expected_offset is not None:
-                _check_offset(buffer, at, facts, expected_offset, gaps=gaps)
-            if epochs is not None and (
-                base_offset >= epoch_until or buffer[at + LEADER_EPOCH_AT : at + MAGIC_AT] != epoch
-            ):
-                epoch, epoch_until = _check_epoch(buffer, at, facts, epochs)
-            yield facts
+                    stop = at + LOG_OVERHEAD_BYTES + length
+            if not stop:
+                facts = _facts(buffer, at, position, end)
+                _, length, base_offset, last_offset, max_timestamp_ms = facts
+                if at + length > asked:
+                    wanted = max(CHUNK_BYTES, length)
+                    break
+                stop = at + length
+                _check(buffer, at, facts, expected_offset, gaps=gaps)
+                is_same = buffer[at + LEADER_EPOCH_AT : at + MAGIC_AT] == epoch
+                if epochs is not None and (base_offset >= epoch_until or not is_same):
+                    epoch, epoch_until = _check_epoch(buffer, at, facts, epochs)
+            yield position + at, stop - at, base_offset, last_offset, max_timestamp_ms
+            if producers is not None and _has_producer(buffer, at):
+                producers(buffer, at)
             expected_offset = last_offset + 1
             at = stop
         position += at
+
+
+def until(batches: bytes, end_offset: int) -> tuple[bytes, int]:
+    """Return the batches that begin before `end_offset`, and the offset after them.
+
+    Args:
+        batches: whole batches, at least one of which begins before `end_offset`.
+        end_offset: the offset.
+    """
+    next_offset = 0
+    for position, header in iterate_batches(batches):
+        if header.base_offset >= end_offset:
+            return batches[:position], next_offset
+        next_offset = header.next_offset
+    return batches, next_offset
 
 
 def steps(file: File, position: int, end: int) -> Iterator[BatchFacts]:
@@ -218,15 +242,36 @@ def _facts(buffer: bytes, at: int, start: int, end: int) -> BatchFacts:
     return start + at, length, header.base_offset, header.last_offset, header.max_timestamp_ms
 
 
-def _check_crc(buffer: bytes, at: int, stop: int, position: int) -> None:
+def _has_producer(buffer: bytes, at: int) -> bool:
+    # The first bit of an id that is not negative is 0. Older messages have no producer.
+    return buffer[at + MAGIC_AT] == 2 and buffer[at + PRODUCER_ID_AT] < 128
+
+
+def _check(
+    buffer: bytes, at: int, facts: BatchFacts, expected_offset: int | None, *, gaps: bool
+) -> None:
+    """Check the checksum and the base offset of a batch.
+
+    Raises:
+        BadBatch: one of them is wrong.
+    """
+    position, length, base_offset, _, _ = facts
+    hidden = False
     if buffer[at + MAGIC_AT] == 2:
         _, _, _, crc, _, _ = SCAN_FIELDS.unpack_from(buffer, at)
-        is_right = checksum.crc32c(memoryview(buffer)[at + CRC_START : stop]) == crc
+        is_right = checksum.crc32c(memoryview(buffer)[at + CRC_START : at + length]) == crc
     else:
         header = read_header(buffer, at)
         crc, is_right = header.crc, check_crc(buffer, header, at)
+        # A compressed message of magic 0 or 1 has the offset of its last record, so its first one
+        # is not known here [record-batch/legacy-compression].
+        hidden = header.compression != 0
     if not is_right:
         raise BadBatch(position, f"the checksum is not {crc:#010x}")
+    if base_offset == expected_offset or expected_offset is None:
+        return
+    if base_offset < expected_offset or not (gaps or hidden):
+        raise BadBatch(position, f"offset {base_offset} where {expected_offset} is expected")
 
 
 def _check_epoch(
@@ -246,14 +291,3 @@ def _check_epoch(
             f"leader epoch {epoch} at offset {base_offset}, where {FILE_NAME} has another",
         )
     return raw, until
-
-
-def _check_offset(
-    buffer: bytes, at: int, facts: BatchFacts, expected_offset: int, *, gaps: bool
-) -> None:
-    position, _, base_offset, _, _ = facts
-    # A compressed message of magic 0 or 1 has the offset of its last record, so its first one is
-    # not known here [record-batch/legacy-compression].
-    hidden = buffer[at + MAGIC_AT] < 2 and read_header(buffer, at).compression
-    if base_offset < expected_offset or not (gaps or hidden):
-        raise BadBatch(position, f"offset {base_offset} where {expected_offset} is expected")

@@ -24,8 +24,6 @@ class CleanerConfig(NamedTuple):
     min_cleanable_ratio: float = 0.5
     # segment.bytes: cleaned segments are merged up to this size.
     segment_bytes: int = 1 << 30
-    # producer.id.expiration.ms: how long after its last batch a producer counts as active.
-    producer_expiration_ms: int = 24 * 3600 * 1000
     # log.cleaner.dedupe.buffer.size: the bound of the map (`offset_map.py`). Kafka has 128 MiB.
     max_map_bytes: int = 32 << 20
     # What one step reads: half a millisecond at 60 MB/s.
@@ -85,8 +83,8 @@ def cleanable(log: Log, first_dirty_offset: int, now_ms: int, config: CleanerCon
                 end_offset = segment.base_offset
                 break
     end_offset = max(end_offset, first_dirty_offset)
-    if log.swap_unfinished:
-        # Its files are repaired when the log is opened again.
+    if log.swap_unfinished or log.last_stable_offset <= first_dirty_offset:
+        # Its files are repaired when the log is opened again, or a transaction is open.
         end_offset = first_dirty_offset
     clean = [each for each in older if each.base_offset < first_dirty_offset]
     dirty = [each for each in older if first_dirty_offset < each.next_offset <= end_offset]

@@ -157,14 +157,13 @@ class Cleaning:
         if log.swap_unfinished:
             self.result.abandoned = True
             return
-        since_ms = self._now_ms - config.producer_expiration_ms
         self._expected = [each for each in log.segments if each.next_offset <= found.end_offset]
         dirty = DirtyPart(
-            log.files,
+            log,
             [each for each in self._expected if each.next_offset > found.first_dirty_offset],
             found.first_dirty_offset,
             found.end_offset,
-            DirtyPartConfig(config.slice_bytes, config.max_map_bytes, since_ms),
+            DirtyPartConfig(config.slice_bytes, config.max_map_bytes),
         )
         for segment, length in dirty.steps():
             self._reading = segment
@@ -174,11 +173,12 @@ class Cleaning:
         if dirty.end_offset <= found.first_dirty_offset:
             return
         batches = BatchFilter(
-            dirty, found.end_offset, self._now_ms, config.delete_retention_ms, since_ms
+            log, dirty, found.end_offset, self._now_ms, config.delete_retention_ms
         )
         cleaned = [each for each in self._expected if each.base_offset < dirty.end_offset]
         for group in grouped(cleaned, config.segment_bytes):
             yield from self._clean_group(group, dirty, batches)
+        log.prune_snapshots()
         self.result.first_dirty_offset = dirty.end_offset
 
     def _segments_exist(self) -> bool:
@@ -198,11 +198,14 @@ class Cleaning:
         for segment in group:
             self._reading = segment
             for taken in batches.steps(log.files, segment, self._config.slice_bytes):
-                data, facts = batches.take()
+                data, facts, aborted = batches.take()
                 if facts:
                     cleaned.append(data, facts)
+                for transaction in aborted:
+                    cleaned.transactions.add(transaction)
                 self._count(dirty, batches)
                 yield Step(taken)
+        cleaned.transactions.sync()
         cleaned.finish()
         assert cleaned.next_offset <= group[-1].next_offset, "a cleaning adds no offsets"
         cleaned.next_offset = group[-1].next_offset

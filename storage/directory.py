@@ -18,7 +18,8 @@ from collections.abc import Collection, Iterable
 from coterie.storage.errors import DirectoryLocked, DirectoryMismatch
 from coterie.storage.filesystem import FileSystem, Lock
 from coterie.storage.last_stop import LastStop
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.log import Log
+from coterie.storage.log_config import LogConfig
 from coterie.storage.meta_properties import META_FILE, read_meta, write_meta
 from coterie.storage.offset_checkpoints import (
     CLEANER_FILE,
@@ -206,25 +207,30 @@ class DataDirectory:
         """
         return self._directories.remove_deleted(kept)
 
-    def open_log(self, topic: str, partition: int, config: LogConfig | None = None) -> Log:
+    def open_log(
+        self, topic: str, partition: int, config: LogConfig | None = None, now_ms: int = 0
+    ) -> Log:
         """Return the log of an existing partition, opened and recovered by the first call.
 
         Args:
             topic: the topic's name.
             partition: the partition's number.
             config: the log's settings, for the first call.
+            now_ms: epoch milliseconds, for the first call.
 
         Raises:
             CorruptLog: as `Log.open`.
         """
         log = self._logs.get((topic, partition))
         if log is None:
-            opening = self.opening(topic, partition, config)
+            opening = self.opening(topic, partition, config, now_ms)
             opening.run()
             log = self.opened(opening)
         return log
 
-    def opening(self, topic: str, partition: int, config: LogConfig | None = None) -> LogOpening:
+    def opening(
+        self, topic: str, partition: int, config: LogConfig | None = None, now_ms: int = 0
+    ) -> LogOpening:
         """Return the work of opening the log of an existing partition.
 
         Its `run` may be called in any thread; `opened` takes the log afterwards. Until then the
@@ -234,7 +240,10 @@ class DataDirectory:
         assert self._directories.holds(key), f"{topic}-{partition} was not created"
         assert key not in self._logs, f"{topic}-{partition} is open"
         known = Recovery(
-            self._log_starts.get(key), self._recovery_points.get(key), self.last_stop.trust(key)
+            self._log_starts.get(key),
+            self._recovery_points.get(key),
+            self.last_stop.trust(key),
+            now_ms,
         )
         path = self._directories.path(topic, partition)
         return LogOpening(self._filesystem, path, key, config, known)

@@ -5,23 +5,22 @@ aborted transactions, and markers, are not mapped. Mapping ends where the map is
 first open transaction begins, or at the end of the dirty part; the next cleaning continues there.
 
 Every batch is checked before it is mapped (checksum, order of offsets), because a damaged key in
-the map could replace a good record.
+the map could replace a good record. So are the transaction indexes: a wrong one could let the
+records of an aborted transaction replace others [compaction/aborted-transactions].
 """
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from coterie.protocol.raw_records import offsets_and_keys, open_body, split_keys, split_records
-from coterie.protocol.records import BatchHeader, decode_records
+from coterie.protocol.records import BatchHeader, decode_records, read_marker
+from coterie.storage.aborted_transactions import aborted_at, is_aborted
+from coterie.storage.errors import CorruptLog
 from coterie.storage.key_runs import KeyLayouts
+from coterie.storage.log import Log
 from coterie.storage.offset_map import OffsetMap
-from coterie.storage.open_files import OpenFiles
 from coterie.storage.segment import Segment
 from coterie.storage.slices import Slices, checked_header
-from coterie.storage.transactions import Transactions
-
-# How many active producers' last batch and marker are remembered, which takes 2 MiB.
-MAX_PRODUCERS = 10_000
 
 
 class DirtyPartConfig(NamedTuple):
@@ -29,13 +28,11 @@ class DirtyPartConfig(NamedTuple):
 
     Attributes:
         slice_bytes: the bytes to read in one step.
-        max_map_bytes: the bound of the map; transactions may take a quarter more.
-        producers_since_ms: producers whose last batch is older are not active any more.
+        max_map_bytes: the bound of the map.
     """
 
     slice_bytes: int
     max_map_bytes: int
-    producers_since_ms: int
 
 
 class Stretch:
@@ -61,13 +58,10 @@ class DirtyPart:
 
     Attributes:
         first_offset: where it begins.
-        end_offset: where it ends. Mapping lowers it to where an open transaction begins, or to
-            where the map was full.
+        end_offset: where it ends, before the first open transaction. Mapping lowers it to where
+            the map was full.
         map: the map.
         layouts: the layouts that both passes use.
-        transactions: the transactions of the dirty part.
-        producers: the last offset of the newest batch with data, by active producer.
-        markers: the last offset of the newest marker, by active producer without data so far.
         stretches: what was mapped of each segment, by base offset.
         records_read: the number of records in the batches that were mapped.
         map_full: whether the map was full before the end.
@@ -75,7 +69,7 @@ class DirtyPart:
 
     def __init__(
         self,
-        files: OpenFiles,
+        log: Log,
         segments: Sequence[Segment],
         first_offset: int,
         end_offset: int,
@@ -84,7 +78,7 @@ class DirtyPart:
         """Nothing is read yet.
 
         Args:
-            files: the open files of the log.
+            log: the log.
             segments: those of the dirty part, in order.
             first_offset: where the dirty part begins, within the first of them.
             end_offset: where the last of them ends.
@@ -92,20 +86,19 @@ class DirtyPart:
         """
         assert first_offset <= end_offset, "the dirty part begins before it ends"
         self.first_offset = first_offset
-        self.end_offset = end_offset
+        # A record that may still be aborted replaces none [compaction/open-transactions].
+        self.end_offset = max(min(end_offset, log.last_stable_offset), first_offset)
         self.map = OffsetMap(config.max_map_bytes)
         self.layouts = KeyLayouts()
         self.records_read = 0
         self.map_full = False
-        self.transactions = Transactions(config.max_map_bytes // 4)
-        self.producers: dict[int, int] = {}
-        self.markers: dict[int, int] = {}
         self.stretches: dict[int, Stretch] = {}
-        self._files = files
+        self._log = log
         self._segments = segments
         self._config = config
         self._upper_offset = end_offset
-        self._transactions_known = False
+        # The producers of whose present transaction a batch was read.
+        self._in_transaction: set[int] = set()
         # The least offset that the next batch may have.
         self._expected_offset = 0
         self._is_done = False
@@ -115,24 +108,21 @@ class DirtyPart:
 
         Raises:
             BadBatch, MalformedFrame: a batch of the segment that was yielded last is bad.
-            CorruptLog: an index was wrong, and the log behind it too.
+            CorruptLog: an index was wrong, and the log behind it too; or a transaction index.
         """
         origin = 0
-        for number, segment in enumerate(self._segments):
+        for segment in self._segments:
             if self._is_done:
                 break
             position = segment.position_of(self.first_offset)
             stretch = self.stretches[segment.base_offset] = Stretch(origin, position)
-            slices = Slices(self._files, segment, position, self._config.slice_bytes)
+            slices = Slices(self._log.files, segment, position, self._config.slice_bytes)
             self._expected_offset = segment.base_offset
             while slices.left and not self._is_done:
                 yield segment, 0
-                position = slices.position
                 taken = self._map(slices.read(), slices, stretch)
                 if taken:
                     slices.skip(taken)
-                elif not self._is_done:
-                    yield from self._find_transactions(number, position)
                 if self.map.full and not self._is_done:
                     self.map_full = True
                     self._end_at(self._expected_offset)
@@ -143,32 +133,12 @@ class DirtyPart:
             yield self._segments[0], 0
         assert self.first_offset <= self.end_offset <= self._upper_offset, "the end is lowered"
 
-    def _find_transactions(self, number: int, position: int) -> Iterator[tuple[Segment, int]]:
-        """Walk over the rest of the dirty part, from its first transactional batch on."""
-        transactions = self.transactions
-        for segment in self._segments[number:]:
-            expected_offset = segment.base_offset
-            slices = Slices(self._files, segment, position, self._config.slice_bytes)
-            while slices.left and transactions.stopped_at < 0:
-                yield segment, 0
-                start = slices.position
-                expected_offset = transactions.walk(slices, expected_offset)
-                yield segment, slices.position - start
-            position = 0
-        self._transactions_known = True
-        end_offset = transactions.end_offset
-        if end_offset is not None and end_offset < self.end_offset:
-            self.end_offset = max(end_offset, self.first_offset)
-
     def _end_at(self, offset: int) -> None:
         self.end_offset = min(self.end_offset, offset)
         self._is_done = True
 
     def _map(self, buffer: bytes, slices: Slices, stretch: Stretch) -> int:
-        """Map the whole batches of a slice; return their length.
-
-        The length is 0 if the transactions have to be found first.
-        """
+        """Map the whole batches of a slice; return their length."""
         position = slices.position
         origin = stretch.origin + position
         must_check = not slices.is_checked(len(buffer))
@@ -189,7 +159,7 @@ class DirtyPart:
                 continue
             self._expected_offset = expected_offset
             header = checked_header(buffer, at, position, expected_offset)
-            if header is None or (header.is_transactional and not self._transactions_known):
+            if header is None:
                 break
             self._map_batch(buffer, header, at, origin + at, stretch)
             if self._is_done and header.next_offset > self.end_offset:
@@ -221,14 +191,12 @@ class DirtyPart:
         ):
             self.map.mark(place)
         if header.is_control:
-            if header.producer_id not in self.producers:
-                self._remember(self.markers, header)
+            self._check_marker(buffer, header, at)
             return
-        self._remember(self.producers, header)
-        if header.is_transactional and self.transactions.is_aborted(
-            header.producer_id, header.base_offset
-        ):
-            return
+        if header.is_transactional:
+            self._in_transaction.add(header.producer_id)
+            if self.is_aborted(header):
+                return
         keys = self._keys(buffer, header, at)
         room = self.map.room()
         if len(keys) > room:
@@ -267,13 +235,29 @@ class DirtyPart:
             (offset, key) for offset, key in found if self.first_offset <= offset < self.end_offset
         ]
 
-    def _remember(self, batches: dict[int, int], header: BatchHeader) -> None:
-        """Note a batch as the newest of its producer, if the producer may still be active."""
-        producer_id = header.producer_id
-        if producer_id < 0 or header.max_timestamp_ms <= self._config.producers_since_ms:
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Return whether a transactional batch belongs to an aborted transaction.
+
+        Raises:
+            CorruptLog: a transaction index is damaged.
+        """
+        offset = header.base_offset
+        return is_aborted(self._log.transactions_from(offset), header.producer_id, offset)
+
+    def _check_marker(self, buffer: bytes, header: BatchHeader, at: int) -> None:
+        """Compare the marker of a transaction whose data was read with the transaction index.
+
+        Raises:
+            CorruptLog: the index says something else.
+        """
+        records = decode_records(buffer, header, at)
+        marker = read_marker(records[0]) if records else None
+        if marker is None or header.producer_id not in self._in_transaction:
             return
-        batches.pop(producer_id, None)
-        if len(batches) >= MAX_PRODUCERS:
-            # Forget the producer whose last batch is the oldest.
-            del batches[next(iter(batches))]
-        batches[producer_id] = header.last_offset
+        self._in_transaction.discard(header.producer_id)
+        offset = header.base_offset
+        if marker.commit == (aborted_at(self._log.transactions_from(offset), offset) is not None):
+            path = next(self._log.transactions_from(offset)).path
+            outcome = "committed" if marker.commit else "aborted"
+            reason = f"it contradicts the marker at {offset}, which has {outcome}"
+            raise CorruptLog(path, 0, reason)

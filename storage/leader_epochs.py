@@ -114,6 +114,12 @@ class LeaderEpochs:
             self._drop_before(log_start_offset)
             self._write()
 
+    def at(self, offset: int) -> int:
+        """Return the epoch of the record at `offset`, -1 if it is unknown."""
+        number = bisect_right(self.entries, offset, key=_start) - 1
+        epoch, _ = self.entries[number] if number >= 0 else (UNDEFINED_EPOCH, 0)
+        return epoch
+
     def end_offset(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """Return the greatest epoch that is not above `epoch`, and the offset after it.
 

@@ -12,40 +12,27 @@ another thread than the rest.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
-from coterie.storage.batches import CHUNK_BYTES, BatchFacts, place
+from coterie.storage.aborted_transactions import (
+    AbortedTransaction,
+    TransactionIndex,
+)
+from coterie.storage.batches import CHUNK_BYTES, place
 from coterie.storage.errors import LogFailed, OffsetOutOfRange
 from coterie.storage.filesystem import FileSystem
-from coterie.storage.index import INDEX_INTERVAL_BYTES, MAX_RELATIVE_OFFSET
 from coterie.storage.leader_epochs import LeaderEpochs
+from coterie.storage.log_config import LogConfig, is_full
+from coterie.storage.log_producers import LogProducers
 from coterie.storage.open_files import OpenFiles
+from coterie.storage.producer_loading import ProducerLoading
+from coterie.storage.producer_snapshots import ProducerSnapshots
+from coterie.storage.producer_state import ProducerState
 from coterie.storage.recovery import Recovery, load_segments
 from coterie.storage.retention import RemovedSegment, expired_segments
 from coterie.storage.segment import Segment, TailCut
 from coterie.storage.segment_list import SegmentList
 from coterie.storage.sync import PendingSync, SyncState
 from coterie.storage.torn_tail import TailTrust
-
-
-class LogConfig(NamedTuple):
-    """The settings of one log, with Kafka's defaults for topics.
-
-    The comments name Kafka's settings.
-    """
-
-    # segment.bytes: the size at which a new segment is begun.
-    segment_bytes: int = 1 << 30
-    # segment.ms: the span of timestamps at which a new segment is begun.
-    segment_ms: int = 7 * 24 * 3600 * 1000
-    # index.interval.bytes: the log between two index entries.
-    index_interval_bytes: int = INDEX_INTERVAL_BYTES
-    # cleanup.policy has compact, or had it when segments were cleaned: offsets may be missing
-    # between batches. In other logs a missing offset is damage.
-    compacted: bool = False
-    # Whether the log is synced while it is open. Then a segment is synced before the next one is
-    # begun, so only the last segment can be incomplete after a loss of power.
-    flush: bool = False
 
 
 class Log:
@@ -76,6 +63,7 @@ class Log:
         self._files = files
         self._segments = SegmentList([])
         self._sync = SyncState(files, directory)
+        self._producers = LogProducers(ProducerSnapshots(files.filesystem, directory))
 
     @classmethod
     def open(
@@ -88,6 +76,7 @@ class Log:
         log_start_offset: int = 0,
         recovery_point: int = 0,
         trust: TailTrust = TailTrust.POWER_LOST,
+        now_ms: int = 0,
     ) -> "Log":
         """Open the log in an existing directory, which may be empty, and recover its end.
 
@@ -99,6 +88,7 @@ class Log:
             log_start_offset: from the checkpoint; the log begins there or where its files do.
             recovery_point: offsets below it were synced [recovery/recovery-point].
             trust: what may be incomplete above it [recovery/trust].
+            now_ms: epoch milliseconds, from which the expiration of producers counts.
 
         Raises:
             CorruptLog: something is wrong that no interrupted write explains.
@@ -107,7 +97,7 @@ class Log:
         # An empty table of open files is false, so `files or ...` would never share one.
         files = OpenFiles(filesystem) if files is None else files
         log = cls(files, directory, config or LogConfig())
-        log._load(Recovery(log_start_offset, recovery_point, trust))
+        log._load(Recovery(log_start_offset, recovery_point, trust, now_ms))
         return log
 
     def use(self, files: OpenFiles) -> None:
@@ -144,13 +134,38 @@ class Log:
         """The segments in order, the active one last."""
         return tuple(self._segments.all)
 
+    @property
+    def producers(self) -> ProducerState:
+        """The producers of the log.
+
+        Raises:
+            CorruptLog: the log is damaged where they had to be read.
+        """
+        return self._producers.state
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where reads at isolation level READ_COMMITTED end [data-plane/last-stable-offset].
+
+        Raises:
+            CorruptLog: as `producers`.
+        """
+        first_unstable_offset = self.producers.first_unstable_offset
+        if first_unstable_offset is None:
+            return self.log_end_offset
+        return max(first_unstable_offset, self.log_start_offset)
+
     # --- appending and reading --------------------------------------------------------------------
 
-    def append(self, batches: bytes) -> int:
+    def append(self, batches: bytes, now_ms: int = 0) -> int:
         """Write one or more batches of magic 2 at the end, with one write.
 
         The batches get offsets and leader epoch if they do not have them already. They have been
         checked by the caller, or made by it.
+
+        Args:
+            batches: the batches.
+            now_ms: epoch milliseconds, for the expiration of producers.
 
         Returns:
             The offset of the first record.
@@ -161,10 +176,10 @@ class Log:
         if self._sync.failure is not None:
             raise LogFailed(self.directory, self._sync.failure)
         base_offset = self.log_end_offset
-        data, placed = place(batches, base_offset, self.leader_epoch)
+        data, placed, produced = place(batches, base_offset, self.leader_epoch)
         try:
             segment = self._segments.all[-1]
-            if segment.size and self._is_full(segment, len(data), placed[-1]):
+            if segment.size and is_full(segment, len(data), placed[-1], self.config):
                 self._roll()
                 segment = self._segments.all[-1]
             if self.leader_epoch != self.epochs.latest:
@@ -172,8 +187,11 @@ class Log:
             if self.config.flush and segment.path not in self._sync.pinned:
                 self._sync.pin(segment.path)
             segment.append(data, placed)
+            if produced:
+                self._producers.note(data, produced, segment.transactions, now_ms)
         except OSError as error:
             raise self.fail(error) from error
+        assert segment.next_offset > base_offset, "an append moves the log's end"
         self.log_end_offset = segment.next_offset
         return base_offset
 
@@ -184,10 +202,7 @@ class Log:
             OffsetOutOfRange: `offset` is before the log's start or after its end.
             CorruptLog: the files are damaged where they were read.
         """
-        if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise OffsetOutOfRange(
-                self.directory, offset, self.log_start_offset, self.log_end_offset
-            )
+        self._check_offset(offset)
         if offset == self.log_end_offset:
             # A consumer that waits at the end reads the next batch first. It is found at once then.
             active = self._segments.all[-1]
@@ -195,6 +210,25 @@ class Log:
             return b""
         data, _ = self._segments.read(offset, max_bytes)
         return data
+
+    def read_committed(self, offset: int, max_bytes: int) -> tuple[bytes, list[AbortedTransaction]]:
+        """Return whole batches before the last stable offset [data-plane/isolation].
+
+        Returns:
+            The batches, and the aborted transactions that overlap them.
+
+        Raises:
+            OffsetOutOfRange, CorruptLog: as `read`.
+        """
+        self._check_offset(offset)
+        stable = self.last_stable_offset
+        if offset >= stable:
+            return (self.read(offset, 0) if offset == self.log_end_offset else b""), []
+        return self._segments.read_committed(offset, max_bytes, stable)
+
+    def transactions_from(self, offset: int) -> Iterator[TransactionIndex]:
+        """Yield the transaction indexes of the segment that holds `offset`, and of later ones."""
+        return self._segments.transactions_from(offset)
 
     def chunks(self, offset: int | None = None, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
         """Yield all batches from `offset` (default: the log's start) to the end the log has now.
@@ -207,11 +241,7 @@ class Log:
         """
         if offset is None:
             offset = self.log_start_offset
-        end_offset = self.log_end_offset
-        while offset < end_offset:
-            data, offset = self._segments.read(offset, chunk_bytes)
-            if data:
-                yield data
+        return self._segments.chunks(offset, self.log_end_offset, chunk_bytes)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         """Return timestamp and offset of the first record that is not older [log/time-lookup].
@@ -270,7 +300,7 @@ class Log:
         try:
             if before_offset == self.log_end_offset and self._segments.all[-1].size:
                 self._roll()
-            self._segments.remove_before(before_offset)
+            self._remove_before(before_offset)
             self.epochs.truncate_before(before_offset)
         except OSError as error:
             raise self.fail(error) from error
@@ -306,11 +336,15 @@ class Log:
             base_offset: of the first segment that it replaces.
             suffix: what the names of its files end with until then.
         """
-        return self._segment(base_offset, gaps=True, suffix=suffix)
+        return self._segment(base_offset, suffix)
 
     def replace(self, old: Sequence[Segment], cleaned: Segment) -> None:
         """Let a cleaned segment take the place of neighbouring ones. Files are not touched."""
         self._segments.replace(old, cleaned)
+
+    def prune_snapshots(self) -> None:
+        """Remove snapshots of the producers that belong to no segment any more."""
+        self._producers.prune_snapshots(self._segments.all)
 
     # --- syncing, failing, closing ----------------------------------------------------------------
 
@@ -362,6 +396,7 @@ class Log:
             if not self.failed:
                 self._sync_for_good()
                 self._segments.all[-1].finish()
+                self._producers.write_snapshot(self.log_end_offset)
         finally:
             self.abandon()
 
@@ -373,14 +408,18 @@ class Log:
 
     # --- parts of the methods above ---------------------------------------------------------------
 
+    def _check_offset(self, offset: int) -> None:
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise OffsetOutOfRange(
+                self.directory, offset, self.log_start_offset, self.log_end_offset
+            )
+
     def _load(self, known: Recovery) -> None:
+        loading = ProducerLoading(
+            self._producers.snapshots, known.now_ms, self.config.producer_expiration_ms
+        )
         segments, self.tail_cut = load_segments(
-            self._files,
-            self.directory,
-            self.epochs,
-            known,
-            gaps=self.config.compacted,
-            index_interval_bytes=self.config.index_interval_bytes,
+            self._files, self.directory, self.epochs, known, loading, self._segment
         )
         self._segments = SegmentList(segments)
         if not segments:
@@ -390,7 +429,6 @@ class Log:
         self.log_start_offset = max(known.log_start_offset, first.base_offset)
         self.log_end_offset = last.next_offset
         assert self.log_start_offset <= self.log_end_offset, "recovery has checked that"
-        self._segments.remove_before(self.log_start_offset)
         self.epochs.settle(self.log_start_offset, self.log_end_offset)
         self.leader_epoch = max(self.epochs.latest, 0)
         is_clean = known.trust is TailTrust.CLEAN
@@ -399,28 +437,27 @@ class Log:
             # Recovery may have found records that were never acknowledged. From now on they can be
             # read, so they must not be lost.
             self.sync()
+        # Only now, since a snapshot must not be ahead of what is synced.
+        is_unsynced = known.trust is TailTrust.POWER_LOST_UNSYNCED
+        loading.finish(
+            self.log_end_offset,
+            {segment.base_offset for segment in self._segments.all},
+            trusted=not is_unsynced,
+        )
+        self._producers.take(loading)
+        self._remove_before(self.log_start_offset)
 
     def _sync_for_good(self) -> None:
         """Sync everything, without `flush` also the names and leader epochs."""
         unsynced = self.synced_offset < self.log_end_offset
         self.sync()
-        if unsynced and not self.config.flush:
-            try:
+        try:
+            if unsynced and not self.config.flush:
                 self.epochs.sync()
                 self._files.filesystem.sync_directory(self.directory)
-            except OSError as error:
-                raise self.fail(error) from error
-
-    def _is_full(self, segment: Segment, more_bytes: int, last: BatchFacts) -> bool:
-        """Return whether an append needs a new segment [log/rolling]."""
-        config = self.config
-        _, _, _, last_offset, max_timestamp_ms = last
-        first_ms = segment.first_timestamp_ms
-        return (
-            segment.size + more_bytes > config.segment_bytes
-            or (first_ms >= 0 and max_timestamp_ms - first_ms > config.segment_ms)
-            or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
-        )
+            self._segments.all[-1].transactions.sync()
+        except OSError as error:
+            raise self.fail(error) from error
 
     def _roll(self) -> None:
         active = self._segments.all[-1]
@@ -428,22 +465,33 @@ class Log:
             # [log/sync-before-roll] This does not move `synced_offset`: the kernel reports an error
             # to one sync only, perhaps to one that another thread has begun on the same file.
             self._files.get(active.path).sync()
+            active.transactions.sync()
         active.finish()
+        self._producers.write_snapshot(self.log_end_offset)
         self._begin_segment(self.log_end_offset)
 
+    def _remove_before(self, offset: int) -> None:
+        """Remove the segments before an offset. What they say of producers is in a snapshot."""
+        is_removing = len(self._segments.all) > 1 and self._segments.all[1].base_offset <= offset
+        if is_removing and self.config.flush:
+            self._producers.snapshots.sync()
+        self._segments.remove_before(offset)
+        if is_removing:
+            self._producers.prune_snapshots(self._segments.all)
+
     def _begin_segment(self, base_offset: int) -> None:
-        segment = self._segment(base_offset, gaps=self.config.compacted)
+        segment = self._segment(base_offset)
         segment.create()
         if self.config.flush:
             self._files.filesystem.sync_directory(self.directory)
         self._segments.add(segment)
 
-    def _segment(self, base_offset: int, *, gaps: bool, suffix: str = "") -> Segment:
+    def _segment(self, base_offset: int, suffix: str = "") -> Segment:
         return Segment(
             self._files,
             self.directory,
             base_offset,
-            gaps=gaps,
+            gaps=self.config.compacted or suffix != "",
             index_interval_bytes=self.config.index_interval_bytes,
             epochs=self.epochs,
             suffix=suffix,

@@ -5,7 +5,8 @@ without state of others, and `DataDirectory.opened` takes the log.
 """
 
 from coterie.storage.filesystem import FileSystem
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.log import Log
+from coterie.storage.log_config import LogConfig
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.recovery import Recovery
 
@@ -65,6 +66,7 @@ class LogOpening:
                 log_start_offset=self._known.log_start_offset,
                 recovery_point=self._known.recovery_point,
                 trust=self._known.trust,
+                now_ms=self._known.now_ms,
             )
         except BaseException:
             files.close()

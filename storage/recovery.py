@@ -6,11 +6,14 @@ discarded (`swap.py`), and files that are not in use are removed [recovery/lefto
 this in `LogLoader`.
 """
 
+from bisect import bisect_right
+from collections.abc import Callable
 from typing import NamedTuple
 
 from coterie.storage.errors import CorruptLog
 from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.open_files import OpenFiles
+from coterie.storage.producer_loading import ProducerLoading
 from coterie.storage.segment import Segment, TailCut
 from coterie.storage.segment_files import (
     CLEANED_SUFFIX,
@@ -25,7 +28,7 @@ from coterie.storage.torn_tail import TailTrust
 # Files that were to be removed or were not finished.
 _LEFTOVER_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")
 _CLEANING_SUFFIXES = (SWAP_SUFFIX, CLEANED_SUFFIX)
-# The snapshot of Kafka's producers has an offset of its own.
+# A snapshot of the producers need not have the base offset of a segment.
 _INDEX_KINDS = ("index", "timeindex", "txnindex")
 
 
@@ -36,11 +39,13 @@ class Recovery(NamedTuple):
         log_start_offset: from the checkpoint; the log begins there or where its files do.
         recovery_point: offsets below it were synced [recovery/recovery-point].
         trust: what may be incomplete above it [recovery/trust].
+        now_ms: epoch milliseconds, from which the expiration of producers counts.
     """
 
     log_start_offset: int = 0
     recovery_point: int = 0
     trust: TailTrust = TailTrust.POWER_LOST
+    now_ms: int = 0
 
 
 def load_segments(
@@ -48,9 +53,8 @@ def load_segments(
     directory: str,
     epochs: LeaderEpochs,
     known: Recovery,
-    *,
-    gaps: bool,
-    index_interval_bytes: int,
+    producers: ProducerLoading,
+    new_segment: Callable[[int], Segment],
 ) -> tuple[list[Segment], TailCut | None]:
     """Return the segments of a directory in order, perhaps none, and what was cut off the end.
 
@@ -59,35 +63,45 @@ def load_segments(
         directory: the partition's directory.
         epochs: the log's leader epochs, which are read here.
         known: what is known of the log.
-        gaps: whether offsets may be missing between batches.
-        index_interval_bytes: the log between two index entries.
+        producers: the log's producers, which are read here.
+        new_segment: makes the segment of a base offset.
 
     Raises:
         CorruptLog: something is wrong that no interrupted write explains.
     """
-    bases = _clean(files, directory)
-    segments = [
-        Segment(
-            files, directory, base,
-            gaps=gaps, index_interval_bytes=index_interval_bytes, epochs=epochs,
-        )
-        for base in bases
-    ]  # fmt: skip
+    names = _clean(files, directory)
+    bases = log_base_offsets(names)
+    segments = [new_segment(base) for base in bases]
     is_unsynced = known.trust is TailTrust.POWER_LOST_UNSYNCED
     # Epochs that cannot be read are learned from all batches [recovery/epoch-check].
     must_learn = not epochs.read()
     epochs.learning = must_learn or is_unsynced
+    # How many segments are not scanned. The one that ends behind the recovery point is the first
+    # that may be incomplete.
+    unscanned = max(len(segments) - 1, 0)
+    if must_learn:
+        unscanned = 0
+    elif is_unsynced:
+        unscanned = min(max(bisect_right(bases, known.recovery_point) - 1, 0), unscanned)
+    producers.begin(names, segments, unscanned)
     cut: TailCut | None = None
     for number, segment in enumerate(segments[:-1]):
         next_offset = bases[number + 1]
-        if must_learn or (is_unsynced and next_offset > known.recovery_point):
-            cut = segment.recover_older(next_offset, known.recovery_point, known.trust)
-        else:
+        if number < unscanned:
             segment.open_older(next_offset)
+            producers.read(segment)
+            continue
+        cut = segment.recover_older(
+            next_offset, known.recovery_point, known.trust, producers.reader(segment)
+        )
+        producers.end_segment()
         if cut is not None:
             return segments[: number + 1], _remove_all(segments[number + 1 :], cut)
     if segments:
-        cut = segments[-1].recover(known.recovery_point, known.trust)
+        cut = segments[-1].recover(
+            known.recovery_point, known.trust, producers.reader(segments[-1])
+        )
+        producers.end_segment()
         _check_end(segments[-1], known)
         if segments[-1].next_offset < known.log_start_offset:
             # The log begins anew at its start [recovery/start-beyond-end].
@@ -123,18 +137,21 @@ def _check_end(last: Segment, known: Recovery) -> None:
         raise CorruptLog(last.path, last.size, reason)
 
 
-def _clean(files: OpenFiles, directory: str) -> list[int]:
-    """Remove files that are not in use; return the base offsets of the segments, ascending."""
+def _clean(files: OpenFiles, directory: str) -> list[str]:
+    """Remove files that are not in use; return the names of the others."""
     filesystem = files.filesystem
     names = filesystem.list(directory)
     if any(name.endswith(_CLEANING_SUFFIXES) for name in names):
         finish_swap(filesystem, directory)
         names = filesystem.list(directory)
     bases = set(log_base_offsets(names))
+    used = []
     for name in names:
         file = parse_segment_file(name)
         is_leftover = name.endswith(_LEFTOVER_SUFFIXES)
         is_orphan = file and file.kind in _INDEX_KINDS and file.base_offset not in bases
         if is_leftover or is_orphan:
             filesystem.remove(f"{directory}/{name}")
-    return sorted(bases)
+        else:
+            used.append(name)
+    return used

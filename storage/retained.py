@@ -12,9 +12,11 @@ from coterie.protocol.raw_records import RawRecord, offsets_and_keys, open_body,
 from coterie.protocol.record_batch_layout import HAS_DELETE_HORIZON, OFFSETS_AND_TIME
 from coterie.protocol.record_writer import empty_batch, encode_legacy, rebuild_batch
 from coterie.protocol.records import BatchHeader, decode_records, read_header, read_marker
+from coterie.storage.aborted_transactions import AbortedTransaction, aborted_at
 from coterie.storage.batches import BatchFacts
 from coterie.storage.dirty_part import DirtyPart
 from coterie.storage.key_runs import Run
+from coterie.storage.log import Log
 from coterie.storage.offset_map import map_key
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.segment import Segment
@@ -40,28 +42,28 @@ class BatchFilter:
 
     def __init__(
         self,
+        log: Log,
         dirty: DirtyPart,
         upper_offset: int,
         now_ms: int,
         delete_retention_ms: int,
-        producers_since_ms: int,
     ) -> None:
         """Nothing is read yet.
 
         Args:
+            log: the log.
             dirty: the dirty part, which has been mapped.
             upper_offset: the end of what was to be cleaned; the batch before it is kept.
             now_ms: the time of this cleaning.
             delete_retention_ms: how long tombstones and markers stay after it.
-            producers_since_ms: producers whose last batch is older are not active any more.
         """
         self.bytes_read = self.bytes_written = 0
         self.records_read = self.records_kept = self.tombstones_kept = 0
+        self._log = log
         self._dirty = dirty
         self._upper_offset = upper_offset
         self._now_ms = now_ms
         self._horizon_ms = now_ms + delete_retention_ms
-        self._producers_since_ms = producers_since_ms
         # The first pass has read this part, and counted its records.
         self._is_mapped = False
         # The producers of whose present transaction a batch was met.
@@ -70,14 +72,21 @@ class BatchFilter:
         self._pieces: list[bytes] = []
         self._facts: list[BatchFacts] = []
         self._length = 0
+        # The aborted transactions whose markers stay, and were not taken yet.
+        self._aborted: list[AbortedTransaction] = []
 
-    def take(self) -> tuple[bytes, list[BatchFacts]]:
-        """Return what stays of everything since the last call, and the facts of its batches."""
-        data, facts = b"".join(self._pieces), self._facts
+    def take(self) -> tuple[bytes, list[BatchFacts], list[AbortedTransaction]]:
+        """Return what stays of everything since the last call.
+
+        Returns:
+            The bytes, the facts of each batch, and the transactions that markers in it have
+            aborted.
+        """
+        data, facts, aborted = b"".join(self._pieces), self._facts, self._aborted
         assert len(data) == self._length, "every batch has its facts"
-        self._pieces, self._facts, self._length = [], [], 0
+        self._pieces, self._facts, self._length, self._aborted = [], [], 0, []
         self.bytes_written += len(data)
-        return data, facts
+        return data, facts, aborted
 
     def steps(self, files: OpenFiles, segment: Segment, slice_bytes: int) -> Iterator[int]:
         """Filter a segment, in steps; yield the bytes of each. Call `take` after each step.
@@ -256,6 +265,8 @@ class BatchFilter:
             self._filter_legacy(whole, header, place)
             return
         if header.base_offset >= self._dirty.end_offset:
+            if header.is_control:
+                self._keep_aborted(header)
             self._keep(whole, header.record_count)
             return
         body, start, end = open_body(whole, header)
@@ -263,6 +274,8 @@ class BatchFilter:
         is_orphan = False
         if header.is_control:
             is_orphan = self._is_orphaned_marker(whole, header)
+            if not is_orphan:
+                self._keep_aborted(header)
             kept = [] if is_orphan and self._horizon_has_passed(header) else records
         elif header.is_transactional and self._is_aborted(header):
             kept = []
@@ -345,7 +358,14 @@ class BatchFilter:
     def _is_aborted(self, header: BatchHeader) -> bool:
         """Note a transactional batch; return whether its transaction was aborted."""
         self._in_transaction.add(header.producer_id)
-        return self._dirty.transactions.is_aborted(header.producer_id, header.base_offset)
+        return self._dirty.is_aborted(header)
+
+    def _keep_aborted(self, header: BatchHeader) -> None:
+        """Keep the aborted transaction that a control batch ends, if it ends one."""
+        offset = header.base_offset
+        aborted = aborted_at(self._log.transactions_from(offset), offset)
+        if aborted is not None:
+            self._aborted.append(aborted)
 
     def _is_orphaned_marker(self, batch: bytes, header: BatchHeader) -> bool:
         """Return whether no batch is left of the transaction that a control batch ends."""
@@ -362,19 +382,14 @@ class BatchFilter:
         """Return whether a batch without records is kept [compaction/kept-empty]."""
         if header.next_offset == self._upper_offset:
             return True
-        dirty, producer_id = self._dirty, header.producer_id
-        if producer_id < 0 or (header.is_control and producer_id in dirty.producers):
+        entry = self._log.producers.get(header.producer_id)
+        if entry is None:
+            # No producer, or one that has expired.
             return False
-        # If nothing but a marker is left of a producer, the marker says the producer's epoch.
-        newest = dirty.markers if header.is_control else dirty.producers
-        newest_offset = newest.get(producer_id)
-        if newest_offset is not None:
-            return newest_offset == header.last_offset
-        # The producer has no batch in the dirty part.
-        return (
-            header.base_offset < dirty.first_offset
-            and header.max_timestamp_ms > self._producers_since_ms
-        )
+        if entry.last_offset >= 0:
+            return header.last_offset == entry.last_offset
+        # Nothing but a marker is left of the producer. It says the producer's epoch.
+        return header.is_control and header.producer_epoch == entry.epoch
 
     # --- magic 0 and 1 [compaction/legacy-messages] -----------------------------------------------
 

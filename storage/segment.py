@@ -1,4 +1,4 @@
-"""One segment of a log, and its files: `.log`, `.index` and `.timeindex` [log/segments].
+"""One segment of a log, and its files: `.log`, two indexes, `.txnindex` [log/segments].
 
 The last segment of a log is the active one: it is appended to, and at a start its end is scanned
 and cut where a crash may have left it incomplete [recovery/tail-scan]. Older segments never change
@@ -12,7 +12,8 @@ and renames and removes the files.
 from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeVar
 
-from coterie.storage.batches import BadBatch, BatchFacts, scan, steps
+from coterie.storage.aborted_transactions import TransactionIndex
+from coterie.storage.batches import BadBatch, BatchFacts, ProducerBatchReader, scan, steps
 from coterie.storage.errors import CorruptLog
 from coterie.storage.index import INDEX_INTERVAL_BYTES, MAX_RELATIVE_OFFSET, IndexDamaged
 from coterie.storage.leader_epochs import LeaderEpochs
@@ -21,9 +22,6 @@ from coterie.storage.segment_files import segment_stem
 from coterie.storage.segment_reader import SegmentReader
 from coterie.storage.time_search import check_last_entry, first_at_or_after, greatest_timestamp_from
 from coterie.storage.torn_tail import TailTrust, refusal
-
-# Files of Kafka beside a segment that we do not need: aborted transactions and producers.
-_KAFKAS_OWN = (".txnindex", ".snapshot")
 
 _Answer = TypeVar("_Answer")
 
@@ -43,10 +41,12 @@ class Segment(SegmentReader):
     Attributes:
         first_timestamp_ms: the greatest timestamp of the first batch, -1 if it is not known;
             rolling by time counts from it.
+        transactions: the aborted transactions whose markers are in the segment.
     """
 
     __slots__ = (
         "_damage", "_indexed", "_stem", "_suffix", "_times_checked", "first_timestamp_ms",
+        "transactions",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +77,7 @@ class Segment(SegmentReader):
         self._stem = stem
         self._suffix = suffix
         self.first_timestamp_ms = -1
+        self.transactions = TransactionIndex(files, f"{stem}.txnindex{suffix}", base_offset)
         # Whether the indexes are loaded.
         self._indexed = True
         self._times_checked = False
@@ -90,6 +91,7 @@ class Segment(SegmentReader):
         """Make the file of a new active segment."""
         assert not self.size, "a new segment is empty"
         self._files.create(self.path)
+        self.transactions.begin()
 
     def open_older(self, next_offset: int) -> None:
         """Take an older segment as it is [recovery/older-segments].
@@ -110,12 +112,18 @@ class Segment(SegmentReader):
         if missing is not None:
             raise CorruptLog(self.path, missing.position, missing.reason)
 
-    def recover(self, recovery_point: int, trust: TailTrust) -> TailCut | None:
+    def recover(
+        self,
+        recovery_point: int,
+        trust: TailTrust,
+        producers: ProducerBatchReader | None = None,
+    ) -> TailCut | None:
         """Scan the segment, make its indexes anew, and cut its end where it may be incomplete.
 
         Args:
             recovery_point: offsets below it were synced [recovery/recovery-point].
             trust: what may be incomplete above it.
+            producers: see `scan`.
 
         Returns:
             What was cut off, if anything.
@@ -125,7 +133,7 @@ class Segment(SegmentReader):
         """
         file = self._files.get(self.path)
         size = file.size()
-        bad = self._add_all(size)
+        bad = self._add_all(size, producers)
         if bad is None:
             return None
         why: str | None = None
@@ -142,7 +150,11 @@ class Segment(SegmentReader):
         return TailCut(self.path, bad.position, size - bad.position, bad.reason)
 
     def recover_older(
-        self, next_offset: int, recovery_point: int, trust: TailTrust
+        self,
+        next_offset: int,
+        recovery_point: int,
+        trust: TailTrust,
+        producers: ProducerBatchReader | None = None,
     ) -> TailCut | None:
         """Recover a segment that is followed by another one at `next_offset`.
 
@@ -152,7 +164,7 @@ class Segment(SegmentReader):
         Raises:
             CorruptLog: as `recover`, or an end is missing that was synced.
         """
-        cut = self.recover(recovery_point, trust)
+        cut = self.recover(recovery_point, trust, producers)
         if cut is not None:
             return cut
         found, self.next_offset = self.next_offset, next_offset
@@ -191,6 +203,18 @@ class Segment(SegmentReader):
             CorruptLog: the file is damaged where it was read.
         """
         return self._repairing(lambda: self.read_batches(offset, max_bytes))
+
+    def read_producers(self, offset: int, producers: ProducerBatchReader) -> None:
+        """Call `producers` for the batches from `offset` on, as `scan` does.
+
+        Raises:
+            CorruptLog: the file is damaged where it was read.
+        """
+        position = self.position_of(offset)
+        try:
+            self.check(position, self.size, None, producers)
+        except BadBatch as bad:
+            raise CorruptLog(self.path, bad.position, bad.reason) from None
 
     def first_at_or_after(self, timestamp_ms: int, min_offset: int) -> tuple[int, int] | None:
         """Return timestamp and offset of the first record from `min_offset` on that is not older.
@@ -257,16 +281,18 @@ class Segment(SegmentReader):
         self.indexes.finish()
         for path in self.indexes.paths:
             self._files.drop(path)
+        self._files.drop(self.transactions.path)
 
     def use(self, files: OpenFiles) -> None:
         """Use other open files from now on; the segment's handles among the old ones are closed."""
         self._files.drop(self.path)
         self._files = files
         self.indexes.use(files)
+        self.transactions.use(files)
 
     def release(self) -> None:
         """Close the files. The segment can still be read, which opens them again."""
-        for path in (self.path, *self.indexes.paths):
+        for path in (self.path, *self.indexes.paths, self.transactions.path):
             self._files.drop(path)
 
     def remove(self) -> None:
@@ -280,10 +306,7 @@ class Segment(SegmentReader):
 
     def file_names(self) -> tuple[str, ...]:
         """Return all files that may belong to the segment, the log last."""
-        if self._suffix:
-            return (*self.indexes.paths, self.path)
-        kafkas_own = (self._stem + extension for extension in _KAFKAS_OWN)
-        return (*self.indexes.paths, *kafkas_own, self.path)
+        return (*self.indexes.paths, self.transactions.path, self.path)
 
     def rename(self, suffix: str) -> None:
         """Give the files the names that end with `suffix`, the log last [compaction/swap].
@@ -293,6 +316,9 @@ class Segment(SegmentReader):
         """
         self.release()
         filesystem = self._files.filesystem
+        if self.transactions.rename(f"{self._stem}.txnindex{suffix}"):
+            # Unlike the other indexes it is not missed when it is lost.
+            filesystem.sync_directory(self._stem.rpartition("/")[0])
         for index in (self.indexes.offsets, self.indexes.times):
             _, _, kind = index.path.removesuffix(self._suffix).rpartition(".")
             target = f"{self._stem}.{kind}{suffix}"
@@ -335,7 +361,7 @@ class Segment(SegmentReader):
         _, _, _, _, timestamp_ms = next(self.steps_from(0))
         return timestamp_ms
 
-    def _add_all(self, size: int) -> BadBatch | None:
+    def _add_all(self, size: int, producers: ProducerBatchReader | None = None) -> BadBatch | None:
         """Make indexes and end from `size` bytes of the log, up to the first bad batch."""
         self.indexes.clear()
         self._indexed = self.trusted = True
@@ -346,7 +372,13 @@ class Segment(SegmentReader):
             nonlocal found
             try:
                 for facts in scan(
-                    file, 0, size, self.base_offset, gaps=self._gaps, epochs=self._epochs
+                    file,
+                    0,
+                    size,
+                    self.base_offset,
+                    gaps=self._gaps,
+                    epochs=self._epochs,
+                    producers=producers,
                 ):
                     position, _, _, last_offset, _ = facts
                     if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:

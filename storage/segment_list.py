@@ -1,8 +1,14 @@
 """The segments of a log in the order of their offsets: finding, reading, replacing them."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from coterie.storage.aborted_transactions import (
+    AbortedTransaction,
+    TransactionIndex,
+    overlapping,
+)
+from coterie.storage.batches import until
 from coterie.storage.segment import Segment
 
 
@@ -76,6 +82,42 @@ class SegmentList:
             # After compaction a segment may have nothing left from `offset` on.
             if data or number == len(self.all):
                 return data, next_offset
+
+    def read_committed(
+        self, offset: int, max_bytes: int, stable_offset: int
+    ) -> tuple[bytes, list[AbortedTransaction]]:
+        """Return whole batches before the last stable offset.
+
+        Args:
+            offset: where to begin, before the last stable offset.
+            max_bytes: as for `read`.
+            stable_offset: the last stable offset.
+
+        Returns:
+            The batches, and the aborted transactions that overlap them.
+
+        Raises:
+            CorruptLog: the files are damaged where they were read.
+        """
+        data, next_offset = self.read(offset, max_bytes)
+        if next_offset > stable_offset:
+            data, next_offset = until(data, stable_offset)
+        if not data:
+            return data, []
+        return data, list(overlapping(self.transactions_from(offset), offset, next_offset))
+
+    def chunks(self, offset: int, end_offset: int, chunk_bytes: int) -> Iterator[bytes]:
+        """Yield all batches from `offset` to `end_offset`: see `Log.chunks`."""
+        while offset < end_offset:
+            data, offset = self.read(offset, chunk_bytes)
+            if data:
+                yield data
+
+    def transactions_from(self, offset: int) -> Iterator[TransactionIndex]:
+        """Yield the transaction indexes of the segment that holds `offset`, and of later ones."""
+        number = max(bisect_right(self._bases, offset) - 1, 0)
+        for segment in self.all[number:]:
+            yield segment.transactions
 
     def offset_for_timestamp(self, timestamp_ms: int, start_offset: int) -> tuple[int, int] | None:
         """Return timestamp and offset of the first record that is not older [log/time-lookup].

@@ -8,7 +8,7 @@ rebuilds the indexes once, and tries again.
 
 from collections.abc import Iterator
 
-from coterie.storage.batches import BadBatch, BatchFacts, scan, steps
+from coterie.storage.batches import BadBatch, BatchFacts, ProducerBatchReader, scan, steps
 from coterie.storage.index import INDEX_INTERVAL_BYTES, IndexDamaged, SegmentIndexes
 from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.open_files import OpenFiles
@@ -167,15 +167,34 @@ class SegmentReader:
             raise BadBatch(position + len(data), f"the file ends here and not at byte {self.size}")
         return data
 
-    def check(self, position: int, end: int, expected_offset: int | None) -> None:
-        """Check the batches of a stretch, unless that was done before [log/checked-once]."""
-        if self.is_checked(position, end):
+    def check(
+        self,
+        position: int,
+        end: int,
+        expected_offset: int | None,
+        producers: ProducerBatchReader | None = None,
+    ) -> None:
+        """Check the batches of a stretch, unless that was done before [log/checked-once].
+
+        Args:
+            position: where the first batch begins.
+            end: where the last batch ends.
+            expected_offset: see `scan`.
+            producers: see `scan`. With it the batches are read in any case.
+        """
+        if producers is None and self.is_checked(position, end):
             return
         start, stop = self._checked
         file = self._files.get(self.path)
         next_offset = self.next_offset
         for _, _, _, last_offset, _ in scan(
-            file, position, end, expected_offset, gaps=self._gaps, epochs=self._epochs
+            file,
+            position,
+            end,
+            expected_offset,
+            gaps=self._gaps,
+            epochs=self._epochs,
+            producers=producers,
         ):
             next_offset = last_offset + 1
         missing = self._missing_end(next_offset) if end == self.size else None

@@ -153,11 +153,17 @@ def _finish(filesystem: FileSystem, directory: str, base_offset: int, kinds: set
     if replaced and bases and base_offset < bases[-1] < next_offset:
         reason = f"it ends at offset {next_offset}, within or behind the active segment"
         raise CorruptLog(f"{stem}.log{SWAP_SUFFIX}", 0, reason)
+    if "log" not in old.get(base_offset, {"log"}) and "txnindex" not in kinds:
+        # The old files of the first segment are gone, so this is the index of the cleaned one.
+        old[base_offset].discard("txnindex")
     for each in replaced:
         for kind in sorted(old[each], key=KINDS.index):
             filesystem.remove(f"{directory}/{segment_stem(each)}.{kind}")
         filesystem.sync_directory(directory)
     for kind in sorted(kinds, key=KINDS.index):
+        if kind == "log" and "txnindex" in kinds:
+            # Unlike the other indexes it would not be missed.
+            filesystem.sync_directory(directory)
         filesystem.rename(f"{stem}.{kind}{SWAP_SUFFIX}", f"{stem}.{kind}")
     assert filesystem.exists(f"{stem}.log"), "the cleaned segment has its final name"
 

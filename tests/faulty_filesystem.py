@@ -33,6 +33,8 @@ class FaultyFileSystem:
         self.filesystem = filesystem
         self.calls: Counter[str] = Counter()
         self.failed = 0
+        # The file whose call has failed, "" for a call of the file system.
+        self.failed_path = ""
         self._kind = ""
         self._left = 0
         self._count = 0
@@ -59,7 +61,7 @@ class FaultyFileSystem:
         self._kind, self._left, self._number, self._torn_bytes = kind, n, number, 0
         self._count = count if n else 0
 
-    def checked(self, kind: str) -> int:
+    def checked(self, kind: str, path: str = "") -> int:
         """Count a call, and raise if it must fail.
 
         Returns:
@@ -76,6 +78,7 @@ class FaultyFileSystem:
             self._left -= 1
             if -self._count < self._left <= 0:
                 self.failed += 1
+                self.failed_path = path
                 if kind == "write" and self._torn_bytes:
                     return self._torn_bytes
                 raise self.error()
@@ -85,12 +88,12 @@ class FaultyFileSystem:
         return OSError(self._number, errno.errorcode[self._number])
 
     def open(self, path: str) -> File:
-        self.checked("open")
-        return FaultyFile(self, self.filesystem.open(path))
+        self.checked("open", path)
+        return FaultyFile(self, self.filesystem.open(path), path)
 
     def create(self, path: str) -> File:
-        self.checked("create")
-        return FaultyFile(self, self.filesystem.create(path))
+        self.checked("create", path)
+        return FaultyFile(self, self.filesystem.create(path), path)
 
     def exists(self, path: str) -> bool:
         # No file system raises here: a path that cannot be examined does not exist.
@@ -112,28 +115,29 @@ class FaultyFileSystem:
 class FaultyFile:
     """A file of a FaultyFileSystem."""
 
-    def __init__(self, owner: FaultyFileSystem, file: File) -> None:
+    def __init__(self, owner: FaultyFileSystem, file: File, path: str) -> None:
         self.owner = owner
         self.file = file
+        self.path = path
 
     def write(self, position: int, data: bytes) -> None:
-        torn_bytes = self.owner.checked("write")
+        torn_bytes = self.owner.checked("write", self.path)
         if torn_bytes >= 0:
             self.file.write(position, data[:torn_bytes])
             raise self.owner.error()
         self.file.write(position, data)
 
     def read(self, position: int, length: int) -> bytes:
-        self.owner.checked("read")
+        self.owner.checked("read", self.path)
         return self.file.read(position, length)
 
     def truncate(self, size: int) -> None:
-        self.owner.checked("truncate")
+        self.owner.checked("truncate", self.path)
         self.file.truncate(size)
 
     def sync(self) -> None:
         try:
-            self.owner.checked("sync")
+            self.owner.checked("sync", self.path)
         except OSError:
             if hasattr(self.file, "sync_failed"):
                 self.file.sync_failed()
@@ -141,7 +145,7 @@ class FaultyFile:
         self.file.sync()
 
     def size(self) -> int:
-        self.owner.checked("size")
+        self.owner.checked("size", self.path)
         return self.file.size()
 
     def close(self) -> None:

@@ -21,7 +21,8 @@ from coterie.protocol.messages.log_records import (
 )
 from coterie.protocol.records import encode_batch
 from coterie.storage.filesystem import OsFileSystem
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.log import Log
+from coterie.storage.log_config import LogConfig
 
 START_MS = 1_700_000_000_000
 COMMITS_PER_S = Metric("commits_per_s", "commits/s", 0, more_is_better=True)

@@ -27,7 +27,7 @@ from coterie.protocol.java_hash import partition_for
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.storage.directory import DataDirectory
 from coterie.storage.filesystem import OsFileSystem
-from coterie.storage.log import LogConfig
+from coterie.storage.log_config import LogConfig
 
 RECORDS = 4_000_000
 KEYS = 20_000

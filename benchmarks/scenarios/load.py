@@ -30,7 +30,8 @@ from coterie.protocol.messages.log_records import (
 from coterie.protocol.records import decode_records, encode_batch, iterate_batches
 from coterie.server.groups.loading import LogReplay
 from coterie.storage.filesystem import OsFileSystem
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.log import Log
+from coterie.storage.log_config import LogConfig
 
 RECORDS = 1_000_000
 QUICK_RECORDS = 50_000

@@ -25,7 +25,8 @@ from coterie.storage.cleanable import CleanerConfig, cleanable
 from coterie.storage.cleaner import Cleaning
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import StorageError
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.log import Log
+from coterie.storage.log_config import LogConfig
 from tests.crash.history import History, TopicState
 from tests.unit.coordinator.harness import START_MS, UnitHarness
 

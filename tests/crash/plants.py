@@ -43,7 +43,7 @@ PLANTS = (
     ),
     Plant(
         "a bad batch in an older segment is not checked",
-        "coterie.storage.batches:_check_crc",
+        "coterie.storage.batches:_check",
         "if not is_right:",
         "if False:",
         ("flipped:roll:commit",),

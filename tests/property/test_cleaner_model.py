@@ -24,13 +24,15 @@ from coterie.protocol.records import (
 )
 from coterie.storage.cleanable import CleanerConfig, cleanable
 from coterie.storage.cleaner import Cleaning, CleaningResult
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.dirty_part import DirtyPart
+from coterie.storage.log import Log
+from coterie.storage.log_config import LogConfig
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.offset_map import OffsetMap
 from coterie.storage.open_files import OpenFiles
+from coterie.storage.producer_state import ProducerState
 from coterie.storage.retained import BatchFilter
-from coterie.storage.transactions import Transactions
-from tests.record_batches import encode_marker
+from tests.record_batches import committed, encode_marker
 
 DIRECTORY = "/data"
 KEYS = [b"a", b"b", b"c", b"d" * 63, b"e" * 64, b"e" * 63 + b"f", b"g" * 300, b"", None]
@@ -65,7 +67,6 @@ _configs = st.builds(
     max_compaction_lag_ms=st.just(1 << 40),
     min_cleanable_ratio=st.just(0.5),
     segment_bytes=st.sampled_from([300, 900, 1 << 20]),
-    producer_expiration_ms=st.sampled_from([30, 1000]),
     max_map_bytes=st.sampled_from([400, 1000, 1 << 20]),
     slice_bytes=st.sampled_from([1, 200, 1 << 16]),
 )
@@ -74,12 +75,17 @@ _configs = st.builds(
 class CompactedLog:
     """A log, every record that was ever appended, and what a reader must find."""
 
-    def __init__(self, config: CleanerConfig, segment_bytes: int) -> None:
+    def __init__(
+        self, config: CleanerConfig, segment_bytes: int, expiration_ms: int = 1000
+    ) -> None:
         self.filesystem = MemoryFileSystem()
         self.filesystem.make_directory(DIRECTORY)
         self.config = config
         self.log_config = LogConfig(
-            segment_bytes=segment_bytes, index_interval_bytes=100, compacted=True
+            segment_bytes=segment_bytes,
+            index_interval_bytes=100,
+            compacted=True,
+            producer_expiration_ms=expiration_ms,
         )
         self.now_ms = 1_000_000
         self.first_dirty = 0
@@ -89,17 +95,28 @@ class CompactedLog:
         # Each marker by offset: the producer, and whether it commits.
         self.markers: dict[int, tuple[int, bool]] = {}
         self.sequences: dict[int, int] = {}
+        # By producer: the offset of the last record, and when the producer was active.
         self.newest: dict[int, int] = {}
+        self.seen_ms: dict[int, int] = {}
+        # By producer: where the open transaction begins.
+        self.ongoing: dict[int, int] = {}
         self.log = self.opened(log_start_offset=0)
 
     def opened(self, log_start_offset: int) -> Log:
-        return Log.open(
+        log = Log.open(
             self.filesystem,
             DIRECTORY,
             self.log_config,
             files=OpenFiles(self.filesystem, limit=3),
             log_start_offset=log_start_offset,
+            now_ms=self.now_ms,
         )
+        # The expiration is shorter than the time that a start gives each producer. Producers that
+        # have expired may be in the snapshot.
+        known = {entry.producer_id for entry in log.producers}
+        assert known >= self.seen_ms.keys()
+        self.seen_ms = dict.fromkeys(known, self.now_ms)
+        return log
 
     def append(
         self,
@@ -126,18 +143,33 @@ class CompactedLog:
                 producer_epoch=0 if idempotent else -1,
                 base_sequence=sequence if idempotent else -1,
                 transactional=transactional,
-            )
+            ),
+            self.now_ms,
         )
         if idempotent:
             self.sequences[producer] = sequence + len(records)
             self.newest[producer] = self.log.log_end_offset - 1
+            self.seen_ms[producer] = self.now_ms
+        if transactional:
+            self.ongoing.setdefault(producer, base_offset)
         for record in records:
             self.appended[record.offset] = (record, producer if transactional else None)
 
     def end(self, producer: int, commit: bool) -> None:
         offset = self.log.log_end_offset
-        self.log.append(encode_marker(offset, self.now_ms, producer, 0, commit=commit))
+        self.log.append(encode_marker(offset, self.now_ms, producer, 0, commit=commit), self.now_ms)
         self.markers[offset] = (producer, commit)
+        self.seen_ms[producer] = self.now_ms
+        self.ongoing.pop(producer, None)
+
+    def expire(self) -> None:
+        expiration_ms = self.log_config.producer_expiration_ms
+        self.log.producers.expire(self.now_ms, expiration_ms, 100)
+        self.seen_ms = {
+            producer: seen_ms
+            for producer, seen_ms in self.seen_ms.items()
+            if self.now_ms - seen_ms < expiration_ms or producer in self.ongoing
+        }
 
     def begin(self) -> None:
         if self.cleaning is None:
@@ -173,6 +205,7 @@ class CompactedLog:
             self.end(*arguments)
         elif verb == "wait":
             self.now_ms += arguments[0]
+            self.expire()
         elif verb == "roll":
             self.log.roll()
         elif verb == "delete":
@@ -221,13 +254,31 @@ class CompactedLog:
         for offset, record in found.items():
             assert record == self.appended[offset][0], offset
         assert loaded(found, self.markers_of(markers), self) == self.expected(start)
-        for producer, newest in self.newest.items():
-            if newest >= start and self.is_active(producer):
+        assert {entry.producer_id for entry in self.log.producers} == set(self.seen_ms)
+        for producer in self.seen_ms:
+            newest = self.newest.get(producer, -1)
+            if newest >= start:
                 assert tail.get(producer) == newest, "the last batch of a producer is kept"
+        stable = max(min(self.ongoing.values(), default=self.log.log_end_offset), start)
+        assert self.log.last_stable_offset == stable
+        outcomes = self.outcomes()
+        expected = [at for at in sorted(found) if start <= at < stable and outcomes.get(at, True)]
+        for offset in (start, (start + stable) // 2):
+            assert [at for at in committed(self.log, offset) if at >= offset] == [
+                at for at in expected if at >= offset
+            ]
 
-    def is_active(self, producer: int) -> bool:
-        record = self.appended[self.newest[producer]][0]
-        return record.timestamp_ms > self.now_ms - self.config.producer_expiration_ms
+    def outcomes(self) -> dict[int, bool]:
+        """Return for each record of an ended transaction whether it was committed."""
+        outcomes: dict[int, bool] = {}
+        pending: dict[int, list[int]] = {}
+        for offset in sorted(self.appended.keys() | self.markers.keys()):
+            if offset in self.markers:
+                producer, commit = self.markers[offset]
+                outcomes.update(dict.fromkeys(pending.pop(producer, ()), commit))
+            elif (producer_or_none := self.appended[offset][1]) is not None:
+                pending.setdefault(producer_or_none, []).append(offset)
+        return outcomes
 
     def markers_of(self, offsets: set[int]) -> dict[int, tuple[int, bool]]:
         return {each: self.markers[each] for each in offsets}
@@ -275,11 +326,16 @@ def loaded(
 @settings(
     max_examples=200, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
-@given(_configs, st.sampled_from([150, 400, 1 << 20]), st.lists(_steps, max_size=40))
+@given(
+    _configs,
+    st.sampled_from([150, 400, 1 << 20]),
+    st.sampled_from([30, 1000]),
+    st.lists(_steps, max_size=40),
+)
 def test_a_cleaned_log_loads_like_the_log_before(
-    config: CleanerConfig, segment_bytes: int, steps: list[Step]
+    config: CleanerConfig, segment_bytes: int, expiration_ms: int, steps: list[Step]
 ) -> None:
-    model = CompactedLog(config, segment_bytes)
+    model = CompactedLog(config, segment_bytes, expiration_ms)
     for step in steps:
         model.step(*step)
     settle(model)
@@ -316,13 +372,16 @@ PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
         "coterie.storage.offset_map.map_key", lambda key: key[:63]
     ),
     "open transactions are forgotten": lambda patch: patch.setattr(
-        Transactions, "end_offset", None
+        ProducerState, "first_unstable_offset", None
     ),
     "aborted transactions are kept": lambda patch: patch.setattr(
-        Transactions, "is_aborted", lambda *_: False
+        DirtyPart, "is_aborted", lambda *_: False
     ),
     "all transactions are aborted": lambda patch: patch.setattr(
-        Transactions, "is_aborted", lambda *_: True
+        DirtyPart, "is_aborted", lambda *_: True
+    ),
+    "cleaned segments have no transaction index": lambda patch: patch.setattr(
+        BatchFilter, "_keep_aborted", lambda *_: None
     ),
     "only batches with newest records are marked": lambda patch: patch.setattr(
         OffsetMap, "mark", lambda *_: None
@@ -342,11 +401,12 @@ PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 def eventful_run() -> CompactedLog:
     """Run operations of every kind that a planted bug may affect."""
     none, values = Compression.NONE, [(b"a", 0, False), (b"e" * 64, 0, False)]
-    model = CompactedLog(CleanerConfig(delete_retention_ms=RETENTION_MS), 200)
+    model = CompactedLog(CleanerConfig(delete_retention_ms=RETENTION_MS), 2000)
     steps: list[Step] = [
         ("append", [*values, (b"e" * 63 + b"f", 0, False)], none, -1),
         ("transact", [(b"a", 0, False)], none, 1),
         ("transact", [(b"b", 0, False), (b"c", 0, False)], none, 2),
+        ("transact", [(b"a", 0, False)], none, 1),
         ("end", 1, False),
         ("append", [(b"c", 0, True)], none, 7),
         ("roll",),

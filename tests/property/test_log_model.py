@@ -15,7 +15,8 @@ from coterie.protocol.records import (
 )
 from coterie.storage.errors import CorruptLog
 from coterie.storage.index import TimeIndex
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.log import Log
+from coterie.storage.log_config import LogConfig
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.torn_tail import TailTrust

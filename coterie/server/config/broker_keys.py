@@ -393,6 +393,14 @@ _SERVER_KEYS = (
         1,
         update=_CLUSTER_WIDE,
     ),
+    ConfigKey(
+        "producer.id.expiration.check.interval.ms",
+        _I,
+        "600000",
+        "Interval between two searches for idle producers whose sequence numbers are forgotten.",
+        1,
+        is_listed=False,
+    ),
 )
 
 BROKER: dict[str, ConfigKey] = {

@@ -17,7 +17,7 @@ from coterie.protocol.messages.fetch import (
 )
 from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.fetching import (
-    READ_COMMITTED,
+    ISOLATION_LEVELS,
     DelayedFetch,
     FetchPartition,
     read_partition,
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 _TOPIC_IDS_SINCE = 13
 # -1 fetches without a session or closes one, 0 opens one; all others continue one.
 _EPOCHS_WITHOUT_SESSION = (-1, 0)
-
-_ISOLATION_LEVELS = (0, READ_COMMITTED)
 
 # A topic of the request, and its partitions.
 WantedTopic = tuple[FetchRequestTopic, list[FetchPartition]]
@@ -61,7 +59,7 @@ def handle(
     """Answer with the records there are, or wait for more."""
     if request.session_epoch not in _EPOCHS_WITHOUT_SESSION:
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
-    if request.isolation_level not in _ISOLATION_LEVELS:
+    if request.isolation_level not in ISOLATION_LEVELS:
         return _unknown_isolation(request)
     closed: list[Partition] = []
     wanted = _look_up(broker, request, closed, by_id=connection.version >= _TOPIC_IDS_SINCE)
@@ -97,7 +95,9 @@ def _unknown_isolation(request: FetchRequest) -> FetchResponse:
         FetchResponseTopic(
             topic=asked.topic,
             topic_id=asked.topic_id,
-            partitions=[refused_partition(each.partition, error) for each in asked.partitions],
+            partitions=[
+                refused_partition(each.partition, error, has_list=True) for each in asked.partitions
+            ],
         )
         for asked in request.topics
     ]

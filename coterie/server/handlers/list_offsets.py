@@ -17,6 +17,7 @@ from coterie.protocol.messages.list_offsets import (
     ListOffsetsResponseTopic,
 )
 from coterie.server.handlers.closed_logs import must_wait
+from coterie.server.logs.fetching import ISOLATION_LEVELS, READ_COMMITTED
 from coterie.server.logs.partition import Partition
 from coterie.storage.errors import StorageError
 
@@ -51,18 +52,20 @@ def handle(
         for each in asked.partitions:
             index = each.partition_index
             partition = None if topic is None else topic.partition(index)
-            if index in answers:
+            if request.isolation_level not in ISOLATION_LEVELS:
+                answers[index] = _without_offset(index, ErrorCode.UNKNOWN_SERVER_ERROR)
+            elif index in answers:
                 answers[index] = _without_offset(index, ErrorCode.INVALID_REQUEST)
             elif partition is None:
                 answers[index] = _without_offset(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
-                answers[index] = _find(partition, each, connection.version)
+                answers[index] = _find(partition, each, connection.version, request.isolation_level)
         topics.append(ListOffsetsResponseTopic(name=asked.name, partitions=list(answers.values())))
     return ListOffsetsResponse(topics=topics)
 
 
 def _find(
-    partition: Partition, asked: ListOffsetsRequestPartition, version: int
+    partition: Partition, asked: ListOffsetsRequestPartition, version: int, isolation: int
 ) -> ListOffsetsResponsePartition:
     time = asked.timestamp
     if time < 0 and version < _SINCE.get(time, version + 1):
@@ -72,10 +75,11 @@ def _find(
         return _without_offset(partition.index, error)
     log = partition.log
     try:
+        end = log.last_stable_offset if isolation == READ_COMMITTED else log.log_end_offset
         if time == LATEST_TIMESTAMP:
-            return _found(partition, -1, log.log_end_offset)
+            return _found(partition, -1, end, log.leader_epoch)
         if time in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
-            return _found(partition, -1, log.log_start_offset)
+            return _found(partition, -1, log.log_start_offset, log.epochs.at(log.log_start_offset))
         if time == MAX_TIMESTAMP:
             timestamp, offset = log.max_timestamp()
         else:
@@ -83,18 +87,20 @@ def _find(
             timestamp, offset = (log.offset_for_timestamp(time) if time >= 0 else None) or (-1, -1)
     except (StorageError, OSError):
         return _without_offset(partition.index, ErrorCode.KAFKA_STORAGE_ERROR)
-    if offset < 0:
+    if not 0 <= offset < end:
         return _without_offset(partition.index, ErrorCode.NONE)
-    return _found(partition, timestamp, offset)
+    return _found(partition, timestamp, offset, log.epochs.at(offset))
 
 
-def _found(partition: Partition, timestamp: int, offset: int) -> ListOffsetsResponsePartition:
+def _found(
+    partition: Partition, timestamp: int, offset: int, leader_epoch: int
+) -> ListOffsetsResponsePartition:
     return ListOffsetsResponsePartition(
         partition_index=partition.index,
         error_code=ErrorCode.NONE,
         timestamp=timestamp,
         offset=offset,
-        leader_epoch=partition.leader_epoch,
+        leader_epoch=leader_epoch,
     )
 
 

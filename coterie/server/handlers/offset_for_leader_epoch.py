@@ -44,14 +44,11 @@ def _find(
     else:
         error = partition.epoch_error(asked.current_leader_epoch)
         if not error:
-            return _end_of_epoch(partition, asked.leader_epoch)
+            epoch, end_offset = partition.end_of_epoch(asked.leader_epoch)
+            return OffsetForLeaderEpochResponsePartition(
+                error_code=ErrorCode.NONE,
+                partition=partition.index,
+                leader_epoch=epoch,
+                end_offset=end_offset,
+            )
     return OffsetForLeaderEpochResponsePartition(error_code=error, partition=asked.partition)
-
-
-def _end_of_epoch(partition: Partition, epoch: int) -> OffsetForLeaderEpochResponsePartition:
-    end = partition.log.log_end_offset
-    if epoch != partition.leader_epoch:
-        epoch, end = partition.log.epochs.end_offset(epoch, end)
-    return OffsetForLeaderEpochResponsePartition(
-        error_code=ErrorCode.NONE, partition=partition.index, leader_epoch=epoch, end_offset=end
-    )

@@ -131,7 +131,7 @@ def _append_validated(
     append_time_ms = now_ms if partition.topic.config.log_append_time else -1
     base_offset = None
     if header.producer_id >= 0:
-        error, stored = partition.producers.check(header, now_ms)
+        error, stored = partition.log.producers.check(header)
         if error:
             raise RefusedBatch(error)
         if stored is not None:

@@ -88,7 +88,6 @@ class CleanableLogs:
         """Return the settings of a cleaning."""
         config = self._broker.config
         return cleaner_config(topic)._replace(
-            producer_expiration_ms=config.get_int("producer.id.expiration.ms"),
             max_map_bytes=config.get_int("log.cleaner.dedupe.buffer.size"),
         )
 

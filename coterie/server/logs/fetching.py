@@ -6,7 +6,7 @@ of the turn of the event loop, so that it takes everything that the turn appende
 time limit ends it, or the loss of its connection.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from coterie.protocol.errors import ErrorCode
@@ -16,14 +16,15 @@ from coterie.protocol.messages.fetch import (
     FetchResponsePartition,
 )
 from coterie.server.logs.partition import Partition
-from coterie.storage.errors import OffsetOutOfRange, StorageError
+from coterie.storage.aborted_transactions import AbortedTransaction
+from coterie.storage.errors import CorruptLog, OffsetOutOfRange, StorageError
 
 if TYPE_CHECKING:
     import asyncio
 
     from coterie.server.network.delayed_response import DelayedResponse
 
-READ_COMMITTED = 1
+READ_UNCOMMITTED, READ_COMMITTED = ISOLATION_LEVELS = (0, 1)
 
 
 class FetchPartition(NamedTuple):
@@ -83,38 +84,53 @@ def read_partition(
         return _error(wanted.partition_index, ErrorCode.UNKNOWN_SERVER_ERROR)
     log = partition.log
     end = log.log_end_offset
-    # The client's log and this one have diverged [data-plane/diverging-epoch].
-    if wanted.last_fetched_epoch > partition.leader_epoch:
-        return _error(wanted.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
-    if wanted.last_fetched_epoch >= 0 and wanted.offset > end:
-        diverging = FetchResponseDivergingEpoch(epoch=partition.leader_epoch, end_offset=end)
-        return PartitionData(_response(partition, b"", isolation, diverging), 0, answer_now=True)
     allowed = min(wanted.max_bytes, limit_bytes)
     try:
+        if wanted.last_fetched_epoch >= 0:
+            # The log of the client and this one may have diverged [data-plane/diverging-epoch].
+            epoch, epoch_end = partition.end_of_epoch(wanted.last_fetched_epoch)
+            if epoch_end < 0:
+                return _error(wanted.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
+            if epoch < wanted.last_fetched_epoch or epoch_end < wanted.offset:
+                diverging = FetchResponseDivergingEpoch(epoch=epoch, end_offset=epoch_end)
+                response = _response(partition, b"", isolation, diverging)
+                return PartitionData(response, 0, answer_now=True)
         if not log.log_start_offset <= wanted.offset <= end:
             return _error(wanted.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
-        data = b""
+        data, aborted = b"", None
         if wanted.offset < end and (first or allowed > 0):
-            data = log.read(wanted.offset, max(allowed, 0))
+            if isolation == READ_COMMITTED:
+                data, aborted = log.read_committed(wanted.offset, max(allowed, 0))
+            else:
+                data = log.read(wanted.offset, max(allowed, 0))
             if len(data) > allowed and not first:
                 # `read` returns at least one batch, and this one does not fit.
-                data = b""
+                data, aborted = b"", None
+        response = _response(partition, data, isolation, None, aborted)
     except OffsetOutOfRange:
         return _error(wanted.partition_index, ErrorCode.OFFSET_OUT_OF_RANGE)
     except (StorageError, OSError):
         return _error(wanted.partition_index, ErrorCode.KAFKA_STORAGE_ERROR)
-    return PartitionData(_response(partition, data, isolation, None), len(data), answer_now=False)
+    return PartitionData(response, len(data), answer_now=False)
 
 
-def refused_partition(index: int, error: ErrorCode) -> FetchResponsePartition:
-    """Return the response for a partition that is not read."""
+def refused_partition(
+    index: int, error: ErrorCode, *, has_list: bool = False
+) -> FetchResponsePartition:
+    """Return the response for a partition that is not read.
+
+    Args:
+        index: the number of the partition.
+        error: why it is not read.
+        has_list: whether the list of aborted transactions is empty instead of null, as Kafka sends
+            it for an unknown isolation level. It does so for unknown partitions, too.
+    """
     unknown = error in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
     return FetchResponsePartition(
         partition_index=index,
         error_code=error,
         high_watermark=-1,
-        # Kafka sends an empty list for unknown partitions and null with other errors.
-        aborted_transactions=[] if unknown else None,
+        aborted_transactions=[] if unknown or has_list else None,
         records=b"",
     )
 
@@ -124,21 +140,31 @@ def _response(
     data: bytes,
     isolation: int,
     diverging: FetchResponseDivergingEpoch | None,
+    aborted: Sequence[AbortedTransaction] | None = None,
 ) -> FetchResponsePartition:
-    end = partition.log.log_end_offset
-    # There are no transactions, so none is aborted. With READ_COMMITTED the list must not be null
-    # [data-plane/isolation].
-    aborted: list[FetchResponseAbortedTransaction] | None = (
-        [] if isolation == READ_COMMITTED else None
-    )
+    log = partition.log
+    end = log.log_end_offset
+    # With READ_COMMITTED the list must not be null [data-plane/isolation].
+    transactions: list[FetchResponseAbortedTransaction] | None = None
+    if isolation == READ_COMMITTED:
+        transactions = [
+            FetchResponseAbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+            for producer_id, first_offset, _, _ in aborted or ()
+        ]
+    try:
+        stable = log.last_stable_offset
+    except CorruptLog:
+        if isolation == READ_COMMITTED:
+            raise
+        stable = end
     return FetchResponsePartition(
         partition_index=partition.index,
         error_code=ErrorCode.NONE,
         high_watermark=end,
-        last_stable_offset=end,
-        log_start_offset=partition.log.log_start_offset,
+        last_stable_offset=stable,
+        log_start_offset=log.log_start_offset,
         diverging_epoch=diverging,
-        aborted_transactions=aborted,
+        aborted_transactions=transactions,
         records=data,
     )
 

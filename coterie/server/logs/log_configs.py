@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from coterie.storage.cleanable import CleanerConfig
-from coterie.storage.log import LogConfig
+from coterie.storage.log_config import LogConfig
 
 if TYPE_CHECKING:
     from coterie.server.config.topic_config import TopicConfig
@@ -29,6 +29,7 @@ def log_config(settings: "TopicConfig", *, was_compacted: bool, durable: bool) -
         index_interval_bytes=settings.index_interval_bytes,
         compacted=settings.compact or was_compacted,
         flush=durable,
+        producer_expiration_ms=settings.producer_expiration_ms,
     )
 
 

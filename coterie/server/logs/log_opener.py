@@ -13,7 +13,8 @@ from coterie.server.logs.disk_work import DiskWork, once
 from coterie.server.logs.partition import Partition, PartitionState
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import StorageError, remedy_for, root_cause
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.log import Log
+from coterie.storage.log_config import LogConfig
 from coterie.storage.opening import LogOpening
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class LogOpener:
 
     def _opening(self, partition: Partition) -> LogOpening:
         return self._data.opening(
-            partition.topic.name, partition.index, self._log_config(partition)
+            partition.topic.name, partition.index, self._log_config(partition), self._now_ms()
         )
 
     def _begin(self, partition: Partition) -> None:

@@ -92,9 +92,7 @@ def validate_batch(
         raise RefusedBatch(ErrorCode.CORRUPT_MESSAGE, in_log=False)
     if header.record_count < 1 or header.record_count != header.last_offset_delta + 1:
         raise RefusedBatch(ErrorCode.INVALID_RECORD)
-    if header.is_control or (
-        header.producer_id >= 0 and header.base_sequence < 0 <= header.producer_epoch
-    ):
+    if header.is_control or (header.producer_id >= 0 > header.base_sequence):
         raise RefusedBatch(ErrorCode.INVALID_RECORD)
     _check_contents(batch, header, partition, now_ms)
     if config.log_append_time:

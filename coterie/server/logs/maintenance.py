@@ -1,4 +1,4 @@
-"""Background work on the logs: compaction, retention, checkpoints, and the check of the directory.
+"""Background work on the logs: compaction, retention, producers, checkpoints, the directory.
 
 Everything runs on the event loop in slices with timers, and without tasks. The intervals are
 Kafka's settings. Compaction is in log_cleaner.py.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from coterie.server.logs.log_cleaner import REST_FACTOR, SLICE_S, LogCleaner
 from coterie.server.logs.partition import Partition, PartitionState
 from coterie.storage.directory import DataDirectory
-from coterie.storage.errors import LogFailed, StorageError, describe_error, remedy_for
+from coterie.storage.errors import CorruptLog, LogFailed, StorageError, describe_error, remedy_for
 from coterie.storage.log import Log
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 # How often the server checks that the data directory is still there: two stats, about 5 us. With
 # --flush commit the first sync would notice; this check is for the other modes.
 DIRECTORY_CHECK_S = 1.0
+
+# How many producers are forgotten at once: about a millisecond.
+PRODUCERS_A_STEP = 500
 
 
 class Maintenance:
@@ -44,6 +47,7 @@ class Maintenance:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._stopped = False
         self._expiring: Iterator[Partition | None] = iter(())
+        self._forgetting: Iterator[None] = iter(())
 
     def start(self) -> None:
         """Start all work that is enabled."""
@@ -53,6 +57,7 @@ class Maintenance:
         self._later("checkpoint", self._write_recovery_points, self._checkpoint_interval_s())
         delay_ms = config.get_int("log.initial.task.delay.ms")
         self._later("retention", self._apply_retention, delay_ms / 1000)
+        self._later("producers", self._expire_producers, self._producer_check_interval_s())
         if config.get_bool("log.cleaner.enable"):
             self.cleaner.start()
 
@@ -112,6 +117,35 @@ class Maintenance:
                 remedy=remedy_for(error),
             )
         self._later("checkpoint", self._write_recovery_points, self._checkpoint_interval_s())
+
+    # --- producers --------------------------------------------------------------------------------
+
+    def _producer_check_interval_s(self) -> float:
+        return self._broker.config.get_int("producer.id.expiration.check.interval.ms") / 1000
+
+    def _expire_producers(self) -> None:
+        """Forget producers that are idle for too long [data-plane/producer-expiration]."""
+        self._forgetting = self._idle_producers()
+        self._continue_expiration()
+
+    def _continue_expiration(self) -> None:
+        began_s = monotonic()
+        for _ in self._forgetting:
+            took_s = monotonic() - began_s
+            if took_s >= SLICE_S:
+                self._later("producers", self._continue_expiration, took_s * REST_FACTOR)
+                return
+        self._later("producers", self._expire_producers, self._producer_check_interval_s())
+
+    def _idle_producers(self) -> Iterator[None]:
+        """Forget some idle producers of one log at each step."""
+        broker = self._broker
+        for topic in list(broker.topics.by_name.values()):
+            for partition in topic.partitions:
+                log = partition.opened_log
+                while log is not None and _forget_some(log, broker.now_ms()):
+                    yield
+                yield
 
     # --- retention --------------------------------------------------------------------------------
 
@@ -190,3 +224,12 @@ class Maintenance:
 
     def _later(self, work: str, call: Callable[[], None], delay_s: float) -> None:
         self._timers[work] = self._broker.loop.call_later(delay_s, call)
+
+
+def _forget_some(log: Log, now_ms: int) -> int:
+    """Forget some idle producers of a log; return how many."""
+    try:
+        producers = log.producers
+    except CorruptLog:
+        return 0
+    return producers.expire(now_ms, log.config.producer_expiration_ms, PRODUCERS_A_STEP)

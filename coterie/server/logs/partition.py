@@ -1,4 +1,4 @@
-"""A partition: its log, its idempotent producers, and the fetches that wait for its records.
+"""A partition: its log, and the fetches that wait for its records.
 
 Invariants: the high watermark is the end of the log, because there is one broker. Every append is
 reported to the delayed fetches of the partition.
@@ -8,8 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.records import BatchHeader, iterate_batches
-from coterie.server.logs.producer_state import ProducerState
+from coterie.protocol.records import BatchHeader
 from coterie.storage.log import Log
 
 if TYPE_CHECKING:
@@ -45,8 +44,6 @@ class Partition:
     """
 
     __slots__ = (
-        "_expiration_ms",
-        "_producers",
         "closed_epoch",
         "delayed_fetches",
         "failure",
@@ -58,13 +55,12 @@ class Partition:
         "topic",
     )
 
-    def __init__(self, topic: "Topic", index: int, expiration_ms: int) -> None:
+    def __init__(self, topic: "Topic", index: int) -> None:
         """Start as a new partition, whose log is closed and empty.
 
         Args:
             topic: the topic.
             index: the partition's number.
-            expiration_ms: producer.id.expiration.ms.
         """
         self.topic = topic
         self.index = index
@@ -75,8 +71,6 @@ class Partition:
         self.failure: Exception | None = None
         self.retry_ms = 0
         self.delayed_fetches: dict[DelayedFetch, None] = {}
-        self._expiration_ms = expiration_ms
-        self._producers: ProducerState | None = None
 
     def __repr__(self) -> str:
         return f"{self.topic.name}-{self.index}"
@@ -117,20 +111,20 @@ class Partition:
         assert not self.delayed_fetches, "a fetch that is answered is not delayed any more"
 
     @property
-    def producers(self) -> ProducerState:
-        """The idempotent producers, read from the log at the first use.
-
-        [data-plane/producers-after-restart]
-        """
-        if self._producers is None:
-            self._producers = self._read_producers()
-        return self._producers
-
-    @property
     def leader_epoch(self) -> int:
         """The current leader epoch, which batches and responses carry."""
         log = self.opened_log
         return self.closed_epoch if log is None else log.leader_epoch
+
+    def end_of_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return the newest epoch that is not above `epoch`, and the offset after its records.
+
+        Both are -1 for an epoch that the partition has not reached [data-plane/epoch-end-offset].
+        """
+        log = self.log
+        if epoch == log.leader_epoch:
+            return epoch, log.log_end_offset
+        return log.epochs.end_offset(epoch, log.log_end_offset)
 
     def append(self, batch: bytes, header: BatchHeader, now_ms: int) -> int:
         """Append a validated batch of a producer; return its base offset.
@@ -138,13 +132,9 @@ class Partition:
         Raises:
             LogFailed, OSError: it could not be written.
         """
-        # Before the append: producers that are read from the log must not include this batch.
-        producers = self.producers if header.producer_id >= 0 else None
         log = self.log
-        base_offset = log.append(batch)
+        base_offset = log.append(batch, now_ms)
         assert log.log_end_offset == base_offset + header.record_count, "offsets are dense"
-        if producers is not None:
-            producers.record(header, base_offset, now_ms)
         if self.delayed_fetches:
             self._notify_fetches(len(batch))
         return base_offset
@@ -169,20 +159,6 @@ class Partition:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
-    def expire_producers_after(self, expiration_ms: int) -> None:
-        """Forget producers that are silent for `expiration_ms`, from now on."""
-        self._expiration_ms = expiration_ms
-        if self._producers is not None:
-            self._producers.expiration_ms = expiration_ms
-
     def _notify_fetches(self, size_bytes: int) -> None:
         for fetch in list(self.delayed_fetches):
             fetch.records_appended(size_bytes)
-
-    def _read_producers(self) -> ProducerState:
-        producers = ProducerState(self._expiration_ms)
-        for data in self.log.chunks():
-            for _, header in iterate_batches(data):
-                if header.producer_id >= 0 and not header.is_control:
-                    producers.record(header, header.base_offset, header.max_timestamp_ms)
-        return producers

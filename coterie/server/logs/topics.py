@@ -31,7 +31,7 @@ from coterie.server.logs.topic_rules import (
 )
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import StorageError, remedy_for
-from coterie.storage.log import LogConfig
+from coterie.storage.log_config import LogConfig
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -108,7 +108,7 @@ class Topics:
             config: the broker's settings; those that clients altered are applied to it.
             log: the broker's log.
             disk: does the work that waits for the disk.
-            now_ms: the clock.
+            now_ms: the clock, in epoch milliseconds.
             durable: whether creations and changes must survive a loss of power.
 
         Raises:
@@ -331,7 +331,6 @@ class Topics:
     def _apply_config(self, topic: Topic) -> None:
         """Apply a topic's settings to its open logs; closed ones get them when they are opened."""
         for partition in topic.partitions:
-            partition.expire_producers_after(topic.config.producer_expiration_ms)
             log = partition.opened_log
             if log is not None:
                 log.config = self._log_config(partition)
@@ -367,4 +366,4 @@ class Topics:
 
     def _partition(self, topic: Topic, index: int) -> Partition:
         topic.unopened += 1
-        return Partition(topic, index, topic.config.producer_expiration_ms)
+        return Partition(topic, index)

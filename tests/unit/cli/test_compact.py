@@ -10,7 +10,7 @@ from click.testing import Result
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.storage.directory import DataDirectory
 from coterie.storage.filesystem import OsFileSystem
-from coterie.storage.log import LogConfig
+from coterie.storage.log_config import LogConfig
 from tests.unit.cli.command import rows_of, run
 from tests.unit.cli.logs import batch, commit, json_lines
 

@@ -16,9 +16,8 @@ def test_positions_are_kafkas() -> None:
 
 def test_structs_of_some_fields_read_the_fields_of_the_whole_header() -> None:
     header = layout.HEADER.pack(1, 2, 3, 2, 5, 6, 7, 8, 9, 10, 11, 12, 13)
-    assert layout.APPEND_FIELDS.unpack_from(header) == (1, 2, 3, 2, 7, 9)
+    assert layout.APPEND_FIELDS.unpack_from(header) == (1, 2, 3, 2, 7, 9, 10)
     assert layout.SCAN_FIELDS.unpack_from(header) == (1, 2, 2, 5, 7, 9)
-    assert layout.TRANSACTION_FIELDS.unpack_from(header) == (1, 2, 2, 6, 7, 10)
     assert layout.OFFSETS_AND_TIME.unpack_from(header) == (1, 7, 9)
     assert layout.LENGTH.unpack_from(header) == (2,)
     assert layout.LENGTH.size == layout.LOG_OVERHEAD_BYTES

@@ -242,6 +242,16 @@ def make_broker(
     return broker
 
 
+def restarted(broker: Broker, *, killed: bool) -> Broker:
+    """Return a broker on the directory of another one, which is stopped or killed."""
+    data = broker._data
+    if killed:
+        data._lock.release()
+    else:
+        data.close()
+    return make_broker(filesystem=data.files.filesystem)
+
+
 def run(broker: Broker, coroutine: Any) -> None:
     """Run a coroutine that waits only for what the turns of the loop bring."""
     try:

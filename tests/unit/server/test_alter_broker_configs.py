@@ -131,9 +131,9 @@ class TestBrokerSettings:
     def test_expiration_of_producers_follows_at_once(self, client: Client) -> None:
         open_log(client.broker, "t")
         partition = client.broker.topics.by_name["t"].partitions[0]
-        assert partition.producers.expiration_ms == 86_400_000
+        assert partition.log.config.producer_expiration_ms == 86_400_000
         self.set(client, "1", "producer.id.expiration.ms", "100")
-        assert partition.producers.expiration_ms == 100
+        assert partition.log.config.producer_expiration_ms == 100
 
     def test_altered_settings_survive_a_restart(self) -> None:
         broker = make_broker()

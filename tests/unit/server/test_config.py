@@ -140,7 +140,7 @@ class TestKnownNames:
             "log.message.format.version",
             "host.name",
             "replica.lag.max.messages",
-            "producer.id.expiration.check.interval.ms",
+            "add.partitions.to.txn.retry.backoff.ms",
             "leader.replication.throttled.rate",
         ],
     )

@@ -6,7 +6,8 @@ import pytest
 
 from coterie.protocol.records import encode_batch
 from coterie.server.logs.flusher import Flusher, FlushMode, parse_flush_mode
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.log import Log
+from coterie.storage.log_config import LogConfig
 from coterie.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.unit.server.manual import COMMIT, NEVER, ManualLoop
 

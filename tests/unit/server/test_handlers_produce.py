@@ -6,6 +6,8 @@ import pytest
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.records import Compression, iterate_batches
+from coterie.server.logs.log_configs import cleaner_config
+from coterie.storage.cleaner import clean
 from coterie.storage.memory_filesystem import MemoryFile
 from tests.unit.server.manual import (
     COMMIT,
@@ -14,10 +16,12 @@ from tests.unit.server.manual import (
     logged,
     make_broker,
     open_log,
+    restarted,
     wait_for_disk,
 )
 from tests.unit.server.produced import batch, damaged, produce, produce_request
 
+DAY_MS = 24 * 3600 * 1000
 ATTRIBUTES, LAST_DELTA, COUNT = 21, 23, 57
 
 
@@ -111,7 +115,6 @@ class TestRefused:
             (damaged(batch(b"a"), ATTRIBUTES, ">h", 5), ErrorCode.UNKNOWN_SERVER_ERROR, 0),
             (damaged(batch(b"a"), ATTRIBUTES, ">h", 1), ErrorCode.UNKNOWN_SERVER_ERROR, 0),
             (batch(b"a", producer=(5, 0, -1)), ErrorCode.INVALID_RECORD, 0),
-            (batch(b"a", producer=(5, -1, 0)), ErrorCode.INVALID_PRODUCER_EPOCH, 0),
             (
                 batch(b"a", producer=(5, 0, 0), transactional=True),
                 ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
@@ -186,15 +189,50 @@ class TestIdempotent:
         assert (gap.error_code, gap.log_start_offset) == (45, 0)
         assert produce(client, batch(b"a", producer=(7, 0, 1))).error_code == 47
 
-    def test_producer_state_survives_a_restart(self, client: Client) -> None:
-        data = batch(b"a", producer=(7, 0, 0))
-        produce(client, data)
-        filesystem = client.broker._data.files.filesystem
-        client.broker._data.close()
-        again = Client(make_broker(filesystem=filesystem))
-        assert produce(again, data).base_offset == 0
-        assert produce(again, batch(b"b", producer=(7, 0, 1))).base_offset == 1
+    def test_batch_without_an_epoch(self, client: Client) -> None:
+        # The answers of Kafka 4.3.1.
+        cases = [
+            ((8, -1, 0), 0, 0), ((8, -1, 0), 0, 0), ((8, -1, 1), 0, 1), ((8, -1, 5), 0, 2),
+            ((8, 0, 0), 0, 3), ((8, 0, 9), 45, -1), ((8, -1, 6), 47, -1),
+            ((9, -1, -1), 87, -1), ((9, -2, 0), 47, -1), ((-2, 3, 3), 0, 4),
+        ]  # fmt: skip
+        for producer, error, offset in cases:
+            answer = produce(client, batch(b"a", producer=producer))
+            assert (producer, answer.error_code, answer.base_offset) == (producer, error, offset)
+
+    @pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
+    @pytest.mark.parametrize("age_ms", [0, 3 * DAY_MS], ids=["new", "old timestamp"])
+    @pytest.mark.parametrize("deleted", [0, 1, 2])
+    def test_producers_survive_a_restart(
+        self, client: Client, killed: bool, age_ms: int, deleted: int
+    ) -> None:
+        first, last = (
+            batch(b"a", producer=(7, 0, sequence), timestamp_ms=START_MS - age_ms)
+            for sequence in range(2)
+        )
+        for data in (first, last):
+            produce(client, data)
+        partition = client.broker.topics.by_name["t"].partitions[0]
+        client.broker.topics.delete_records(partition, deleted)
+        again = Client(restarted(client.broker, killed=killed))
+        answer = produce(again, last)
+        assert (answer.error_code, answer.base_offset, answer.log_start_offset) == (0, 1, deleted)
+        assert produce(again, batch(b"b", producer=(7, 0, 2))).base_offset == 2
         assert produce(again, batch(b"b", producer=(7, 0, 9))).error_code == 45
+
+    def test_last_five_batches_are_recognized_after_a_cleaning(self, client: Client) -> None:
+        broker = client.broker
+        broker.topics.create("c", 1, {"cleanup.policy": "compact"})
+        sent = [batch(b"a", producer=(7, 0, sequence)) for sequence in range(6)]
+        for data in sent:
+            produce(client, data, topic="c")
+        log = log_of(client, "c")
+        log.roll()
+        clean(log, 0, broker.now_ms(), cleaner_config(broker.topics.by_name["c"].config))
+        answers = [produce(client, data, topic="c") for data in sent]
+        assert [(each.error_code, each.base_offset) for each in answers] == [
+            (45, -1), (0, 1), (0, 2), (0, 3), (0, 4), (0, 5),
+        ]  # fmt: skip
 
 
 class TestAcks:

@@ -285,7 +285,7 @@ class TestDeletion:
         loop = loop_of(broker)
         timers = loop.timers
         broker.maintenance.stop()
-        assert loop.timers == timers - 4
+        assert loop.timers == timers - 5
         assert not any("cleaned" in name or "swap" in name for name in files_of(broker, "t-0"))
         assert newest_values(log) == newest
         advance(broker, BACKOFF_MS * 2)
@@ -389,3 +389,24 @@ class TestFailures:
             again = make_broker(filesystem=faulty)
             assert newest_values(open_log(again, "t")) == newest
         assert n > 2 or kind in ("rename", "sync", "create"), "canary: calls have failed"
+
+
+def test_idle_producers_are_forgotten() -> None:
+    """[data-plane/producer-expiration]"""
+    broker = start_broker(
+        {
+            "producer.id.expiration.ms": "60000",
+            "producer.id.expiration.check.interval.ms": "5000",
+        }
+    )
+    client = Client(broker)
+    broker.topics.create("t", 1, {})
+    for producer_id in range(1200):
+        produce(client, batch(b"a", producer=(producer_id, 0, 0)))
+    log = broker.topics.by_name["t"].partitions[0].log
+    advance(broker, 40_000)
+    produce(client, batch(b"b", producer=(7, 0, 1)))
+    assert len(log.producers) == 1200
+    advance(broker, 25_000)
+    assert [entry.producer_id for entry in log.producers] == [7]
+    assert produce(client, batch(b"c", producer=(8, 0, 55))).error_code == 0

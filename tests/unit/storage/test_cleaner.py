@@ -15,10 +15,13 @@ from coterie.protocol.records import (
 )
 from coterie.storage.cleanable import CleanerConfig, cleanable
 from coterie.storage.cleaner import clean, grouped
+from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import FileSystem
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.log import Log
+from coterie.storage.log_config import LogConfig
 from coterie.storage.offset_map import MAX_ENTRY_BYTES, OffsetMap
-from tests.record_batches import encode_marker
+from coterie.storage.producer_state import CompletedTransaction
+from tests.record_batches import committed, encode_marker
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_golden_segments import copied
 
@@ -178,6 +181,7 @@ def test_records_of_aborted_transactions_are_removed_and_later_their_markers(pla
     dirty = 0
     seen = []
     for now_ms in (later_ms, later_ms, later_ms + DAY_MS, later_ms + DAY_MS):
+        log.producers.expire(now_ms, DAY_MS, 10)
         result = clean(log, dirty, now_ms, CONFIG)
         assert result is not None
         dirty = result.first_dirty_offset
@@ -198,16 +202,48 @@ def test_cleaning_ends_before_an_open_transaction(place: Place) -> None:
     transactional(log, b"key", b"3")
     pair(log, b"key", b"4")
     log.roll()
-    marker(log, commit=True)
     result = clean(log, 0, NOW_MS, CONFIG)
     assert result is not None
     assert result.first_dirty_offset == 2
     assert [value for _, value in left(log)][:3] == [b"2", b"3", b"4"]
+    # Nothing more can be cleaned, so no cleaning is due.
+    assert not cleanable(log, 2, NOW_MS, CONFIG).due
+    marker(log, commit=True)
     log.roll()
     result = clean(log, 2, NOW_MS, CONFIG)
     assert result is not None
     assert result.first_dirty_offset == 5
     assert left(log)[0] == (3, b"4")
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_transaction_that_ended_in_the_active_segment_is_cleaned(
+    place: Place, commit: bool
+) -> None:
+    log = opened(place)
+    pair(log, b"key", b"old")
+    transactional(log, b"key", b"new")
+    log.roll()
+    marker(log, commit=commit)
+    result = clean(log, 0, NOW_MS, CONFIG)
+    assert result is not None
+    assert result.first_dirty_offset == 2
+    assert left(log)[0] == ((1, b"new") if commit else (0, b"old"))
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_wrong_transaction_index_ends_the_cleaning(memory: Place, commit: bool) -> None:
+    log = opened(memory)
+    pair(log, b"key", b"old")
+    transactional(log, b"key", b"new")
+    marker(log, commit=commit)
+    log.roll()
+    before = bytes_of(log)
+    index = next(log.transactions_from(2))
+    index.replace([CompletedTransaction(1, 1, 2, 3)] if commit else [])
+    with pytest.raises(CorruptLog, match=r"txnindex.*contradicts the marker at 2"):
+        clean(log, 0, NOW_MS, CONFIG)
+    assert bytes_of(log) == before
 
 
 def test_the_last_batch_of_an_active_producer_is_kept_empty(place: Place) -> None:
@@ -223,30 +259,30 @@ def test_the_last_batch_of_an_active_producer_is_kept_empty(place: Place) -> Non
     assert [each.value for each in kept] == [b"newer"]
     pair(log, b"other", b"")
     log.roll()
+    log.producers.expire(NOW_MS + 2 * DAY_MS, DAY_MS, 10)
     clean(log, 2, NOW_MS + 2 * DAY_MS, CONFIG)
     assert [header.producer_id for header, _ in batches_of(log)] == [-1, -1]
 
 
 def test_the_last_marker_of_an_active_producer_is_kept_empty(place: Place) -> None:
     log = opened(place)
-    transactional(log, b"key", b"value")
-    log.roll()
+    # The transaction has data in other partitions only.
     marker(log, commit=True)
-    log.delete_records(1)
     log.roll()
-    dirty = 1
+    dirty = 0
+    config = CONFIG._replace(delete_retention_ms=0)
     # The first two cleanings keep the marker for its horizon, the third one only its batch.
     for now_ms in (NOW_MS, NOW_MS + 10, NOW_MS + 20):
         pair(log, b"other", b"")
         log.roll()
-        config = CONFIG._replace(delete_retention_ms=0, producer_expiration_ms=1000)
         result = clean(log, dirty, now_ms, config)
         assert result is not None
         dirty = result.first_dirty_offset
         (control,) = [each for each in batches_of(log) if each[0].is_control]
-    assert (control[0].producer_id, control[0].base_offset, control[1]) == (1, 1, [])
+    assert (control[0].producer_id, control[0].base_offset, control[1]) == (1, 0, [])
     pair(log, b"other", b"")
     log.roll()
+    log.producers.expire(NOW_MS + 2000, 1000, 10)
     clean(log, dirty, NOW_MS + 2000, config)
     assert not [each for each in batches_of(log) if each[0].is_control]
 
@@ -337,13 +373,21 @@ def test_transactions_that_kafka_wrote_are_cleaned(name: str) -> None:
     before = left(log)
     log.roll()
     aborted = {b"aborted"} if name == "txn" else set()
+    readable = committed(log, 0)
+    log.producers.expire(NOW_MS, 0, 10)
     clean(log, 0, NOW_MS, CONFIG)
     after = left(log)
     assert set(after) < set(before)
     assert not aborted & {value for _, value in after}
-    assert f"{0:020d}.txnindex" not in place.names()
+    assert set(committed(log, 0)) <= set(readable)
     log.close()
-    assert left(opened(place)) == after
+    log = opened(place)
+    assert left(log) == after
+    assert set(committed(log, 0)) <= set(readable)
+    # Nothing is left of the aborted transactions, so a second cleaning removes their entries.
+    clean(log, 0, NOW_MS, CONFIG)
+    assert f"{0:020d}.txnindex" not in place.names()
+    assert left(log) == after
 
 
 # --- when to clean, and which segments together ---------------------------------------------------

@@ -4,7 +4,8 @@ import pytest
 
 from coterie.protocol.records import encode_batch
 from coterie.storage.directory import DataDirectory
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.log import Log
+from coterie.storage.log_config import LogConfig
 from tests.crash.disk import Disk, RecordingFileSystem
 from tests.crash.losses import power_losses
 from tests.unit.storage.conftest import Place

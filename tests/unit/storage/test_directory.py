@@ -7,7 +7,7 @@ import pytest
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog, DirectoryLocked, DirectoryMismatch, LogFailed
 from coterie.storage.filesystem import FileSystem
-from coterie.storage.log import LogConfig
+from coterie.storage.log_config import LogConfig
 from coterie.storage.topic_directories import TopicOnDisk
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.storage.conftest import Place

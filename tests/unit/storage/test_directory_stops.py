@@ -10,7 +10,7 @@ from coterie.protocol.records import iterate_batches
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog, LogFailed
 from coterie.storage.filesystem import FileSystem, OsFileSystem
-from coterie.storage.log import LogConfig
+from coterie.storage.log_config import LogConfig
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.torn_tail import TailTrust
 from tests.faulty_filesystem import FaultyFileSystem

@@ -15,7 +15,8 @@ from coterie.protocol.records import (
     iterate_batches,
     read_marker,
 )
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.log import Log
+from coterie.storage.log_config import LogConfig
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.record_batches import encode_marker
 from tests.unit.storage.conftest import Place

@@ -20,8 +20,10 @@ from coterie.protocol.records import iterate_batches
 from coterie.server.groups.loading import LogReplay
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog
-from coterie.storage.log import LogConfig
+from coterie.storage.log_config import LogConfig
 from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.producer_snapshots import decode_snapshot
+from coterie.storage.producer_state import ENTRY
 from coterie.storage.torn_tail import TailTrust
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "directories"
@@ -204,3 +206,56 @@ def test_the_check_sees_a_lost_offset() -> None:
     found.groups["manual"]["offsets"].pop()
     with pytest.raises(AssertionError, match="manual"):
         check_groups("kafka-2.8.2-stopped", found)
+
+
+def files_in(filesystem: MemoryFileSystem, suffix: str) -> dict[str, bytes]:
+    """Return the files of all partitions that end with `suffix`, by path."""
+    found = {}
+    for directory in filesystem.list("/kafka"):
+        if not directory.rpartition("-")[2].isdigit():
+            continue
+        for name in filesystem.list(f"/kafka/{directory}"):
+            if name.endswith(suffix):
+                path = f"/kafka/{directory}/{name}"
+                file = filesystem.open(path)
+                found[path] = file.read(0, file.size())
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_producers_of_kafka_are_those_that_its_batches_have(name: str) -> None:
+    """Snapshots and transaction indexes are made anew from the log, and compared with Kafka's."""
+    filesystem = unpacked(name)
+    snapshots = files_in(filesystem, ".snapshot")
+    indexes = {path: data for path, data in files_in(filesystem, ".txnindex").items() if data}
+    for path in [*snapshots, *files_in(filesystem, ".txnindex")]:
+        filesystem.remove(path)
+    directory = opened(filesystem)
+    compared = 0
+    for topic, on_disk in directory.topics.items():
+        for partition in on_disk.partitions:
+            log = directory.open_log(topic, partition, COMPACTED)
+            path = f"{log.directory}/{log.log_end_offset:020d}.snapshot"
+            if path in snapshots:
+                entries = decode_snapshot(snapshots[path])
+                assert entries is not None
+                of_kafka = {fields[0]: fields for fields in ENTRY.iter_unpack(entries)}
+                assert {entry.producer_id: entry for entry in log.producers} == of_kafka
+                compared += 1
+    # A killed Kafka has not written a snapshot at the end of each log.
+    assert "killed" in name or compared == len({path.rpartition("/")[0] for path in snapshots})
+    assert files_in(filesystem, ".txnindex") == indexes
+    directory.close()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_producers_of_kafka_are_loaded(name: str) -> None:
+    filesystem = unpacked(name)
+    indexes = {path: data for path, data in files_in(filesystem, ".txnindex").items() if data}
+    directory = opened(filesystem)
+    log = directory.open_log("payments", 0, LogConfig())
+    assert log.last_stable_offset == log.log_end_offset
+    assert len(log.producers) > 0
+    directory.close()
+    written = {path: data for path, data in files_in(filesystem, ".txnindex").items() if data}
+    assert written == indexes

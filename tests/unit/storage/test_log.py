@@ -13,7 +13,8 @@ from coterie.protocol.records import (
     stamp_append_time,
 )
 from coterie.storage.errors import CorruptLog, OffsetOutOfRange
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.log import Log
+from coterie.storage.log_config import LogConfig
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.torn_tail import TailTrust
 from tests.record_batches import pairs_in

@@ -8,7 +8,8 @@ from coterie.protocol.records import encode_batch, iterate_batches
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import File
 from coterie.storage.index import OffsetIndex
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.log import Log
+from coterie.storage.log_config import LogConfig
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.segment import TailCut
 from coterie.storage.torn_tail import TailTrust

@@ -14,7 +14,8 @@ import pytest
 
 from coterie.protocol.records import encode_batch, iterate_batches
 from coterie.storage.errors import CorruptLog
-from coterie.storage.log import Log, LogConfig
+from coterie.storage.log import Log
+from coterie.storage.log_config import LogConfig
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.torn_tail import TailTrust
 from tests.unit.storage.conftest import Place

@@ -5,7 +5,7 @@ import errno
 import pytest
 
 from coterie.storage.directory import DataDirectory
-from coterie.storage.log import LogConfig
+from coterie.storage.log_config import LogConfig
 from coterie.storage.partition_directories import deleted_name
 from coterie.storage.topic_directories import TopicOnDisk
 from tests.faulty_filesystem import FaultyFileSystem

@@ -1,0 +1,243 @@
+"""The aborted transactions of a segment, and their file: `<base offset>.txnindex`.
+
+Readers at isolation level READ_COMMITTED get the aborted transactions that overlap what they read,
+and drop the records of those [data-plane/aborted-transactions]. An entry is added when an ABORT
+marker is appended, to the index of the segment that holds the marker [log/transaction-index].
+
+The format is Kafka's: entries of 34 bytes, ascending by the offset of the marker.
+"""
+
+import struct
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+
+from coterie.storage.errors import CorruptLog
+from coterie.storage.open_files import OpenFiles
+from coterie.storage.producer_state import CompletedTransaction
+
+_VERSION = 0
+# Version, producer id, first offset, last offset, last stable offset.
+_ENTRY = struct.Struct(">hqqqq")
+ENTRY_BYTES = _ENTRY.size
+
+# An entry, see CompletedTransaction.
+AbortedTransaction = CompletedTransaction
+
+
+class TransactionIndex:
+    """The aborted transactions of one segment.
+
+    Attributes:
+        path: the file. It exists only if there is an entry.
+    """
+
+    __slots__ = ("_base_offset", "_entries", "_files", "_is_synced", "path")
+
+    def __init__(self, files: OpenFiles, path: str, base_offset: int) -> None:
+        """Nothing is read yet.
+
+        Args:
+            files: the open files of the file system.
+            path: the file.
+            base_offset: of the segment.
+        """
+        self.path = path
+        # Whether every change survives a loss of power.
+        self._is_synced = True
+        self._files = files
+        self._base_offset = base_offset
+        # The contents of the file; None if it was not read.
+        self._entries: bytearray | None = None
+
+    def use(self, files: OpenFiles) -> None:
+        """Use other open files from now on; the handle among the old ones is closed."""
+        self._files.drop(self.path)
+        self._files = files
+
+    def begin(self) -> None:
+        """Take note that the segment is new and has no entries."""
+        self._entries = bytearray()
+
+    def __len__(self) -> int:
+        return len(self._load()) // ENTRY_BYTES
+
+    def __bool__(self) -> bool:
+        # An index without entries must not be taken for a missing one.
+        return True
+
+    def add(self, transaction: AbortedTransaction) -> None:
+        """Add the transaction that an ABORT marker has ended.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        entries = self._load()
+        assert transaction.last_offset >= self._base_offset, "the marker is in this segment"
+        entry = _ENTRY.pack(_VERSION, *transaction)
+        file = self._files.get(self.path) if entries else self._files.create(self.path)
+        file.write(len(entries), entry)
+        entries += entry
+        self._is_synced = False
+
+    def replace(self, transactions: Iterable[AbortedTransaction]) -> None:
+        """Replace all entries, after the segment was read.
+
+        Raises:
+            OSError: the file could not be read or written.
+        """
+        entries = b"".join(_ENTRY.pack(_VERSION, *each) for each in transactions)
+        self._entries = bytearray(entries)
+        if entries == self._read():
+            return
+        if entries:
+            self._files.create(self.path).write(0, entries)
+        else:
+            self._files.drop(self.path)
+            self._files.filesystem.remove(self.path)
+        self._is_synced = False
+
+    def truncate(self, end_offset: int) -> None:
+        """Remove the transactions whose markers are at `end_offset` or behind it.
+
+        Raises:
+            CorruptLog: the file is damaged.
+            OSError: the file could not be read or written.
+        """
+        entries = self._load()
+        kept = bisect_left(range(len(self)), end_offset, key=self._last_offset) * ENTRY_BYTES
+        if kept < len(entries):
+            del entries[kept:]
+            self._files.get(self.path).truncate(kept)
+            self._is_synced = False
+
+    def sync(self) -> None:
+        """Let the entries survive a loss of power.
+
+        Raises:
+            OSError: they could not be synced.
+        """
+        if self._is_synced:
+            return
+        if self._entries:
+            self._files.get(self.path).sync()
+        directory, _, _ = self.path.rpartition("/")
+        self._files.filesystem.sync_directory(directory)
+        self._is_synced = True
+
+    def rename(self, path: str) -> bool:
+        """Give the file another name; return whether there is one.
+
+        Raises:
+            OSError: it could not be renamed.
+        """
+        has_entries = len(self) > 0
+        self._files.drop(self.path)
+        if has_entries:
+            self._files.filesystem.rename(self.path, path)
+        self.path = path
+        return has_entries
+
+    def from_offset(self, offset: int) -> Iterator[AbortedTransaction]:
+        """Yield the transactions whose markers are at `offset` or behind it.
+
+        Raises:
+            CorruptLog: the file is damaged.
+        """
+        entries = self._load()
+        numbers = range(len(entries) // ENTRY_BYTES)
+        for number in numbers[bisect_left(numbers, offset, key=self._last_offset) :]:
+            _, *fields = _ENTRY.unpack_from(entries, number * ENTRY_BYTES)
+            yield AbortedTransaction(*fields)
+
+    def _last_offset(self, number: int) -> int:
+        _, _, _, last_offset, _ = _ENTRY.unpack_from(self._load(), number * ENTRY_BYTES)
+        return int(last_offset)
+
+    def _load(self) -> bytearray:
+        if self._entries is None:
+            entries = self._read()
+            self._check(entries)
+            self._entries = bytearray(entries)
+        return self._entries
+
+    def _read(self) -> bytes:
+        if not self._files.filesystem.exists(self.path):
+            return b""
+        file = self._files.get(self.path)
+        return file.read(0, file.size())
+
+    def _check(self, entries: bytes) -> None:
+        if len(entries) % ENTRY_BYTES:
+            at = len(entries) - len(entries) % ENTRY_BYTES
+            raise CorruptLog(self.path, at, "the last entry is incomplete")
+        last_marker = self._base_offset - 1
+        for number, (version, _, first_offset, last_offset, last_stable_offset) in enumerate(
+            _ENTRY.iter_unpack(entries)
+        ):
+            if (
+                version != _VERSION
+                or last_offset <= last_marker
+                or not 0 <= first_offset <= last_offset
+                or last_stable_offset < 0
+            ):
+                reason = "this is no entry of a transaction index"
+                raise CorruptLog(self.path, number * ENTRY_BYTES, reason)
+            last_marker = last_offset
+
+
+def overlapping(
+    indexes: Iterable[TransactionIndex], offset: int, end_offset: int
+) -> Iterator[AbortedTransaction]:
+    """Yield the aborted transactions that a read must know [data-plane/aborted-transactions].
+
+    One whose marker is before `offset` is not among them: clients would drop the next transaction
+    of its producer.
+
+    Args:
+        indexes: of the segment that holds `offset`, and of all behind it.
+        offset: where the read begins.
+        end_offset: where it ends.
+
+    Raises:
+        CorruptLog: an index is damaged.
+    """
+    for index in indexes:
+        for transaction in index.from_offset(offset):
+            if transaction.first_offset < end_offset:
+                yield transaction
+            if transaction.last_stable_offset >= end_offset:
+                # Every transaction that began before has been ended by then.
+                return
+
+
+def is_aborted(indexes: Iterable[TransactionIndex], producer_id: int, offset: int) -> bool:
+    """Return whether a batch belongs to an aborted transaction.
+
+    Args:
+        indexes: of the segment that holds the batch, and of all behind it.
+        producer_id: of the batch, which is transactional.
+        offset: of the batch.
+
+    Raises:
+        CorruptLog: an index is damaged.
+    """
+    return any(
+        transaction.producer_id == producer_id
+        for transaction in overlapping(indexes, offset, offset + 1)
+    )
+
+
+def aborted_at(indexes: Iterable[TransactionIndex], offset: int) -> AbortedTransaction | None:
+    """Return the aborted transaction whose marker is at `offset`, None if there is none.
+
+    Args:
+        indexes: as for `is_aborted`.
+        offset: of the marker.
+
+    Raises:
+        CorruptLog: an index is damaged.
+    """
+    for index in indexes:
+        found = next(index.from_offset(offset), None)
+        return found if found is not None and found.last_offset == offset else None
+    return None

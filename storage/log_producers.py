@@ -1,0 +1,76 @@
+"""The producers of an open log: noting what is appended, and writing snapshots."""
+
+from collections.abc import Iterable, Sequence
+
+from coterie.protocol.records import read_header
+from coterie.storage.aborted_transactions import TransactionIndex
+from coterie.storage.errors import CorruptLog
+from coterie.storage.producer_loading import ProducerLoading, note_batch
+from coterie.storage.producer_snapshots import ProducerSnapshots
+from coterie.storage.producer_state import ProducerState
+from coterie.storage.segment import Segment
+
+
+class LogProducers:
+    """The producers of one log.
+
+    Attributes:
+        snapshots: their snapshots.
+    """
+
+    __slots__ = ("_damage", "_state", "snapshots")
+
+    def __init__(self, snapshots: ProducerSnapshots) -> None:
+        """No producer is known yet."""
+        self.snapshots = snapshots
+        self._state = ProducerState()
+        # The damage that kept them from being read.
+        self._damage: CorruptLog | None = None
+
+    @property
+    def state(self) -> ProducerState:
+        """The producers.
+
+        Raises:
+            CorruptLog: the log is damaged where they had to be read.
+        """
+        if self._damage is not None:
+            raise self._damage
+        return self._state
+
+    def take(self, loading: ProducerLoading) -> None:
+        """Take over the producers that were read when the log was opened."""
+        self._state, self._damage = loading.state, loading.damage
+
+    def note(
+        self, data: bytes, positions: Sequence[int], transactions: TransactionIndex, now_ms: int
+    ) -> None:
+        """Note the batches of producers that were appended.
+
+        Args:
+            data: what was appended.
+            positions: where the batches of producers begin in it.
+            transactions: the aborted transactions of the segment.
+            now_ms: epoch milliseconds.
+
+        Raises:
+            OSError: the end of an aborted transaction could not be written.
+        """
+        for position in positions:
+            header = read_header(data, position)
+            aborted = note_batch(self._state, data, position, header, now_ms)
+            if aborted is not None:
+                transactions.add(aborted)
+
+    def write_snapshot(self, end_offset: int) -> None:
+        """Write a snapshot, unless it could not be used.
+
+        Args:
+            end_offset: the end of the log.
+        """
+        if self._damage is None:
+            self.snapshots.write(end_offset, self._state)
+
+    def prune_snapshots(self, segments: Iterable[Segment]) -> None:
+        """Remove snapshots that belong to none of the log's segments."""
+        self.snapshots.prune({segment.base_offset for segment in segments})

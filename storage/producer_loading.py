@@ -1,0 +1,180 @@
+"""Finding the producers of a log when it is opened: a snapshot, and the batches behind it.
+
+The recovery of the last segment scans its batches anyway [recovery/tail-scan]; the producers are
+read from the same scan. Older segments are read only where no snapshot covers them, for example in
+a directory of an older version of this broker [recovery/producer-snapshots].
+"""
+
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.records import BatchHeader, decode_records, read_header, read_marker
+from coterie.storage.aborted_transactions import AbortedTransaction
+from coterie.storage.batches import ProducerBatchReader
+from coterie.storage.errors import CorruptLog
+from coterie.storage.producer_snapshots import ProducerSnapshots
+from coterie.storage.producer_state import ProducerState
+from coterie.storage.segment import Segment
+
+# How long a producer is remembered after a start, at least: longer than the retries of a client
+# last (delivery.timeout.ms, two minutes). A snapshot only has the timestamps of batches, which may
+# be much older than their appends [data-plane/producer-expiration].
+LEAST_MEMORY_MS = 600_000
+
+
+def note_batch(
+    state: ProducerState, buffer: bytes, at: int, header: BatchHeader, seen_ms: int
+) -> AbortedTransaction | None:
+    """Note a batch of a producer, data or a marker, which is in the log.
+
+    Args:
+        state: the producers of the log.
+        buffer: contains the batch.
+        at: where it begins.
+        header: of the batch.
+        seen_ms: when the producer was active.
+
+    Returns:
+        The transaction with data that the batch has aborted, if any.
+
+    Raises:
+        MalformedFrame: it is a control batch whose record cannot be read.
+    """
+    if not header.is_control:
+        state.append(header, seen_ms)
+        return None
+    records = decode_records(buffer, header, at)
+    marker = read_marker(records[0]) if records else None
+    if marker is None:
+        # Compaction has emptied the batch, or it is a control record of a later Kafka.
+        return None
+    ended = state.end_transaction(header, marker.coordinator_epoch, seen_ms)
+    return None if marker.commit else ended
+
+
+class ProducerLoading:
+    """The producers of a log that is being opened.
+
+    Attributes:
+        state: the producers, as far as they have been read.
+        damage: why the state is not complete, if it is not.
+    """
+
+    def __init__(self, snapshots: ProducerSnapshots, now_ms: int, expiration_ms: int) -> None:
+        """Nothing is read yet.
+
+        Args:
+            snapshots: the snapshots of the log.
+            now_ms: epoch milliseconds.
+            expiration_ms: producer.id.expiration.ms.
+        """
+        self.state = ProducerState()
+        self.damage: CorruptLog | None = None
+        self._snapshots = snapshots
+        self._now_ms = now_ms
+        self._seen_after_ms = now_ms - expiration_ms + min(LEAST_MEMORY_MS, expiration_ms)
+        # The snapshot has the batches before this offset.
+        self._from_offset = 0
+        self._is_complete = False
+        # Whether segments were read that are not scanned anyway.
+        self._has_read_more = False
+        # The segment that is being read, and the transactions that its markers have aborted.
+        self._segment: Segment | None = None
+        self._aborted: list[AbortedTransaction] = []
+
+    def begin(self, names: list[str], segments: list[Segment], unscanned: int) -> None:
+        """Read the newest snapshot that does not lie behind the beginning of the scan.
+
+        Args:
+            names: the names in the partition's directory.
+            segments: those of the log, which need not be opened yet.
+            unscanned: how many of them are not scanned.
+
+        Raises:
+            OSError: a snapshot could not be read, or a damaged one not be removed.
+        """
+        self._snapshots.find(names)
+        existing = set(names)
+        for segment in segments:
+            if segment.transactions.path.rpartition("/")[2] not in existing:
+                segment.transactions.begin()
+        if not segments:
+            return
+        found = self._snapshots.read(
+            segments[unscanned].base_offset, self._seen_after_ms, self._now_ms
+        )
+        if found is not None:
+            self._from_offset, self.state = found
+        # Without a snapshot it is unknown which transactions were open where the log begins.
+        self._is_complete = found is not None or segments[0].base_offset == 0
+
+    def reader(self, segment: Segment) -> ProducerBatchReader:
+        """Return the function to be called with the batches of a segment that is scanned.
+
+        `end_segment` has to be called afterwards.
+        """
+        self._segment, self._aborted = segment, []
+        return self._read_batch
+
+    def end_segment(self) -> None:
+        """Bring the transaction index of the segment in line with its batches.
+
+        Raises:
+            CorruptLog: the index is damaged, and cannot be made anew.
+            OSError: the index could not be read or written.
+        """
+        segment, self._segment = self._segment, None
+        assert segment is not None, "a segment was read"
+        if self._is_complete and segment.base_offset >= self._from_offset:
+            segment.transactions.replace(self._aborted)
+        else:
+            segment.transactions.truncate(segment.next_offset)
+
+    def read(self, segment: Segment) -> None:
+        """Read a segment that is not scanned, unless the snapshot covers it.
+
+        The log can be read without its producers, so damage is kept for their first use.
+
+        Raises:
+            OSError: the segment could not be read, or its transaction index not be written.
+        """
+        if segment.next_offset <= self._from_offset or self.damage is not None:
+            return
+        self._has_read_more = True
+        try:
+            segment.read_producers(self._from_offset, self.reader(segment))
+        except CorruptLog as error:
+            self.damage = error
+            return
+        self.end_segment()
+
+    def finish(self, end_offset: int, base_offsets: set[int], *, trusted: bool) -> None:
+        """Remove snapshots that are ahead of the log, and write one for the next start.
+
+        Args:
+            end_offset: the end of the log.
+            base_offsets: those of its segments.
+            trusted: whether snapshots behind the offset at which reading began belong to this log.
+
+        Raises:
+            OSError: a snapshot could not be removed.
+        """
+        self._snapshots.remove_after(end_offset if trusted else self._from_offset)
+        if self.damage is None:
+            self.state.sort()
+            # Without producers the scan of the last segment finds as much.
+            if len(self.state) or self._has_read_more:
+                self._snapshots.write(end_offset, self.state)
+        self._snapshots.prune(base_offsets)
+
+    def _read_batch(self, buffer: bytes, at: int) -> None:
+        header = read_header(buffer, at)
+        if header.base_offset < self._from_offset:
+            return
+        seen_ms = min(max(header.max_timestamp_ms, self._seen_after_ms), self._now_ms)
+        try:
+            aborted = note_batch(self.state, buffer, at, header, seen_ms)
+        except MalformedFrame as error:
+            assert self._segment is not None, "a segment is being read"
+            self.damage = self.damage or CorruptLog(self._segment.path, 0, str(error))
+            return
+        if aborted is not None:
+            self._aborted.append(aborted)

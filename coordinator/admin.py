@@ -2,6 +2,7 @@
 
 from coterie.coordinator.effects import Effects, RequestContext
 from coterie.coordinator.group import Group, GroupState
+from coterie.coordinator.group_record import group_tombstone
 from coterie.coordinator.partition_state import PartitionState
 from coterie.protocol.authorized_operations import (
     AUTHORIZED_OPERATIONS_OMITTED,
@@ -121,7 +122,7 @@ def delete_group(
             requester_client_id=context.client_id,
             requester_host=context.client_host,
         )
-        partition.remove_group(group, effects)
+        effects.records.append(group_tombstone(group_id))
         effects.note_when_durable(group_id, deleted)
     effects.response = DeleteGroupsResponseResult(
         group_id=group_id, error_code=error, error_message=message

@@ -8,7 +8,7 @@ depend on it [coordinator/operation-size]. Sweeps need not be atomic and are spl
 from collections.abc import Iterator, Sequence
 
 from coterie.coordinator.effects import Effects, LogRecord
-from coterie.protocol.messages.log_records import encode_key, encode_value
+from coterie.protocol.messages.log_records import GroupMetadataValue, encode_key, encode_value
 from coterie.protocol.record_batch_layout import HEADER_BYTES
 
 # The largest batch of the group log: Kafka's default max.message.bytes, so that a Kafka broker can
@@ -22,8 +22,14 @@ RECORD_OVERHEAD_BYTES = 24
 _OFFSET_BYTES = 100
 # The longest string of a key, whose length is an int16.
 _MAX_KEY_STRING_BYTES = 32_767
-# The most UTF-8 bytes of one UTF-16 code unit.
+# The most UTF-8 bytes of one UTF-16 code unit, and of one character of a Python string.
 _MAX_BYTES_PER_UNIT = 3
+_MAX_BYTES_PER_CHARACTER = 4
+# More than the bytes of a generation without its members and group id: protocol type, protocol and
+# leader are strings, and everything else takes less than 100 bytes.
+_GENERATION_BYTES = 4 * _MAX_KEY_STRING_BYTES
+# More than the bytes of a member without its strings and bytes: timeouts and lengths.
+_MEMBER_BYTES = 40
 
 
 def always_fitting_offsets(offset_metadata_max_size: int) -> int:
@@ -48,6 +54,22 @@ def fits_batch(records: Sequence[LogRecord]) -> bool:
         if left_bytes < 0:
             return False
     return True
+
+
+def generation_fits_batch(record: LogRecord) -> bool:
+    """Return whether the record of a group's generation fits into one batch.
+
+    Nearly all are so much smaller that they need not be encoded to find out.
+    """
+    _, value = record
+    assert type(value) is GroupMetadataValue, record
+    bound_bytes = _MAX_KEY_STRING_BYTES + _GENERATION_BYTES
+    for member in value.members:
+        strings = (member.member_id, member.group_instance_id, member.client_id, member.client_host)
+        units = sum(len(string) for string in strings if string is not None)
+        bound_bytes += _MAX_BYTES_PER_CHARACTER * units + _MEMBER_BYTES
+        bound_bytes += len(member.subscription) + len(member.assignment)
+    return bound_bytes <= MAX_BATCH_BYTES or fits_batch([record])
 
 
 def split_into_batches(effects: Effects) -> Iterator[Effects]:

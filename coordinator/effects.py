@@ -29,11 +29,6 @@ LogRecord = tuple[LogKey, LogValue | None]
 # The sweep of a partition has the number of the partition in place of the group.
 TimerKey = tuple["TimerKind", str, str]
 
-# One change of memory that an append depends on: the mapping, its key, and the value before, which
-# is ABSENT if the key was new.
-Undo = tuple[dict[Any, Any], Any, Any]
-ABSENT: Any = object()
-
 
 class TimerKind(StrEnum):
     """The kinds of timers [sessions/timers]. They are strings because timer keys contain them."""
@@ -123,8 +118,7 @@ class Effects:
         timers: timers that were armed or cancelled.
         events: what happened, in order.
         records: the records of this operation.
-        undo: what to restore if the records cannot be appended, the newest change last.
-        completion: what the verb does once the records are durable or have failed; see `shard.py`.
+        completion: what the verb does once the records are durable; see `shard.py`.
         durable_events: events that take place only if the records become durable.
         delayed_response, to: the response that waits for the records, and its reply address.
         request, version: the request, to build its error response if the append fails.
@@ -142,7 +136,6 @@ class Effects:
         "response",
         "timers",
         "to",
-        "undo",
         "version",
     )
 
@@ -159,7 +152,6 @@ class Effects:
         self.timers: list[Timer] = []
         self.events: list[Event] = []
         self.records: list[LogRecord] = []
-        self.undo: list[Undo] = []
         self.durable_events: Sequence[Event] = ()
         self.completion: Any = None
 

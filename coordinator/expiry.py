@@ -2,6 +2,7 @@
 
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
+from coterie.coordinator.group_record import group_tombstone
 from coterie.coordinator.partition_state import PartitionState
 from coterie.protocol.messages.journal_records import (
     ExpiredOffset,
@@ -42,7 +43,7 @@ def expire_group(partition: PartitionState, group: Group, now_ms: int) -> Effect
         fact = OffsetsExpired(at_ms=now_ms, offset_count=count, topics=expired_topics)
         effects.note_when_durable(group_id, fact)
     if not remaining and group.state is GroupState.EMPTY:
-        partition.remove_group(group, effects)
+        effects.records.append(group_tombstone(group_id))
         effects.note_when_durable(
             group_id, GroupExpired(at_ms=now_ms, generation_id=group.generation_id)
         )

@@ -33,6 +33,11 @@ def new_group_record(group: Group) -> LogRecord:
     return GroupMetadataKey(group=group.group_id), value
 
 
+def group_tombstone(group_id: str) -> LogRecord:
+    """Return the record that removes a group."""
+    return GroupMetadataKey(group=group_id), None
+
+
 def group_record(group: Group, assignments: dict[str, bytes] | None = None) -> LogRecord:
     """Return the record of a group's present generation.
 

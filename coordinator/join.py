@@ -5,8 +5,6 @@ join of everyone else is delayed until the join phase completes, unless a member
 into a group that has completed it; such a member is answered from memory.
 """
 
-from typing import NamedTuple
-
 from coterie.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
 from coterie.coordinator.effects import Effects, RequestContext, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member
@@ -44,12 +42,6 @@ MAX_PENDING_JOINS = 10_000
 _MEMBER_ID_REQUIRED_SINCE = 4
 
 
-class GroupCreation(NamedTuple):
-    """The write of a group's first record; if it fails, the group is removed."""
-
-    group: Group
-
-
 def join(
     partition: PartitionState, now_ms: int, request: JoinGroupRequest, context: RequestContext
 ) -> Effects:
@@ -81,7 +73,6 @@ def join(
     if created and not effects.records:
         # Also if the request was refused [joining/created-group-is-logged].
         effects.records.append(new_group_record(group))
-        effects.completion = GroupCreation(group)
     return effects
 
 

@@ -50,7 +50,7 @@ def commit(
     """
     group = partition.groups.get(request.group_id)
     effects = Effects()
-    error = _commit_error(partition, group, now_ms, request, version, effects)
+    error = _commit_error(partition, group, now_ms, request, version)
     if error:
         effects.response = commit_error(request, error)
         return effects
@@ -97,12 +97,11 @@ def _commit_error(
     now_ms: int,
     request: OffsetCommitRequest,
     version: int,
-    effects: Effects,
 ) -> ErrorCode:
     """Return the error of a commit, in Kafka's order of checks [offsets/commit-validation].
 
-    A commit without a generation creates an unknown group; an accepted commit of a member starts
-    its session anew.
+    A commit without a generation is accepted for an unknown group: its records create the group. An
+    accepted commit of a member starts its session anew.
     """
     generation_id = request.generation_id_or_member_epoch
     if group is None:
@@ -110,10 +109,7 @@ def _commit_error(
             if version >= _MEMBER_EPOCH_SINCE:
                 return ErrorCode.GROUP_ID_NOT_FOUND
             return ErrorCode.ILLEGAL_GENERATION
-        if not partition.has_room_for_group():
-            return ErrorCode.POLICY_VIOLATION
-        partition.create_group(request.group_id, now_ms, effects)
-        return ErrorCode.NONE
+        return ErrorCode.NONE if partition.has_room_for_group() else ErrorCode.POLICY_VIOLATION
     state = group.state
     if state is GroupState.DEAD:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -8,10 +8,9 @@ timers.
 from collections.abc import Callable
 
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import ABSENT, Effects, TimerKind
+from coterie.coordinator.effects import Effects, TimerKind
 from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.replay import LoggedState
-from coterie.protocol.messages.log_records import GroupMetadataKey
 
 
 class PartitionState:
@@ -38,27 +37,15 @@ class PartitionState:
         """Return whether one more group may be created [coordinator/group-limit]."""
         return len(self.groups) < self._max_groups
 
-    def create_group(self, group_id: str, now_ms: int, effects: Effects | None = None) -> Group:
-        """Create an Empty group; with `effects` it is removed if their append fails."""
+    def create_group(self, group_id: str, now_ms: int) -> Group:
+        """Create an Empty group."""
         assert group_id not in self.groups, f"{group_id} exists"
-        assert group_id not in self.logged.offsets, f"{group_id} has offsets and no group"
         group = self.groups[group_id] = Group(group_id, now_ms)
-        if effects is not None:
-            effects.undo.append((self.groups, group_id, ABSENT))
         return group
 
-    def remove_group(self, group: Group, effects: Effects) -> None:
-        """Remove an Empty group and append its tombstone; it returns if the append fails.
-
-        Its pending members are dropped, as in Kafka. They do not return with the group: their
-        timers are cancelled, and a pending member without a timer would hold up every later join
-        phase.
-        """
+    def remove_group(self, group_id: str, effects: Effects) -> None:
+        """Remove an Empty group, whose tombstone was applied, with its pending members."""
+        group = self.groups.pop(group_id)
         assert group.state is GroupState.EMPTY, f"{group} is not Empty"
-        assert self.groups.get(group.group_id) is group, f"{group} is not here"
         for member_id in sorted(group.pending_joins):
-            effects.cancel(TimerKind.PENDING, group.group_id, member_id)
-        group.pending_joins.clear()
-        effects.undo.append((self.groups, group.group_id, group))
-        del self.groups[group.group_id]
-        effects.records.append((GroupMetadataKey(group=group.group_id), None))
+            effects.cancel(TimerKind.PENDING, group_id, member_id)

@@ -42,7 +42,7 @@ class Cause(Enum):
     ADMIN_REMOVAL = "admin removal"
     SESSION_EXPIRY = "session expiry"
     SYNC_TIMEOUT = "sync timeout"
-    APPEND_FAILURE = "append failure"
+    LARGE_ASSIGNMENT = "large assignment"
     LOAD = "load"
 
 

@@ -11,7 +11,7 @@ appends are durable. `MultiGroupResponse` collects the parts [coordinator/severa
 from collections.abc import Hashable
 from typing import Any
 
-from coterie.coordinator.effects import ABSENT, Effects, Reply
+from coterie.coordinator.effects import Effects, Reply
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponseResult
 from coterie.protocol.messages.describe_groups import DescribeGroupsResponseGroup
@@ -56,6 +56,10 @@ _APPEND_ERRORS = {
 }
 
 
+# The error of an operation that does not fit a batch [coordinator/operation-size].
+LARGE_OPERATION_ERROR = _APPEND_ERRORS[ErrorCode.MESSAGE_TOO_LARGE]
+
+
 def translate_append_error(error: ErrorCode) -> ErrorCode:
     """Return the error for clients when a log append fails [coordinator/error-translation]."""
     return _APPEND_ERRORS.get(error, error)
@@ -90,7 +94,7 @@ def error_response(request: Any, error: ErrorCode, version: int) -> Any:
     kind = type(request)
     if kind is OffsetFetchRequest:
         return _fetch_error_response(request, error, version)
-    return _ERROR_RESPONSES.get(kind, ABSENT)(request, error)
+    return _ERROR_RESPONSES[kind](request, error)
 
 
 def join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:

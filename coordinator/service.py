@@ -341,12 +341,6 @@ class GroupCoordinator:
         self.shards[partition].finish_load(now_ms, effects, skipped_records)
         return self._applied(effects)
 
-    def reload(self, partition: int, now_ms: int) -> Effects:
-        """Load a partition again under its epoch [coordinator/log-position]."""
-        effects = Effects()
-        self.shards[partition].reload(now_ms, effects)
-        return self._applied(effects)
-
     def unload(self, partition: int, epoch: int | None, now_ms: int) -> Effects:
         """Give a partition up [coordinator/unload].
 
@@ -374,7 +368,10 @@ class GroupCoordinator:
         return self._applied(effects)
 
     def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> Effects:
-        """Take back all unacknowledged appends of a partition [coordinator/failed-append]."""
+        """Answer what waits for a lost append, and start to load the partition again.
+
+        [coordinator/failed-append] [coordinator/log-position]
+        """
         effects = Effects()
         self.shards[partition].append_failed(error, now_ms, effects)
         return self._applied(effects)

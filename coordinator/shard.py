@@ -3,12 +3,13 @@
 What a verb returns is settled here: its records change memory at once, in order, and go to the
 server to be appended; its response is kept until they are durable [coordinator/durable-responses].
 An operation that only reads waits behind the appends before it, so that no client sees what could
-still be taken back [coordinator/reads-wait]. If an append fails, memory returns to the state before
-it and every request that waits is answered with the error [coordinator/failed-append]. An operation
-that does not fit a batch fails before it changes anything [coordinator/operation-size].
+still be lost [coordinator/reads-wait]. If an append fails, nothing is undone: every request that
+waits is answered with the error, memory is discarded, and the partition is loaded again from its
+log [coordinator/failed-append]. An operation that does not fit a batch fails before it changes
+anything [coordinator/operation-size].
 
 Joins, syncs and static replacements change a group before their record is durable, as in Kafka.
-They leave a completion beside their records, a value that says what follows: `GroupCreation`,
+Syncs and replacements leave a completion beside their records, a value that says what follows:
 `AssignmentWrite` or `ReplacementWrite`. It holds the group itself, because a group that was deleted
 and created again is another one, although id and generation may be the same.
 
@@ -27,39 +28,30 @@ from coterie.coordinator.expiry import delete_topic_offsets, expire_group
 from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.group_record import restore
 from coterie.coordinator.heartbeat import expire_pending, expire_session
-from coterie.coordinator.join import GroupCreation
 from coterie.coordinator.members import start_session
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import Cause, join_timer_fired, prepare_rebalance
-from coterie.coordinator.replay import LoggedState, replay, take_back
+from coterie.coordinator.replay import LoggedState, replay
 from coterie.coordinator.responses import (
+    LARGE_OPERATION_ERROR,
     ResponsePart,
     error_response,
     join_error,
     sync_error,
     translate_append_error,
 )
-from coterie.coordinator.static_member import (
-    ReplacementWrite,
-    replacement_failed,
-    replacement_stored,
-)
-from coterie.coordinator.sync import (
-    AssignmentWrite,
-    assignment_failed,
-    assignment_stored,
-    sync_timer_fired,
-)
+from coterie.coordinator.static_member import ReplacementWrite, replacement_stored
+from coterie.coordinator.sync import AssignmentWrite, assignment_stored, sync_timer_fired
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import PartitionLoaded, PartitionUnloaded
 from coterie.protocol.messages.log_records import (
-    OffsetCommitKey,
+    GroupMetadataKey,
     UnknownKey,
     decode_key,
     decode_value,
 )
 
-Completion = GroupCreation | AssignmentWrite | ReplacementWrite
+Completion = AssignmentWrite | ReplacementWrite
 
 
 class ShardState(Enum):
@@ -128,15 +120,19 @@ class Shard(PartitionState):
         assert self.state is ACTIVE, f"partition {self.partition} is {self.state}"
         records = effects.records
         if records:
-            # Most operations are commits of few offsets, which fit whatever they contain.
-            if (
-                len(records) > self._always_fitting_offsets
-                or type(records[0][0]) is not OffsetCommitKey
-            ) and not fits_batch(records):
-                return self._refuse_large(effects, now_ms, request, to, version)
-            logged, undo = self.logged, effects.undo
+            # Most operations are commits of few offsets, which fit whatever they contain. A verb
+            # that logs a generation has checked its size.
+            if len(records) > self._always_fitting_offsets and not fits_batch(records):
+                return _refuse_large(effects, request, version)
+            logged = self.logged
             for record in records:
-                replay(logged, record, undo)
+                replay(logged, record)
+            group_id = records[0][0].group
+            if group_id not in self.groups:
+                # A commit to an unknown group creates it [offsets/simple-group].
+                self.create_group(group_id, now_ms)
+            elif records[-1][1] is None and type(records[-1][0]) is GroupMetadataKey:
+                self.remove_group(group_id, effects)
             effects.appends.append(Append(self.partition, records))
         elif effects.response is None or not self.unacknowledged:
             return effects
@@ -145,21 +141,6 @@ class Shard(PartitionState):
         effects.to = to
         effects.version = version
         self.unacknowledged.append(effects)
-        return effects
-
-    def _refuse_large(
-        self, effects: Effects, now_ms: int, request: Any, to: Hashable, version: int
-    ) -> Effects:
-        """Fail an operation that does not fit a batch, alone, as if its append had failed."""
-        effects.records = []
-        effects.delayed_response, effects.response = effects.response, None
-        effects.request = request
-        effects.to = to
-        effects.version = version
-        before, self.unacknowledged = self.unacknowledged, deque([effects])
-        self.append_failed(ErrorCode.MESSAGE_TOO_LARGE, now_ms, effects)
-        # An operation that follows from the failure comes after those that were there before.
-        self.unacknowledged.extendleft(reversed(before))
         return effects
 
     def appended(self, operations: int, now_ms: int, effects: Effects) -> None:
@@ -181,23 +162,14 @@ class Shard(PartitionState):
         assert not operations, "the server acknowledges the appends that it was given, and no more"
 
     def append_failed(self, error: ErrorCode, now_ms: int, effects: Effects) -> None:
-        """Take back all unacknowledged operations, the newest first, and answer with the error."""
-        code = translate_append_error(error)
-        failed = list(self.unacknowledged)
-        self.unacknowledged.clear()
-        groups_before = dict(self.groups)
-        for operation in reversed(failed):
-            take_back(operation.undo)
-        for group_id, group in groups_before.items():
-            if self.groups.get(group_id) is not group:
-                self._close_group(group, code, effects)
-        for operation in failed:
-            if operation.delayed_response is not None:
-                response = error_response(operation.request, code, operation.version)
-                _send(operation.to, response, effects)
-        for operation in reversed(failed):
-            if operation.completion is not None:
-                self._compensate(operation.completion, code, now_ms, effects)
+        """Discard what memory holds and start to load the log again [coordinator/failed-append].
+
+        The epoch stays. Requests that wait for an append, and delayed requests of groups that have
+        lost one, are answered with the translated error; other delayed requests with
+        NOT_COORDINATOR.
+        """
+        self._discard(translate_append_error(error), now_ms, effects, ShardState.FAILED)
+        self._begin_load()
 
     def _complete(self, completion: Completion, now_ms: int, effects: Effects) -> None:
         """Do what follows from a durable append."""
@@ -206,28 +178,9 @@ class Shard(PartitionState):
             return
         if type(completion) is AssignmentWrite:
             assignment_stored(group, completion, now_ms, effects)
-        elif type(completion) is ReplacementWrite:
+        else:
+            assert type(completion) is ReplacementWrite, completion
             replacement_stored(group, completion, now_ms, effects)
-        else:
-            assert type(completion) is GroupCreation, completion
-
-    def _compensate(
-        self, completion: Completion, error: ErrorCode, now_ms: int, effects: Effects
-    ) -> None:
-        """Do what follows from a failed append."""
-        group = completion.group
-        if self.groups.get(group.group_id) is not group:
-            return
-        following = Effects()
-        if type(completion) is AssignmentWrite:
-            assignment_failed(self, group, completion, error, now_ms, following)
-        elif type(completion) is ReplacementWrite:
-            replacement_failed(group, completion, error, now_ms, following)
-        else:
-            assert type(completion) is GroupCreation, completion
-            self._close_group(group, error, following)
-            del self.groups[group.group_id]
-        effects.absorb(self.settle(following, now_ms))
 
     # -- timers ------------------------------------------------------------------------------------
 
@@ -285,11 +238,6 @@ class Shard(PartitionState):
             return False
         self._begin_load()
         return True
-
-    def reload(self, now_ms: int, effects: Effects) -> None:
-        """Start to load again from the log, under the same epoch [coordinator/log-position]."""
-        self.unload(now_ms, effects, ShardState.FAILED)
-        self._begin_load()
 
     def _begin_load(self) -> None:
         assert not self.groups, f"partition {self.partition} is loaded twice"
@@ -362,12 +310,27 @@ class Shard(PartitionState):
             effects: receives replies, cancelled timers and the event.
             state: CLOSED or FAILED.
         """
-        self.append_failed(ErrorCode.NOT_COORDINATOR, now_ms, effects)
-        # What the failures led to is not appended: the partition belongs to another broker now, or
-        # cannot be written.
-        effects.appends.clear()
-        for group in self.groups.values():
-            self._close_group(group, ErrorCode.NOT_COORDINATOR, effects)
+        self._discard(ErrorCode.NOT_COORDINATOR, now_ms, effects, state)
+
+    def _discard(self, error: ErrorCode, now_ms: int, effects: Effects, state: ShardState) -> None:
+        """Answer everything that waits, and forget all groups.
+
+        Args:
+            error: for the unacknowledged operations, and the delayed requests of their groups.
+            now_ms: the time.
+            effects: receives replies, cancelled timers and the event.
+            state: the state afterwards.
+        """
+        failed_groups = set()
+        for operation in self.unacknowledged:
+            if operation.records:
+                failed_groups.add(operation.records[0][0].group)
+            if operation.delayed_response is not None:
+                response = error_response(operation.request, error, operation.version)
+                _send(operation.to, response, effects)
+        for group_id, group in self.groups.items():
+            code = error if group_id in failed_groups else ErrorCode.NOT_COORDINATOR
+            self._close_group(group, code, effects)
             group.transition(GroupState.DEAD, now_ms)
         effects.cancel(TimerKind.EXPIRY, str(self.partition))
         effects.note(
@@ -400,6 +363,13 @@ class Shard(PartitionState):
             effects.cancel(TimerKind.PENDING, group_id, member_id)
         effects.cancel(TimerKind.JOIN, group_id)
         effects.cancel(TimerKind.SYNC, group_id)
+
+
+def _refuse_large(effects: Effects, request: Any, version: int) -> Effects:
+    """Fail an operation that does not fit a batch. Its verb has changed nothing but its records."""
+    assert effects.quiet, f"{effects!r} of an operation that is refused"
+    assert effects.completion is None, f"{request} checks the size itself"
+    return Effects(error_response(request, LARGE_OPERATION_ERROR, version))
 
 
 def _send(to: Any, response: Any, effects: Effects) -> None:

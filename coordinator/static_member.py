@@ -7,8 +7,9 @@ member is answered when the record is durable [static-membership/stable-replacem
 
 from typing import NamedTuple
 
+from coterie.coordinator.batch_size import generation_fits_batch
 from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
-from coterie.coordinator.group import Group, GroupState, Protocols
+from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.group_record import group_record
 from coterie.coordinator.members import (
     member_fenced,
@@ -27,26 +28,22 @@ from coterie.coordinator.rebalance import (
 )
 from coterie.coordinator.responses import join_error, sync_error
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
-from coterie.protocol.messages.journal_records import StaticMemberReplaced, StaticMemberRestored
+from coterie.protocol.messages.join_group import JoinGroupRequest
+from coterie.protocol.messages.journal_records import StaticMemberReplaced
 
 # From this version on a leader can be asked to skip the assignment (KIP-814).
 _SKIP_ASSIGNMENT_SINCE = 9
 
 
 class ReplacementWrite(NamedTuple):
-    """The write of a replaced member's new id, and what to restore if it fails."""
+    """The write of a replaced member's new id: once durable its delayed join is answered."""
 
     group: Group
     generation_id: int
-    group_instance_id: str
     member_id: str
     old_member_id: str
     previous_leader: str
     can_skip_assignment: bool
-    old_protocols: Protocols
-    old_rebalance_timeout_ms: int
-    old_session_timeout_ms: int
 
 
 def replace_static_member(
@@ -83,9 +80,12 @@ def replace_static_member(
     )
     group.delay_join(member, context.to, now_ms)
     # Only the name of the protocol counts [static-membership/changed-subscription].
-    stays_stable = (
-        group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name
-    )
+    record = None
+    if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
+        record = group_record(group)
+        if not generation_fits_batch(record):
+            # The leader of another generation may assign in less bytes.
+            record = None
     replaced = StaticMemberReplaced(
         at_ms=now_ms,
         group_instance_id=instance,
@@ -95,12 +95,12 @@ def replace_static_member(
         client_host=context.client_host,
         generation_id=group.generation_id,
         state=group.state.value,
-        rebalances=not stays_stable,
+        rebalances=record is None,
         reason=recorded_reason(request.reason),
     )
     effects.note(group.group_id, replaced)
-    if stays_stable:
-        effects.records.append(group_record(group))
+    if record is not None:
+        effects.records.append(record)
         effects.completion = write
         return
     instigator = Instigator(member, request.reason)
@@ -115,11 +115,7 @@ def _take_place(
     member_id: str,
     effects: Effects,
 ) -> ReplacementWrite:
-    """Fence the process that has the instance, give its place to the new id, start the session.
-
-    Returns:
-        What to restore if the new id cannot be logged.
-    """
+    """Fence the process that has the instance, give its place to the new id, start the session."""
     old_id = group.static_members[instance]
     member = group.members[old_id]
     previous_leader = group.leader or ""
@@ -131,14 +127,10 @@ def _take_place(
     write = ReplacementWrite(
         group=group,
         generation_id=group.generation_id,
-        group_instance_id=instance,
         member_id=member_id,
         old_member_id=old_id,
         previous_leader=previous_leader,
         can_skip_assignment=context.version >= _SKIP_ASSIGNMENT_SINCE,
-        old_protocols=member.protocols,
-        old_rebalance_timeout_ms=member.rebalance_timeout_ms,
-        old_session_timeout_ms=member.session_timeout_ms,
     )
     start_session(group, member, member.session_timeout_ms, now_ms, effects)
     for api in fenced_requests:
@@ -190,43 +182,3 @@ def replacement_stored(
     assert to is not None, f"{write.member_id} was answered before its record was durable"
     effects.replies.append(Reply(to, response))
     start_session(group, member, member.session_timeout_ms, now_ms, effects)
-
-
-def replacement_failed(
-    group: Group, write: ReplacementWrite, error: ErrorCode, now_ms: int, effects: Effects
-) -> None:
-    """Restore a replaced member [static-membership/failed-replacement].
-
-    Not if the group is in a later generation: there the member was answered under its new id, which
-    the record of that generation will contain.
-    """
-    member = group.members.get(write.member_id)
-    if member is None or group.generation_id != write.generation_id:
-        return
-    to = group.take_delayed_join(member)
-    group.update(
-        member, write.old_protocols, write.old_rebalance_timeout_ms, write.old_session_timeout_ms
-    )
-    effects.cancel(TimerKind.SESSION, group.group_id, write.member_id)
-    member.armed_ms = 0
-    group.replace_static(write.group_instance_id, write.member_id, write.old_member_id)
-    start_session(group, member, member.session_timeout_ms, now_ms, effects)
-    restored = StaticMemberRestored(
-        at_ms=now_ms,
-        group_instance_id=write.group_instance_id,
-        member_id=write.old_member_id,
-        old_member_id=write.member_id,
-        generation_id=group.generation_id,
-    )
-    effects.note(group.group_id, restored)
-    if to is not None:
-        response = JoinGroupResponse(
-            error_code=error,
-            generation_id=group.generation_id,
-            protocol_type=group.protocol_type,
-            protocol_name=group.protocol_name,
-            leader=write.previous_leader,
-            member_id="",
-            members=[],
-        )
-        effects.replies.append(Reply(to, response))

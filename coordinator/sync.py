@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from coterie.coordinator.batch_size import generation_fits_batch
 from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member
 from coterie.coordinator.group_record import group_record
@@ -14,7 +15,7 @@ from coterie.coordinator.members import (
 )
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import Cause, Instigator, fail_syncs, prepare_rebalance
-from coterie.coordinator.responses import sync_error
+from coterie.coordinator.responses import LARGE_OPERATION_ERROR, sync_error
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import GenerationCompleted, GenerationMember
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -55,7 +56,7 @@ def sync(
     # A leader that syncs again waits for the record of its first assignment: a second record could
     # differ from what the members receive [syncing/repeated-leader-sync].
     if group.leader == member.member_id and group.assigned_generation != group.generation_id:
-        _log_assignment(group, request, effects)
+        _log_assignment(partition, group, request, now_ms, effects)
     return effects
 
 
@@ -102,29 +103,42 @@ def _assignment_response(group: Group, member: Member) -> SyncGroupResponse:
     )
 
 
-def _log_assignment(group: Group, request: SyncGroupRequest, effects: Effects) -> None:
-    """Append the generation with the leader's assignment [syncing/leader-assignment]."""
+def _log_assignment(
+    partition: PartitionState,
+    group: Group,
+    request: SyncGroupRequest,
+    now_ms: int,
+    effects: Effects,
+) -> None:
+    """Append the generation with the leader's assignment [syncing/leader-assignment].
+
+    If it does not fit a batch, all delayed syncs fail and the group starts a rebalance
+    [syncing/large-assignment].
+    """
     sent = {each.member_id: each.assignment for each in request.assignments}
     assignments = {member_id: sent.get(member_id, b"") for member_id in group.members}
-    effects.records.append(group_record(group, assignments))
+    record = group_record(group, assignments)
+    if not generation_fits_batch(record):
+        fail_syncs(group, LARGE_OPERATION_ERROR, now_ms, effects)
+        prepare_rebalance(partition, group, now_ms, effects, Cause.LARGE_ASSIGNMENT)
+        return
+    effects.records.append(record)
     group.assigned_generation = group.generation_id
     effects.completion = AssignmentWrite(group, group.generation_id, assignments)
 
 
-# -- the outcome of the write ----------------------------------------------------------------------
-
-
-def _is_overtaken(group: Group, write: AssignmentWrite) -> bool:
-    """Return whether the group has started another rebalance since [syncing/group-moved-on]."""
-    return (
-        group.state is not GroupState.COMPLETING_REBALANCE
-        or group.generation_id != write.generation_id
-    )
+# -- after the write -------------------------------------------------------------------------------
 
 
 def assignment_stored(group: Group, write: AssignmentWrite, now_ms: int, effects: Effects) -> None:
-    """Answer the delayed syncs and make the group Stable [syncing/durable-assignment]."""
-    if _is_overtaken(group, write):
+    """Answer the delayed syncs and make the group Stable [syncing/durable-assignment].
+
+    Nothing happens if the group has started another rebalance since [syncing/group-moved-on].
+    """
+    if (
+        group.state is not GroupState.COMPLETING_REBALANCE
+        or group.generation_id != write.generation_id
+    ):
         return
     joined_ms = group.state_timestamp_ms or now_ms
     group.transition(GroupState.STABLE, now_ms)
@@ -169,21 +183,6 @@ def _generation_completed(group: Group, joined_ms: int, now_ms: int) -> Generati
             for member in group.members.values()
         ],
     )
-
-
-def assignment_failed(
-    partition: PartitionState,
-    group: Group,
-    write: AssignmentWrite,
-    error: ErrorCode,
-    now_ms: int,
-    effects: Effects,
-) -> None:
-    """Answer the delayed syncs with the error and start a rebalance [syncing/failed-assignment]."""
-    if _is_overtaken(group, write):
-        return
-    fail_syncs(group, error, now_ms, effects)
-    prepare_rebalance(partition, group, now_ms, effects, Cause.APPEND_FAILURE)
 
 
 # -- the timer -------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ _CAUSES = {
     "admin removal": "an administrator removed {member}",
     "session expiry": "the session of {member} expired",
     "sync timeout": "{member} did not send SyncGroup in time",
-    "append failure": "the assignment could not be written to the log",
+    "large assignment": "the assignment was too large for the log",
     "load": "the group is larger than group.max.size",
     "members changed": "members joined and left",
     "topic metadata change": "the partitions of the topics changed",

@@ -98,7 +98,6 @@ _EVENTS: dict[str, Any] = {
     "static_member_replaced": lambda fields: (
         f"{fields['group_instance_id']} is {fields['member_id']}, was {fields['old_member_id']}"
     ),
-    "static_member_restored": lambda _: None,
     "rebalance_began": _began,
     "join_phase_extended": lambda fields: (
         f"join phase extended: none of {fields['member_count']} members rejoined"

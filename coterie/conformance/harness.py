@@ -194,9 +194,11 @@ class CoordinatorHarness:
         self.carry_out(self.coordinator.appended(partition, count, self.now_ms))
 
     def fail_appends(self, partition: int, error: ErrorCode) -> None:
-        """Lose all pending batches of a partition and let the coordinator know."""
+        """Lose all pending batches of a partition, which is loaded again from what is durable."""
         self.logs[partition].take_pending()
         self.carry_out(self.coordinator.append_failed(partition, error, self.now_ms))
+        self.replay_log(partition)
+        self.finish_load(partition)
 
     # -- time --------------------------------------------------------------------------------------
 
@@ -227,9 +229,13 @@ class CoordinatorHarness:
         """Begin to load a partition and replay its log; return False for an old epoch."""
         if not self.coordinator.begin_load(partition, epoch):
             return False
+        self.replay_log(partition)
+        return True
+
+    def replay_log(self, partition: int) -> None:
+        """Apply the durable records of a partition that is being loaded."""
         for key, value in self.logs[partition].durable:
             self.coordinator.replay(partition, key, value)
-        return True
 
     def finish_load(self, partition: int) -> None:
         """Serve a partition whose log was replayed."""

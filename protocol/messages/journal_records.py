@@ -184,17 +184,6 @@ class StaticMemberReplaced(Message):
 
 
 @message(versions=(0, 0), flexible=0)
-class StaticMemberRestored(Message):
-    """The new id of a static member could not be logged, and the old one was restored."""
-
-    at_ms: Int64
-    group_instance_id: String
-    member_id: String
-    old_member_id: String
-    generation_id: Int32
-
-
-@message(versions=(0, 0), flexible=0)
 class PendingMemberExpired(Message):
     """A member id that was assigned (KIP-394) and never used expired during a join phase."""
 
@@ -371,7 +360,6 @@ Fact = (
     | MemberRemoved
     | MemberFenced
     | StaticMemberReplaced
-    | StaticMemberRestored
     | PendingMemberExpired
     | JoinPhaseExtended
     | JoinCompleted
@@ -399,7 +387,6 @@ FACTS: tuple[FactType, ...] = (
     FactType(3, "member_removed", MemberRemoved),
     FactType(4, "member_fenced", MemberFenced),
     FactType(5, "static_member_replaced", StaticMemberReplaced),
-    FactType(6, "static_member_restored", StaticMemberRestored),
     FactType(7, "pending_member_expired", PendingMemberExpired),
     FactType(8, "join_phase_extended", JoinPhaseExtended),
     FactType(9, "join_completed", JoinCompleted),

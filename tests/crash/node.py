@@ -10,7 +10,6 @@ from typing import Any
 
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.service import GroupCoordinator
-from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
@@ -140,10 +139,6 @@ class Node(UnitHarness):
                 if self.flush and not self.lags:
                     log.sync()
             except StorageError:
-                failed = self.coordinator.append_failed(
-                    0, ErrorCode.KAFKA_STORAGE_ERROR, self.now_ms
-                )
-                self.take(failed)
                 self.take(self.coordinator.fail(0, self.now_ms))
                 self.logs[0].take_pending()
                 raise

@@ -238,21 +238,22 @@ class CheckedCoordinator(CoordinatorHarness):
         self._check_partition(partition)
 
     def fail_appends(self, partition: int, error: ErrorCode) -> None:
-        """Fail all pending batches of a partition."""
+        """Fail all pending batches of a partition, which is then loaded again."""
         self.trace("fail", partition, error)
         self.coverage.count("log", "failed")
-        lost = self.logs[partition].take_pending()
-        self.lost_batches.lost(lost, translate_append_error(error))
-        self.lost_batches.failed(lost)
         shard = self.coordinator.shards[partition]
-        before = list(shard.groups)
+        for group in shard.groups.values():
+            self.coverage.count("transition", f"{group.state.value} -> Dead")
+        self.lost_batches.lost(self.logs[partition].take_pending(), translate_append_error(error))
+        epoch = shard.epoch
         effects = self.coordinator.append_failed(partition, error, self.now_ms)
-        for group_id in before:
-            if group_id not in shard.groups:
-                self.lost_batches.vanished(group_id)
-        self.lost_batches.undone(shard, lost)
+        rule = "[coordinator/failed-append]"
+        require(not effects.appends, rule, f"appends to a discarded partition: {effects!r}")
+        require(shard.epoch == epoch, rule, f"epoch {shard.epoch} after {epoch}")
         self.carry_out(effects)
-        self._check_partition(partition)
+        require(not shard.groups and not shard.unacknowledged, rule, f"{shard} is not empty")
+        self.replay_log(partition)
+        self.finish_load(partition)
 
     def delete_topics(self, topics: list[tuple[str, bytes]]) -> None:
         """Delete topics and check that their offsets are deleted [offsets/topic-deletion]."""
@@ -296,7 +297,6 @@ class CheckedCoordinator(CoordinatorHarness):
             self.lost_batches.lost(log.take_pending(), ErrorCode.NOT_COORDINATOR)
         self.requests.open.clear()
         self.requests.excused.clear()
-        self.lost_batches.restarted()
         self.restart()
 
     def unload(self, partition: int, survivors: Callable[[int], int]) -> None:
@@ -339,7 +339,6 @@ class CheckedCoordinator(CoordinatorHarness):
             ):
                 self.lost_batches.vanished(group_id)
         for group in shard.groups.values():
-            self.lost_batches.behind.discard(group.group_id)
             members = {m.member_id: m.group_instance_id for m in group.members.values()}
             self.membership.loaded(group.group_id, group.generation_id, members)
             self.join_phases.loaded(group)
@@ -480,7 +479,7 @@ class CheckedCoordinator(CoordinatorHarness):
         for shard, log in zip(coordinator.shards, self.logs, strict=True):
             if shard.state is ShardState.ACTIVE:
                 structure.check_logged(shard, newest(log))
-                structure.check_restorable(shard, self.lost_batches.behind)
+                structure.check_restorable(shard)
 
     def members(self, group_id: str) -> dict[str, Member]:
         """Return the members of a group, empty if it does not exist."""

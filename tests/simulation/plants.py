@@ -175,8 +175,8 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the assignment is sent before it is durable",
         "coterie.coordinator.sync:sync",
-        "_log_assignment(group, request, effects)",
-        "_log_assignment(group, request, effects);"
+        "_log_assignment(partition, group, request, now_ms, effects)",
+        "_log_assignment(partition, group, request, now_ms, effects);"
         " assignment_stored(group, effects.completion, group.state_timestamp_ms, effects)",
     ),
     Plant(
@@ -187,7 +187,7 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "an assignment is accepted for another generation",
-        "coterie.coordinator.sync:_is_overtaken",
+        "coterie.coordinator.sync:assignment_stored",
         "or group.generation_id != write.generation_id",
         "",
     ),
@@ -198,9 +198,9 @@ PLANTS: tuple[Plant, ...] = (
         'sent.get(member_id, b"t0-0")',
     ),
     Plant(
-        "a failed assignment starts no rebalance",
-        "coterie.coordinator.sync:assignment_failed",
-        "prepare_rebalance(partition, group, now_ms, effects, Cause.APPEND_FAILURE)",
+        "a commit to an unknown group creates no group",
+        "coterie.coordinator.shard:Shard.settle",
+        "self.create_group(group_id, now_ms)",
         "pass",
     ),
     Plant(
@@ -297,18 +297,6 @@ PLANTS: tuple[Plant, ...] = (
         "if False:",
     ),
     Plant(
-        "a failed static replacement is not undone",
-        "coterie.coordinator.static_member:replacement_failed",
-        "group.replace_static(write.group_instance_id, write.member_id, write.old_member_id)",
-        "pass",
-    ),
-    Plant(
-        "a failed replacement is undone in the next generation too",
-        "coterie.coordinator.static_member:replacement_failed",
-        "if member is None or group.generation_id != write.generation_id:",
-        "if member is None:",
-    ),
-    Plant(
         "the sync of a replaced member is not awaited",
         "coterie.coordinator.group:Group.replace_static",
         "self.pending_syncs.add(new_id)",
@@ -336,7 +324,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the timers of a deleted group's pending ids are not cancelled",
         "coterie.coordinator.partition_state:PartitionState.remove_group",
-        "effects.cancel(TimerKind.PENDING, group.group_id, member_id)",
+        "effects.cancel(TimerKind.PENDING, group_id, member_id)",
         "pass",
     ),
     Plant(
@@ -371,34 +359,32 @@ PLANTS: tuple[Plant, ...] = (
         "else:",
     ),
     Plant(
-        "a failed append is not undone",
-        "coterie.coordinator.shard:Shard.append_failed",
-        "take_back(operation.undo)",
-        "pass",
-    ),
-    Plant(
-        "only the newest failed append is undone",
-        "coterie.coordinator.shard:Shard.append_failed",
-        "for operation in reversed(failed):\n        take_back",
-        "for operation in failed[-1:]:\n        take_back",
-    ),
-    Plant(
-        "a group whose first record failed is not removed",
-        "coterie.coordinator.shard:Shard._compensate",
-        "del self.groups[group.group_id]",
-        "pass",
-    ),
-    Plant(
-        "delayed requests of a removed group are not answered",
-        "coterie.coordinator.shard:Shard.append_failed",
+        "delayed requests are not answered when an append fails",
+        "coterie.coordinator.shard:Shard._discard",
         "self._close_group(group, code, effects)",
         "pass",
     ),
     Plant(
+        "the groups of the partition stay when an append fails",
+        "coterie.coordinator.shard:Shard.append_failed",
+        "self._discard(translate_append_error(error), now_ms, effects, ShardState.FAILED)\n"
+        "    self._begin_load()",
+        "logged = self.logged\n"
+        "    self._discard(translate_append_error(error), now_ms, effects, ShardState.FAILED)\n"
+        "    self._begin_load()\n"
+        "    self.logged = logged",
+    ),
+    Plant(
+        "the requests that wait for a failed append are not answered",
+        "coterie.coordinator.shard:Shard._discard",
+        "if operation.delayed_response is not None:",
+        "if False:",
+    ),
+    Plant(
         "a tombstone does not remove an offset",
         "coterie.coordinator.replay:_remove_offset",
-        "before = partitions.pop(key.partition, None)",
-        "before = None",
+        "removed = partitions.pop(key.partition, None)",
+        "removed = None",
     ),
     Plant(
         "a newer offset does not replace an older one",

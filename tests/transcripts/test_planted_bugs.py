@@ -110,7 +110,7 @@ TRANSCRIPTS = {
     "a sync of an old generation is accepted": "sync/checks_in_order",
     "the assignment is sent before it is durable": "sync/sync_while_the_assignment_is_written",
     "a member without an assignment gets a partition": "sync/leader_may_assign_nothing",
-    "a failed assignment starts no rebalance": "sync/assignment_that_cannot_be_logged",
+    "a commit to an unknown group creates no group": "offsets/simple_group",
     "the sync timer does not remove static members": "sync/followers_never_sync",
     "the sync timer is not cancelled when all have synced": "sync/all_have_synced_in_time",
     "a heartbeat does not move the deadline": "heartbeat/session_ends_on_time",
@@ -126,7 +126,6 @@ TRANSCRIPTS = {
     "the delayed request of a replaced process is not fenced": (
         "static/second_process_replaces_a_delayed_joiner"
     ),
-    "a failed static replacement is not undone": "static/restart_whose_append_fails",
     "a restarted static leader of an old version computes an assignment": (
         "static/leader_restart_of_old_versions"
     ),
@@ -141,9 +140,13 @@ TRANSCRIPTS = {
     "offsets of a deleted topic stay in some groups": "offsets/deleted_topic",
     "a reply leaves before its records are durable": "offsets/fetch_shows_only_what_is_durable",
     "a read does not wait for earlier appends": "offsets/fetch_shows_only_what_is_durable",
-    "a failed append is not undone": "offsets/failed_commit_is_undone",
-    "only the newest failed append is undone": "offsets/failed_commit_is_undone",
-    "a group whose first record failed is not removed": "join/failed_creation_is_undone",
+    "the groups of the partition stay when an append fails": "join/creation_that_cannot_be_logged",
+    "the requests that wait for a failed append are not answered": (
+        "offsets/commit_that_cannot_be_logged"
+    ),
+    "delayed requests are not answered when an append fails": (
+        "sync/assignment_that_cannot_be_logged"
+    ),
     "a tombstone does not remove an offset": "log/tombstones_in_the_log",
     "a newer offset does not replace an older one": "offsets/simple_group",
     "a restart loses the assignments": "log/restart_of_a_stable_group",
@@ -162,10 +165,8 @@ ONLY_IN_THE_SIMULATION = {
     "an assignment is accepted for another generation",
     "the session of a removed member is not cancelled",
     "a pending id that leaves keeps its timer",
-    "a failed replacement is undone in the next generation too",
     "the sync of a replaced member is not awaited",
     "the timers of a deleted group's pending ids are not cancelled",
-    "delayed requests of a removed group are not answered",
     "a restart loses the leader",
 }
 

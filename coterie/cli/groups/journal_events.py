@@ -186,14 +186,6 @@ def _static_member_replaced(fact: facts.StaticMemberReplaced) -> Event:
     )
 
 
-def _static_member_restored(fact: facts.StaticMemberRestored) -> Event:
-    details = (
-        f"its member id is {member_name(fact.member_id)} again:"
-        " the new one could not be written to the log"
-    )
-    return Event(fact.at_ms, "!", "red", f"{printable(fact.group_instance_id)} restored", details)
-
-
 def _pending_member_expired(fact: facts.PendingMemberExpired) -> Event:
     details = joined_text(
         "it was given a member id but never joined with it",
@@ -268,7 +260,6 @@ _EVENTS: dict[type[facts.Fact], Callable[[Any], Event]] = {
     facts.MemberRemoved: _member_removed,
     facts.MemberFenced: _member_fenced,
     facts.StaticMemberReplaced: _static_member_replaced,
-    facts.StaticMemberRestored: _static_member_restored,
     facts.PendingMemberExpired: _pending_member_expired,
     facts.JoinPhaseExtended: _join_phase_extended,
     facts.JoinCompleted: _join_completed,

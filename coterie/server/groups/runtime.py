@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from coterie.coordinator.effects import Effects, RequestContext
 from coterie.coordinator.service import GroupCoordinator
+from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import OffsetCommitKey
 from coterie.protocol.wire import Message
 from coterie.server.groups.appends import GroupAppends
@@ -240,7 +241,9 @@ class CoordinatorRuntime:
         """
         self._broker.log.error("group log changed unexpectedly, loading it again", partition=index)
         self._disown(index)
-        self.apply(self.coordinator.reload(index, self._broker.now_ms()))
+        self.apply(
+            self.coordinator.append_failed(index, ErrorCode.NOT_COORDINATOR, self._broker.now_ms())
+        )
         self._loading.add(self._partitions[index])
         self._loading.schedule()
 

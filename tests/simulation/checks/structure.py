@@ -223,15 +223,13 @@ def check_logged(shard: Shard, newest: dict[bytes, bytes]) -> None:
         require(group_id in shard.groups, REPLAY, f"{group_id} is in the log, but not in memory")
 
 
-def check_restorable(shard: Shard, behind: set[str]) -> None:
+def check_restorable(shard: Shard) -> None:
     """Check that a Stable or Empty group is what a restart would make of its record.
 
-    Args:
-        shard: a partition; what it has not acknowledged counts as written.
-        behind: groups whose last change was not logged because its append failed.
+    What the partition has not acknowledged counts as written.
     """
     for group_id, group in shard.groups.items():
-        if group_id in behind or group.state not in (GroupState.STABLE, GroupState.EMPTY):
+        if group.state not in (GroupState.STABLE, GroupState.EMPTY):
             continue
         value = shard.logged.groups.get(group_id)
         if value is None:

@@ -108,19 +108,6 @@ def lines_of(*some: facts.Fact) -> list[str]:
             "± i1 restarted              client c at h, without a rebalance",
         ),
         (
-            facts.StaticMemberRestored(
-                at_ms=AT_MS,
-                group_instance_id="i1",
-                member_id="a",
-                old_member_id="b",
-                generation_id=1,
-            ),
-            (
-                "! i1 restored               its member id is a again: the new one could not be "
-                "written to the log"
-            ),
-        ),
-        (
             facts.PendingMemberExpired(
                 at_ms=AT_MS, member_id="a", state="PreparingRebalance", generation_id=1
             ),

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from coterie.coordinator.batch_size import MAX_BATCH_BYTES
 from coterie.coordinator.heartbeat import RESPONSES
 from coterie.coordinator.subscription_change import LARGEST_METADATA_BYTES
 from coterie.protocol.errors import ErrorCode
@@ -289,15 +290,14 @@ def test_members_that_do_not_sync_are_removed(pair: EventHarness) -> None:
     )
 
 
-def test_failed_assignment_starts_a_rebalance(pair: EventHarness) -> None:
+def test_assignment_that_fits_no_batch_starts_a_rebalance(pair: EventHarness) -> None:
     pair.rejoin("c1")
     pair.rejoin("c2")
-    pair.sync("c1 syncs again", pair.id_of("c1"), 2, {})
     pair.events.clear()
-    pair.lose()
+    pair.sync("c1 syncs again", pair.id_of("c1"), 2, {pair.id_of("c1"): bytes(MAX_BATCH_BYTES)})
     (began,) = pair.take_facts()
     assert_fields(
-        began, cause="append failure", member_id=None, previous_state="CompletingRebalance"
+        began, cause="large assignment", member_id=None, previous_state="CompletingRebalance"
     )
 
 

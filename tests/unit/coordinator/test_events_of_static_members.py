@@ -76,15 +76,3 @@ def test_later_requests_of_the_replaced_process_are_fenced() -> None:
     facts = harness.take_facts()
     assert [fact.request for fact in facts] == ["JoinGroup", "SyncGroup", "LeaveGroup"]
     assert {(fact.member_id, fact.holder) for fact in facts} == {(old_id, new_id)}
-
-
-def test_replacement_that_cannot_be_logged_is_taken_back() -> None:
-    harness = static_pair()
-    old_id = harness.id_of("c2")
-    harness.join("c2 again", instance="i2")
-    (replaced,) = harness.take_facts()
-    harness.lose()
-    (restored,) = harness.take_facts()
-    assert_fields(
-        restored, group_instance_id="i2", member_id=old_id, old_member_id=replaced.member_id
-    )

@@ -7,6 +7,7 @@ from coterie.coordinator.batch_size import (
     MAX_BATCH_BYTES,
     always_fitting_offsets,
     fits_batch,
+    generation_fits_batch,
     split_into_batches,
 )
 from coterie.coordinator.effects import Effects, LogRecord
@@ -138,6 +139,45 @@ def test_large_deletion_of_one_group_is_refused_alone() -> None:
     assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
     assert harness.coordinator.group("small") is None
     assert len(harness.fetch("reads", "large") or ()) == MANY_PARTITIONS
+
+
+def test_replacement_that_fits_no_batch_starts_a_rebalance() -> None:
+    harness = UnitHarness()
+    harness.stable("c1", "c2", instances={"c2": "i2"})
+    harness.join("c2 again", instance="i2", protocols=(("range", bytes(MAX_BATCH_BYTES)),))
+    assert harness.group().state is GroupState.PREPARING_REBALANCE
+    assert not harness.pending_appends()
+
+
+@given(st.integers(0, 3), st.text(max_size=40), st.integers(-200, 200))
+@settings(max_examples=60, deadline=None)
+def test_generation_fits_a_batch_exactly_if_its_encoded_record_does(
+    members: int, name: str, distance: int
+) -> None:
+    """The bound that avoids encoding never accepts a record that is too large."""
+    size = max(0, MAX_BATCH_BYTES - 1_000 + distance)
+    value = GroupMetadataValue(
+        protocol_type=name,
+        generation=1,
+        protocol=name,
+        leader=name,
+        current_state_timestamp=0,
+        members=[
+            GroupMetadataMember(
+                member_id=name,
+                group_instance_id=name,
+                client_id=name,
+                client_host=name,
+                rebalance_timeout=1,
+                session_timeout=1,
+                subscription=b"s",
+                assignment=bytes(size // (members or 1)),
+            )
+            for _ in range(members)
+        ],
+    )
+    record: LogRecord = (GroupMetadataKey(group=name), value)
+    assert generation_fits_batch(record) == fits_batch([record])
 
 
 def test_refused_operation_changes_no_state_and_no_timer() -> None:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.coordinator.effects import LogRecord, Undo
+from coterie.coordinator.effects import LogRecord
 from coterie.coordinator.group import GroupState
 from coterie.coordinator.group_record import restore
-from coterie.coordinator.replay import LoggedState, replay, take_back
+from coterie.coordinator.replay import LoggedState, replay
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
@@ -231,7 +231,7 @@ def test_unreadable_record_stops_the_load(
         harness.restart()
 
 
-# -- taking back -----------------------------------------------------------------------------------
+# -- encoded records -------------------------------------------------------------------------------
 
 names = st.sampled_from(["g", "h"])
 offsets = st.builds(
@@ -243,24 +243,6 @@ offsets = st.builds(
 )
 generations = st.builds(generation, names, st.one_of(st.none(), st.integers(0, 9)))
 records = st.lists(st.one_of(offsets, generations), max_size=20)
-
-
-@given(records, st.lists(st.lists(st.one_of(offsets, generations), max_size=6), max_size=4))
-def test_taking_back_restores_the_state(
-    before: list[LogRecord], operations: list[list[LogRecord]]
-) -> None:
-    """Operations are taken back one by one, the newest first, to each earlier state."""
-    state = state_of(*before)
-    copies, undos = [], []
-    for operation in operations:
-        copies.append(copy_of(state))
-        undo: list[Undo] = []
-        for record in operation:
-            replay(state, record, undo)
-        undos.append(undo)
-    while undos:
-        take_back(undos.pop())
-        assert copy_of(state) == copies.pop()
 
 
 def decoded(key_bytes: bytes, value_bytes: bytes | None) -> LogRecord:

@@ -27,7 +27,6 @@ from coterie.protocol.messages.journal_records import (
     PendingMemberExpired,
     RebalanceBegan,
     StaticMemberReplaced,
-    StaticMemberRestored,
     UnknownFact,
     decode_fact,
     encode_fact,
@@ -153,9 +152,6 @@ OTHERS: list[Fact] = [
         state="Stable",
         rebalances=True,
     ),
-    StaticMemberRestored(
-        at_ms=1, group_instance_id="i", member_id="a", old_member_id="b", generation_id=2
-    ),
     PendingMemberExpired(at_ms=1, member_id="a", state="Empty", generation_id=0),
     JoinPhaseExtended(at_ms=1, generation_id=2, member_count=3, wait_ms=4),
     JoinCompleted(
@@ -216,7 +212,8 @@ def test_facts_hold_any_text(group_id: str, member_id: str, reason: str | None) 
 
 
 def test_record_types_and_names_are_unique() -> None:
-    assert [each.record_type for each in FACTS] == list(range(1, len(FACTS) + 1))
+    numbers = [each.record_type for each in FACTS]
+    assert numbers == sorted(set(numbers))
     assert len({each.name for each in FACTS}) == len(FACTS) == len(FACT_NAMES)
 
 

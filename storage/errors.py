@@ -23,8 +23,10 @@ _REMEDIES = {
     errno.EFBIG: f"a file would exceed the limit for its size: check `ulimit -f`, {_RESTART}",
     errno.EACCES: "this user may not write there: give the data directory to the user that runs"
     f" the broker, {_RESTART}",
-    errno.EMFILE: f"too many files are open in this process: raise `ulimit -n`, {_RESTART}",
-    errno.ENFILE: f"too many files are open on this machine: raise fs.file-max, {_RESTART}",
+    errno.EMFILE: "too many files are open in this process, which passes when others are closed:"
+    " raise `ulimit -n` before the next start, or let fewer clients connect",
+    errno.ENFILE: "too many files are open on this machine, which passes when others are closed:"
+    " raise fs.file-max",
 }
 _REMEDIES[errno.EPERM] = _REMEDIES[errno.EACCES]
 _REMEDIES[errno.ESTALE] = _REMEDIES[errno.ENOENT]
@@ -34,6 +36,8 @@ _DAMAGE_REMEDY = (
     " can still be read; restore the directory from a backup, or move it away to start without it"
 )
 _UNKNOWN_REMEDY = f"check the system's log, {_RESTART}"
+# Only calls that open something fail with these, before they have any effect.
+_SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 class StorageError(Exception):
@@ -74,6 +78,18 @@ class LogFailed(StorageError):  # noqa: N818 - describes the log
         self.cause = cause
 
 
+class OutOfHandles(StorageError):  # noqa: N818 - describes the process
+    """A file of a log could not be opened, because too many are open [log/handle-shortage].
+
+    The log has not changed. The same call may succeed later.
+    """
+
+    def __init__(self, directory: str, cause: OSError) -> None:
+        super().__init__(f"{directory}: {cause} ({remedy_for(cause)})")
+        self.directory = directory
+        self.cause = cause
+
+
 class DirectoryLocked(StorageError):  # noqa: N818 - describes the directory
     """Another process, or another broker in this process, uses the data directory."""
 
@@ -83,8 +99,14 @@ class DirectoryMismatch(StorageError):  # noqa: N818 - describes the directory
 
 
 def root_cause(error: BaseException) -> BaseException:
-    """Return the error that made a log fail for a `LogFailed`, and any other error itself."""
-    return error.cause if isinstance(error, LogFailed) else error
+    """Return the cause of a `LogFailed` or `OutOfHandles`, and any other error itself."""
+    return error.cause if isinstance(error, LogFailed | OutOfHandles) else error
+
+
+def is_shortage(error: BaseException) -> bool:
+    """Return whether the cause is a shortage of file handles, which passes."""
+    cause = root_cause(error)
+    return isinstance(cause, OSError) and cause.errno in _SHORTAGES
 
 
 def describe_error(error: BaseException) -> str:

@@ -168,7 +168,10 @@ class OsFile:
 
     def close(self) -> None:
         """See `File`."""
-        os.close(self._descriptor)
+        # The system gives the number to the next file that is opened, which must not be written to
+        # by mistake.
+        descriptor, self._descriptor = self._descriptor, -1
+        os.close(descriptor)
 
 
 class OsLock:

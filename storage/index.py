@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from coterie.storage.batches import BatchFacts
+from coterie.storage.errors import is_shortage
 from coterie.storage.open_files import OpenFiles
 
 # Kafka's index.interval.bytes: the log between two entries.
@@ -88,7 +89,12 @@ class _Index:
         self._pending += self.ENTRY.pack(first, second)
         self.last = (first, second)
         if len(self._pending) >= PENDING_ENTRIES * self.ENTRY.size:
-            self.flush()
+            try:
+                self.flush()
+            except OSError as error:
+                # The batch of this entry has been written. The next entry tries again.
+                if not is_shortage(error):
+                    raise
 
     def flush(self) -> None:
         """Write what is in memory, and cut the file to exactly the entries."""

@@ -104,9 +104,18 @@ class LeaderEpochs:
             self._write()
 
     def start(self, epoch: int, start_offset: int) -> None:
-        """Note that records from `start_offset` on have `epoch`."""
+        """Note that records from `start_offset` on have `epoch`.
+
+        Raises:
+            OSError: the file could not be written, and nothing is noted.
+        """
+        before = self.entries, self.latest
         self._add(epoch, start_offset)
-        self._write()
+        try:
+            self._write()
+        except OSError:
+            self.entries, self.latest = before
+            raise
 
     def truncate_before(self, log_start_offset: int) -> None:
         """Drop epochs that ended before the log begins."""

@@ -18,7 +18,7 @@ from coterie.storage.aborted_transactions import (
     TransactionIndex,
 )
 from coterie.storage.batches import CHUNK_BYTES, place
-from coterie.storage.errors import LogFailed, OffsetOutOfRange
+from coterie.storage.errors import LogFailed, OffsetOutOfRange, OutOfHandles
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.log_config import LogConfig, is_full
@@ -94,9 +94,8 @@ class Log:
             CorruptLog: something is wrong that no interrupted write explains.
             LogFailed: the recovered log could not be synced.
         """
-        # An empty table of open files is false, so `files or ...` would never share one.
         files = OpenFiles(filesystem) if files is None else files
-        log = cls(files, directory, config or LogConfig())
+        log = cls(files, directory, LogConfig() if config is None else config)
         log._load(Recovery(log_start_offset, recovery_point, trust, now_ms))
         return log
 
@@ -172,6 +171,7 @@ class Log:
 
         Raises:
             LogFailed: this write or an earlier one failed.
+            OutOfHandles: a file could not be opened, and nothing was appended.
         """
         if self._sync.failure is not None:
             raise LogFailed(self.directory, self._sync.failure)
@@ -184,15 +184,27 @@ class Log:
                 segment = self._segments.all[-1]
             if self.leader_epoch != self.epochs.latest:
                 self.epochs.start(self.leader_epoch, base_offset)
+            is_pinned = True
             if self.config.flush and segment.path not in self._sync.pinned:
-                self._sync.pin(segment.path)
+                is_pinned = self._sync.pin(segment.path)
             segment.append(data, placed)
-            if produced:
-                self._producers.note(data, produced, segment.transactions, now_ms)
         except OSError as error:
             raise self.fail(error) from error
+        if produced:
+            try:
+                self._producers.note(data, produced, segment.transactions, now_ms)
+            except OSError as error:
+                # Even if only the index could not be opened: the batch has been written.
+                raise self._sync.stop(error) from error
         assert segment.next_offset > base_offset, "an append moves the log's end"
         self.log_end_offset = segment.next_offset
+        if not is_pinned:
+            # The file may be closed at any time, and with it the memory of a lost write.
+            try:
+                self.sync()
+            except OutOfHandles as error:
+                # Too late: the batch has been written.
+                raise self._sync.stop(error.cause) from error
         return base_offset
 
     def read(self, offset: int, max_bytes: int) -> bytes:
@@ -296,10 +308,10 @@ class Log:
         if before_offset <= self.log_start_offset:
             return self.log_start_offset
         self._sync.check()
-        self.log_start_offset = before_offset
         try:
             if before_offset == self.log_end_offset and self._segments.all[-1].size:
                 self._roll()
+            self.log_start_offset = before_offset
             self._remove_before(before_offset)
             self.epochs.truncate_before(before_offset)
         except OSError as error:
@@ -370,20 +382,21 @@ class Log:
         Raises:
             LogFailed: the sync failed, or the log had failed before.
         """
-        pending = self.unsynced()
-        if pending is None:
-            return
-        error = None
-        try:
-            pending.run()
-        except OSError as failure:
-            error = failure
-        self.synced(pending, error)
-        if error is not None:
-            raise LogFailed(self.directory, error) from error
+        while (pending := self.unsynced()) is not None:
+            error = None
+            try:
+                pending.run()
+            except OSError as failure:
+                error = failure
+            self.synced(pending, error)
+            if error is not None:
+                raise LogFailed(self.directory, error) from error
 
-    def fail(self, error: OSError) -> LogFailed:
-        """Let the log fail for good, as after a failed write. Return what to raise."""
+    def fail(self, error: OSError) -> LogFailed | OutOfHandles:
+        """Let the log fail for good, as after a failed write. Return what to raise.
+
+        After a shortage of file handles the log can be used as before [log/handle-shortage].
+        """
         return self._sync.fail(error)
 
     def close(self) -> None:

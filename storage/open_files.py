@@ -7,12 +7,20 @@ the file each time.
 A pinned file stays open. Files are pinned while another thread syncs them, and while they have
 writes that a later sync has to confirm [log/pinned-files]. A pinned file that is dropped is closed
 with its last pin.
+
+If the process cannot open another file, some of these are closed [log/handle-shortage].
 """
 
+from collections.abc import Callable
+
+from coterie.storage.errors import is_shortage
 from coterie.storage.filesystem import File, FileSystem
 
 # Half of the usual limit of 1,024 descriptors. The other half is for connections.
 MAX_OPEN_FILES = 512
+# How many files are closed when no other can be opened: one for the file that is needed, the others
+# for what is open for a moment only, such as a directory that is synced.
+_CLOSED_AT_ONCE = 4
 
 
 class OpenFiles:
@@ -28,9 +36,9 @@ class OpenFiles:
 
         Args:
             filesystem: where the files are.
-            limit: how many files may be open, except pinned ones.
+            limit: how many files may be open.
         """
-        assert limit > 0, "a file in use is open"
+        assert limit > 1, "a file in use is open, and half of them may be pinned"
         self.filesystem = filesystem
         self.dropped: set[File] = set()
         self._limit = limit
@@ -39,7 +47,10 @@ class OpenFiles:
         # The number of pins of each pinned file, including those that were dropped.
         self._pins: dict[File, int] = {}
 
-    def __len__(self) -> int:
+    # Not a length: an empty table is not false.
+    @property
+    def count(self) -> int:
+        """How many files are open."""
         return len(self._files) + len(self.dropped)
 
     def get(self, path: str) -> File:
@@ -51,7 +62,7 @@ class OpenFiles:
         file = self._files.pop(path, None)
         if file is None:
             self._make_room()
-            file = self.filesystem.open(path)
+            file = self._opened(self.filesystem.open, path)
         self._files[path] = file
         return file
 
@@ -59,8 +70,13 @@ class OpenFiles:
         """Create a file and return it. Raises OSError."""
         self.drop(path)
         self._make_room()
-        file = self._files[path] = self.filesystem.create(path)
+        file = self._files[path] = self._opened(self.filesystem.create, path)
         return file
+
+    @property
+    def pins_left(self) -> int:
+        """How many more files may wait for a sync, so that others can be open meanwhile."""
+        return self._limit // 2 - len(self._pins)
 
     def pin(self, path: str) -> File:
         """Return the file, which stays open until it was unpinned as often as pinned.
@@ -103,13 +119,32 @@ class OpenFiles:
         self.dropped.clear()
         self._pins.clear()
 
+    def give_back(self) -> bool:
+        """Close some files, because other files cannot be opened; return whether there were any."""
+        closed = [self._close_oldest() for _ in range(_CLOSED_AT_ONCE)]
+        return any(closed)
+
+    def _opened(self, call: Callable[[str], File], path: str) -> File:
+        """Open a file, after closing others if the process cannot have another handle."""
+        while True:
+            try:
+                return call(path)
+            except OSError as error:
+                if not is_shortage(error) or not self.give_back():
+                    raise
+
     def _make_room(self) -> None:
-        """Close the file that was used longest ago, if the limit is reached."""
-        if len(self._files) < self._limit:
-            return
-        for path, file in self._files.items():
-            if file not in self._pins:
-                del self._files[path]
-                file.close()
-                return
-        # All files are pinned. A log pins one or two, so their number is bounded all the same.
+        """Close the files that were used longest ago, until there is room for one more."""
+        while self.count >= self._limit and self._close_oldest():
+            pass
+
+    def _close_oldest(self) -> bool:
+        """Close the file that was used longest ago; return False if all are pinned.
+
+        `pins_left` and the number of syncs in progress bound the pinned ones.
+        """
+        path = next((path for path, file in self._files.items() if file not in self._pins), None)
+        if path is None:
+            return False
+        self._files.pop(path).close()
+        return True

@@ -8,10 +8,13 @@ sync the log has failed for good [log/fail-stop].
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
-from coterie.storage.errors import LogFailed
+from coterie.storage.errors import LogFailed, OutOfHandles, is_shortage
 from coterie.storage.filesystem import File
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.segment import Segment
+
+# How many segments one sync covers. A log without `flush` may have thousands of unsynced ones.
+_SEGMENTS_AT_ONCE = 8
 
 
 class PendingSync(NamedTuple):
@@ -76,20 +79,43 @@ class SyncState:
         if self.failure is not None:
             raise LogFailed(self._directory, self.failure)
 
-    def fail(self, error: OSError) -> LogFailed:
+    def fail(self, error: OSError) -> LogFailed | OutOfHandles:
+        """Return what to raise after an error.
+
+        The log has failed for good, unless only a file could not be opened: every operation of a
+        log can be repeated after that [log/handle-shortage].
+        """
+        if is_shortage(error):
+            self._files.give_back()
+            return OutOfHandles(self._directory, error)
+        return self.stop(error)
+
+    def stop(self, error: OSError) -> LogFailed:
         """Let the log fail for good; the first error remains the cause. Return what to raise."""
         if self.failure is None:
             self.failure = error
         assert self.failure is not None, "a log that has failed does not recover"
         return LogFailed(self._directory, self.failure)
 
-    def pin(self, path: str) -> None:
-        """Keep a file open until the log is synced, because it is about to be written."""
+    def pin(self, path: str) -> bool:
+        """Keep a file open until the log is synced, because it is about to be written.
+
+        Returns:
+            False if too many files are pinned: the log must be synced right after the write.
+
+        Raises:
+            OSError: the file could not be opened.
+        """
         assert path not in self.pinned, "a file is pinned once"
+        if self._files.pins_left <= 0:
+            return False
         self.pinned[path] = self._files.pin(path)
+        return True
 
     def begin(self, segments: list[Segment], end_offset: int) -> PendingSync | None:
         """Return what a sync that begins now has to do; None if everything is synced.
+
+        If there are many unsynced segments, the oldest of them are done first.
 
         Args:
             segments: the log's segments.
@@ -101,8 +127,17 @@ class SyncState:
         if self.synced_offset >= end_offset:
             return None
         unsynced = [each for each in segments if each.next_offset > self.synced_offset]
-        pins = tuple(self._files.pin(segment.path) for segment in unsynced if segment.size)
-        return PendingSync(end_offset, pins, self._files.dropped)
+        pins: list[File] = []
+        if len(unsynced) > _SEGMENTS_AT_ONCE:
+            del unsynced[_SEGMENTS_AT_ONCE:]
+            end_offset = unsynced[-1].next_offset
+        try:
+            pins.extend(self._files.pin(segment.path) for segment in unsynced if segment.size)
+        except OSError:
+            for file in pins:
+                self._files.unpin(file)
+            raise
+        return PendingSync(end_offset, tuple(pins), self._files.dropped)
 
     def end(self, pending: PendingSync, error: OSError | None, end_offset: int) -> None:
         """Take the result of a sync. An error fails the log.
@@ -115,7 +150,7 @@ class SyncState:
         for file in pending.files:
             self._files.unpin(file)
         if error is not None:
-            self.fail(error)
+            self.stop(error)
         if self.failure is not None:
             return
         self.synced_offset = max(self.synced_offset, pending.end_offset)

@@ -49,6 +49,7 @@ def findings(path: Path) -> Iterator[str]:
     if lines and not ast.get_docstring(tree):
         yield f"{name}:1: no module docstring: say what it is and what always holds"
     yield from _functions(tree, name)
+    yield from _defaults(tree, name)
     if name.split("/")[0] in PURE:
         yield from _impure(tree, name)
 
@@ -60,6 +61,17 @@ def _functions(tree: ast.Module, name: str) -> Iterator[str]:
             if length > MAX_FUNCTION_LINES:
                 limit = f"at most {MAX_FUNCTION_LINES}"
                 yield f"{name}:{node.lineno}: {node.name} has {length} lines, {limit}"
+
+
+def _defaults(tree: ast.Module, name: str) -> Iterator[str]:
+    """Find `given or Class()`: an empty object with a length would be replaced, too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+            last = node.values[-1]
+            made = last.func if isinstance(last, ast.Call) else None
+            called = made.attr if isinstance(made, ast.Attribute) else getattr(made, "id", "")
+            if called[:1].isupper():
+                yield f"{name}:{node.lineno}: `or {called}()`: an empty object is false: `is None`"
 
 
 def _impure(tree: ast.Module, name: str) -> Iterator[str]:

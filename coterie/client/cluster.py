@@ -137,7 +137,7 @@ class Cluster:
             deadline: by default that of a new operation.
         """
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
-        deadline = deadline or Deadline(self.timeout_s)
+        deadline = Deadline(self.timeout_s) if deadline is None else deadline
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         response = self.any_broker(deadline).call(request, MetadataResponse, deadline)
         if response.error_code:

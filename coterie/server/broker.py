@@ -1,6 +1,6 @@
 """The broker: everything that belongs to one data directory and one port, its start and its stop.
 
-Start: lock the data directory, open the topics, listen, import the handlers, load the groups.
+Start: lock the data directory, open the topics, import the handlers, listen, load the groups.
 Requests about groups get COORDINATOR_LOAD_IN_PROGRESS until their partition is loaded.
 Stop: stop listening, wait for the disk, give up the groups (delayed requests get NOT_COORDINATOR),
 close the connections, close the logs [connections/stop].
@@ -15,6 +15,7 @@ from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.environment import new_base64_id, new_uuid_text, system_clock
+from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
 from coterie.server.groups.runtime import CoordinatorRuntime
 from coterie.server.logs.disk_work import disk_work
 from coterie.server.logs.flusher import Flusher, FlushMode
@@ -24,9 +25,16 @@ from coterie.server.network import limits
 from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.delayed_response import PendingWrites
-from coterie.server.network.routes import Routes, import_late
+from coterie.server.network.routes import Routes, import_handlers
 from coterie.storage.directory import DataDirectory
-from coterie.storage.errors import LogFailed, StorageError, describe_error, remedy_for, root_cause
+from coterie.storage.errors import (
+    LogFailed,
+    OutOfHandles,
+    StorageError,
+    describe_error,
+    remedy_for,
+    root_cause,
+)
 from coterie.storage.filesystem import FileSystem, OsFileSystem
 from coterie.storage.log import Log
 from coterie.storage.memory_filesystem import MemoryFileSystem
@@ -44,6 +52,8 @@ DRAIN_TIMEOUT_S = 5.0
 _DRAIN_POLL_S = 0.01
 # How long clients have to read their last responses.
 _CLOSE_TIMEOUT_S = 1.0
+# A shortage of file handles is logged at most so often.
+_SHORTAGE_LOG_MS = 10_000
 
 
 class Broker:
@@ -69,6 +79,7 @@ class Broker:
         log: "FilteringBoundLogger",
         *,
         flush: FlushMode,
+        handles: FileHandles = DEFAULT_HANDLES,
         filesystem: FileSystem | None = None,
         now_ms: Callable[[], int] | None = None,
         loop: asyncio.AbstractEventLoop | None = None,
@@ -81,6 +92,7 @@ class Broker:
             data_dir: a path, or ":memory:".
             log: a structlog logger.
             flush: when appends are synced.
+            handles: how many files and connections may be open.
             filesystem: where `data_dir` is; by default memory or the operating system's files.
             now_ms: the clock, in epoch milliseconds; it must not jump.
             loop: the event loop; by default the running one.
@@ -94,10 +106,11 @@ class Broker:
         self.loop = asyncio.get_running_loop() if loop is None else loop
         self.now_ms = now_ms if now_ms is not None else system_clock()
         self.routes = Routes()
-        self.connection_quotas = ConnectionQuotas(self)
+        self.connection_quotas = ConnectionQuotas(self, handles.connections)
         self.pending_writes = PendingWrites(self.loop)
         self.flusher = Flusher(self.loop, flush, self.storage_failed)
         self._failed_logs: set[Log] = set()
+        self._shortage_logged_ms = -_SHORTAGE_LOG_MS
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
         self.node_id = config.get_int("node.id")
         self.host, self.port = "", 0
@@ -112,6 +125,7 @@ class Broker:
             cluster_id=new_base64_id(),
             directory_id=new_base64_id(),
             durable=flush.commit,
+            max_open_files=handles.files,
         )
         self.cluster_id = self._data.cluster_id
         node_id = str(self.node_id)
@@ -173,6 +187,9 @@ class Broker:
         Raises:
             OSError: the address cannot be used.
         """
+        for _ in import_handlers():
+            # A signal can end the start.
+            await asyncio.sleep(0)
         self._server = await self.loop.create_server(
             lambda: Connection(self), host, port, backlog=limits.LISTEN_BACKLOG, start_serving=False
         )
@@ -187,9 +204,6 @@ class Broker:
         )
         await self._server.start_serving()
         self.maintenance.start()
-        # Before the groups, whose load may take seconds.
-        for _ in import_late():
-            await asyncio.sleep(0)
         began_s = self.loop.time()
         await self.groups.load()
         self.load_seconds = self.loop.time() - began_s
@@ -288,11 +302,23 @@ class Broker:
     def storage_failed(self, log: Log, error: Exception) -> None:
         """Stop everything that appends to a log that could not be written or synced."""
         self.log_failed(log, error)
-        self.groups.log_failed(log, error)
+        if log.failed:
+            self.groups.log_failed(log, error)
+
+    def handles_short(self, error: OutOfHandles) -> None:
+        """Log, not too often, that files could not be opened [log/handle-shortage]."""
+        now_ms = self.now_ms()
+        if now_ms - self._shortage_logged_ms >= _SHORTAGE_LOG_MS:
+            self._shortage_logged_ms = now_ms
+            self.log.warning(
+                "file handles are short", cause=describe_error(error), remedy=remedy_for(error)
+            )
 
     def log_failed(self, log: Log, error: Exception) -> None:
         """Log, once, that a log cannot be written any more [log/fail-stop]."""
-        if log not in self._failed_logs:
+        if isinstance(error, OutOfHandles):
+            self.handles_short(error)
+        elif log not in self._failed_logs:
             self._failed_logs.add(log)
             self.log.error(
                 "log failed",

@@ -9,7 +9,6 @@ import asyncio
 import errno
 import gc
 import os
-import resource
 import signal
 import sys
 import time
@@ -22,6 +21,7 @@ from coterie.address import Address
 from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
 from coterie.server.config.place import Place
+from coterie.server.file_handles import FileHandles, raise_limit, share_handles
 from coterie.server.logging import make_logger, route_library_logs
 from coterie.server.logs.flusher import FlushMode
 from coterie.storage.errors import (
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 EXIT_OK = 0
 EXIT_FAILED = 1
 
-# The limit of open files to ask for: each connection takes one, and thousands of clients are
-# normal.
-_OPEN_FILES = 65_536
 # How many new objects start a search for reference cycles. Requests leave no cycles behind, so with
 # Python's default of 700 the searches would find nothing and cost time.
 _COLLECT_AFTER = 20_000
@@ -73,20 +70,20 @@ class CannotStart(Exception):  # noqa: N818 - it ends the command and is no fail
 
 def run(options: Options) -> int:
     """Run a broker until a signal or a fatal error stops it; return the exit code."""
-    _raise_file_limit()
+    handles = share_handles(raise_limit())
     try:
-        return uvloop.run(_serve(options))
+        return uvloop.run(_serve(options, handles))
     except CannotStart as reason:
         print(f"coterie serve: {reason}", file=sys.stderr)
         return EXIT_FAILED
 
 
-async def _serve(options: Options) -> int:
+async def _serve(options: Options, handles: FileHandles) -> int:
     stopping = _signalled()
     log = make_logger(options.log_level, options.log_format)
     route_library_logs(log)
     _log_settings(options, log)
-    broker = _open(options, log)
+    broker = _open(options, log, handles)
     broker.fatal.add_done_callback(lambda _: stopping.set())
     place = options.place
     option, port = "--metrics-port", options.metrics_port
@@ -169,11 +166,11 @@ def _signalled() -> asyncio.Event:
     return stopping
 
 
-def _open(options: Options, log: "FilteringBoundLogger") -> Broker:
+def _open(options: Options, log: "FilteringBoundLogger", handles: FileHandles) -> Broker:
     data_dir = options.place.data_dir
     other = "use another directory with --data-dir, or --data-dir :memory:"
     try:
-        return Broker(options.config, data_dir, log, flush=options.flush)
+        return Broker(options.config, data_dir, log, flush=options.flush, handles=handles)
     except DirectoryLocked:
         text = f"the data directory {data_dir} is in use by another broker; stop it, or {other}"
         raise CannotStart(text) from None
@@ -199,11 +196,3 @@ def _listening_failed(address: Address, option: str, error: OSError) -> str:
         return f"this user may not listen on {address}; choose a port above 1023 with {option}"
     reason = error.strerror or str(error)
     return f"can't listen on {address}: {reason}; --host must be an address of this machine"
-
-
-def _raise_file_limit() -> None:
-    """Raise the limit of open files as far as the system allows and connections may need."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    target = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
-    if soft != resource.RLIM_INFINITY and soft < target:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))

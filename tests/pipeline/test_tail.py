@@ -158,7 +158,7 @@ def tail_of(store: Store, data: Path, **options: Any) -> Tail:
         assert rows or "quarantine" in directories
         live.append(directories, {source: {topic: positions}}, {"run": 0})
 
-    lock = options.pop("lock", None) or threading.Lock()
+    lock = options.pop("lock") if "lock" in options else threading.Lock()
     return Tail(live, append, (INPUT, str(data), OFFSETS_TOPIC), lock, **options)
 
 

@@ -143,7 +143,7 @@ def follow(
         NoSuchLog, StoreError, ClientError: see `run` and `KafkaLog`.
     """
     began = time.monotonic()
-    options = options or FollowOptions()
+    options = FollowOptions() if options is None else options
     inputs = list(inputs)
     directories = [each for each in inputs if not is_kafka(each)]
     sources = [each for each in inputs if is_kafka(each)]

@@ -101,7 +101,9 @@ class Tail:
         if self._query is not None:
             if not self._query.isActive:
                 error = self._query.exception()
-                raise error or RuntimeError(f"the stream of {self._path} has ended")
+                if error is not None:
+                    raise error
+                raise RuntimeError(f"the stream of {self._path} has ended")
             return
         try:
             find_partitions(self._path, self._topic)

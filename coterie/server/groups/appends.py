@@ -9,7 +9,7 @@ partition. After the first failed write or sync a partition acknowledges nothing
 written in an earlier ownership of a partition is never acknowledged in a later one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from coterie.coordinator.batch_size import (
@@ -21,7 +21,7 @@ from coterie.coordinator.effects import Append, Effects, LogRecord
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.messages.log_records import encode_key, encode_value
 from coterie.protocol.records import encode_batch
-from coterie.storage.errors import StorageError
+from coterie.storage.errors import OutOfHandles, StorageError
 from coterie.storage.log import Log
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 # An encoded key and value.
 Pair = tuple[bytes, bytes | None]
+
+# After a shortage of file handles the records are written again after this time.
+RETRY_S = 0.1
 
 
 class UnexpectedOffset(Exception):  # noqa: N818 - describes what was found
@@ -122,11 +125,16 @@ class GroupAppends:
             if ownership is None:
                 # The partition was given up within this loop, which answered its operations.
                 continue
+            written = 0
             try:
-                self._write_operations(ownership, index, operations, now_ms)
+                for pairs, count in _batches(operations):
+                    self._write_batch(ownership, index, pairs, now_ms)
+                    written += count
             except UnexpectedOffset:
                 self._diverged(index)
                 continue
+            except OutOfHandles as error:
+                self._write_later(index, operations[written:], error)
             except (StorageError, OSError) as error:
                 self._failed(index, error)
                 continue
@@ -136,33 +144,24 @@ class GroupAppends:
                 log.error("group append failed", partition=index, exc_info=error)  # noqa: TRY400
                 self._failed(index, error)
                 continue
-            self._acknowledge(ownership, index, len(operations), now_ms)
+            if written:
+                self._acknowledge(ownership, index, written, now_ms)
 
-    def _write_operations(
-        self, ownership: Ownership, index: int, operations: list[list[LogRecord]], now_ms: int
+    def _write_later(
+        self, index: int, operations: list[list[LogRecord]], error: OutOfHandles
     ) -> None:
-        """Write operations in as few batches as the size limit allows."""
-        partition = self.partitions[index]
-        pairs: list[Pair] = []
-        size = BATCH_OVERHEAD_BYTES
-        for records in operations:
-            # Where this operation begins: it moves to the next batch if this one gets too large.
-            first, size_before = len(pairs), size
-            for key, value in records:
-                key_bytes = encode_key(key)
-                value_bytes = None if value is None else encode_value(value)
-                pairs.append((key_bytes, value_bytes))
-                size += len(key_bytes) + len(value_bytes or b"") + RECORD_OVERHEAD_BYTES
-            if size > MAX_BATCH_BYTES and first:
-                self._write_batch(ownership, partition, pairs[:first], now_ms)
-                pairs = pairs[first:]
-                size -= size_before - BATCH_OVERHEAD_BYTES
-            assert size <= MAX_BATCH_BYTES, "the coordinator refuses an operation larger than this"
-        self._write_batch(ownership, partition, pairs, now_ms)
+        """Queue operations again, before those that were queued since [log/handle-shortage]."""
+        assert operations, "a batch that was not written has operations"
+        self._broker.handles_short(error)
+        self._queued[index] = [*operations, *self._queued.get(index, ())]
+        if not self._scheduled:
+            self._scheduled = True
+            self._broker.loop.call_later(RETRY_S, self.write)
 
     def _write_batch(
-        self, ownership: Ownership, partition: "Partition", pairs: list[Pair], now_ms: int
+        self, ownership: Ownership, index: int, pairs: list[Pair], now_ms: int
     ) -> None:
+        partition = self.partitions[index]
         log = partition.log
         if log.log_end_offset != ownership.next_offset:
             raise UnexpectedOffset
@@ -190,3 +189,28 @@ class GroupAppends:
                 self._apply(self._coordinator.appended(index, operations, now_ms))
 
         flusher.appended(log, synced)
+
+
+def _batches(operations: list[list[LogRecord]]) -> Iterator[tuple[list[Pair], int]]:
+    """Yield the encoded records of operations in as few batches as the size limit allows.
+
+    The number of operations of each batch is yielded with it.
+    """
+    pairs: list[Pair] = []
+    size, count = BATCH_OVERHEAD_BYTES, 0
+    for records in operations:
+        # Where this operation begins: it moves to the next batch if this one gets too large.
+        first, size_before = len(pairs), size
+        for key, value in records:
+            key_bytes = encode_key(key)
+            value_bytes = None if value is None else encode_value(value)
+            pairs.append((key_bytes, value_bytes))
+            size += len(key_bytes) + len(value_bytes or b"") + RECORD_OVERHEAD_BYTES
+        if size > MAX_BATCH_BYTES and first:
+            yield pairs[:first], count
+            pairs = pairs[first:]
+            size -= size_before - BATCH_OVERHEAD_BYTES
+            count = 0
+        assert size <= MAX_BATCH_BYTES, "the coordinator refuses an operation larger than this"
+        count += 1
+    yield pairs, count

@@ -27,7 +27,7 @@ from coterie.server.config.keys import ConfigSource
 from coterie.server.logs.partition import Partition, PartitionState
 from coterie.server.logs.topic_rules import TopicRefused
 from coterie.server.logs.topics import Topic, Topics
-from coterie.storage.errors import StorageError
+from coterie.storage.errors import OutOfHandles, StorageError, is_shortage
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -49,6 +49,9 @@ _BATCH_BYTES = 1_000_000
 # With segments of a day, facts are removed at most a day after their retention.
 _SEGMENT_MS = 86_400_000
 _SEGMENT_BYTES = 64 * 1024 * 1024
+
+# How many facts of a partition wait while file handles are short.
+_MOST_UNWRITTEN = 10_000
 
 _MS_PER_HOUR = 3_600_000
 # A setting of the broker, the setting of the topic that it determines, and the factor between them.
@@ -104,6 +107,8 @@ class Journal:
         self._is_opening = False
         # Partitions of the journal that could not be written.
         self._failed: set[int] = set()
+        # Facts that could not be written, because file handles were short.
+        self._unwritten: dict[int, list[Pair]] = {}
         # The topic that was prepared; another one means that the journal was deleted since.
         self._prepared: Topic | None = None
 
@@ -136,9 +141,15 @@ class Journal:
         now_ms = self._now_ms()
         for index, pairs in _by_partition(events, len(topic.partitions)).items():
             partition = topic.partitions[index]
-            # A partition that is closed could not be opened for a reason that passes.
-            if index not in self._failed and partition.state is not PartitionState.CLOSED:
-                self._write(partition, pairs, now_ms)
+            if index in self._failed:
+                continue
+            # Facts of a shortage of file handles come first.
+            unwritten = self._unwritten.pop(index, [])[-_MOST_UNWRITTEN:] + pairs
+            if partition.state is PartitionState.CLOSED:
+                # It could not be opened for a reason that passes.
+                self._unwritten[index] = unwritten
+            else:
+                self._write(partition, unwritten, now_ms)
 
     def _opened(self) -> None:
         self._is_opening = False
@@ -157,13 +168,16 @@ class Journal:
         if partition.failure is not None:
             self._give_up(partition, partition.failure)
             return
+        first = size = 0
         try:
-            first = size = 0
             for last, (key, value) in enumerate(pairs, 1):
                 size += len(key) + len(value)
                 if size >= _BATCH_BYTES or last == len(pairs):
                     _append(partition, pairs[first:last], now_ms)
                     first, size = last, 0
+        except OutOfHandles:
+            # The shortage passes; what was not written is.
+            self._unwritten[partition.index] = pairs[first:]
         except (StorageError, OSError) as error:
             self._give_up(partition, error)
         except Exception as error:
@@ -188,6 +202,8 @@ class Journal:
             else:
                 self._apply_retention(topic)
         except (TopicRefused, StorageError, OSError) as error:
+            if is_shortage(error.__cause__ or error):
+                return None
             self.enabled = False
             reason = error.text if isinstance(error, TopicRefused) else str(error)
             self._log.warning("journal stopped", error=reason)
@@ -195,6 +211,7 @@ class Journal:
         self._prepared = topic
         # A journal that was deleted and created again has new logs, which may be written.
         self._failed.clear()
+        self._unwritten.clear()
         return topic
 
     def _settings(self) -> dict[str, str]:

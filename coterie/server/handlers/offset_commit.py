@@ -66,7 +66,8 @@ def _take_out_missing(
             count = 0
         unknown_id = topic is None and by_id
         error = ErrorCode.UNKNOWN_TOPIC_ID if unknown_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        missing = missing or MissingPartitions(_response_topic, _response_partition)
+        if missing is None:
+            missing = MissingPartitions(_response_topic, _response_partition)
         missing.take_out(asked, count, error, asked.topic_id)
     if missing is not None:
         request.topics = [topic for topic in request.topics if topic.partitions]

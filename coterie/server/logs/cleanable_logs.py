@@ -16,8 +16,10 @@ from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import (
     CorruptLog,
     LogFailed,
+    OutOfHandles,
     StorageError,
     describe_error,
+    is_shortage,
     remedy_for,
 )
 from coterie.storage.log import Log
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 # A full disk may have room again after some time, and should not be filled once a second.
 FIRST_RETRY_MS = 60_000
 LAST_RETRY_MS = 3_600_000
+# After a shortage of file handles, which passes.
+SHORTAGE_RETRY_MS = 1_000
 
 
 class Uncleanable(NamedTuple):
@@ -126,9 +130,10 @@ class CleanableLogs:
         broker = self._broker
         before = self.uncleanable.get(partition)
         attempts = 1 if before is None else before.attempts + 1
-        pause_ms = min(FIRST_RETRY_MS << min(attempts - 1, 10), LAST_RETRY_MS)
+        first_ms = SHORTAGE_RETRY_MS if is_shortage(error) else FIRST_RETRY_MS
+        pause_ms = min(first_ms << min(attempts - 1, 10), LAST_RETRY_MS)
         # Waiting may cure an error of the operating system, but neither damage nor our mistakes.
-        retry_ms = broker.now_ms() + pause_ms if isinstance(error, OSError) else None
+        retry_ms = broker.now_ms() + pause_ms if isinstance(error, OSError | OutOfHandles) else None
         self.uncleanable[partition] = Uncleanable(error, attempts, retry_ms)
         log = partition.opened_log
         if isinstance(error, LogFailed) and log is not None:

@@ -20,12 +20,18 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import NamedTuple
 
-from coterie.storage.errors import StorageError
+from coterie.storage.errors import OutOfHandles, StorageError
 from coterie.storage.log import Log
 from coterie.storage.sync import PendingSync
 
 # How long stopping waits for a sync in progress. A disk that takes longer will not answer.
 STOP_TIMEOUT_S = 10.0
+
+# How many logs are synced at once in mode `interval`, because their files are opened for it. In
+# mode `commit` they are open.
+_LOGS_AT_ONCE = 8
+# After a shortage of file handles a sync is tried again after this time.
+_RETRY_S = 0.1
 
 # Called with the error of the sync, or with None after a success.
 Callback = Callable[[Exception | None], None]
@@ -95,6 +101,8 @@ class Flusher:
         self._work: SimpleQueue[list[tuple[Log, PendingSync]] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._scheduled = False
+        # How many of the dirty logs are due, in mode `interval`.
+        self._due = 0
         self._failure: Exception | None = None
         self.syncs = 0
         self.sync_seconds = 0.0
@@ -132,12 +140,22 @@ class Flusher:
             return
         if self._syncing or not self._dirty:
             return
-        self._syncing, self._dirty = self._dirty, {}
+        dirty = list(self._dirty)
+        if not self.commit:
+            due = self._due or len(dirty)
+            del dirty[min(due, _LOGS_AT_ONCE) :]
+            self._due = min(due, len(self._dirty)) - len(dirty)
+        self._syncing = {log: self._dirty.pop(log) for log in dirty}
         work: list[tuple[Log, PendingSync]] = []
         errors: dict[Log, Exception] = {}
-        for log in self._syncing:
+        for log in dirty:
             try:
                 pending = log.unsynced()
+            except OutOfHandles:
+                self._dirty[log] = self._syncing.pop(log)
+                if not self._scheduled:
+                    self._scheduled = True
+                    self._loop.call_later(_RETRY_S, self.begin)
             except StorageError as error:
                 errors[log] = error
             else:
@@ -176,13 +194,20 @@ class Flusher:
             log.synced(pending, error)
             if error is not None:
                 errors[log] = error
+            elif not self.commit and log.synced_offset < log.log_end_offset:
+                # There were too many segments for one sync, or there are new appends.
+                self._dirty.setdefault(log, [])
             self.syncs += 1
             self.sync_seconds += seconds
             self.slowest_sync_seconds = max(self.slowest_sync_seconds, seconds)
         for log, callbacks in synced.items():
             self._call_back(log, callbacks, errors.get(log))
         if self._dirty and not self._scheduled:
-            self._schedule()
+            if self._due:
+                self._scheduled = True
+                self._loop.call_soon(self.begin)
+            else:
+                self._schedule()
 
     def _call_back(self, log: Log, callbacks: list[Callback], error: Exception | None) -> None:
         for callback in callbacks:

@@ -21,7 +21,7 @@ from coterie.server.logs.partition import Partition
 from coterie.storage.cleanable import Cleanable
 from coterie.storage.cleaner import Cleaning, Step
 from coterie.storage.directory import DataDirectory
-from coterie.storage.errors import LogFailed, StorageError
+from coterie.storage.errors import LogFailed, StorageError, is_shortage
 
 if TYPE_CHECKING:
     import asyncio
@@ -39,6 +39,8 @@ REST_FACTOR = 3
 MIN_PAUSE_S = 0.01
 # How long a cleaning pauses when the group coordinator begins to load the partition.
 LOADING_PAUSE_S = 0.05
+# How long a cleaning pauses when no file can be opened.
+SHORTAGE_PAUSE_S = 0.5
 # How long stopping, and the deletion of a topic, wait for the thread.
 JOIN_TIMEOUT_S = 10.0
 
@@ -205,11 +207,11 @@ class LogCleaner:
         except Exception as failure:  # noqa: BLE001 - reported on the event loop
             error = failure
         try:
-            self._broker.loop.call_soon_threadsafe(self._disk_done, work, error)
+            self._broker.loop.call_soon_threadsafe(self._disk_done, work, run, error)
         except RuntimeError:
             return  # The loop is closed: the broker has stopped without waiting for this thread.
 
-    def _disk_done(self, work: _Work, error: Exception | None) -> None:
+    def _disk_done(self, work: _Work, run: Callable[[], None], error: Exception | None) -> None:
         """Continue after the thread."""
         if work is not self._work:
             # The cleaning was abandoned.
@@ -220,6 +222,10 @@ class LogCleaner:
                 self._cleaned(work)
             else:
                 self._later(self._slice, self._rest_s)
+            return
+        if is_shortage(error):
+            # All of this work can be repeated, and must be if it has begun to replace files.
+            self._later(lambda: self._run_in_thread(work, run), SHORTAGE_PAUSE_S)
             return
         try:
             if isinstance(error, OSError) and not work.ended:

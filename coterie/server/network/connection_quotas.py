@@ -46,8 +46,15 @@ class ConnectionQuotas:
         buffered_bytes: unhandled bytes of all connections.
     """
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "Broker", most_connections: int) -> None:
+        """Start without connections.
+
+        Args:
+            broker: its settings, loop and log are used.
+            most_connections: how many may be open, whatever max.connections is.
+        """
         config = broker.config
+        self._most_connections = most_connections
         self._broker = broker
         self.max_request_bytes = config.get_int("socket.request.max.bytes")
         self._idle_ms = config.get_int("connections.max.idle.ms")
@@ -70,6 +77,8 @@ class ConnectionQuotas:
         max_connections = config.get_int("max.connections")
         if len(self._connections) >= max_connections:
             return f"{max_connections} connections are open (max.connections)"
+        if len(self._connections) >= self._most_connections:
+            return f"{self._most_connections} connections are open (`ulimit -n` allows no more)"
         here = self._per_address.get(address, 0)
         if here >= config.get_int("max.connections.per.ip"):
             return f"{here} connections from {address} are open (max.connections.per.ip)"

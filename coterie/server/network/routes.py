@@ -5,8 +5,8 @@ decoder and framer of one version. The handlers that only forward to the group c
 handlers/group_requests.py; every other API has a module handlers/<api>.py.
 
 Codecs are compiled at the first request of their API and version: a test that uses three APIs needs
-few of them. What requests import is imported before, by `import_late` as soon as the server
-listens: an import opens files, which fails while file handles are short.
+few of them. What requests import is imported before the server listens, by `import_handlers`: an
+import opens files, which fails while file handles are short [connections/no-late-imports].
 """
 
 from collections.abc import Callable, Iterator
@@ -20,8 +20,8 @@ from coterie.server.handlers.group_requests import GROUP_HANDLERS
 
 Handler = Callable[[Any, Any, Any], Any]
 
-# Libraries that the first append, the first compressed batch and the first group id need. Together
-# with the handlers they take 50 ms, a fifth of the start, and the first answer needs none of them.
+# Libraries that the first append, the first compressed batch and the first group id need. They are
+# not imported by programs that use the codecs without a broker.
 _LIBRARIES = ("crc32c", "cramjam", "encodings.utf_16_be")
 
 
@@ -85,8 +85,8 @@ class Routes(dict[int, Route]):
         )
 
 
-def import_late() -> Iterator[None]:
-    """Import what the first answer does not need, one API or library at each step."""
+def import_handlers() -> Iterator[None]:
+    """Import what requests need, one API or library at each step."""
     for api in SERVED_VERSIONS:
         request_class(api)
         _handler(api)

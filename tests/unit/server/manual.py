@@ -13,6 +13,7 @@ from coterie.protocol.apis import response_class
 from coterie.protocol.frames import decode_response, encode_request
 from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
+from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.connection import Connection
 from coterie.storage.filesystem import FileSystem
@@ -221,9 +222,10 @@ def make_broker(
     filesystem: FileSystem | None = None,
     loop: ManualLoop | None = None,
     load: bool = True,
+    handles: FileHandles = DEFAULT_HANDLES,
 ) -> Broker:
     """Make a broker on a file system in memory and a manual loop."""
-    loop = loop or ManualLoop()
+    loop = ManualLoop() if loop is None else loop
     values = {"offsets.topic.num.partitions": "4", "group.initial.rebalance.delay.ms": "0"}
     numbers = iter(range(1_000_000))
     broker = Broker(
@@ -231,6 +233,7 @@ def make_broker(
         IN_MEMORY,
         RecordingLog().as_logger(),
         flush=flush,
+        handles=handles,
         filesystem=filesystem,
         now_ms=loop.clock,
         loop=loop.as_loop(),

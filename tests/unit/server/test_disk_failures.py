@@ -19,7 +19,14 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.logs.maintenance import DIRECTORY_CHECK_S
-from coterie.storage.errors import CorruptLog, LogFailed, describe_error, remedy_for
+from coterie.storage.errors import (
+    CorruptLog,
+    LogFailed,
+    OutOfHandles,
+    describe_error,
+    is_shortage,
+    remedy_for,
+)
 from coterie.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.groups import commit, committed
@@ -39,10 +46,10 @@ CAUSES = [
     (errno.EFBIG, "ulimit -f"),
     (errno.EACCES, "user"),
     (errno.EPERM, "user"),
-    (errno.EMFILE, "ulimit -n"),
-    (errno.ENFILE, "fs.file-max"),
     (errno.ENOTTY, "system's log"),
 ]
+# Errors of opening a file, which are no reason to stop a log.
+SHORTAGES = [(errno.EMFILE, "ulimit -n"), (errno.ENFILE, "fs.file-max")]
 
 
 class TestTexts:
@@ -53,6 +60,16 @@ class TestTexts:
             assert word in remedy_for(each)
             assert remedy_for(each).endswith("restart the broker") or number == errno.EIO
             assert describe_error(each) == f"{os.strerror(number)}: /data/t-0/0.log"
+            assert not is_shortage(each)
+
+    @pytest.mark.parametrize(("number", "word"), SHORTAGES)
+    def test_shortage_needs_no_restart(self, number: int, word: str) -> None:
+        error = OSError(number, os.strerror(number), "/data/t-0/0.log")
+        for each in (error, OutOfHandles("/data/t-0", error)):
+            assert word in remedy_for(each)
+            assert "restart" not in remedy_for(each)
+            assert describe_error(each) == f"{os.strerror(number)}: /data/t-0/0.log"
+            assert is_shortage(each)
 
     def test_remedy_for_damage_begins_with_a_copy(self) -> None:
         error = CorruptLog("/data/t-0/0.log", 17, "checksum")

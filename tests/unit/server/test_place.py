@@ -16,7 +16,7 @@ controller.listener.names=CONTROLLER
 
 def decide(properties: str = "", options: PlaceOptions | None = None) -> Place:
     config = Config.load([], {}, properties, "x.properties")
-    return decide_place(config, options or PlaceOptions())
+    return decide_place(config, PlaceOptions() if options is None else options)
 
 
 def test_defaults() -> None:

@@ -161,14 +161,14 @@ def test_requests_import_nothing() -> None:
 import sys
 
 from coterie.protocol.records import Compression
-from coterie.server.network.routes import import_late
+from coterie.server.network.routes import import_handlers
 from tests.unit.server.groups import commit, committed, stable_member
 from tests.unit.server.manual import Client, make_broker
 from tests.unit.server.produced import batch, fetch_request, produce
 
 client = Client(make_broker())
 client.broker.topics.create("t", 1, {})
-for _ in import_late():
+for _ in import_handlers():
     pass
 before = set(sys.modules)
 stable_member(client)

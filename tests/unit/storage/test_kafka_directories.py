@@ -4,7 +4,6 @@
 order and one was killed.
 """
 
-import io
 import json
 import tarfile
 from pathlib import Path
@@ -47,8 +46,8 @@ def unpacked(name: str) -> MemoryFileSystem:
             if member.isdir():
                 filesystem.make_directory(path)
             else:
-                content = archive.extractfile(member) or io.BytesIO()
-                filesystem.create(path).write(0, content.read())
+                content = archive.extractfile(member)
+                filesystem.create(path).write(0, content.read() if content is not None else b"")
     return filesystem
 
 

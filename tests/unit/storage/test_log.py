@@ -342,21 +342,21 @@ def test_many_logs_share_few_open_files(place: Place) -> None:
     for value in range(30):
         for log in logs:
             log.append(batch(b"%d" % value))
-            assert len(files) <= 8
+            assert files.count <= 8
     for log in logs:
         assert len(records_of(b"".join(log.chunks()))) == 30
         log.close()
-    assert len(files) == 0
+    assert files.count == 0
 
 
 def test_logs_share_an_empty_table_of_open_files(memory: Place) -> None:
-    """An empty table is false, so a test for truth would give each log a table of its own."""
+    """A table without open files must not be taken for none."""
     files = OpenFiles(memory.filesystem)
     logs: list[Log] = []
     for name in ("first", "second"):
         directory = f"{memory.directory}/{name}"
         memory.filesystem.make_directory(directory)
-        assert not files or logs
+        assert files.count == len(logs)
         logs.append(Log.open(memory.filesystem, directory, SMALL, files=files))
     assert all(log.files is files for log in logs)
-    assert len(files) == 2
+    assert files.count == 2

@@ -157,10 +157,10 @@ def test_a_file_that_is_being_synced_is_not_closed(memory: Place) -> None:
     log.append(batch(b"y" * 400))  # This rolls.
     assert len(log.segments) == 2
     log.close()
-    assert len(log._files) == 1, "the pinned file"
+    assert log._files.count == 1, "the pinned file"
     pending.run()
     log.synced(pending)
-    assert len(log._files) == 0
+    assert log._files.count == 0
 
 
 def test_a_segment_is_synced_before_the_next_one_is_begun(memory: Place) -> None:

@@ -36,7 +36,7 @@ def test_a_deleted_topic_frees_its_name(place: Place, topic: str) -> None:
     pending.run()
     log.synced(pending)
     assert (directory.topics, directory.deleted_topics) == ({}, {ID: topic})
-    assert len(directory.files) == 0
+    assert directory.files.count == 0
     directory.create_partitions(topic, [0], OTHER_ID)
     assert directory.open_log(topic, 0).log_end_offset == 0
     remove_deleted(directory)

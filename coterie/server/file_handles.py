@@ -1,0 +1,54 @@
+"""How the file handles of the process are shared [connections/file-handles].
+
+Connections and the files of logs come out of one limit, RLIMIT_NOFILE. Each has a bound of its own,
+so that neither can take the last handle from the other.
+"""
+
+import resource
+from typing import NamedTuple
+
+# The limit to ask for: each connection takes one handle, and thousands of clients are normal.
+_WANTED = 65_536
+# Kept for everything else: standard streams, event loop, listening sockets, lock, the metrics'
+# connections, and the directories and small files that are open for a moment. 16 are always open.
+_RESERVED = 40
+# More open files do not make a broker faster, except one with thousands of busy partitions.
+_MOST_FILES = 4_096
+# Fewer than these, and nothing works.
+_FEWEST_FILES = 16
+_FEWEST_CONNECTIONS = 8
+
+
+class FileHandles(NamedTuple):
+    """The bounds of one broker.
+
+    Attributes:
+        files: how many segment and index files may be open.
+        connections: how many clients may be connected.
+    """
+
+    files: int
+    connections: int
+
+
+# For a broker that does not have the process for itself: half of the usual limit of 1,024.
+DEFAULT_HANDLES = FileHandles(512, _WANTED)
+
+
+def raise_limit() -> int:
+    """Raise the limit of open files as far as the system allows, and return it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return _WANTED
+    target = _WANTED if hard == resource.RLIM_INFINITY else min(hard, _WANTED)
+    if soft < target:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
+        return target
+    return soft
+
+
+def share_handles(limit: int) -> FileHandles:
+    """Return the bounds under a limit of open files."""
+    left = limit - _RESERVED
+    files = max(min(left // 2, _MOST_FILES), _FEWEST_FILES)
+    return FileHandles(files, max(left - files, _FEWEST_CONNECTIONS))

@@ -1,0 +1,86 @@
+"""Nothing is imported after the broker has begun to serve [connections/no-late-imports]."""
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+from coterie.protocol.records import Compression
+from tests.fuzz.corpus import frames
+from tests.unit.server.process import ready
+from tests.unit.server.produced import batch, produce_request
+from tests.unit.server.running import PATIENCE_S, SocketClient
+from tests.unit.server.test_disk_failures import create
+
+METRICS = re.compile(r"metrics on (http://\S+)\n")
+
+
+def exercise(port: int) -> None:
+    """Use every API in every version, each way of compression, and requests that make no sense."""
+    with SocketClient(socket.create_connection(("127.0.0.1", port))) as client:
+        create(client, "t")
+        for compression in Compression:
+            for transactional in (False, True):
+                for producer in ((-1, -1, -1), (7, 0, 0)):
+                    records = batch(
+                        b"x" * 2000,
+                        compression=compression,
+                        producer=producer,
+                        transactional=transactional,
+                    )
+                    client.call(produce_request(records), 9)
+    # Half of these close their connection, so each gets one of its own, ten at a time.
+    every = [*frames(), b"\0\0\0\1x", b"\0\0\0\x0c\x7f\xff\0\0\0\0\0\0\xff\xff\xff\xff"]
+    for first in range(0, len(every), 10):
+        connections = []
+        for frame in every[first : first + 10]:
+            connections.append(socket.create_connection(("127.0.0.1", port)))
+            connections[-1].sendall(frame)
+        for connection in connections:
+            # The response does not matter; some requests have none, others are delayed.
+            connection.settimeout(0.05)
+            with suppress(OSError):
+                connection.recv(1)
+            connection.close()
+
+
+def test_nothing_is_imported_while_serving(tmp_path: Path) -> None:
+    begin, found = tmp_path / "begin", tmp_path / "found"
+    found.touch()
+    options = {
+        "log.cleaner.backoff.ms": "10",
+        "log.initial.task.delay.ms": "10",
+        "log.retention.check.interval.ms": "50",
+        "offsets.topic.num.partitions": "2",
+        "offsets.topic.segment.bytes": "1048576",
+    }
+    process = subprocess.Popen(
+        (
+            *(sys.executable, "-m", "tests.unit.server.import_probe", str(begin), str(found)),
+            *("--port", "0", "--metrics-port", "0", "--data-dir", str(tmp_path / "data")),
+            *(word for name, value in options.items() for word in ("--config", f"{name}={value}")),
+        ),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        port, _ = ready(process)
+        metrics = METRICS.fullmatch(process.stdout.readline()) if process.stdout else None
+        assert metrics
+        begin.touch()
+        exercise(port)
+        with urllib.request.urlopen(metrics[1], timeout=PATIENCE_S) as answer:
+            assert b"coterie_" in answer.read()
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+    assert process.returncode == 0, errors
+    assert found.read_text().split() == []

@@ -10,8 +10,9 @@ from typing import NamedTuple
 # The limit to ask for: each connection takes one handle, and thousands of clients are normal.
 _WANTED = 65_536
 # Kept for everything else: standard streams, event loop, listening sockets, lock, the metrics'
-# connections, and the directories and small files that are open for a moment. 16 are always open.
-_RESERVED = 40
+# connections, logs that are being opened, and the directories and small files that are open for a
+# moment. 16 are always open.
+_RESERVED = 64
 # More open files do not make a broker faster, except one with thousands of busy partitions.
 _MOST_FILES = 4_096
 # Fewer than these, and nothing works.

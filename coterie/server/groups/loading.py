@@ -20,7 +20,7 @@ from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.errors import MalformedFrame
 from coterie.server.logs.log_opener import RETRY_MS
 from coterie.server.logs.partition import Partition, PartitionState
-from coterie.storage.errors import LogFailed, StorageError
+from coterie.storage.errors import LogFailed, StorageError, is_shortage
 from coterie.storage.log import Log
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class GroupLoading:
             # It could not be opened for a reason that passes.
             self._broker.loop.call_later(RETRY_MS / 1000, self._open_again, partition)
             return
-        self._guard(index, lambda: self._open(self._opening.pop(index)))
+        self._guard(partition, lambda: self._open(self._opening.pop(index)))
         if not self._opening:
             by_size = sorted(self._opened.values(), key=lambda each: -each.replay.size_bytes)
             self._opened = {each.partition.index: each for each in by_size}
@@ -228,13 +228,20 @@ class GroupLoading:
         if load is not self._current:
             self._current = load
             load.began_ms = self._progress_logged_ms = self._broker.now_ms()
-        self._guard(index, lambda: self._advance(load))
+        self._guard(load.partition, lambda: self._advance(load))
 
-    def _guard(self, index: int, work: Callable[[], None]) -> None:
+    def _guard(self, partition: Partition, work: Callable[[], None]) -> None:
         """Do some work on a partition; an error fails only this partition."""
+        index = partition.index
         try:
             work()
         except (MalformedFrame, StorageError, OSError) as error:
+            if is_shortage(error):
+                # Everything is read again, because nothing is replayed before all is read.
+                self.forget(index)
+                self._opening[index] = partition
+                self._broker.loop.call_later(RETRY_MS / 1000, self._open_again, partition)
+                return
             self._broker.log.error(  # noqa: TRY400 - the text describes the damage, not our stack
                 "group partition not loaded", partition=index, error=str(error)
             )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 # is left, or no memory.
 _PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 # After such an error the log is not opened again for this time.
-RETRY_MS = 1_000
+RETRY_MS = 500
 
 
 class LogOpener:

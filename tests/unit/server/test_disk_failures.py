@@ -304,8 +304,7 @@ class TestRealDirectories:
         assert "can't be written: Permission denied" in result.stderr
 
 
-def create(client: SocketClient, topic: str) -> None:
-
-    asked = CreateTopicsRequestTopic(name=topic, num_partitions=1, replication_factor=1)
+def create(client: SocketClient, topic: str, partitions: int = 1) -> None:
+    asked = CreateTopicsRequestTopic(name=topic, num_partitions=partitions, replication_factor=1)
     request = CreateTopicsRequest(topics=[asked], timeout_ms=1000)
     assert client.call(request, 5).topics[0].error_code == 0

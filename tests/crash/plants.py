@@ -29,7 +29,7 @@ PLANTS = (
     ),
     Plant(
         "a log is used after a failed write or sync",
-        "coterie.storage.sync:SyncState.fail",
+        "coterie.storage.sync:SyncState.stop",
         "self.failure = error",
         "return LogFailed(self._directory, error)",
         ("failing EIO:commit:commit",),

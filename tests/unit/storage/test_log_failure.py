@@ -196,15 +196,17 @@ def test_the_sync_of_a_roll_does_not_count_for_a_sync_in_progress(memory: Place)
 def test_dirty_files_are_not_closed_before_their_sync(memory: Place) -> None:
     """The kernel does not report a lost write to a descriptor that was opened later."""
     log = Log.open(memory.filesystem, memory.directory, DURABLE)
-    log._files = log._sync._files = OpenFiles(memory.filesystem, limit=1)
-    for segment in log.segments:
-        segment._files = log._files
+    log.use(OpenFiles(memory.filesystem, limit=4))
     log.append(batch(b"x" * 400))
     log.append(batch(b"y" * 400))
     assert len(log.segments) == 2
     dirty = set(log._sync.pinned.values())
     assert len(dirty) == 2
     assert dirty == set(log._files._pins)
+    for name in "abcdef":
+        log._files.create(f"{memory.directory}/{name}")
+    assert log._files.count == 4
+    assert dirty <= set(log._files._files.values())
     pending = log.unsynced()
     assert pending is not None
     assert set(pending.files) == dirty
@@ -258,3 +260,20 @@ def test_the_harness_sees_a_log_that_goes_on_after_a_failed_sync(memory: Place) 
     log._sync.failure = None
     commits(log, acknowledged, 1)
     assert acknowledged == [b"value 0"], "the tests above would fail here"
+
+
+def test_log_is_synced_at_once_if_its_file_cannot_stay_open(memory: Place) -> None:
+    """The rule [log/open-files]: at most half of the open files are pinned."""
+    files = OpenFiles(memory.filesystem, limit=2)
+    logs: list[Log] = []
+    for name in "ab":
+        directory = f"{memory.directory}/{name}"
+        memory.filesystem.make_directory(directory)
+        logs.append(Log.open(memory.filesystem, directory, DURABLE, files=files))
+        logs[-1].append(batch(b"x"))
+    assert [len(log._sync.pinned) for log in logs] == [1, 0]
+    assert [log.synced_offset for log in logs] == [0, 1]
+    logs[0].sync()
+    logs[1].append(batch(b"x"))
+    assert [len(log._sync.pinned) for log in logs] == [0, 1]
+    assert logs[1].synced_offset == 1

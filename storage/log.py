@@ -1,4 +1,4 @@
-"""The log of one partition: append, roll, read by offset and by time, delete from the front, sync.
+"""The log of one partition: append, roll, delete from the front, sync. `LogReader` reads it.
 
 Offsets are given here and nowhere else [log/continuous-offsets]. A batch that `append` returned for
 is in the file, so it survives the death of the process [log/process-death]; it survives a loss of
@@ -11,22 +11,18 @@ After the first failed write or sync the log can be read, and nothing is appende
 another thread than the rest.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from coterie.storage.aborted_transactions import (
-    AbortedTransaction,
-    TransactionIndex,
-)
-from coterie.storage.batches import CHUNK_BYTES, place
+from coterie.storage.batches import place
 from coterie.storage.errors import LogFailed, OffsetOutOfRange, OutOfHandles
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.log_config import LogConfig, is_full
 from coterie.storage.log_producers import LogProducers
+from coterie.storage.log_reader import LogReader
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.producer_loading import ProducerLoading
 from coterie.storage.producer_snapshots import ProducerSnapshots
-from coterie.storage.producer_state import ProducerState
 from coterie.storage.recovery import Recovery, load_segments
 from coterie.storage.retention import RemovedSegment, expired_segments
 from coterie.storage.segment import Segment, TailCut
@@ -35,14 +31,11 @@ from coterie.storage.sync import PendingSync, SyncState
 from coterie.storage.torn_tail import TailTrust
 
 
-class Log:
-    """The batches of one partition, from `log_start_offset` to before `log_end_offset`.
+class Log(LogReader):
+    """The log of one partition.
 
     Attributes:
-        directory: the partition's directory.
         config: the settings. They may be replaced while the log is open, and hold from then on.
-        log_start_offset: the first offset.
-        log_end_offset: the offset that the next record gets.
         tail_cut: what recovery cut off when the log was opened; the server reports it.
         epochs: the leader epochs.
         leader_epoch: the epoch that appended batches get.
@@ -52,18 +45,14 @@ class Log:
 
     def __init__(self, files: OpenFiles, directory: str, config: LogConfig) -> None:
         """Use `Log.open`."""
-        self.directory = directory
+        super().__init__(directory, LogProducers(ProducerSnapshots(files.filesystem, directory)))
         self.config = config
-        self.log_start_offset = 0
-        self.log_end_offset = 0
         self.tail_cut: TailCut | None = None
         self.epochs = LeaderEpochs(files.filesystem, directory, durable=config.flush)
         self.leader_epoch = 0
         self.swap_unfinished = False
         self._files = files
-        self._segments = SegmentList([])
         self._sync = SyncState(files, directory)
-        self._producers = LogProducers(ProducerSnapshots(files.filesystem, directory))
 
     @classmethod
     def open(
@@ -123,38 +112,7 @@ class Log:
         """The open files, for the cleaner."""
         return self._files
 
-    @property
-    def size_bytes(self) -> int:
-        """What the log takes up, without its indexes."""
-        return self._segments.size_bytes
-
-    @property
-    def segments(self) -> tuple[Segment, ...]:
-        """The segments in order, the active one last."""
-        return tuple(self._segments.all)
-
-    @property
-    def producers(self) -> ProducerState:
-        """The producers of the log.
-
-        Raises:
-            CorruptLog: the log is damaged where they had to be read.
-        """
-        return self._producers.state
-
-    @property
-    def last_stable_offset(self) -> int:
-        """Where reads at isolation level READ_COMMITTED end [data-plane/last-stable-offset].
-
-        Raises:
-            CorruptLog: as `producers`.
-        """
-        first_unstable_offset = self.producers.first_unstable_offset
-        if first_unstable_offset is None:
-            return self.log_end_offset
-        return max(first_unstable_offset, self.log_start_offset)
-
-    # --- appending and reading --------------------------------------------------------------------
+    # --- appending --------------------------------------------------------------------------------
 
     def append(self, batches: bytes, now_ms: int = 0) -> int:
         """Write one or more batches of magic 2 at the end, with one write.
@@ -199,79 +157,8 @@ class Log:
         assert segment.next_offset > base_offset, "an append moves the log's end"
         self.log_end_offset = segment.next_offset
         if not is_pinned:
-            # The file may be closed at any time, and with it the memory of a lost write.
-            try:
-                self.sync()
-            except OutOfHandles as error:
-                # Too late: the batch has been written.
-                raise self._sync.stop(error.cause) from error
+            self._sync_written()
         return base_offset
-
-    def read(self, offset: int, max_bytes: int) -> bytes:
-        """Return whole batches from the one that holds `offset` [log/reads].
-
-        Raises:
-            OffsetOutOfRange: `offset` is before the log's start or after its end.
-            CorruptLog: the files are damaged where they were read.
-        """
-        self._check_offset(offset)
-        if offset == self.log_end_offset:
-            # A consumer that waits at the end reads the next batch first. It is found at once then.
-            active = self._segments.all[-1]
-            active.remember(offset, active.size)
-            return b""
-        data, _ = self._segments.read(offset, max_bytes)
-        return data
-
-    def read_committed(self, offset: int, max_bytes: int) -> tuple[bytes, list[AbortedTransaction]]:
-        """Return whole batches before the last stable offset [data-plane/isolation].
-
-        Returns:
-            The batches, and the aborted transactions that overlap them.
-
-        Raises:
-            OffsetOutOfRange, CorruptLog: as `read`.
-        """
-        self._check_offset(offset)
-        stable = self.last_stable_offset
-        if offset >= stable:
-            return (self.read(offset, 0) if offset == self.log_end_offset else b""), []
-        return self._segments.read_committed(offset, max_bytes, stable)
-
-    def transactions_from(self, offset: int) -> Iterator[TransactionIndex]:
-        """Yield the transaction indexes of the segment that holds `offset`, and of later ones."""
-        return self._segments.transactions_from(offset)
-
-    def chunks(self, offset: int | None = None, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-        """Yield all batches from `offset` (default: the log's start) to the end the log has now.
-
-        Each chunk is whole batches of up to `chunk_bytes`, or one larger batch. This process has
-        checked every batch [log/checked-once].
-
-        Raises:
-            CorruptLog: the files are damaged where they were read.
-        """
-        if offset is None:
-            offset = self.log_start_offset
-        return self._segments.chunks(offset, self.log_end_offset, chunk_bytes)
-
-    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """Return timestamp and offset of the first record that is not older [log/time-lookup].
-
-        Raises:
-            CorruptLog: the files are damaged where they were read.
-        """
-        return self._segments.offset_for_timestamp(timestamp_ms, self.log_start_offset)
-
-    def max_timestamp(self) -> tuple[int, int]:
-        """Return the greatest timestamp and the first offset that has it [log/greatest-timestamp].
-
-        Both are -1 if there is none.
-
-        Raises:
-            CorruptLog: the files are damaged where they were read.
-        """
-        return self._segments.max_timestamp(self.log_start_offset)
 
     # --- segments: rolling, deleting, replacing ---------------------------------------------------
 
@@ -341,14 +228,22 @@ class Log:
         """Return whether this very segment is one of the log's."""
         return self._segments.holds(segment)
 
-    def new_segment(self, base_offset: int, suffix: str) -> Segment:
-        """Return a segment for the cleaner to write, which `replace` brings into the log.
+    def new_segment(self, base_offset: int, suffix: str = "") -> Segment:
+        """Return a segment without files, for the cleaner: `replace` brings it into the log.
 
         Args:
             base_offset: of the first segment that it replaces.
             suffix: what the names of its files end with until then.
         """
-        return self._segment(base_offset, suffix)
+        return Segment(
+            self._files,
+            self.directory,
+            base_offset,
+            gaps=self.config.compacted or suffix != "",
+            index_interval_bytes=self.config.index_interval_bytes,
+            epochs=self.epochs,
+            suffix=suffix,
+        )
 
     def replace(self, old: Sequence[Segment], cleaned: Segment) -> None:
         """Let a cleaned segment take the place of neighbouring ones. Files are not touched."""
@@ -421,18 +316,12 @@ class Log:
 
     # --- parts of the methods above ---------------------------------------------------------------
 
-    def _check_offset(self, offset: int) -> None:
-        if not self.log_start_offset <= offset <= self.log_end_offset:
-            raise OffsetOutOfRange(
-                self.directory, offset, self.log_start_offset, self.log_end_offset
-            )
-
     def _load(self, known: Recovery) -> None:
         loading = ProducerLoading(
             self._producers.snapshots, known.now_ms, self.config.producer_expiration_ms
         )
         segments, self.tail_cut = load_segments(
-            self._files, self.directory, self.epochs, known, loading, self._segment
+            self._files, self.directory, self.epochs, known, loading, self.new_segment
         )
         self._segments = SegmentList(segments)
         if not segments:
@@ -459,6 +348,14 @@ class Log:
         )
         self._producers.take(loading)
         self._remove_before(self.log_start_offset)
+
+    def _sync_written(self) -> None:
+        # The file may be closed at any time, and with it the memory of a lost write.
+        try:
+            self.sync()
+        except OutOfHandles as error:
+            # Too late: the batch has been written.
+            raise self._sync.stop(error.cause) from error
 
     def _sync_for_good(self) -> None:
         """Sync everything, without `flush` also the names and leader epochs."""
@@ -493,19 +390,8 @@ class Log:
             self._producers.prune_snapshots(self._segments.all)
 
     def _begin_segment(self, base_offset: int) -> None:
-        segment = self._segment(base_offset)
+        segment = self.new_segment(base_offset)
         segment.create()
         if self.config.flush:
             self._files.filesystem.sync_directory(self.directory)
         self._segments.add(segment)
-
-    def _segment(self, base_offset: int, suffix: str = "") -> Segment:
-        return Segment(
-            self._files,
-            self.directory,
-            base_offset,
-            gaps=self.config.compacted or suffix != "",
-            index_interval_bytes=self.config.index_interval_bytes,
-            epochs=self.epochs,
-            suffix=suffix,
-        )

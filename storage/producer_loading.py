@@ -174,7 +174,8 @@ class ProducerLoading:
             aborted = note_batch(self.state, buffer, at, header, seen_ms)
         except MalformedFrame as error:
             assert self._segment is not None, "a segment is being read"
-            self.damage = self.damage or CorruptLog(self._segment.path, 0, str(error))
+            if self.damage is None:
+                self.damage = CorruptLog(self._segment.path, 0, str(error))
             return
         if aborted is not None:
             self._aborted.append(aborted)

@@ -111,6 +111,7 @@ class Broker:
         self.flusher = Flusher(self.loop, flush, self.storage_failed)
         self._failed_logs: set[Log] = set()
         self._shortage_logged_ms = -_SHORTAGE_LOG_MS
+        self._failed_partitions: set[int] = set()
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
         self.node_id = config.get_int("node.id")
         self.host, self.port = "", 0
@@ -118,15 +119,8 @@ class Broker:
         if filesystem is None:
             filesystem = MemoryFileSystem() if in_memory else OsFileSystem()
         self.disk = disk_work(self.loop, in_memory=in_memory)
-        self._data = DataDirectory.open(
-            filesystem,
-            "memory" if in_memory else data_dir,
-            node_id=self.node_id,
-            cluster_id=new_base64_id(),
-            directory_id=new_base64_id(),
-            durable=flush.commit,
-            max_open_files=handles.files,
-        )
+        path = "memory" if in_memory else data_dir
+        self._data = self._open_directory(filesystem, path, flush, handles)
         self.cluster_id = self._data.cluster_id
         node_id = str(self.node_id)
         config.record({"log.dirs": data_dir, "node.id": node_id, "broker.id": node_id})
@@ -144,8 +138,20 @@ class Broker:
         self.load_seconds = 0.0
         self._server: asyncio.Server | None = None
         self._metrics: HttpServer | None = None
-        self._failed_partitions: set[int] = set()
         self.fatal: asyncio.Future[str] = self.loop.create_future()
+
+    def _open_directory(
+        self, filesystem: FileSystem, path: str, flush: FlushMode, handles: FileHandles
+    ) -> DataDirectory:
+        return DataDirectory.open(
+            filesystem,
+            path,
+            node_id=self.node_id,
+            cluster_id=new_base64_id(),
+            directory_id=new_base64_id(),
+            durable=flush.commit,
+            max_open_files=handles.files,
+        )
 
     def _make_group_runtime(self, new_uuid: Callable[[], str]) -> CoordinatorRuntime:
         offsets = self.topics.by_name.get(OFFSETS_TOPIC)

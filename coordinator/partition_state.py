@@ -25,17 +25,31 @@ class PartitionState:
     Invariant: `groups` has a group for every group id in `logged`.
     """
 
-    def __init__(self, config: GroupConfig, new_uuid: Callable[[], str], max_groups: int) -> None:
-        """Start without groups; `max_groups` bounds their number."""
+    def __init__(
+        self,
+        config: GroupConfig,
+        new_uuid: Callable[[], str],
+        max_groups: int,
+        others_leave_room: Callable[[], bool],
+    ) -> None:
+        """Start without groups.
+
+        Args:
+            config: the settings of the coordinator.
+            new_uuid: returns a new random UUID as text, for member ids.
+            max_groups: the most groups of this partition.
+            others_leave_room: returns whether all partitions together have room for a group.
+        """
         self.config = config
         self.new_uuid = new_uuid
         self.groups: dict[str, Group] = {}
         self.logged = LoggedState()
         self._max_groups = max_groups
+        self._others_leave_room = others_leave_room
 
     def has_room_for_group(self) -> bool:
         """Return whether one more group may be created [coordinator/group-limit]."""
-        return len(self.groups) < self._max_groups
+        return len(self.groups) < self._max_groups and self._others_leave_room()
 
     def create_group(self, group_id: str, now_ms: int) -> Group:
         """Create an Empty group."""

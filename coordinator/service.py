@@ -85,11 +85,16 @@ class GroupCoordinator:
         partitions = config.offsets_topic_num_partitions
         max_groups = min(config.max_groups, 2 * config.max_groups // partitions + 1)
         self.shards = [
-            Shard(partition, config, new_uuid, max_groups) for partition in range(partitions)
+            Shard(partition, config, new_uuid, max_groups, self._has_room_for_group)
+            for partition in range(partitions)
         ]
         self._partitions = partitions
 
     # -- groups ------------------------------------------------------------------------------------
+
+    def _has_room_for_group(self) -> bool:
+        """Return whether all partitions together may have one more group."""
+        return sum(len(shard.groups) for shard in self.shards) < self.config.max_groups
 
     def partition_for(self, group_id: str) -> int:
         """Return the `__consumer_offsets` partition of a group."""
@@ -231,16 +236,29 @@ class GroupCoordinator:
     def list_groups(
         self, _now_ms: int, request: ListGroupsRequest, context: RequestContext
     ) -> Effects:
-        """Handle a ListGroups [administration/list-partitions]."""
-        groups = []
+        """Handle a ListGroups."""
+        error, shards = self.listable_shards()
+        if error:
+            return Effects(error_response(request, error, context.version))
+        groups = [
+            group for shard in shards for part in list_groups(shard, request) for group in part
+        ]
+        return Effects(ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups))
+
+    def listable_shards(self) -> tuple[ErrorCode, list[Shard]]:
+        """Return the partitions that ListGroups covers, or the error that it gets.
+
+        [administration/list-partitions]
+        """
+        shards = []
         for shard in self.shards:
             error = _availability_error(shard)
             if error is ErrorCode.NOT_COORDINATOR:
                 continue
             if error:
-                return Effects(error_response(request, error, context.version))
-            groups += list_groups(shard, request)
-        return Effects(ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups))
+                return error, []
+            shards.append(shard)
+        return ErrorCode.NONE, shards
 
     def describe_groups(
         self, now_ms: int, request: DescribeGroupsRequest, context: RequestContext

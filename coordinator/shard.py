@@ -85,9 +85,10 @@ class Shard(PartitionState):
         config: GroupConfig,
         new_uuid: Callable[[], str],
         max_groups: int,
+        others_leave_room: Callable[[], bool],
     ) -> None:
         """Start without groups, not yet loaded."""
-        super().__init__(config, new_uuid, max_groups)
+        super().__init__(config, new_uuid, max_groups, others_leave_room)
         self.partition = partition
         self.epoch = -1
         self.state = ShardState.INITIAL

@@ -35,7 +35,9 @@ def source_of(
     if direction == "decode":
         decode = DecodeEmitter(cls, version)
         return decode.source(), decode.names
-    encode = EncodeEmitter(cls, version, framed=direction == "frame")
+    encode = EncodeEmitter(
+        cls, version, flexible=cls.is_flexible(version), framed=direction == "frame"
+    )
     return encode.source(), encode.names
 
 
@@ -44,14 +46,15 @@ def compiled(cls: type[MessageDeclaration], direction: str, version: int) -> Any
     function = cls.functions_.get((direction, version))
     if function is None:
         source, names = source_of(cls, direction, version)
-        function = _execute(
+        function = execute(
             f"<coterie {cls.__name__} v{version} {direction}>", source, names, direction
         )
         cls.functions_[(direction, version)] = function
     return function
 
 
-def _execute(filename: str, source: str, names: dict[str, Any], function: str) -> Any:
+def execute(filename: str, source: str, names: dict[str, Any], function: str) -> Any:
+    """Compile a function's source; return the function."""
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     exec(compile(source, filename, "exec"), names)  # noqa: S102 - made from our declarations only
     return names[function]
@@ -80,7 +83,7 @@ def compiled_constructor(cls: type[Declaration]) -> Any:
     star = "*, " if arguments else ""
     head = f"def __init__(self, {star}{', '.join(arguments)}):"
     source = "\n".join([head, *(body or ["    pass"])]) + "\n"
-    return _execute(f"<coterie {cls.__name__} constructor>", source, names, "__init__")
+    return execute(f"<coterie {cls.__name__} constructor>", source, names, "__init__")
 
 
 def compiled_of(cls: type[Declaration]) -> Any:
@@ -94,4 +97,4 @@ def compiled_of(cls: type[Declaration]) -> Any:
     lines += [f"    m.{name} = {name}" for name in fields]
     source = "\n".join([*lines, "    return m"]) + "\n"
     names = {"new": object.__new__, "made": cls}
-    return _execute(f"<coterie {cls.__name__} of>", source, names, "of")
+    return execute(f"<coterie {cls.__name__} of>", source, names, "of")

@@ -29,12 +29,29 @@ class EncodeEmitter:
     of pieces, where there is one: a message without arrays is a single expression.
     """
 
-    def __init__(self, cls: type[MessageDeclaration], version: int, *, framed: bool) -> None:
-        """Emit for a message class and version; `framed` adds length prefix and response header."""
+    def __init__(
+        self,
+        cls: type[Declaration],
+        version: int,
+        *,
+        flexible: bool,
+        framed: bool = False,
+        spliced: str = "",
+    ) -> None:
+        """Emit for a class and version.
+
+        Args:
+            cls: a message, or a structure inside of one.
+            version: the version of the message.
+            flexible: whether the version has compact lengths and tagged fields (KIP-482).
+            framed: add length prefix and response header; `cls` is a response then.
+            spliced: the field, an array, whose value is an `EncodedArray`.
+        """
         self.cls = cls
         self.version = version
-        self.flexible = cls.is_flexible(version)
+        self.flexible = flexible
         self.framed = framed
+        self._spliced = spliced
         self.names: dict[str, Any] = {
             "V": primitives.SHORT_UVARINTS,
             "uvarint": primitives.uvarint,
@@ -54,6 +71,7 @@ class EncodeEmitter:
         """Return the source of the whole function."""
         label = f"{self.cls.__name__} v{self.version}"
         if self.framed:
+            assert issubclass(self.cls, MessageDeclaration), "only messages have frames"
             self._fixed("i", "correlation_id")
             if self.cls.has_flexible_header(self.version):
                 self._fixed("x", "")  # the header's empty tag section
@@ -69,6 +87,15 @@ class EncodeEmitter:
             head.append("    out = []")
             self._flush()
             self._line("return join(out)")
+        return "\n".join(head + self._lines) + "\n"
+
+    def elements_source(self, field: WireField) -> str:
+        """Return the source of `encode(m)`; `m` are elements of an array, without their count."""
+        assert field.type.element is not None, "only arrays have elements"
+        head = ["def encode(m):", f'    """{self.cls.__name__}.{field.name} v{self.version}."""']
+        self._line("out = []")
+        self._elements(field.type.element, "m")
+        self._line("return join(out)")
         return "\n".join(head + self._lines) + "\n"
 
     def _prefix(self, head: list[str]) -> None:
@@ -155,9 +182,20 @@ class EncodeEmitter:
     def _structure(self, cls: type[Declaration], source: str) -> None:
         """Emit the fields of the structure that the expression `source` yields."""
         for field in untagged(cls, self.version):
+            if field.name == self._spliced and cls is self.cls:
+                self._pieces_of(f"{source}.{field.name}")
+                continue
             self._value(field.type, f"{source}.{field.name}", nullable=field.nullable(self.version))
         if self.flexible:
             self._tags(cls, source)
+
+    def _pieces_of(self, source: str) -> None:
+        """Emit an array that is encoded already."""
+        items = self._name("items")
+        self._line(f"{items} = {source}")
+        self._count(items)
+        self._flush()
+        self._line(f"{self._out} += {items}.pieces")
 
     def _value(self, kind: FieldType, source: str, *, nullable: bool) -> None:
         """Emit the encoding of one value."""
@@ -237,20 +275,24 @@ class EncodeEmitter:
             self._raw(f"pack_array(f'>{{len({items})}}{element.wire.struct}', *{items})")
         else:
             self._flush()
-            item = self._name("e")
-            self._line(f"for {item} in {items}:")
-            self._depth += 1
-            if element.struct is not None:
-                self._structure(element.struct, item)
-            else:
-                self._value(element, item, nullable=element.optional)
-            self._flush()
-            if self._lines[-1].endswith(":"):
-                self._line("pass")
-            self._depth -= 1
+            self._elements(element, items)
         if nullable:
             self._flush()
             self._depth -= 1
+
+    def _elements(self, element: FieldType, items: str) -> None:
+        """Emit the loop over the elements of an array."""
+        item = self._name("e")
+        self._line(f"for {item} in {items}:")
+        self._depth += 1
+        if element.struct is not None:
+            self._structure(element.struct, item)
+        else:
+            self._value(element, item, nullable=element.optional)
+        self._flush()
+        if self._lines[-1].endswith(":"):
+            self._line("pass")
+        self._depth -= 1
 
     def _tags(self, cls: type[Declaration], source: str) -> None:
         """Emit the tag section of a structure [framing/tagged-fields].

@@ -26,6 +26,7 @@ from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.delayed_response import PendingWrites
 from coterie.server.network.routes import Routes, import_handlers
+from coterie.server.slices import Slices
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import (
     LogFailed,
@@ -62,6 +63,7 @@ class Broker:
     Attributes:
         config, log, loop, now_ms: the constructor's arguments.
         routes, connection_quotas, pending_writes, flusher: used by connections and handlers.
+        slices: does work that takes long, in slices.
         disk: does work that waits for the disk.
         topics: all topics.
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
@@ -118,7 +120,8 @@ class Broker:
         in_memory = data_dir == IN_MEMORY
         if filesystem is None:
             filesystem = MemoryFileSystem() if in_memory else OsFileSystem()
-        self.disk = disk_work(self.loop, in_memory=in_memory)
+        self.slices = Slices(self.loop)
+        self.disk = disk_work(self.slices, self.loop, in_memory=in_memory)
         path = "memory" if in_memory else data_dir
         self._data = self._open_directory(filesystem, path, flush, handles)
         self.cluster_id = self._data.cluster_id

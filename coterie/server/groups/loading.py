@@ -256,7 +256,7 @@ class GroupLoading:
             raise LogFailed(log.directory, OSError("an earlier write or sync of it failed"))
         # Continue the epoch of the last leader, which is in the log's batches.
         self._coordinator.begin_load(index, log.leader_epoch)
-        log.leader_epoch = self._coordinator.shards[index].epoch
+        partition.lead(self._coordinator.shards[index].epoch)
         if log.log_end_offset == log.log_start_offset:
             self._serve(index, 0)
             return

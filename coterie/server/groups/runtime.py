@@ -173,8 +173,7 @@ class CoordinatorRuntime:
             self._loading.add(partition)
             self._loading.schedule()
         elif partition.opened_log is not None:
-            log = partition.opened_log
-            log.leader_epoch = max(log.leader_epoch, self.epoch(index))
+            partition.lead(max(partition.leader_epoch, self.epoch(index)))
 
     def unload_partition(self, index: int, epoch: int | None = None) -> None:
         """Give a partition up [coordinator/unload].

@@ -1,7 +1,7 @@
 """The requests about groups that the group coordinator answers alone.
 
 OffsetCommit, OffsetFetch and OffsetDelete have modules of their own, because the server checks
-their topics.
+their topics, and ListGroups has one, because its response is made in slices.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,6 @@ from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.leave_group import LeaveGroupRequest
-from coterie.protocol.messages.list_groups import ListGroupsRequest
 from coterie.protocol.messages.sync_group import SyncGroupRequest
 from coterie.protocol.wire import Message
 
@@ -58,13 +57,6 @@ def leave_group(
     return broker.groups.submit(broker.coordinator.leave_group, request, connection)
 
 
-def list_groups(
-    broker: "Broker", request: ListGroupsRequest, connection: "Connection"
-) -> Message | None:
-    """List the groups that this broker coordinates."""
-    return broker.groups.submit(broker.coordinator.list_groups, request, connection)
-
-
 def describe_groups(
     broker: "Broker", request: DescribeGroupsRequest, connection: "Connection"
 ) -> Message | None:
@@ -87,7 +79,6 @@ GROUP_HANDLERS: dict[ApiKey, Callable[[Any, Any, Any], Message | None]] = {
     ApiKey.SYNC_GROUP: sync_group,
     ApiKey.HEARTBEAT: heartbeat,
     ApiKey.LEAVE_GROUP: leave_group,
-    ApiKey.LIST_GROUPS: list_groups,
     ApiKey.DESCRIBE_GROUPS: describe_groups,
     ApiKey.DELETE_GROUPS: delete_groups,
 }

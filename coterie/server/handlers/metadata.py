@@ -4,12 +4,12 @@ As in Kafka, the first response about such a topic has UNKNOWN_TOPIC_OR_PARTITIO
 asks again [topics/auto-creation].
 """
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from coterie.protocol.authorized_operations import (
     AUTHORIZED_OPERATIONS_OMITTED,
     CLUSTER_OPERATIONS,
-    TOPIC_OPERATIONS,
 )
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.metadata import (
@@ -17,12 +17,11 @@ from coterie.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
 )
 from coterie.protocol.wire import ZERO_UUID
+from coterie.server.handlers.topic_descriptions import TopicDescriptions
 from coterie.server.logs.topic_rules import INTERNAL_TOPICS, TopicRefused, invalid_name
-from coterie.server.logs.topics import Topic
+from coterie.server.network.sliced_response import answer_in_slices
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -39,22 +38,33 @@ _IDS_ANSWERED_SINCE = 12
 
 def handle(
     broker: "Broker", request: MetadataRequest, connection: "Connection"
-) -> MetadataResponse:
+) -> MetadataResponse | None:
     """Describe the broker and the topics of the request, or all topics."""
+    return answer_in_slices(broker, connection, _answer(broker, request, connection.version))
+
+
+def _answer(
+    broker: "Broker", request: MetadataRequest, version: int
+) -> Generator[None, None, MetadataResponse]:
     asked = request.topics
-    if asked is None or (connection.version == 0 and not asked):
-        topics = [
-            _topic(broker, topic, request)
-            for topic in broker.topics.by_name.values()
-            # The journal is described only by its name [journal/hidden-topic]. Kafka has no such
-            # topic, and clients subscribe to patterns or compare lists of topics.
+    topics = TopicDescriptions(
+        broker, version, with_operations=request.include_topic_authorized_operations
+    )
+    if asked is None or (version == 0 and not asked):
+        # The journal is described only by its name [journal/hidden-topic]. Kafka has no such topic,
+        # and clients subscribe to patterns or compare lists of topics.
+        yield from topics.add_all(
+            topic
+            for topic in list(broker.topics.by_name.values())
             if topic.is_internal or not topic.is_own
-        ]
+        )
     else:
-        refusal = _refusal(asked, connection.version)
+        refusal = _refusal(asked, version)
         if refusal:
-            return _refused(asked, refusal)
-        topics = _asked_topics(broker, asked, request)
+            for each in asked:
+                topics.add_error(each.name or "", each.topic_id, refusal)
+            return MetadataResponse(brokers=[], topics=topics.encoded)
+        yield from _add_asked(broker, asked, request, topics)
     operations = AUTHORIZED_OPERATIONS_OMITTED
     if request.include_cluster_authorized_operations:
         operations = CLUSTER_OPERATIONS
@@ -64,7 +74,7 @@ def handle(
         ],
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
-        topics=topics,
+        topics=topics.encoded,
         cluster_authorized_operations=operations,
     )
 
@@ -79,93 +89,45 @@ def _refusal(asked: list[MetadataRequestTopic], version: int) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _refused(asked: list[MetadataRequestTopic], error: ErrorCode) -> MetadataResponse:
-    topics = [
-        MetadataResponseTopic(
-            error_code=error, name=each.name or "", topic_id=each.topic_id, partitions=[]
-        )
-        for each in asked
-    ]
-    return MetadataResponse(brokers=[], topics=topics)
-
-
-def _asked_topics(
-    broker: "Broker", asked: list[MetadataRequestTopic], request: MetadataRequest
-) -> list[MetadataResponseTopic]:
-    # By name, or by id if that is unknown: a topic that is named twice is described once.
-    topics = {}
+def _add_asked(
+    broker: "Broker",
+    asked: list[MetadataRequestTopic],
+    request: MetadataRequest,
+    topics: TopicDescriptions,
+) -> Generator[None, None, None]:
+    """Describe topics by name or id; one that is named twice is described once."""
+    described: set[str | bytes] = set()
     created = 0
     for each in asked:
-        if each.topic_id != ZERO_UUID:
-            topic = broker.topics.by_id.get(each.topic_id)
-            if topic is None:
-                topics[each.topic_id.hex()] = MetadataResponseTopic(
-                    error_code=ErrorCode.UNKNOWN_TOPIC_ID,
-                    name=None,
-                    topic_id=each.topic_id,
-                    partitions=[],
-                )
-                continue
+        yield
+        by_id = each.topic_id != ZERO_UUID
+        name = each.name or ""
+        topic = broker.topics.by_id.get(each.topic_id) if by_id else broker.topics.by_name.get(name)
+        key = topic.name if topic is not None else each.topic_id if by_id else name
+        if key in described:
+            continue
+        described.add(key)
+        if topic is not None:
+            yield from topics.add(topic)
+        elif by_id:
+            topics.add_error(None, each.topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
         else:
-            name = each.name or ""
-            topic = broker.topics.by_name.get(name)
-            if topic is None:
-                may_create = request.allow_auto_topic_creation and created < MOST_CREATED
-                topics[name] = _missing(broker, name, may_create=may_create)
-                created += name in broker.topics.by_name
-                continue
-        topics[topic.name] = _topic(broker, topic, request)
-    return list(topics.values())
+            may_create = request.allow_auto_topic_creation and created < MOST_CREATED
+            error = _create_missing(broker, name, may_create=may_create)
+            topics.add_error(name, ZERO_UUID, error, is_internal=name in INTERNAL_TOPICS)
+            created += name in broker.topics.by_name
 
 
-def _missing(broker: "Broker", name: str, *, may_create: bool) -> MetadataResponseTopic:
-    """Answer for a topic that does not exist, and create it if that is allowed."""
-    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _create_missing(broker: "Broker", name: str, *, may_create: bool) -> ErrorCode:
+    """Create a topic that does not exist, if that is allowed; return the error for it."""
     if invalid_name(name) is not None:
-        error = ErrorCode.INVALID_TOPIC_EXCEPTION
-    elif may_create and broker.config.get_bool("auto.create.topics.enable"):
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    if may_create and broker.config.get_bool("auto.create.topics.enable"):
         try:
             broker.topics.create(name, -1, {})
         except TopicRefused as refused:
             # Kafka says no more about a prohibited name, and for a topic that is being deleted the
             # client asks again.
             if refused.error not in (ErrorCode.INVALID_REQUEST, ErrorCode.TOPIC_ALREADY_EXISTS):
-                error = refused.error
-    return MetadataResponseTopic(
-        error_code=error, name=name, is_internal=name in INTERNAL_TOPICS, partitions=[]
-    )
-
-
-def _topic(broker: "Broker", topic: Topic, request: MetadataRequest) -> MetadataResponseTopic:
-    """Describe a topic; partitions without a log are offline [topics/offline-partitions]."""
-    node = [broker.node_id]
-    operations = AUTHORIZED_OPERATIONS_OMITTED
-    if request.include_topic_authorized_operations:
-        operations = TOPIC_OPERATIONS
-    return MetadataResponseTopic(
-        error_code=ErrorCode.NONE,
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=topic.is_internal,
-        partitions=[
-            MetadataResponsePartition(
-                error_code=ErrorCode.NONE,
-                partition_index=partition.index,
-                leader_id=broker.node_id,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=node,
-                isr_nodes=node,
-            )
-            if not partition.failed
-            else MetadataResponsePartition(
-                error_code=ErrorCode.LEADER_NOT_AVAILABLE,
-                partition_index=partition.index,
-                leader_id=-1,
-                replica_nodes=node,
-                isr_nodes=[],
-                offline_replicas=node,
-            )
-            for partition in topic.partitions
-        ],
-        topic_authorized_operations=operations,
-    )
+                return refused.error
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -10,18 +10,14 @@ reads no state of the event loop.
 import threading
 import time
 from asyncio import AbstractEventLoop
-from collections import deque
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import Protocol
 
-# Called on the event loop with the exception that ended the work, or None.
-Done = Callable[[Exception | None], None]
+from coterie.server.slices import Done, Slices
 
 # The threads that open logs: opening one keeps a processor or the disk busy, rarely both.
 _THREADS = 4
-# How long a slice of work on files in memory may hold the event loop.
-SLICE_S = 0.004
 # How long stopping waits for the threads. A disk that takes longer will not answer.
 STOP_TIMEOUT_S = 10.0
 
@@ -109,49 +105,6 @@ class DiskThreads:
         self._threads.clear()
 
 
-class DiskSlices:
-    """Does the work on the event loop, one after the other in slices: for files in memory."""
-
-    def __init__(self, loop: AbstractEventLoop) -> None:
-        """Start without work."""
-        self._loop = loop
-        self._queue: deque[tuple[Iterator[object], Done]] = deque()
-
-    @property
-    def idle(self) -> bool:
-        """See `DiskWork`."""
-        return not self._queue
-
-    def submit(self, steps: Iterator[object], done: Done) -> None:
-        """See `DiskWork`."""
-        self._queue.append((steps, done))
-        if len(self._queue) == 1:
-            self._loop.call_soon(self._slice)
-
-    def _slice(self) -> None:
-        """Do some work, and the rest in a later turn."""
-        deadline_s = time.monotonic() + SLICE_S
-        while self._queue:
-            steps, done = self._queue[0]
-            try:
-                next(steps)
-            except StopIteration:
-                self._queue.popleft()
-                done(None)
-            except Exception as error:  # noqa: BLE001 - reported to the owner of the work
-                self._queue.popleft()
-                done(error)
-            if time.monotonic() >= deadline_s:
-                break
-        if self._queue:
-            self._loop.call_soon(self._slice)
-
-    def stop(self) -> None:
-        """See `DiskWork`."""
-        while self._queue:
-            self._slice()
-
-
-def disk_work(loop: AbstractEventLoop, *, in_memory: bool) -> DiskWork:
+def disk_work(slices: Slices, loop: AbstractEventLoop, *, in_memory: bool) -> DiskWork:
     """Return what does the work on the files of a broker."""
-    return DiskSlices(loop) if in_memory else DiskThreads(loop, "coterie-disk", _THREADS)
+    return slices if in_memory else DiskThreads(loop, "coterie-disk", _THREADS)

@@ -95,11 +95,19 @@ class Partition:
         self.topic.unopened -= 1
         assert self.topic.unopened >= 0, "a partition is opened once"
         self.retry_ms = 0
+        if log.leader_epoch != self.closed_epoch:
+            self.topic.changed()
+
+    def lead(self, epoch: int) -> None:
+        """Give an epoch to the batches that are appended from now on."""
+        self.log.leader_epoch = epoch
+        self.topic.changed()
 
     def fail(self, error: Exception) -> None:
         """Stop the partition for good: it cannot be opened, or the data directory is lost."""
         self.state = PartitionState.FAILED
         self.failure = error
+        self.topic.changed()
         log = self.opened_log
         if log is not None and isinstance(error, OSError):
             log.fail(error)

@@ -50,11 +50,13 @@ class Topic:
         config: its settings.
         is_internal: whether it is one of Kafka's internal topics.
         unopened: how many partitions are not open.
+        images: its encoded descriptions, by their format; empty after each change.
         is_own: whether only the broker writes it; its number of partitions is fixed then.
     """
 
     __slots__ = (
         "config",
+        "images",
         "is_internal",
         "is_own",
         "name",
@@ -72,9 +74,15 @@ class Topic:
         self.is_own = name in OWN_TOPICS
         self.partitions: list[Partition] = []
         self.unopened = 0
+        self.images: dict[tuple[int, bool], bytes] = {}
 
     def __repr__(self) -> str:
         return f"Topic({self.name!r}, {len(self.partitions)} partitions)"
+
+    def changed(self) -> None:
+        """Forget the encoded descriptions, because the topic has changed."""
+        # A new table: a description that is being encoded must not get into it.
+        self.images = {}
 
     def partition(self, index: int) -> Partition | None:
         """Return a partition by its number, or None if it does not exist."""
@@ -228,6 +236,7 @@ class Topics:
         assert count > first, "a topic never loses partitions"
         self._create_partitions(topic, range(first, count))
         topic.partitions += [self._partition(topic, index) for index in range(first, count)]
+        topic.changed()
         self._log.info("partitions created", topic=topic.name, partitions=count)
 
     def delete(self, topic: Topic) -> None:

@@ -265,6 +265,11 @@ class Connection(Channel):
         self.flush()
         self._resume_soon()
 
+    def fail_request(self, error: Exception) -> None:
+        """Close the connection, because a request that mutes it failed by our own mistake."""
+        if not self.closed:
+            self._close_on(error, self.route, decoded=True)
+
     def _take_client_id(self, data: bytes, start: int, length: int, end: int) -> int:
         """Decode a client id that differs from the last one; return the position behind it."""
         if length == -1:

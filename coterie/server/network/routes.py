@@ -16,6 +16,7 @@ from typing import Any
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.spliced import splicing_framer
 from coterie.server.handlers.group_requests import GROUP_HANDLERS
 
 Handler = Callable[[Any, Any, Any], Any]
@@ -23,6 +24,10 @@ Handler = Callable[[Any, Any, Any], Any]
 # Libraries that the first append, the first compressed batch and the first group id need. They are
 # not imported by programs that use the codecs without a broker.
 _LIBRARIES = ("crc32c", "cramjam", "encodings.utf_16_be")
+
+
+# Responses whose largest array the handler encodes, in slices.
+_SPLICED = {ApiKey.METADATA: "topics", ApiKey.LIST_GROUPS: "groups"}
 
 
 class Route:
@@ -106,12 +111,13 @@ def _handler(api: ApiKey) -> Handler:
 
 def _load(api: ApiKey, version: int) -> Route:
     request, response = request_class(api), response_class(api)
+    array = _SPLICED.get(api)
     return Route(
         api,
         version,
         _handler(api),
         request.decoder(version),
-        response.framer(version),
+        splicing_framer(response, version, array) if array else response.framer(version),
         flexible=request.has_flexible_header(version),
     )
 

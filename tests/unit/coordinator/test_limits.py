@@ -35,6 +35,20 @@ def test_number_of_groups_is_limited() -> None:
     assert harness.coordinator.group("g3") is None
 
 
+def test_number_of_groups_of_all_partitions_is_limited() -> None:
+    """[coordinator/group-limit]"""
+    harness = UnitHarness(max_groups=10, offsets_topic_num_partitions=4)
+    errors = []
+    for number in range(30):
+        name = f"g{number}"
+        harness.join(name, group_id=name, version=4)
+        harness.store(harness.coordinator.partition_for(name))
+        errors.append(harness.responses[name].error_code)
+    assert sum(1 for _ in harness.coordinator.groups()) == 10
+    assert errors.count(ErrorCode.MEMBER_ID_REQUIRED) == 10
+    assert errors.count(ErrorCode.POLICY_VIOLATION) == 20
+
+
 def test_groups_of_one_partition_are_limited_to_twice_its_share() -> None:
     """[coordinator/group-limit]"""
     harness = UnitHarness(max_groups=10, offsets_topic_num_partitions=10)

@@ -11,10 +11,11 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from coterie.server.broker import Broker
-from coterie.server.logs.disk_work import DiskSlices, DiskThreads, Done, once
+from coterie.server.logs.disk_work import DiskThreads, once
 from coterie.server.logs.log_opener import RETRY_MS
 from coterie.server.logs.partition import PartitionState
 from coterie.server.logs.topic_rules import TopicRefused
+from coterie.server.slices import Done, Slices
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.opening import LogOpening
 from tests.faulty_filesystem import FaultyFileSystem
@@ -252,19 +253,22 @@ class TestThreads:
 
 
 class TestDiskWork:
-    def test_work_in_memory_is_done_in_slices(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("coterie.server.logs.disk_work.SLICE_S", 0)
+    def test_long_work_takes_turns(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("coterie.server.slices.SLICE_S", 0)
         loop = ManualLoop()
-        disk = DiskSlices(loop.as_loop())
+        disk = Slices(loop.as_loop())
         seen: list[object] = []
         disk.submit(map(seen.append, range(3)), seen.append)
         disk.submit(once(lambda: 1 // 0), seen.append)
         assert not disk.idle
-        for expected in ([0], [0, 1], [0, 1, 2], [0, 1, 2, None]):
+        loop.turn_once()
+        assert seen == [0]
+        loop.turn_once()
+        assert isinstance(seen.pop(), ZeroDivisionError)
+        assert seen == [0]
+        for expected in ([0, 1], [0, 1, 2], [0, 1, 2, None]):
             loop.turn_once()
             assert seen == expected
-        loop.turn()
-        assert isinstance(seen[-1], ZeroDivisionError)
         assert disk.idle
 
     def test_threads_report_errors_and_end(self) -> None:

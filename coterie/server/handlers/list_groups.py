@@ -1,0 +1,34 @@
+"""ListGroups: the groups that this broker coordinates; there may be 100,000."""
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, cast
+
+from coterie.coordinator.admin import list_groups
+from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from coterie.protocol.spliced import EncodedArray, elements_encoder
+from coterie.server.network.sliced_response import answer_in_slices
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+    from coterie.server.network.connection import Connection
+
+
+def handle(
+    broker: "Broker", request: ListGroupsRequest, connection: "Connection"
+) -> ListGroupsResponse | None:
+    """Return the groups of all loaded partitions."""
+    return answer_in_slices(broker, connection, _answer(broker, request, connection.version))
+
+
+def _answer(
+    broker: "Broker", request: ListGroupsRequest, version: int
+) -> Generator[None, None, ListGroupsResponse]:
+    encode = elements_encoder(ListGroupsResponse, version, ListGroupsResponse, "groups")
+    groups = EncodedArray()
+    error, shards = broker.coordinator.listable_shards()
+    for shard in shards:
+        for part in list_groups(shard, request):
+            groups.add(encode(part), len(part))
+            yield
+    # The route splices the encoded groups into the response.
+    return ListGroupsResponse(error_code=error, groups=cast("Any", groups))

@@ -1,0 +1,48 @@
+"""Responses that take long to compute, in slices [connections/turns]."""
+
+from collections.abc import Generator
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
+
+from coterie.server.network.delayed_response import DelayedResponse
+from coterie.server.slices import SLICE_S
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+    from coterie.server.network.connection import Connection
+
+Response = TypeVar("Response")
+
+
+def answer_in_slices(
+    broker: "Broker", connection: "Connection", steps: Generator[None, None, Response]
+) -> Response | None:
+    """Return the response that `steps` return, or send it later if they take long.
+
+    The connection is muted meanwhile. The generator yields after every piece of work; each takes
+    less than a few milliseconds.
+    """
+    deadline_s = monotonic() + SLICE_S
+    try:
+        while True:
+            next(steps)
+            if monotonic() >= deadline_s:
+                break
+    except StopIteration as end:
+        response: Response = end.value
+        return response
+    delayed = DelayedResponse(connection)
+    connection.delay_and_mute(delayed)
+    found: list[Response] = []
+
+    def remember() -> Generator[None, None, None]:
+        found.append((yield from steps))
+
+    def done(error: Exception | None) -> None:
+        if error is None:
+            delayed.send(found[0])
+        else:
+            connection.fail_request(error)
+
+    broker.slices.submit(remember(), done)
+    return None

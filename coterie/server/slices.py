@@ -1,0 +1,73 @@
+"""Long work on the event loop, in slices of some milliseconds [connections/turns].
+
+Between two slices the event loop serves others. All long work together has one slice a turn, so ten
+large requests hold nobody longer than one.
+
+Work is an iterator of steps, each of which takes less than a few milliseconds.
+"""
+
+import time
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable, Iterator
+
+# Called on the event loop with the exception that ended the work, or None.
+Done = Callable[[Exception | None], None]
+
+# How long a slice may hold the event loop, not counting the last of its steps.
+SLICE_S = 0.004
+
+
+class Slices:
+    """The work to be done, in turn."""
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        """Start without work."""
+        self._loop = loop
+        self._queue: deque[tuple[Iterator[object], Done]] = deque()
+        self._is_scheduled = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether all work is done."""
+        return not self._queue
+
+    def submit(self, steps: Iterator[object], done: Done) -> None:
+        """Do some work in later turns; `done` is called after it."""
+        self._queue.append((steps, done))
+        self._schedule()
+
+    def stop(self) -> None:
+        """Finish the work at once."""
+        while self._queue:
+            self._work()
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._is_scheduled = False
+        self._work()
+        if self._queue:
+            self._schedule()
+
+    def _work(self) -> None:
+        """Work for one slice."""
+        deadline_s = time.monotonic() + SLICE_S
+        while self._queue:
+            steps, done = self._queue[0]
+            failure: Exception | None = None
+            try:
+                for _ in steps:
+                    if time.monotonic() >= deadline_s:
+                        # Other work has the next slice.
+                        self._queue.rotate(-1)
+                        return
+            except Exception as error:  # noqa: BLE001 - reported to the owner of the work
+                failure = error
+            self._queue.popleft()
+            done(failure)
+            if time.monotonic() >= deadline_s:
+                return

@@ -25,6 +25,7 @@ from coterie.protocol.record_batch_layout import (
     HEADER,
     HEADER_BYTES,
     HEADER_UP_TO_MAGIC_BYTES,
+    KNOWN_ATTRIBUTES,
     LEGACY_CRC_START,
     LEGACY_HEADER,
     LEGACY_MIN_BYTES,
@@ -202,16 +203,26 @@ def check_crc(buffer: bytes, header: BatchHeader, position: int = 0) -> bool:
     return zlib.crc32(view[position + LEGACY_CRC_START : end]) == header.crc
 
 
-def stamp_append_time(batch: bytes, timestamp_ms: int) -> bytes:
-    """Return one batch of magic 2 with the broker's time [record-batch/stamping].
+def stamp_timestamp(
+    batch: bytes, header: BatchHeader, timestamp_ms: int, *, log_append_time: bool
+) -> bytes:
+    """Return one batch of magic 2 with another maximum timestamp [record-batch/stamping].
 
     The CRC covers attributes and maximum timestamp, so it is computed again. The records are not
     changed, whether they are compressed or not.
+
+    Args:
+        batch: the batch.
+        header: of the batch.
+        timestamp_ms: the maximum timestamp.
+        log_append_time: whether it is the broker's time, which then counts for every record.
     """
-    header = read_header(batch)
     assert header.magic == 2, "only batches of magic 2 are appended"
+    attributes = header.attributes & KNOWN_ATTRIBUTES & ~LOG_APPEND_TIME
+    if log_append_time:
+        attributes |= LOG_APPEND_TIME
     out = bytearray(batch)
-    ATTRIBUTES.pack_into(out, ATTRIBUTES_AT, header.attributes | LOG_APPEND_TIME)
+    ATTRIBUTES.pack_into(out, ATTRIBUTES_AT, attributes)
     TIMESTAMP.pack_into(out, MAX_TIMESTAMP_AT, timestamp_ms)
     CRC.pack_into(out, CRC_AT, checksum.crc32c(memoryview(out)[CRC_START:]))
     return bytes(out)

@@ -72,6 +72,8 @@ LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 HAS_DELETE_HORIZON = 0x40
+# These, and the codec. Like Kafka, we clear unknown bits when we rewrite the attributes.
+KNOWN_ATTRIBUTES = 0x7F
 
 # -- values of absent fields -----------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ record_reader.py         the records of a batch
 record_writer.py         new batches, and batches that compaction rewrites
 record_legacy.py         messages of magic 0 and 1
 raw_records.py           where the parts of records are, for readers that make no records
+record_check.py          the check of records that a producer sends
 layouts.py               runs of batches that look alike, for loading and compaction
 compression.py           the codecs and their limits
 """
@@ -17,7 +18,7 @@ from coterie.protocol.record_batch import (
     check_crc,
     iterate_batches,
     read_header,
-    stamp_append_time,
+    stamp_timestamp,
 )
 from coterie.protocol.record_reader import (
     Marker,
@@ -44,5 +45,5 @@ __all__ = [
     "read_header",
     "read_marker",
     "record_timestamps",
-    "stamp_append_time",
+    "stamp_timestamp",
 ]

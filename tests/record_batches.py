@@ -15,7 +15,9 @@ from coterie.protocol.records import (
     decode_records,
     encode_batch,
     iterate_batches,
+    read_header,
     read_marker,
+    stamp_timestamp,
 )
 from coterie.storage.batches import place
 from coterie.storage.log import Log
@@ -30,6 +32,11 @@ def pairs_in(data: bytes) -> list[Pair]:
         for position, header in iterate_batches(data)
         for pair in decode_pairs(data, header, position)
     ]
+
+
+def with_append_time(batch: bytes, timestamp_ms: int) -> bytes:
+    """Return one batch with the broker's time."""
+    return stamp_timestamp(batch, read_header(batch), timestamp_ms, log_append_time=True)
 
 
 def with_offset(batch: bytes, base_offset: int, leader_epoch: int = 0) -> bytes:

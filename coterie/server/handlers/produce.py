@@ -11,12 +11,13 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.produce import (
     ProduceRequest,
     ProduceRequestPartition,
+    ProduceRequestTopic,
     ProduceResponse,
     ProduceResponsePartition,
     ProduceResponseTopic,
 )
 from coterie.server.handlers.closed_logs import must_wait
-from coterie.server.logs.log_validator import RefusedBatch, validate_batch
+from coterie.server.logs.log_validator import RefusedBatch, ValidBatch, only_batch, validate_batch
 from coterie.server.logs.partition import OPEN, Partition
 from coterie.server.logs.topics import Topic
 from coterie.server.network.delayed_response import DelayedResponse
@@ -44,18 +45,18 @@ def handle(
         # Before anything is appended, because the request is handled again as a whole.
         if topic is not None and topic.unopened and _must_wait(broker, request, connection):
             return None
+    if len(request.topic_data) > 1 or len(request.topic_data[0].partition_data) > 1:
+        _drop_repeated(request)
     appended: list[Log] = []
     responses = []
     for asked in request.topic_data:
         topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.name)
         partitions = []
         for each in asked.partition_data:
-            if request.acks not in _VALID_ACKS:
-                partitions.append(_error(each.index, ErrorCode.INVALID_REQUIRED_ACKS))
-            elif topic is None and by_id:
+            if topic is None and by_id:
                 partitions.append(_error(each.index, ErrorCode.UNKNOWN_TOPIC_ID))
             else:
-                partitions.append(_append(broker, topic, each, connection, appended))
+                partitions.append(_append(broker, topic, each, request, connection, appended))
         responses.append(
             ProduceResponseTopic(
                 name=asked.name, topic_id=asked.topic_id, partition_responses=partitions
@@ -77,6 +78,18 @@ def handle(
     return response
 
 
+def _drop_repeated(request: ProduceRequest) -> None:
+    """Drop all but the last entry of each partition [data-plane/repeated-partitions]."""
+    topics: dict[tuple[str, bytes], ProduceRequestTopic] = {}
+    for asked in request.topic_data:
+        first = topics.setdefault((asked.name, asked.topic_id), asked)
+        entries = {each.index: each for each in first.partition_data}
+        if first is not asked:
+            entries.update((each.index, each) for each in asked.partition_data)
+        first.partition_data = list(entries.values())
+    request.topic_data = list(topics.values())
+
+
 def _must_wait(broker: "Broker", request: ProduceRequest, connection: "Connection") -> bool:
     """Return whether the request waits for partitions to be opened."""
     topics = broker.topics
@@ -93,6 +106,7 @@ def _append(
     broker: "Broker",
     topic: Topic | None,
     asked: ProduceRequestPartition,
+    request: ProduceRequest,
     connection: "Connection",
     appended: list[Log],
 ) -> ProduceResponsePartition:
@@ -100,12 +114,22 @@ def _append(
     partition = None if topic is None else topic.partition(asked.index)
     if partition is None:
         return _error(asked.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if partition.topic.is_own or partition.topic.is_internal:
-        return _error(asked.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
-    if partition.state is not OPEN:
-        return _error(asked.index, ErrorCode.KAFKA_STORAGE_ERROR)
     try:
-        return _append_validated(partition, asked, connection, appended)
+        batch, header = only_batch(asked.records, connection.version)
+        if request.acks not in _VALID_ACKS:
+            return _error(asked.index, ErrorCode.INVALID_REQUIRED_ACKS)
+        if partition.topic.is_own or partition.topic.is_internal:
+            return _error(asked.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        if partition.state is not OPEN:
+            return _error(asked.index, ErrorCode.KAFKA_STORAGE_ERROR)
+        valid = validate_batch(
+            batch,
+            header,
+            partition,
+            connection.now_ms,
+            has_transactional_id=request.transactional_id is not None,
+        )
+        return _append_validated(partition, asked.index, valid, connection.now_ms, appended)
     except RefusedBatch as refused:
         return ProduceResponsePartition(
             index=asked.index,
@@ -122,12 +146,12 @@ def _append(
 
 def _append_validated(
     partition: Partition,
-    asked: ProduceRequestPartition,
-    connection: "Connection",
+    index: int,
+    valid: ValidBatch,
+    now_ms: int,
     appended: list[Log],
 ) -> ProduceResponsePartition:
-    now_ms = connection.now_ms
-    batch, header = validate_batch(asked.records, connection.version, partition, now_ms)
+    batch, header = valid
     append_time_ms = now_ms if partition.topic.config.log_append_time else -1
     base_offset = None
     if header.producer_id >= 0:
@@ -142,7 +166,7 @@ def _append_validated(
     log = partition.log
     appended.append(log)
     return ProduceResponsePartition(
-        index=asked.index,
+        index=index,
         error_code=ErrorCode.NONE,
         base_offset=base_offset,
         log_append_time_ms=append_time_ms,

@@ -1,31 +1,41 @@
 """Validation of produced batches before they are stored: Kafka's checks, in Kafka's order.
 
 A produce request has exactly one batch of magic 2 for each partition [data-plane/one-batch].
-Compressed batches are stored as they arrive. They are opened once here, so that undecodable records
-are refused instead of stored. (Kafka: `LogValidator`, `UnifiedLog.analyzeAndValidateRecords`.)
+Batches are stored as they arrive. They are opened once here, so that records which consumers could
+not read are refused instead of stored. (Kafka: `LogValidator`.)
 """
 
+import itertools
 from typing import NamedTuple
 
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages.produce import ProduceResponseRecordError
-from coterie.protocol.record_batch_layout import LENGTH_AT, LOG_OVERHEAD_BYTES, MAGIC_AT
+from coterie.protocol.raw_records import open_body, split_records
+from coterie.protocol.record_batch_layout import (
+    HEADER_BYTES,
+    LENGTH_AT,
+    LOG_OVERHEAD_BYTES,
+    MAGIC_AT,
+)
+from coterie.protocol.record_check import check_records
 from coterie.protocol.records import (
     BatchHeader,
     Compression,
     check_crc,
-    decode_pairs,
     decode_records,
     encode_records,
     read_header,
-    record_timestamps,
-    stamp_append_time,
+    stamp_timestamp,
 )
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.logs.partition import Partition
 
 _ZSTD_SINCE = 7
 _NEWEST_MAGIC = 2
+# The length field of the shortest message of magic 0, less its key and value.
+_LEAST_LENGTH = 14
+_MAX_INT64 = (1 << 63) - 1
+# compression.type; `producer` leaves batches as they are.
 _CODECS = {
     "gzip": Compression.GZIP,
     "snappy": Compression.SNAPPY,
@@ -68,21 +78,85 @@ class ValidBatch(NamedTuple):
     header: BatchHeader
 
 
+def only_batch(records: bytes | None, version: int) -> ValidBatch:
+    """Return the only batch of a partition in a produce request [data-plane/one-batch].
+
+    Raises:
+        RefusedBatch: there are none, several, or an old or a new one.
+    """
+    data = records or b""
+    try:
+        header = read_header(data)
+    except MalformedFrame:
+        end = _batch_end(data, 0)
+        if end is None or data[MAGIC_AT] != _NEWEST_MAGIC:
+            raise RefusedBatch(ErrorCode.INVALID_RECORD, in_log=False) from None
+        raise RefusedBatch(ErrorCode.CORRUPT_MESSAGE, in_log=False) from None
+    end = header.length_bytes
+    if end > len(data) or header.magic != _NEWEST_MAGIC:
+        raise RefusedBatch(ErrorCode.INVALID_RECORD, in_log=False)
+    if version < _ZSTD_SINCE and header.compression == Compression.ZSTD:
+        raise RefusedBatch(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, in_log=False)
+    if len(data) == end:
+        return ValidBatch(data, header)
+    try:
+        has_second = _batch_end(data, end) is not None
+    except RefusedBatch as refused:
+        raise RefusedBatch(refused.error, in_log=False) from None
+    if has_second:
+        raise RefusedBatch(ErrorCode.INVALID_RECORD, in_log=False)
+    return ValidBatch(data[:end], header)
+
+
+def _batch_end(data: bytes, start: int) -> int | None:
+    """Return the end of the batch at `start`; None if the bytes are too few for one.
+
+    Raises:
+        RefusedBatch: the bytes are enough, and not a batch.
+    """
+    left = len(data) - start
+    if left < LOG_OVERHEAD_BYTES:
+        return None
+    length = int.from_bytes(data[start + LENGTH_AT : start + LOG_OVERHEAD_BYTES], signed=True)
+    if length < _LEAST_LENGTH:
+        text = f"Record size {length} is less than the minimum record overhead ({_LEAST_LENGTH})"
+        raise RefusedBatch(ErrorCode.CORRUPT_MESSAGE, text, in_log=False)
+    if left <= MAGIC_AT:
+        return None
+    magic = data[start + MAGIC_AT]
+    if magic > _NEWEST_MAGIC:
+        text = f"Invalid magic found in record: {int.from_bytes([magic], signed=True)}"
+        raise RefusedBatch(ErrorCode.CORRUPT_MESSAGE, text, in_log=False)
+    end = start + LOG_OVERHEAD_BYTES + length
+    return end if end <= len(data) else None
+
+
 def validate_batch(
-    records: bytes | None, version: int, partition: Partition, now_ms: int
+    batch: bytes,
+    header: BatchHeader,
+    partition: Partition,
+    now_ms: int,
+    *,
+    has_transactional_id: bool = False,
 ) -> ValidBatch:
-    """Validate the records of one partition of a produce request [data-plane/batch-checks].
+    """Validate the batch of one partition of a produce request [data-plane/batch-checks].
+
+    Args:
+        batch: what `only_batch` has returned.
+        header: of the batch.
+        partition: where it is to be appended.
+        now_ms: epoch milliseconds.
+        has_transactional_id: whether the request has a transactional id.
 
     Returns:
         The batch to store. It differs from the received one if the topic asks for the append time
-        or for another compression.
+        or for another compression, or if its maximum timestamp is wrong.
 
     Raises:
         RefusedBatch: the batch is not stored.
     """
     config = partition.topic.config
-    batch, header = _one_batch(records or b"", version)
-    if header.is_transactional:
+    if header.is_transactional and (header.producer_id >= 0 or not has_transactional_id):
         raise RefusedBatch(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, in_log=False)
     if header.base_offset != 0:
         raise RefusedBatch(ErrorCode.INVALID_RECORD)
@@ -94,107 +168,132 @@ def validate_batch(
         raise RefusedBatch(ErrorCode.INVALID_RECORD)
     if header.is_control or (header.producer_id >= 0 > header.base_sequence):
         raise RefusedBatch(ErrorCode.INVALID_RECORD)
-    _check_contents(batch, header, partition, now_ms)
-    if config.log_append_time:
-        batch = stamp_append_time(batch, now_ms)
-    elif config.compression != "producer":
-        batch = _recompressed(batch, header, config)
+    max_timestamp_ms = _check_records(batch, header, partition, now_ms)
+    codec = _CODECS.get(config.compression)
+    if codec is not None and codec != header.compression:
+        batch = _recompressed(batch, header, codec, now_ms if config.log_append_time else None)
+    elif config.log_append_time:
+        batch = stamp_timestamp(batch, header, now_ms, log_append_time=True)
+    elif max_timestamp_ms != header.max_timestamp_ms or header.log_append_time:
+        batch = stamp_timestamp(batch, header, max_timestamp_ms, log_append_time=False)
+    else:
+        return ValidBatch(batch, header)
     return ValidBatch(batch, read_header(batch))
 
 
-def _one_batch(records: bytes, version: int) -> ValidBatch:
-    """Return the only batch. Bytes behind it that are not a batch are ignored."""
-    length = int.from_bytes(records[LENGTH_AT:LOG_OVERHEAD_BYTES], signed=True)
-    length += LOG_OVERHEAD_BYTES
-    if len(records) > MAGIC_AT and records[MAGIC_AT] > _NEWEST_MAGIC:
-        text = f"Invalid magic found in record: {records[MAGIC_AT]}"
-        raise RefusedBatch(ErrorCode.CORRUPT_MESSAGE, text, in_log=False)
-    if len(records) <= MAGIC_AT or length > len(records) or records[MAGIC_AT] < _NEWEST_MAGIC:
-        raise RefusedBatch(ErrorCode.INVALID_RECORD, in_log=False)
-    try:
-        header = read_header(records)
-    except MalformedFrame:
-        raise RefusedBatch(ErrorCode.CORRUPT_MESSAGE, in_log=False) from None
-    if header.compression == Compression.ZSTD and version < _ZSTD_SINCE:
-        raise RefusedBatch(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, in_log=False)
-    behind = len(records) - length
-    if behind > MAGIC_AT:
-        following = int.from_bytes(
-            records[length + LENGTH_AT : length + LOG_OVERHEAD_BYTES], signed=True
-        )
-        if following + LOG_OVERHEAD_BYTES <= behind:
-            # A second batch.
-            raise RefusedBatch(ErrorCode.INVALID_RECORD, in_log=False)
-    return ValidBatch(records if not behind else records[:length], header)
+def _check_records(batch: bytes, header: BatchHeader, partition: Partition, now_ms: int) -> int:
+    """Check the records, their keys and timestamps; return their greatest timestamp.
 
-
-def _check_contents(batch: bytes, header: BatchHeader, partition: Partition, now_ms: int) -> None:
-    """Check keys, timestamps and compression [data-plane/undecodable-records]."""
+    [data-plane/record-checks]
+    """
     config = partition.topic.config
-    earliest, latest = now_ms - config.before_max_ms, now_ms + config.after_max_ms
+    body, start, end = batch, HEADER_BYTES, len(batch)
+    if header.compression:
+        try:
+            body, start, end = open_body(batch, header)
+        except MalformedFrame:
+            # Not CORRUPT_MESSAGE, which clients retry: the CRC is right, so the producer has made
+            # the batch this way. Kafka answers the same.
+            raise RefusedBatch(ErrorCode.UNKNOWN_SERVER_ERROR) from None
     try:
-        if config.compact:
-            _check_keys(batch, header, partition)
-        elif header.compression != Compression.NONE:
-            # Reading the first record decompresses the whole block.
-            next(iter(record_timestamps(batch, header)))
-        if not config.log_append_time and (header.max_timestamp_ms > latest or earliest > 0):
-            _check_timestamps(batch, header, earliest, latest)
+        least_ms, greatest_ms, has_null_key = check_records(body, start, end, header.record_count)
     except MalformedFrame:
-        # Not CORRUPT_MESSAGE, which clients retry: the CRC is right, so the producer has made the
-        # batch this way. Kafka answers the same.
-        raise RefusedBatch(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+        raise RefusedBatch(ErrorCode.INVALID_RECORD) from None
+    if header.log_append_time:
+        least_ms = greatest_ms = header.max_timestamp_ms
+        is_refused = config.log_append_time or greatest_ms == -1
+    else:
+        least_ms += header.base_timestamp_ms
+        greatest_ms += header.base_timestamp_ms
+        is_refused = False
+    if (
+        is_refused
+        or (has_null_key and config.compact)
+        or greatest_ms - now_ms > config.after_max_ms
+        or now_ms - least_ms > config.before_max_ms
+        or greatest_ms > _MAX_INT64
+    ):
+        _refuse_records(body[start:end], header, partition, now_ms)
+    return greatest_ms if greatest_ms >= 0 else -1
 
 
-def _check_keys(batch: bytes, header: BatchHeader, partition: Partition) -> None:
-    """Refuse records without a key [data-plane/compacted-keys]."""
-    text = f"Compacted topic cannot accept message without key in topic partition {partition}"
+def _refuse_records(body: bytes, header: BatchHeader, partition: Partition, now_ms: int) -> None:
+    """Refuse the batch if one of its records is wrong. All of those are in the response."""
+    config = partition.topic.config
+    earliest_ms, latest_ms = now_ms - config.before_max_ms, now_ms + config.after_max_ms
+    no_key = f"Compacted topic cannot accept message without key in topic partition {partition}"
+    out_of_range = f"is out of range. The timestamp should be within [{earliest_ms}, {latest_ms}]"
+    texts: dict[int, str] = {}
+    has_wrong_timestamp = False
+    records = split_records(body, 0, len(body), header.record_count)
+    for index, (_, _, delta_ms, offset, _, _, key_bytes, _, value_bytes) in enumerate(records):
+        timestamp_ms = header.max_timestamp_ms
+        if not header.log_append_time:
+            timestamp_ms = _as_int64(header.base_timestamp_ms + delta_ms)
+        if key_bytes < 0 and config.compact:
+            texts[index] = no_key
+            continue
+        if not config.log_append_time and timestamp_ms != -1:
+            if earliest_ms <= timestamp_ms <= latest_ms:
+                continue
+            text = f"Timestamp {timestamp_ms} of message with offset {index} {out_of_range}"
+        elif header.log_append_time:
+            # What Kafka prints: it reads no more than the lengths of compressed records.
+            is_partial = header.compression and not _is_recompressed(header, config)
+            text = (
+                f"Invalid timestamp type in message {'Partial' if is_partial else ''}"
+                f"DefaultRecord(offset={offset}, timestamp={timestamp_ms},"
+                f" key={max(key_bytes, 0)} bytes, value={max(value_bytes, 0)} bytes)."
+                " Producer should not set timestamp type to LogAppendTime."
+            )
+        else:
+            continue
+        texts[index] = text
+        has_wrong_timestamp = True
+    if not texts:
+        return
     errors = [
         ProduceResponseRecordError(batch_index=index, batch_index_error_message=text)
-        for index, (key, _) in enumerate(decode_pairs(batch, header))
-        if key is None
+        for index, text in texts.items()
     ]
-    if errors:
-        shown = ", ".join(
-            f"RecordError(batchIndex={each.batch_index},"
-            f" message='{each.batch_index_error_message}')"
-            for each in errors[:3]
-        )
-        raise RefusedBatch(
-            ErrorCode.INVALID_RECORD,
-            f"One or more records have been rejected due to {len(errors)} record errors in total,"
-            f" and only showing the first three errors at most: [{shown}]",
-            errors,
-        )
+    if has_wrong_timestamp:
+        text = "One or more records have been rejected due to invalid timestamp"
+        raise RefusedBatch(ErrorCode.INVALID_TIMESTAMP, text, errors)
+    shown = ", ".join(
+        f"RecordError(batchIndex={index}, message='{text}')"
+        for index, text in itertools.islice(texts.items(), 3)
+    )
+    text = (
+        f"One or more records have been rejected due to {len(errors)} record errors in total,"
+        f" and only showing the first three errors at most: [{shown}]"
+    )
+    raise RefusedBatch(ErrorCode.INVALID_RECORD, text, errors)
 
 
-def _check_timestamps(batch: bytes, header: BatchHeader, earliest: int, latest: int) -> None:
-    """Refuse a timestamp too far from the broker's time [data-plane/timestamps]."""
-    for index, (timestamp, _) in enumerate(record_timestamps(batch, header)):
-        if timestamp != -1 and not earliest <= timestamp <= latest:
-            text = (
-                f"Timestamp {timestamp} of message with offset {index} is out of range."
-                f" The timestamp should be within [{earliest}, {latest}]"
-            )
-            raise RefusedBatch(
-                ErrorCode.INVALID_TIMESTAMP,
-                "One or more records have been rejected due to invalid timestamp",
-                [ProduceResponseRecordError(batch_index=index, batch_index_error_message=text)],
-            )
+def _is_recompressed(header: BatchHeader, config: TopicConfig) -> bool:
+    codec = _CODECS.get(config.compression)
+    return codec is not None and codec != header.compression
 
 
-def _recompressed(batch: bytes, header: BatchHeader, config: TopicConfig) -> bytes:
+def _recompressed(
+    batch: bytes, header: BatchHeader, codec: Compression, log_append_time_ms: int | None
+) -> bytes:
     """Return the batch in the compression of the topic [data-plane/recompression]."""
-    codec = _CODECS[config.compression]
-    if header.compression == codec:
-        return batch
     try:
-        return encode_records(
-            decode_records(batch, header),
-            compression=codec,
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            base_sequence=header.base_sequence,
-        )
+        records = decode_records(batch, header)
     except MalformedFrame:
         raise RefusedBatch(ErrorCode.UNKNOWN_SERVER_ERROR) from None
+    return encode_records(
+        # A producer may have given the records any offset deltas.
+        [record._replace(offset=offset) for offset, record in enumerate(records)],
+        compression=codec,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=header.base_sequence,
+        transactional=header.is_transactional,
+        log_append_time_ms=log_append_time_ms,
+    )
+
+
+def _as_int64(value: int) -> int:
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -24,8 +24,8 @@ from coterie.protocol.records import (
     iterate_batches,
     read_header,
     record_timestamps,
-    stamp_append_time,
 )
+from tests.record_batches import with_append_time
 
 NOW_MS = 1_700_000_000_000
 RECORDS = [
@@ -88,7 +88,7 @@ def test_both_peers_read_the_coordinators_batches() -> None:
 
 
 def test_both_peers_agree_on_log_append_time() -> None:
-    ours = stamp_append_time(encode_records(RECORDS), NOW_MS + 9)
+    ours = with_append_time(encode_records(RECORDS), NOW_MS + 9)
     for batch in (AioBatch(ours), PyBatch(ours)):
         assert batch.validate_crc()
         assert theirs(batch) == decode_records(ours, read_header(ours))

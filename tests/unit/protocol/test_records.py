@@ -33,9 +33,14 @@ from coterie.protocol.records import (
     read_header,
     read_marker,
     record_timestamps,
-    stamp_append_time,
 )
-from tests.record_batches import encode_marker, pairs_in, with_offset, with_right_crc
+from tests.record_batches import (
+    encode_marker,
+    pairs_in,
+    with_append_time,
+    with_offset,
+    with_right_crc,
+)
 
 RECORD_COUNT_AT = position_of("record_count")
 NOW_MS = 1_700_000_000_000
@@ -149,7 +154,7 @@ def test_new_offset_and_epoch_leave_the_checksum_right() -> None:
 
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.LZ4])
 def test_log_append_time_is_the_time_of_every_record(compression: Compression) -> None:
-    batch = stamp_append_time(encode_records(RECORDS, compression=compression), NOW_MS + 99)
+    batch = with_append_time(encode_records(RECORDS, compression=compression), NOW_MS + 99)
     header = read_header(batch)
     assert header.log_append_time
     assert check_crc(batch, header)

@@ -10,14 +10,13 @@ from coterie.protocol.records import (
     encode_records,
     iterate_batches,
     read_header,
-    stamp_append_time,
 )
 from coterie.storage.errors import CorruptLog, OffsetOutOfRange
 from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.torn_tail import TailTrust
-from tests.record_batches import pairs_in
+from tests.record_batches import pairs_in, with_append_time
 from tests.unit.storage.conftest import Place
 
 NOW_MS = 1_700_000_000_000
@@ -263,7 +262,7 @@ def test_times_are_found_inside_of_batches(place: Place, compression: Compressio
 def test_log_append_time_is_the_time_of_all_records(place: Place) -> None:
     log = Log.open(place.filesystem, place.directory)
     records = [Record(at, stamp, b"k", b"v") for at, stamp in enumerate([10, 40, 20])]
-    log.append(stamp_append_time(encode_records(records), 100))
+    log.append(with_append_time(encode_records(records), 100))
     assert log.offset_for_timestamp(41) == (100, 0)
     assert log.max_timestamp() == (100, 0)
 
@@ -276,7 +275,7 @@ def test_an_undecodable_batch_counts_with_its_first_offset(place: Place) -> None
     log = Log.open(place.filesystem, place.directory)
     log.append(batch(b"x", timestamp_ms=5))
     # The broker stores compressed batches as they came, so this batch can exist in a log.
-    log.append(stamp_append_time(bytes(nonsense), 10))
+    log.append(with_append_time(bytes(nonsense), 10))
     assert log.offset_for_timestamp(7) == (10, 1)
 
 

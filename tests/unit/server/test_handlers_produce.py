@@ -103,7 +103,7 @@ class TestRefused:
             (b"", ErrorCode.INVALID_RECORD, -1),
             (batch(b"a") * 2, ErrorCode.INVALID_RECORD, -1),
             (batch(b"a")[:-3], ErrorCode.INVALID_RECORD, -1),
-            (b"\xff" * 16, ErrorCode.INVALID_RECORD, -1),
+            (b"\xff" * 16, ErrorCode.CORRUPT_MESSAGE, -1),
             (b"x" * 50, ErrorCode.CORRUPT_MESSAGE, -1),
             (batch(b"a")[:16] + b"\1" + batch(b"a")[17:], ErrorCode.INVALID_RECORD, -1),
             (batch(b"a")[:17] + b"\0\0\0\0" + batch(b"a")[21:], ErrorCode.CORRUPT_MESSAGE, -1),

@@ -31,7 +31,12 @@ def handle(
     for each in request.topics:
         error, text = ErrorCode.NONE, None
         try:
-            topic = _check(broker, each, is_repeated=times[each.name] > 1)
+            topic = _check(
+                broker,
+                each,
+                is_repeated=times[each.name] > 1,
+                validate_only=request.validate_only,
+            )
             if not request.validate_only:
                 broker.topics.add_partitions(topic, each.count)
         except TopicRefused as refused:
@@ -42,7 +47,13 @@ def handle(
     return CreatePartitionsResponse(results=list(results.values()))
 
 
-def _check(broker: "Broker", asked: CreatePartitionsRequestTopic, *, is_repeated: bool) -> Topic:
+def _check(
+    broker: "Broker",
+    asked: CreatePartitionsRequestTopic,
+    *,
+    is_repeated: bool,
+    validate_only: bool,
+) -> Topic:
     """Return the topic to extend.
 
     Raises:
@@ -65,7 +76,7 @@ def _check(broker: "Broker", asked: CreatePartitionsRequestTopic, *, is_repeated
         )
     elif added > MAX_PARTITIONS_PER_REQUEST:
         text = f"One request can add at most {MAX_PARTITIONS_PER_REQUEST} partitions."
-    elif topic.is_own:
+    elif topic.is_own and not (validate_only and topic.is_internal):
         # Kafka extends __consumer_offsets, and then looks for every group in another partition.
         text = f"The number of partitions of {topic.name} is fixed once it exists."
     if text is not None:

@@ -32,11 +32,17 @@ def handle(
     ]
     if must_wait(broker, broker.topics.existing(named), request, connection):
         return None
-    topics = []
+    # Of a partition that is named twice the last entry counts.
+    last: dict[str, dict[int, DeleteRecordsRequestPartition]] = {}
     for asked in request.topics:
-        topic = broker.topics.by_name.get(asked.name)
-        partitions = [_delete(broker, topic, each) for each in asked.partitions]
-        topics.append(DeleteRecordsResponseTopic(name=asked.name, partitions=partitions))
+        last.setdefault(asked.name, {}).update(
+            (each.partition_index, each) for each in asked.partitions
+        )
+    topics = []
+    for name, entries in last.items():
+        topic = broker.topics.by_name.get(name)
+        partitions = [_delete(broker, topic, each) for each in entries.values()]
+        topics.append(DeleteRecordsResponseTopic(name=name, partitions=partitions))
     return DeleteRecordsResponse(topics=topics)
 
 
@@ -48,6 +54,9 @@ def _delete(
         return _error(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if partition.topic.is_internal:
         return _error(asked, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    config = partition.topic.config
+    if config.compact and not config.delete:
+        return _error(asked, ErrorCode.POLICY_VIOLATION)
     if partition.state is not PartitionState.OPEN:
         return _error(asked, ErrorCode.KAFKA_STORAGE_ERROR)
     try:

@@ -13,11 +13,15 @@ from coterie.protocol.messages.fetch import (
     FetchRequestPartition,
     FetchRequestTopic,
     FetchResponse,
+    FetchResponseCurrentLeader,
+    FetchResponseNodeEndpoint,
     FetchResponseTopic,
 )
+from coterie.protocol.records import iterate_batches
 from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.fetching import (
     ISOLATION_LEVELS,
+    READ_COMMITTED,
     DelayedFetch,
     FetchPartition,
     read_partition,
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from coterie.server.network.connection import Connection
 
 _TOPIC_IDS_SINCE = 13
+_LEADERS_SINCE = 16
 # -1 fetches without a session or closes one, 0 opens one; all others continue one.
 _EPOCHS_WITHOUT_SESSION = (-1, 0)
 
@@ -65,12 +70,15 @@ def handle(
     wanted = _look_up(broker, request, closed, by_id=connection.version >= _TOPIC_IDS_SINCE)
     if closed and must_wait(broker, closed, request, connection):
         return None
-    result = _read(broker, request, wanted)
+    min_bytes = min(request.min_bytes, request.max_bytes, broker.fetch_max_bytes)
+    version = connection.version
+    result = _read(broker, request, wanted, version)
     if (
         result.answer_now
-        or result.size_bytes >= request.min_bytes
+        or result.size_bytes >= min_bytes
         or request.max_wait_ms <= 0
         or not wanted
+        or _is_cut(result, request.isolation_level)
     ):
         return result.response
     delayed = DelayedResponse(connection)
@@ -81,12 +89,30 @@ def handle(
         broker.loop,
         delayed,
         partitions,
-        request.min_bytes - result.size_bytes,
+        min_bytes - result.size_bytes,
         request.max_wait_ms,
-        lambda: _read(broker, request, wanted).response,
+        lambda: _read(broker, request, wanted, version).response,
     )
     connection.delay_and_mute(delayed)
     return None
+
+
+def _is_cut(result: _Result, isolation: int) -> bool:
+    """Return whether records were left out of the response, so that waiting adds nothing to it.
+
+    They did not fit, or are in another segment.
+    """
+    if not result.size_bytes:
+        return False
+    for topic in result.response.responses:
+        for each in topic.partitions:
+            end = each.last_stable_offset if isolation == READ_COMMITTED else each.high_watermark
+            next_offset = end
+            for _, header in iterate_batches(each.records or b""):
+                next_offset = header.next_offset
+            if next_offset < end:
+                return True
+    return False
 
 
 def _unknown_isolation(request: FetchRequest) -> FetchResponse:
@@ -146,7 +172,9 @@ def _partition(
     )
 
 
-def _read(broker: "Broker", request: FetchRequest, wanted: list[WantedTopic]) -> _Result:
+def _read(
+    broker: "Broker", request: FetchRequest, wanted: list[WantedTopic], version: int
+) -> _Result:
     """Read all partitions in the order of the request, up to the size limit of the response."""
     left_bytes = min(request.max_bytes, broker.fetch_max_bytes)
     size_bytes, answer_now = 0, False
@@ -156,10 +184,29 @@ def _read(broker: "Broker", request: FetchRequest, wanted: list[WantedTopic]) ->
         for each in partitions:
             found = read_partition(each, left_bytes, request.isolation_level, first=size_bytes == 0)
             size_bytes += found.size_bytes
-            left_bytes -= found.size_bytes
+            if left_bytes > 0:
+                left_bytes = max(left_bytes - found.size_bytes, 0)
             answer_now = answer_now or found.answer_now
             answers.append(found.response)
         responses.append(
             FetchResponseTopic(topic=asked.topic, topic_id=asked.topic_id, partitions=answers)
         )
-    return _Result(FetchResponse(responses=responses), size_bytes, answer_now)
+    response = FetchResponse(responses=responses)
+    if answer_now and version >= _LEADERS_SINCE:
+        _add_leaders(broker, wanted, response)
+    return _Result(response, size_bytes, answer_now)
+
+
+def _add_leaders(broker: "Broker", wanted: list[WantedTopic], response: FetchResponse) -> None:
+    """Name the leader of partitions for which the client's epoch is too old (KIP-951)."""
+    for (_, partitions), answered in zip(wanted, response.responses, strict=True):
+        for each, answer in zip(partitions, answered.partitions, strict=True):
+            if answer.error_code == ErrorCode.FENCED_LEADER_EPOCH and each.partition is not None:
+                answer.current_leader = FetchResponseCurrentLeader(
+                    leader_id=broker.node_id, leader_epoch=each.partition.leader_epoch
+                )
+                response.node_endpoints = [
+                    FetchResponseNodeEndpoint(
+                        node_id=broker.node_id, host=broker.host, port=broker.port
+                    )
+                ]

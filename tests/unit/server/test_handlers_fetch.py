@@ -20,7 +20,8 @@ from coterie.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequestPartition,
     OffsetForLeaderEpochRequestTopic,
 )
-from tests.unit.server.manual import Client, make_broker
+from tests.record_batches import encode_marker
+from tests.unit.server.manual import Client, make_broker, open_log
 from tests.unit.server.produced import batch, fetch_request, produce, produce_request, values_of
 
 ONE = len(batch(b"v0"))
@@ -99,7 +100,6 @@ class TestErrors:
             ((-1, 0), {}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
             ((0, 0), {"topic": "nope"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
             ((0, 0), {"current_leader_epoch": 5}, ErrorCode.UNKNOWN_LEADER_EPOCH),
-            ((0, 0), {"current_leader_epoch": -2}, ErrorCode.FENCED_LEADER_EPOCH),
             ((0, 0), {"last_fetched_epoch": 3}, ErrorCode.OFFSET_OUT_OF_RANGE),
             ((0, 0), {"partition_max_bytes": -1}, ErrorCode.UNKNOWN_SERVER_ERROR),
         ],
@@ -217,13 +217,20 @@ class TestLongPoll:
 
 class TestListOffsets:
     def offset_of(
-        self, client: Client, time: int, version: int = 11, partition: int = 0, epoch: int = -1
+        self,
+        client: Client,
+        time: int,
+        version: int = 11,
+        partition: int = 0,
+        epoch: int = -1,
+        isolation: int = 0,
     ) -> tuple[int, int, int, int]:
         asked = ListOffsetsRequestPartition(
             partition_index=partition, timestamp=time, current_leader_epoch=epoch
         )
         topic = ListOffsetsRequestTopic(name="t", partitions=[asked])
-        answer = client.call(ListOffsetsRequest(replica_id=-1, topics=[topic]), version)
+        request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=[topic])
+        answer = client.call(request, version)
         (found,) = answer.topics[0].partitions
         return found.error_code, found.timestamp, found.offset, found.leader_epoch
 
@@ -263,6 +270,37 @@ class TestListOffsets:
         assert self.offset_of(client, -1, epoch=3)[0] == ErrorCode.UNKNOWN_LEADER_EPOCH
         assert self.offset_of(client, -1, epoch=0)[0] == ErrorCode.NONE
 
+    @pytest.mark.parametrize("isolation", [2, -1])
+    def test_unknown_isolation_level(self, client: Client, isolation: int) -> None:
+        for partition in (0, 9):
+            found = self.offset_of(client, -1, partition=partition, isolation=isolation)
+            assert found == (ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1, -1)
+
+    def test_read_committed_ends_at_the_last_stable_offset(self, client: Client) -> None:
+        log = open_log(client.broker, "t")
+        log.append(batch(b"x", timestamp_ms=9000, producer=(7, 0, 0), transactional=True))
+        assert self.offset_of(client, -1) == (0, -1, 6, 0)
+        assert self.offset_of(client, -1, isolation=1) == (0, -1, 5, 0)
+        for time in (-3, 9000):
+            assert self.offset_of(client, time) == (0, 9000, 5, 0)
+            assert self.offset_of(client, time, isolation=1) == (0, -1, -1, -1)
+        assert self.offset_of(client, 4500, isolation=1) == (0, 5000, 4, 0)
+        found = only(fetch(client, (0, 4), isolation_level=1))
+        assert (found.high_watermark, found.last_stable_offset) == (6, 5)
+        assert (values_of(found.records), found.aborted_transactions) == ([b"v4"], [])
+        log.append(encode_marker(6, 9000, 7, 0, commit=False))
+        found = only(fetch(client, (0, 4), isolation_level=1))
+        assert (found.high_watermark, found.last_stable_offset) == (7, 7)
+        (aborted,) = found.aborted_transactions
+        assert (aborted.producer_id, aborted.first_offset) == (7, 5)
+
+    def test_epoch_is_that_of_the_record(self, client: Client) -> None:
+        open_log(client.broker, "t").leader_epoch = 3
+        produce(client, batch(b"later", timestamp_ms=9000))
+        assert [self.offset_of(client, time)[3] for time in (-1, -2, -3, 1000, 9000)] == [
+            3, 0, 3, 0, 3,
+        ]  # fmt: skip
+
     def test_empty_log(self, client: Client) -> None:
         for time in (-1, -2):
             assert self.offset_of(client, time, partition=2)[:3] == (0, -1, 0)
@@ -298,8 +336,32 @@ class TestDeleteRecords:
         assert self.delete(client, 6) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
         assert self.delete(client, -2) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
         assert self.delete(client, 0, 9) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+        client.broker.topics.create("c", 1, {"cleanup.policy": "compact"})
+        client.broker.topics.create("cd", 1, {"cleanup.policy": "compact,delete"})
+        for name, error in (("c", ErrorCode.POLICY_VIOLATION), ("cd", ErrorCode.NONE)):
+            produce(client, batch(b"x"), topic=name)
+            assert self.delete(client, 1, topic=name) == (error, -1 if error else 1)
+        assert self.delete(client, 99, topic="c") == (ErrorCode.POLICY_VIOLATION, -1)
         internal = self.delete(client, 0, 0, "__consumer_offsets")
         assert internal == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
+
+    def test_last_entry_of_a_partition_counts(self, client: Client) -> None:
+        topics = [
+            DeleteRecordsRequestTopic(
+                name="t",
+                partitions=[
+                    DeleteRecordsRequestPartition(partition_index=index, offset=offset)
+                    for index, offset in entries
+                ],
+            )
+            for entries in ([(0, 4), (1, 0), (0, 99)], [(0, 2)])
+        ]
+        answer = client.call(DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2)
+        assert [
+            (each.partition_index, each.error_code, each.low_watermark)
+            for topic in answer.topics
+            for each in topic.partitions
+        ] == [(0, 0, 2), (1, 0, 0)]
 
 
 class TestOffsetForLeaderEpoch:

@@ -336,6 +336,9 @@ class TestCreatePartitions:
         (result,) = client.call(request, 3).results
         return result
 
+    def test_group_log_is_only_checked(self, client: Client) -> None:
+        assert self.add(client, 60, "__consumer_offsets", validate_only=True).error_code == 0
+
     def test_more_partitions(self, client: Client) -> None:
         assert self.add(client, 5, validate_only=True).error_code == 0
         assert len(client.broker.topics.by_name["orders"].partitions) == 2

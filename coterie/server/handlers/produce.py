@@ -45,7 +45,7 @@ def handle(
         # Before anything is appended, because the request is handled again as a whole.
         if topic is not None and topic.unopened and _must_wait(broker, request, connection):
             return None
-    if len(request.topic_data) > 1 or len(request.topic_data[0].partition_data) > 1:
+    if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) > 1:
         _drop_repeated(request)
     appended: list[Log] = []
     responses = []

@@ -10,10 +10,11 @@ is not armed again, because the response to that request starts the session
 """
 
 from coterie.coordinator.effects import Effects, TimerKind
-from coterie.coordinator.group import Group, GroupState, Member
+from coterie.coordinator.group import GroupState, Member
 from coterie.coordinator.members import Removal, identity_error, remove_member
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import Cause, Instigator, complete_join, prepare_rebalance
+from coterie.coordinator.step import Step
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from coterie.protocol.messages.journal_records import PendingMemberExpired
@@ -54,47 +55,46 @@ def heartbeat(partition: PartitionState, now_ms: int, request: HeartbeatRequest)
 # -- timers ----------------------------------------------------------------------------------------
 
 
-def expire_pending(group: Group, member_id: str, now_ms: int, effects: Effects) -> None:
+def expire_pending(step: Step, member_id: str) -> None:
     """Drop a pending member that has not joined in time [joining/pending-member-timeout]."""
+    group = step.group
     if member_id not in group.pending_joins:
         return
     assert member_id not in group.members, f"{member_id} is pending and a member of {group}"
     group.pending_joins.discard(member_id)
     expired = PendingMemberExpired(
-        at_ms=now_ms,
+        at_ms=step.now_ms,
         member_id=member_id,
         state=group.state.value,
         generation_id=group.generation_id,
     )
-    effects.note(group.group_id, expired)
-    _complete_if_all_joined(group, now_ms, effects)
+    step.note(expired)
+    _complete_if_all_joined(step)
 
 
-def expire_session(
-    partition: PartitionState, group: Group, member: Member, now_ms: int, effects: Effects
-) -> None:
+def expire_session(step: Step, member: Member) -> None:
     """Handle a member's timer: arm it again, leave it to a delayed request, or remove the member.
 
     [sessions/session-timeout]
     """
-    assert member.armed_ms <= now_ms, f"the timer of {member.member_id} fired early"
+    assert member.armed_ms <= step.now_ms, f"the timer of {member.member_id} fired early"
     member.armed_ms = 0
-    if member.deadline_ms > now_ms:
+    if member.deadline_ms > step.now_ms:
         member.armed_ms = member.deadline_ms
-        effects.arm(TimerKind.SESSION, group.group_id, member.member_id, member.deadline_ms)
+        step.arm(TimerKind.SESSION, member.member_id, member.deadline_ms)
         return
     if not member.is_new and (member.delayed_join is not None or member.delayed_sync is not None):
         return
-    state = group.state
-    remove_member(group, member, now_ms, effects, Removal.SESSION_EXPIRY)
+    state = step.group.state
+    remove_member(step, member, Removal.SESSION_EXPIRY)
     if state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-        instigator = Instigator(member)
-        prepare_rebalance(partition, group, now_ms, effects, Cause.SESSION_EXPIRY, instigator)
+        prepare_rebalance(step, Cause.SESSION_EXPIRY, Instigator(member))
     else:
-        _complete_if_all_joined(group, now_ms, effects)
+        _complete_if_all_joined(step)
 
 
-def _complete_if_all_joined(group: Group, now_ms: int, effects: Effects) -> None:
+def _complete_if_all_joined(step: Step) -> None:
     # Unlike other events this one also ends the initial delay [joining/initial-delay-expiry].
+    group = step.group
     if group.state is GroupState.PREPARING_REBALANCE and group.all_joined():
-        complete_join(group, now_ms, effects)
+        complete_join(step)

@@ -12,7 +12,7 @@ from coterie.coordinator.group_record import new_group_record
 from coterie.coordinator.members import (
     Removal,
     identity_error,
-    member_fenced,
+    note_fenced,
     protocols_of,
     rebalance_timeout_of,
     recorded_reason,
@@ -20,15 +20,10 @@ from coterie.coordinator.members import (
     start_session,
 )
 from coterie.coordinator.partition_state import PartitionState
-from coterie.coordinator.rebalance import (
-    Cause,
-    Instigator,
-    join_response,
-    join_roster,
-    prepare_or_complete,
-)
-from coterie.coordinator.responses import join_error
+from coterie.coordinator.rebalance import Cause, Instigator, prepare_or_complete
+from coterie.coordinator.responses import join_error, join_response, join_roster
 from coterie.coordinator.static_member import replace_static_member
+from coterie.coordinator.step import Step
 from coterie.coordinator.subscription_change import subscription_change
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
@@ -64,12 +59,13 @@ def join(
             effects.response = join_error(ErrorCode.POLICY_VIOLATION, "")
             return effects
         group = partition.create_group(request.group_id, now_ms)
+    step = Step(partition, group, now_ms, effects, context)
     if not _has_room(group, request.member_id, partition.config.group_max_size):
-        _refuse_for_size(group, request.member_id, now_ms, effects)
+        _refuse_for_size(step, request.member_id)
     elif request.member_id:
-        _join_known(partition, group, now_ms, request, context, effects)
+        _join_known(step, request)
     else:
-        _join_new(partition, group, now_ms, request, context, effects)
+        _join_new(step, request)
     if created and not effects.records:
         # Also if the request was refused [joining/created-group-is-logged].
         effects.records.append(new_group_record(group))
@@ -94,15 +90,16 @@ def _has_room(group: Group, member_id: str, limit: int) -> bool:
     return member is not None or len(group.members) < limit
 
 
-def _refuse_for_size(group: Group, member_id: str, now_ms: int, effects: Effects) -> None:
+def _refuse_for_size(step: Step, member_id: str) -> None:
     """Refuse a joiner and remove it from the group [joining/size-gate-removes-member]."""
+    group = step.group
     if member_id in group.pending_joins:
         group.pending_joins.discard(member_id)
-        effects.cancel(TimerKind.PENDING, group.group_id, member_id)
+        step.cancel(TimerKind.PENDING, member_id)
     member = group.members.get(member_id)
     if member is not None:
-        remove_member(group, member, now_ms, effects, Removal.GROUP_FULL)
-    effects.response = join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+        remove_member(step, member, Removal.GROUP_FULL)
+    step.effects.response = join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
 
 
 def _admission_error(group: Group, request: JoinGroupRequest) -> ErrorCode:
@@ -117,49 +114,36 @@ def _admission_error(group: Group, request: JoinGroupRequest) -> ErrorCode:
 # -- by member id ----------------------------------------------------------------------------------
 
 
-def _join_new(
-    partition: PartitionState,
-    group: Group,
-    now_ms: int,
-    request: JoinGroupRequest,
-    context: RequestContext,
-    effects: Effects,
-) -> None:
+def _join_new(step: Step, request: JoinGroupRequest) -> None:
     """Handle a blank member id."""
+    group, effects = step.group, step.effects
     error = _admission_error(group, request)
     if error:
         effects.response = join_error(error, "")
         return
     instance = request.group_instance_id
     if instance is not None:
-        member_id = f"{instance}-{partition.new_uuid()}"
+        member_id = f"{instance}-{step.partition.new_uuid()}"
         if instance in group.static_members:
-            replace_static_member(partition, group, now_ms, request, context, member_id, effects)
+            replace_static_member(step, request, member_id)
         else:
-            _add(partition, group, now_ms, request, context, member_id, effects)
+            _add(step, request, member_id)
         return
-    member_id = f"{context.client_id}-{partition.new_uuid()}"
-    if context.version < _MEMBER_ID_REQUIRED_SINCE:
-        _add(partition, group, now_ms, request, context, member_id, effects)
+    member_id = f"{step.context.client_id}-{step.partition.new_uuid()}"
+    if step.context.version < _MEMBER_ID_REQUIRED_SINCE:
+        _add(step, request, member_id)
         return
     if len(group.pending_joins) >= MAX_PENDING_JOINS:
         effects.response = join_error(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         return
     group.pending_joins.add(member_id)
-    deadline_ms = now_ms + request.session_timeout_ms
-    effects.arm(TimerKind.PENDING, group.group_id, member_id, deadline_ms)
+    step.arm(TimerKind.PENDING, member_id, step.now_ms + request.session_timeout_ms)
     effects.response = join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id)
 
 
-def _join_known(
-    partition: PartitionState,
-    group: Group,
-    now_ms: int,
-    request: JoinGroupRequest,
-    context: RequestContext,
-    effects: Effects,
-) -> None:
+def _join_known(step: Step, request: JoinGroupRequest) -> None:
     """Handle a given member id: of a pending member, a member, or neither."""
+    group, effects = step.group, step.effects
     member_id, instance = request.member_id, request.group_instance_id
     error = _admission_error(group, request)
     if not error and member_id in group.pending_joins:
@@ -167,30 +151,22 @@ def _join_known(
             # Static members never receive a pending id [joining/pending-member-with-instance].
             effects.response = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
         else:
-            effects.cancel(TimerKind.PENDING, group.group_id, member_id)
-            _add(partition, group, now_ms, request, context, member_id, effects)
+            step.cancel(TimerKind.PENDING, member_id)
+            _add(step, request, member_id)
         return
     if not error:
         error = identity_error(group, member_id, instance)
     if error:
         if error is ErrorCode.FENCED_INSTANCE_ID:
-            fenced = member_fenced(group, member_id, instance, "JoinGroup", now_ms)
-            effects.note(group.group_id, fenced)
+            note_fenced(step, member_id, instance, "JoinGroup")
         effects.response = join_error(error, member_id)
         return
-    _rejoin(partition, group, group.members[member_id], now_ms, request, context, effects)
+    _rejoin(step, request, group.members[member_id])
 
 
-def _rejoin(
-    partition: PartitionState,
-    group: Group,
-    member: Member,
-    now_ms: int,
-    request: JoinGroupRequest,
-    context: RequestContext,
-    effects: Effects,
-) -> None:
+def _rejoin(step: Step, request: JoinGroupRequest, member: Member) -> None:
     """Handle the JoinGroup of a member by the state of its group [joining/rejoin]."""
+    group = step.group
     state = group.state
     protocols = protocols_of(request)
     changed = protocols != member.protocols
@@ -198,32 +174,25 @@ def _rejoin(
     assert state is not GroupState.EMPTY, f"{group} has members"
     if state is GroupState.COMPLETING_REBALANCE and not changed:
         # Its first response may have been lost [joining/lost-response].
-        effects.response = join_response(group, member, join_roster(group) if is_leader else [])
+        roster = join_roster(group) if is_leader else []
+        step.effects.response = join_response(group, member, roster)
         return
     if state is GroupState.STABLE and not changed and not is_leader:
-        effects.response = join_response(group, member, [])
+        step.effects.response = join_response(group, member, [])
         return
     change = None
     if changed and state is not GroupState.PREPARING_REBALANCE:
         # Part of the fact that a rebalance began. A rejoin during a rebalance starts no other one.
         change = subscription_change(group.protocol_type, member.protocols, protocols)
     group.update(member, protocols, rebalance_timeout_of(request), request.session_timeout_ms)
-    group.delay_join(member, context.to, now_ms)
+    group.delay_join(member, step.context.to, step.now_ms)
     cause = Cause.SUBSCRIPTION if changed else Cause.LEADER_REJOIN
-    instigator = Instigator(member, request.reason, change)
-    prepare_or_complete(partition, group, now_ms, effects, cause, instigator)
+    prepare_or_complete(step, cause, Instigator(member, request.reason, change))
 
 
-def _add(
-    partition: PartitionState,
-    group: Group,
-    now_ms: int,
-    request: JoinGroupRequest,
-    context: RequestContext,
-    member_id: str,
-    effects: Effects,
-) -> None:
+def _add(step: Step, request: JoinGroupRequest, member_id: str) -> None:
     """Add a new member and delay its join [joining/new-member]."""
+    group, now_ms, context = step.group, step.now_ms, step.context
     member = Member(
         member_id,
         request.group_instance_id,
@@ -253,7 +222,6 @@ def _add(
         protocols=[name for name, _ in member.protocols],
         reason=recorded_reason(request.reason),
     )
-    effects.note(group.group_id, joined)
-    start_session(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS, now_ms, effects)
-    instigator = Instigator(member, request.reason)
-    prepare_or_complete(partition, group, now_ms, effects, Cause.JOIN, instigator)
+    step.note(joined)
+    start_session(step, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
+    prepare_or_complete(step, Cause.JOIN, Instigator(member, request.reason))

@@ -5,10 +5,11 @@ One request may list several [sessions/leave]; together they cost at most one re
 """
 
 from coterie.coordinator.effects import Effects, RequestContext, TimerKind
-from coterie.coordinator.group import Group, GroupState, Member
-from coterie.coordinator.members import Removal, identity_error, member_fenced, remove_member
+from coterie.coordinator.group import GroupState, Member
+from coterie.coordinator.members import Removal, identity_error, note_fenced, remove_member
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import Cause, Instigator, maybe_complete_join, prepare_rebalance
+from coterie.coordinator.step import Step
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -35,33 +36,28 @@ def leave(
         return Effects(_response(version, listed, [ErrorCode.UNKNOWN_MEMBER_ID] * len(listed)))
     if group.state is GroupState.DEAD:
         return Effects(LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
-    effects = Effects()
+    step = Step(partition, group, now_ms, Effects(), context)
     errors: list[ErrorCode] = []
     instigator: Instigator | None = None
     cause = Cause.LEAVE
     for each in listed:
-        error, member = _leave_one(group, each, context, now_ms, effects)
+        error, member = _leave_one(step, each)
         errors.append(error)
         if member is not None and instigator is None:
             instigator = Instigator(member, each.reason, requester=_requester(each, context))
             cause = Cause.LEAVE if each.member_id else Cause.ADMIN_REMOVAL
-    effects.response = _response(version, listed, errors)
+    step.effects.response = _response(version, listed, errors)
     if ErrorCode.NONE in errors:
         if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
-            prepare_rebalance(partition, group, now_ms, effects, cause, instigator)
+            prepare_rebalance(step, cause, instigator)
         else:
-            maybe_complete_join(group, now_ms, effects)
-    return effects
+            maybe_complete_join(step)
+    return step.effects
 
 
-def _leave_one(
-    group: Group,
-    each: LeaveGroupRequestMember,
-    context: RequestContext,
-    now_ms: int,
-    effects: Effects,
-) -> tuple[ErrorCode, Member | None]:
+def _leave_one(step: Step, each: LeaveGroupRequestMember) -> tuple[ErrorCode, Member | None]:
     """Return the error of one listed member, and the member if it was removed."""
+    group = step.group
     member_id = each.member_id
     if not member_id:
         # An administrator names the instance only.
@@ -71,19 +67,17 @@ def _leave_one(
         member_id = holder
     elif member_id in group.pending_joins:
         group.pending_joins.discard(member_id)
-        effects.cancel(TimerKind.PENDING, group.group_id, member_id)
+        step.cancel(TimerKind.PENDING, member_id)
         return ErrorCode.NONE, None
     else:
         error = identity_error(group, member_id, each.group_instance_id)
         if error:
             if error is ErrorCode.FENCED_INSTANCE_ID:
-                instance = each.group_instance_id
-                fenced = member_fenced(group, member_id, instance, "LeaveGroup", now_ms)
-                effects.note(group.group_id, fenced)
+                note_fenced(step, member_id, each.group_instance_id, "LeaveGroup")
             return error, None
     member = group.members[member_id]
     cause = Removal.LEAVE if each.member_id else Removal.ADMIN_REMOVAL
-    remove_member(group, member, now_ms, effects, cause, each.reason, _requester(each, context))
+    remove_member(step, member, cause, each.reason, _requester(each, step.context))
     return ErrorCode.NONE, member
 
 

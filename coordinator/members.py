@@ -2,9 +2,10 @@
 
 from enum import Enum
 
-from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
+from coterie.coordinator.effects import RequestContext, TimerKind
 from coterie.coordinator.group import Group, Member, Protocols
 from coterie.coordinator.responses import join_error, sync_error
+from coterie.coordinator.step import Step
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.journal_records import MAX_REASON_LENGTH, MemberFenced, MemberRemoved
@@ -60,54 +61,49 @@ def identity_error(group: Group, member_id: str, group_instance_id: str | None) 
     return ErrorCode.NONE
 
 
-def member_fenced(
-    group: Group, member_id: str, group_instance_id: str | None, request: str, now_ms: int
-) -> MemberFenced:
-    """Return the fact that a process was answered FENCED_INSTANCE_ID.
+def note_fenced(step: Step, member_id: str, group_instance_id: str | None, request: str) -> None:
+    """Note that a process was answered FENCED_INSTANCE_ID.
 
     Args:
-        group: the group in which another member has the instance id.
+        step: a step of the group in which another member has the instance id.
         member_id: the member id of the process.
         group_instance_id: its instance id; only a request that names one can be fenced.
         request: the API of its request.
-        now_ms: the time.
     """
     assert group_instance_id is not None, "only an instance id can be fenced"
-    holder = group.static_members[group_instance_id]
+    holder = step.group.static_members[group_instance_id]
     assert holder != member_id, f"{member_id} is the member of {group_instance_id}"
-    return MemberFenced(
-        at_ms=now_ms,
-        member_id=member_id,
-        group_instance_id=group_instance_id,
-        holder=holder,
-        generation_id=group.generation_id,
-        request=request,
+    step.note(
+        MemberFenced(
+            at_ms=step.now_ms,
+            member_id=member_id,
+            group_instance_id=group_instance_id,
+            holder=holder,
+            generation_id=step.group.generation_id,
+            request=request,
+        )
     )
 
 
 # -- session and removal ---------------------------------------------------------------------------
 
 
-def start_session(
-    group: Group, member: Member, timeout_ms: int, now_ms: int, effects: Effects
-) -> None:
+def start_session(step: Step, member: Member, timeout_ms: int) -> None:
     """Let a member's session end `timeout_ms` from now.
 
     The timing wheel is not touched if it has an entry that fires before then: the entry is armed
     again when it fires [sessions/lazy-session-timers].
     """
-    deadline_ms = now_ms + timeout_ms
+    deadline_ms = step.now_ms + timeout_ms
     member.deadline_ms = deadline_ms
     if not member.armed_ms or deadline_ms < member.armed_ms:
         member.armed_ms = deadline_ms
-        effects.arm(TimerKind.SESSION, group.group_id, member.member_id, deadline_ms)
+        step.arm(TimerKind.SESSION, member.member_id, deadline_ms)
 
 
 def remove_member(
-    group: Group,
+    step: Step,
     member: Member,
-    now_ms: int,
-    effects: Effects,
     cause: Removal,
     reason: str | None = None,
     requester: RequestContext | None = None,
@@ -118,29 +114,27 @@ def remove_member(
     [sessions/removal] [sessions/removal-answers-sync].
 
     Args:
-        group: the member's group.
+        step: a step of the member's group.
         member: the member to remove.
-        now_ms: the time.
-        effects: receives the replies, the cancelled timer and the event.
         cause: why it is removed.
         reason: the reason that a client gave (KIP-800).
         requester: the client that asked for the removal, if it is not the member itself.
     """
+    group = step.group
     join_to = group.take_delayed_join(member)
     if join_to is not None:
-        effects.replies.append(Reply(join_to, join_error(ErrorCode.UNKNOWN_MEMBER_ID, "")))
+        step.reply(join_to, join_error(ErrorCode.UNKNOWN_MEMBER_ID, ""))
     sync_to = member.take_delayed_sync()
     if sync_to is not None:
-        effects.replies.append(Reply(sync_to, sync_error(ErrorCode.UNKNOWN_MEMBER_ID)))
+        step.reply(sync_to, sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
     was_leader = group.leader == member.member_id
     group.remove(member.member_id)
     if member.armed_ms:
         member.armed_ms = 0
-        effects.cancel(TimerKind.SESSION, group.group_id, member.member_id)
-    effects.note(
-        group.group_id,
+        step.cancel(TimerKind.SESSION, member.member_id)
+    step.note(
         MemberRemoved(
-            at_ms=now_ms,
+            at_ms=step.now_ms,
             cause=cause.value,
             member_id=member.member_id,
             group_instance_id=member.group_instance_id,

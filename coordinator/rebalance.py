@@ -9,15 +9,14 @@ rejoined and no member id is pending, at most the largest rebalance timeout
 from enum import Enum
 from typing import NamedTuple
 
-from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
-from coterie.coordinator.group import TRANSITIONS, Group, GroupState, Member
+from coterie.coordinator.effects import RequestContext, TimerKind
+from coterie.coordinator.group import TRANSITIONS, GroupState, Member
 from coterie.coordinator.group_record import group_record
 from coterie.coordinator.members import Removal, recorded_reason, remove_member, start_session
-from coterie.coordinator.partition_state import PartitionState
-from coterie.coordinator.responses import sync_error
+from coterie.coordinator.responses import join_response, join_roster, sync_error
+from coterie.coordinator.step import Step
 from coterie.coordinator.subscription_change import SubscriptionChange
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from coterie.protocol.messages.journal_records import (
     GroupEmptied,
     JoinCompleted,
@@ -73,33 +72,24 @@ class Instigator(NamedTuple):
 # -- the start -------------------------------------------------------------------------------------
 
 
-def prepare_rebalance(
-    partition: PartitionState,
-    group: Group,
-    now_ms: int,
-    effects: Effects,
-    cause: Cause,
-    instigator: Instigator | None = None,
-) -> None:
-    """Start a rebalance [joining/rebalance-start].
+def prepare_rebalance(step: Step, cause: Cause, instigator: Instigator | None = None) -> None:
+    """Start a rebalance of a group that is not in one [joining/rebalance-start].
 
     Args:
-        partition: the group's partition.
-        group: Empty, CompletingRebalance or Stable.
-        now_ms: the time.
-        effects: receives replies, timers, events and, if no member is left, the record.
+        step: receives replies, timers, events and, if no member is left, the record.
         cause: why it starts.
         instigator: the member that caused it, if any.
     """
+    group, now_ms = step.group, step.now_ms
     if group.state is GroupState.COMPLETING_REBALANCE:
-        fail_syncs(group, ErrorCode.REBALANCE_IN_PROGRESS, now_ms, effects)
+        fail_syncs(step, ErrorCode.REBALANCE_IN_PROGRESS)
     if group.state is not GroupState.EMPTY:
         group.pending_syncs.clear()
-        effects.cancel(TimerKind.SYNC, group.group_id)
+        step.cancel(TimerKind.SYNC)
     group.rebalance_began_ms = now_ms
     previous_state = group.state
     group.transition(GroupState.PREPARING_REBALANCE, now_ms)
-    delay_ms = partition.config.group_initial_rebalance_delay_ms
+    delay_ms = step.partition.config.group_initial_rebalance_delay_ms
     began = RebalanceBegan(
         at_ms=now_ms,
         cause=cause.value,
@@ -111,15 +101,15 @@ def prepare_rebalance(
     )
     if instigator is not None:
         _add_instigator(began, instigator)
-    effects.note(group.group_id, began)
+    step.note(began)
     if previous_state is GroupState.EMPTY:
         group.initial_delay_ms = delay_ms
         group.initial_remaining_ms = max(group.rebalance_timeout_ms() - delay_ms, 0)
-        effects.arm(TimerKind.JOIN, group.group_id, "", now_ms + delay_ms)
+        step.arm(TimerKind.JOIN, "", now_ms + delay_ms)
     elif group.all_joined():
-        complete_join(group, now_ms, effects)
+        complete_join(step)
     else:
-        effects.arm(TimerKind.JOIN, group.group_id, "", now_ms + group.rebalance_timeout_ms())
+        step.arm(TimerKind.JOIN, "", now_ms + group.rebalance_timeout_ms())
 
 
 def _add_instigator(began: RebalanceBegan, instigator: Instigator) -> None:
@@ -136,100 +126,92 @@ def _add_instigator(began: RebalanceBegan, instigator: Instigator) -> None:
         began.requester_host = requester.client_host
 
 
-def fail_syncs(group: Group, error: ErrorCode, now_ms: int, effects: Effects) -> None:
+def fail_syncs(step: Step, error: ErrorCode) -> None:
     """Empty every assignment and answer the delayed syncs with an error.
 
     The sessions of the answered members start anew [sessions/session-start].
     """
-    for member in group.members.values():
+    for member in step.group.members.values():
         member.assignment = b""
         to = member.take_delayed_sync()
         if to is not None:
-            effects.replies.append(Reply(to, sync_error(error)))
-            start_session(group, member, member.session_timeout_ms, now_ms, effects)
+            step.reply(to, sync_error(error))
+            start_session(step, member, member.session_timeout_ms)
 
 
 # -- after a member joined, rejoined or left -------------------------------------------------------
 
 
-def prepare_or_complete(
-    partition: PartitionState,
-    group: Group,
-    now_ms: int,
-    effects: Effects,
-    cause: Cause,
-    instigator: Instigator,
-) -> None:
+def prepare_or_complete(step: Step, cause: Cause, instigator: Instigator) -> None:
     """Start a rebalance if the state allows it, else check whether the join phase is complete."""
-    if GroupState.PREPARING_REBALANCE in TRANSITIONS[group.state]:
-        prepare_rebalance(partition, group, now_ms, effects, cause, instigator)
+    if GroupState.PREPARING_REBALANCE in TRANSITIONS[step.group.state]:
+        prepare_rebalance(step, cause, instigator)
     else:
-        maybe_complete_join(group, now_ms, effects)
+        maybe_complete_join(step)
 
 
-def maybe_complete_join(group: Group, now_ms: int, effects: Effects) -> None:
+def maybe_complete_join(step: Step) -> None:
     """Complete the join phase if every member has rejoined.
 
     The initial delay runs to its end all the same [joining/initial-delay].
     """
+    group = step.group
     if (
         group.state is GroupState.PREPARING_REBALANCE
         and group.previous_state is not GroupState.EMPTY
         and group.all_joined()
     ):
-        complete_join(group, now_ms, effects)
+        complete_join(step)
 
 
 # -- the end ---------------------------------------------------------------------------------------
 
 
-def join_timer_fired(
-    partition: PartitionState, group: Group, now_ms: int, effects: Effects
-) -> None:
+def join_timer_fired(step: Step) -> None:
     """Extend the initial delay if a member was added during it, else complete the join phase.
 
     Each extension lasts the smaller of the delay and what is left of the rebalance timeout
     [joining/initial-delay-extension]. If nothing is left the mark of an added member stays set, as
     in Kafka [joining/initial-delay-leftover].
     """
+    group = step.group
     if group.state is not GroupState.PREPARING_REBALANCE:
         return
     delay_ms = group.initial_delay_ms
     if delay_ms is None or not (group.new_member_added and group.initial_remaining_ms):
         end = JoinEnd.REBALANCE_TIMEOUT if delay_ms is None else JoinEnd.INITIAL_DELAY
-        complete_join(group, now_ms, effects, end)
+        complete_join(step, end)
         return
     group.new_member_added = False
     remaining_ms = group.initial_remaining_ms
-    group.initial_delay_ms = min(partition.config.group_initial_rebalance_delay_ms, remaining_ms)
+    longest_ms = step.partition.config.group_initial_rebalance_delay_ms
+    group.initial_delay_ms = min(longest_ms, remaining_ms)
     group.initial_remaining_ms = max(remaining_ms - delay_ms, 0)
-    effects.arm(TimerKind.JOIN, group.group_id, "", now_ms + group.initial_delay_ms)
+    step.arm(TimerKind.JOIN, "", step.now_ms + group.initial_delay_ms)
 
 
-def complete_join(
-    group: Group, now_ms: int, effects: Effects, end: JoinEnd = JoinEnd.ALL_JOINED
-) -> None:
+def complete_join(step: Step, end: JoinEnd = JoinEnd.ALL_JOINED) -> None:
     """End the join phase: with a new generation, as an Empty group, or by extending it.
 
     Dynamic members that have not rejoined are removed, static ones stay [joining/join-timeout].
     """
-    group_id = group.group_id
-    effects.cancel(TimerKind.JOIN, group_id)
+    group, now_ms = step.group, step.now_ms
+    step.cancel(TimerKind.JOIN)
     group.initial_delay_ms = None
     for member in list(group.members.values()):
         if member.delayed_join is None and member.group_instance_id is None:
-            remove_member(group, member, now_ms, effects, Removal.REBALANCE_TIMEOUT)
+            remove_member(step, member, Removal.REBALANCE_TIMEOUT)
     if group.members and not group.elect_joined_leader():
-        _extend_join(group, now_ms, effects)
+        _extend_join(step)
         return
     group.generation_id += 1
     if not group.members:
-        _become_empty(group, now_ms, effects)
+        _become_empty(step)
         return
     group.protocol_name = group.select_protocol()
     group.pending_syncs.clear()
     group.transition(GroupState.COMPLETING_REBALANCE, now_ms)
-    effects.arm(TimerKind.SYNC, group_id, "", now_ms + group.rebalance_timeout_ms())
+    step.arm(TimerKind.SYNC, "", now_ms + group.rebalance_timeout_ms())
     roster = join_roster(group)
     group.set_subscriptions([each.metadata for each in roster])
     for member in group.members.values():
@@ -237,9 +219,9 @@ def complete_join(
         to = group.take_delayed_join(member)
         if to is not None:
             members = roster if member.member_id == group.leader else []
-            effects.replies.append(Reply(to, join_response(group, member, members)))
+            step.reply(to, join_response(group, member, members))
         member.is_new = False
-        start_session(group, member, member.session_timeout_ms, now_ms, effects)
+        start_session(step, member, member.session_timeout_ms)
     assert not group.awaiting_joins, f"{group} has delayed joins after its join phase"
     completed = JoinCompleted(
         at_ms=now_ms,
@@ -252,11 +234,12 @@ def complete_join(
         join_ms=now_ms - group.rebalance_began_ms,
         ended_by=end.value,
     )
-    effects.note(group_id, completed)
+    step.note(completed)
 
 
-def _extend_join(group: Group, now_ms: int, effects: Effects) -> None:
+def _extend_join(step: Step) -> None:
     """Wait on: only static members are left, and none has rejoined [joining/join-extension]."""
+    group, now_ms = step.group, step.now_ms
     wait_ms = max(group.rebalance_timeout_ms(), MIN_EXTENSION_MS)
     extended = JoinPhaseExtended(
         at_ms=now_ms,
@@ -264,52 +247,21 @@ def _extend_join(group: Group, now_ms: int, effects: Effects) -> None:
         member_count=len(group.members),
         wait_ms=wait_ms,
     )
-    effects.note(group.group_id, extended)
-    effects.arm(TimerKind.JOIN, group.group_id, "", now_ms + wait_ms)
+    step.note(extended)
+    step.arm(TimerKind.JOIN, "", now_ms + wait_ms)
 
 
-def _become_empty(group: Group, now_ms: int, effects: Effects) -> None:
+def _become_empty(step: Step) -> None:
     """End the join phase without members [joining/empty-generation]."""
+    group, now_ms = step.group, step.now_ms
     group.protocol_name = None
     group.set_subscriptions([])
     group.transition(GroupState.EMPTY, now_ms)
-    effects.records.append(group_record(group))
+    step.effects.records.append(group_record(group))
     emptied = GroupEmptied(
         at_ms=now_ms,
         generation_id=group.generation_id,
         began_ms=group.rebalance_began_ms,
         join_ms=now_ms - group.rebalance_began_ms,
     )
-    effects.note(group.group_id, emptied)
-
-
-# -- responses -------------------------------------------------------------------------------------
-
-
-def join_roster(group: Group) -> list[JoinGroupResponseMember]:
-    """Return the list of members for the leader, with their metadata for the chosen protocol."""
-    name = group.protocol_name
-    assert name is not None, "a generation has a protocol"
-    return [
-        JoinGroupResponseMember(
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-            metadata=member.metadata(name),
-        )
-        for member in group.members.values()
-    ]
-
-
-def join_response(
-    group: Group, member: Member, members: list[JoinGroupResponseMember]
-) -> JoinGroupResponse:
-    """Return a successful JoinGroup of the present generation [joining/join-responses]."""
-    return JoinGroupResponse(
-        error_code=ErrorCode.NONE,
-        generation_id=group.generation_id,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name,
-        leader=group.leader or "",
-        member_id=member.member_id,
-        members=members,
-    )
+    step.note(emptied)

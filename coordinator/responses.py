@@ -1,4 +1,4 @@
-"""Error responses of every group request, and responses that are composed of several groups.
+"""Responses of joins and syncs, error responses of every request, responses about several groups.
 
 `error_response` puts an error into the field of the response where clients of that version expect
 it. It serves everything that is decided outside of a verb: a partition that is not available, an
@@ -12,11 +12,16 @@ from collections.abc import Hashable
 from typing import Any
 
 from coterie.coordinator.effects import Effects, Reply
+from coterie.coordinator.group import Group, Member
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponseResult
 from coterie.protocol.messages.describe_groups import DescribeGroupsResponseGroup
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from coterie.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
 from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from coterie.protocol.messages.offset_commit import (
@@ -63,6 +68,48 @@ LARGE_OPERATION_ERROR = _APPEND_ERRORS[ErrorCode.MESSAGE_TOO_LARGE]
 def translate_append_error(error: ErrorCode) -> ErrorCode:
     """Return the error for clients when a log append fails [coordinator/error-translation]."""
     return _APPEND_ERRORS.get(error, error)
+
+
+# -- successful responses --------------------------------------------------------------------------
+
+
+def join_roster(group: Group) -> list[JoinGroupResponseMember]:
+    """Return the list of members for the leader, with their metadata for the chosen protocol."""
+    name = group.protocol_name
+    assert name is not None, "a generation has a protocol"
+    return [
+        JoinGroupResponseMember(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            metadata=member.metadata(name),
+        )
+        for member in group.members.values()
+    ]
+
+
+def join_response(
+    group: Group, member: Member, members: list[JoinGroupResponseMember]
+) -> JoinGroupResponse:
+    """Return a successful JoinGroup of the present generation [joining/join-responses]."""
+    return JoinGroupResponse(
+        error_code=ErrorCode.NONE,
+        generation_id=group.generation_id,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=group.leader or "",
+        member_id=member.member_id,
+        members=members,
+    )
+
+
+def assignment_response(group: Group, member: Member) -> SyncGroupResponse:
+    """Return a successful SyncGroup with the member's part of the assignment."""
+    return SyncGroupResponse(
+        error_code=ErrorCode.NONE,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        assignment=member.assignment,
+    )
 
 
 # -- error responses -------------------------------------------------------------------------------

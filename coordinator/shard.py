@@ -41,6 +41,7 @@ from coterie.coordinator.responses import (
     translate_append_error,
 )
 from coterie.coordinator.static_member import ReplacementWrite, replacement_stored
+from coterie.coordinator.step import Step
 from coterie.coordinator.sync import AssignmentWrite, assignment_stored, sync_timer_fired
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import PartitionLoaded, PartitionUnloaded
@@ -177,11 +178,12 @@ class Shard(PartitionState):
         group = completion.group
         if self.groups.get(group.group_id) is not group:
             return
+        step = Step(self, group, now_ms, effects)
         if type(completion) is AssignmentWrite:
-            assignment_stored(group, completion, now_ms, effects)
+            assignment_stored(step, completion)
         else:
             assert type(completion) is ReplacementWrite, completion
-            replacement_stored(group, completion, now_ms, effects)
+            replacement_stored(step, completion)
 
     # -- timers ------------------------------------------------------------------------------------
 
@@ -192,17 +194,18 @@ class Shard(PartitionState):
         effects = Effects()
         if group is None or group.state is GroupState.DEAD:
             return effects
+        step = Step(self, group, now_ms, effects)
         if kind is TimerKind.SESSION:
             member = group.members.get(member_id)
             if member is not None:
-                expire_session(self, group, member, now_ms, effects)
+                expire_session(step, member)
         elif kind is TimerKind.PENDING:
-            expire_pending(group, member_id, now_ms, effects)
+            expire_pending(step, member_id)
         elif kind is TimerKind.JOIN:
-            join_timer_fired(self, group, now_ms, effects)
+            join_timer_fired(step)
         else:
             assert kind is TimerKind.SYNC, kind
-            sync_timer_fired(self, group, now_ms, effects)
+            sync_timer_fired(step)
         return self.settle(effects, now_ms)
 
     def sweep(self, now_ms: int, effects: Effects) -> None:
@@ -285,12 +288,12 @@ class Shard(PartitionState):
             if group_id not in self.groups:
                 self.groups[group_id] = restore(group_id, None)
         for group in self.groups.values():
+            step = Step(self, group, now_ms, Effects())
             for member in group.members.values():
-                start_session(group, member, member.session_timeout_ms, now_ms, effects)
+                start_session(step, member, member.session_timeout_ms)
             if len(group.members) > self.config.group_max_size:
-                following = Effects()
-                prepare_rebalance(self, group, now_ms, following, Cause.LOAD)
-                effects.absorb(self.settle(following, now_ms))
+                prepare_rebalance(step, Cause.LOAD)
+            effects.absorb(self.settle(step.effects, now_ms))
         effects.note(
             "",
             PartitionLoaded(

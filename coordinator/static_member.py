@@ -8,25 +8,19 @@ member is answered when the record is durable [static-membership/stable-replacem
 from typing import NamedTuple
 
 from coterie.coordinator.batch_size import generation_fits_batch
-from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
+from coterie.coordinator.effects import TimerKind
 from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.group_record import group_record
 from coterie.coordinator.members import (
-    member_fenced,
+    note_fenced,
     protocols_of,
     rebalance_timeout_of,
     recorded_reason,
     start_session,
 )
-from coterie.coordinator.partition_state import PartitionState
-from coterie.coordinator.rebalance import (
-    Cause,
-    Instigator,
-    join_response,
-    join_roster,
-    prepare_or_complete,
-)
-from coterie.coordinator.responses import join_error, sync_error
+from coterie.coordinator.rebalance import Cause, Instigator, prepare_or_complete
+from coterie.coordinator.responses import join_error, join_response, join_roster, sync_error
+from coterie.coordinator.step import Step
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.journal_records import StaticMemberReplaced
@@ -46,39 +40,28 @@ class ReplacementWrite(NamedTuple):
     can_skip_assignment: bool
 
 
-def replace_static_member(
-    partition: PartitionState,
-    group: Group,
-    now_ms: int,
-    request: JoinGroupRequest,
-    context: RequestContext,
-    member_id: str,
-    effects: Effects,
-) -> None:
+def replace_static_member(step: Step, request: JoinGroupRequest, member_id: str) -> None:
     """Give the member of an instance a new id.
 
     Args:
-        partition: the partition of the group.
-        group: a group that has the instance of the request.
-        now_ms: the time.
+        step: a step of a group that has the instance of the request.
         request: the JoinGroup, with a blank member id.
-        context: the client.
         member_id: the new id.
-        effects: receives what follows.
     """
+    group, context = step.group, step.context
     instance = request.group_instance_id
     assert instance is not None, "a dynamic member has no place to return to"
     if group.state in (GroupState.EMPTY, GroupState.DEAD):
         # An Empty group has no instances, so this is an internal error, as in Kafka
         # [static-membership/replacement-without-members].
-        effects.response = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
+        step.effects.response = join_error(ErrorCode.UNKNOWN_SERVER_ERROR, "")
         return
-    write = _take_place(group, instance, now_ms, context, member_id, effects)
+    write = _take_place(step, instance, member_id)
     member = group.members[member_id]
     group.update(
         member, protocols_of(request), rebalance_timeout_of(request), request.session_timeout_ms
     )
-    group.delay_join(member, context.to, now_ms)
+    group.delay_join(member, context.to, step.now_ms)
     # Only the name of the protocol counts [static-membership/changed-subscription].
     record = None
     if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
@@ -87,7 +70,7 @@ def replace_static_member(
             # The leader of another generation may assign in less bytes.
             record = None
     replaced = StaticMemberReplaced(
-        at_ms=now_ms,
+        at_ms=step.now_ms,
         group_instance_id=instance,
         member_id=member_id,
         old_member_id=write.old_member_id,
@@ -98,30 +81,23 @@ def replace_static_member(
         rebalances=record is None,
         reason=recorded_reason(request.reason),
     )
-    effects.note(group.group_id, replaced)
+    step.note(replaced)
     if record is not None:
-        effects.records.append(record)
-        effects.completion = write
+        step.effects.records.append(record)
+        step.effects.completion = write
         return
-    instigator = Instigator(member, request.reason)
-    prepare_or_complete(partition, group, now_ms, effects, Cause.STATIC_REPLACEMENT, instigator)
+    prepare_or_complete(step, Cause.STATIC_REPLACEMENT, Instigator(member, request.reason))
 
 
-def _take_place(
-    group: Group,
-    instance: str,
-    now_ms: int,
-    context: RequestContext,
-    member_id: str,
-    effects: Effects,
-) -> ReplacementWrite:
+def _take_place(step: Step, instance: str, member_id: str) -> ReplacementWrite:
     """Fence the process that has the instance, give its place to the new id, start the session."""
+    group = step.group
     old_id = group.static_members[instance]
     member = group.members[old_id]
     previous_leader = group.leader or ""
-    fenced_requests = _fence_delayed_requests(group, old_id, effects)
+    fenced_requests = _fence_delayed_requests(step, old_id)
     if member.armed_ms:
-        effects.cancel(TimerKind.SESSION, group.group_id, old_id)
+        step.cancel(TimerKind.SESSION, old_id)
         member.armed_ms = 0
     group.replace_static(instance, old_id, member_id)
     write = ReplacementWrite(
@@ -130,35 +106,33 @@ def _take_place(
         member_id=member_id,
         old_member_id=old_id,
         previous_leader=previous_leader,
-        can_skip_assignment=context.version >= _SKIP_ASSIGNMENT_SINCE,
+        can_skip_assignment=step.context.version >= _SKIP_ASSIGNMENT_SINCE,
     )
-    start_session(group, member, member.session_timeout_ms, now_ms, effects)
+    start_session(step, member, member.session_timeout_ms)
     for api in fenced_requests:
-        effects.note(group.group_id, member_fenced(group, old_id, instance, api, now_ms))
+        note_fenced(step, old_id, instance, api)
     return write
 
 
-def _fence_delayed_requests(group: Group, member_id: str, effects: Effects) -> list[str]:
+def _fence_delayed_requests(step: Step, member_id: str) -> list[str]:
     """Answer the delayed requests of the replaced process; return their APIs.
 
     [static-membership/fenced-requests]
     """
     fenced = []
-    member = group.members[member_id]
-    join_to = group.take_delayed_join(member)
+    member = step.group.members[member_id]
+    join_to = step.group.take_delayed_join(member)
     if join_to is not None:
-        effects.replies.append(Reply(join_to, join_error(ErrorCode.FENCED_INSTANCE_ID, member_id)))
+        step.reply(join_to, join_error(ErrorCode.FENCED_INSTANCE_ID, member_id))
         fenced.append("JoinGroup")
     sync_to = member.take_delayed_sync()
     if sync_to is not None:
-        effects.replies.append(Reply(sync_to, sync_error(ErrorCode.FENCED_INSTANCE_ID)))
+        step.reply(sync_to, sync_error(ErrorCode.FENCED_INSTANCE_ID))
         fenced.append("SyncGroup")
     return fenced
 
 
-def replacement_stored(
-    group: Group, write: ReplacementWrite, now_ms: int, effects: Effects
-) -> None:
+def replacement_stored(step: Step, write: ReplacementWrite) -> None:
     """Answer the delayed join of a replaced member with the present generation.
 
     From version 9 on a leader leads again and is asked to skip the assignment. Before, the response
@@ -168,6 +142,7 @@ def replacement_stored(
     If the group has started a rebalance since, the join is a part of it and stays delayed
     [static-membership/replacement-overtaken].
     """
+    group = step.group
     member = group.members.get(write.member_id)
     if member is None or group.generation_id != write.generation_id:
         return
@@ -180,5 +155,5 @@ def replacement_stored(
         response.leader = write.previous_leader
     to = group.take_delayed_join(member)
     assert to is not None, f"{write.member_id} was answered before its record was durable"
-    effects.replies.append(Reply(to, response))
-    start_session(group, member, member.session_timeout_ms, now_ms, effects)
+    step.reply(to, response)
+    start_session(step, member, member.session_timeout_ms)

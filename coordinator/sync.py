@@ -3,22 +3,27 @@
 from typing import NamedTuple
 
 from coterie.coordinator.batch_size import generation_fits_batch
-from coterie.coordinator.effects import Effects, Reply, RequestContext, TimerKind
-from coterie.coordinator.group import Group, GroupState, Member
+from coterie.coordinator.effects import Effects, RequestContext, TimerKind
+from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.group_record import group_record
 from coterie.coordinator.members import (
     Removal,
     identity_error,
-    member_fenced,
+    note_fenced,
     remove_member,
     start_session,
 )
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import Cause, Instigator, fail_syncs, prepare_rebalance
-from coterie.coordinator.responses import LARGE_OPERATION_ERROR, sync_error
+from coterie.coordinator.responses import (
+    LARGE_OPERATION_ERROR,
+    assignment_response,
+    sync_error,
+)
+from coterie.coordinator.step import Step
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import GenerationCompleted, GenerationMember
-from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from coterie.protocol.messages.sync_group import SyncGroupRequest
 
 
 class AssignmentWrite(NamedTuple):
@@ -39,25 +44,25 @@ def sync(
     group = partition.groups.get(request.group_id)
     if group is None:
         return Effects(sync_error(ErrorCode.UNKNOWN_MEMBER_ID))
+    step = Step(partition, group, now_ms, Effects(), context)
     error = _check(group, request)
     if error:
-        return _refuse(group, request, error, now_ms)
-    effects = Effects()
+        return _refuse(step, request, error)
     member = group.members[request.member_id]
     if group.pending_syncs:
         group.pending_syncs.discard(member.member_id)
         if not group.pending_syncs:
-            effects.cancel(TimerKind.SYNC, group.group_id)
+            step.cancel(TimerKind.SYNC)
     if group.state is GroupState.STABLE:
-        effects.response = _assignment_response(group, member)
-        return effects
+        step.effects.response = assignment_response(group, member)
+        return step.effects
     assert group.state is GroupState.COMPLETING_REBALANCE, f"{group} cannot sync"
     member.delayed_sync = context.to
     # A leader that syncs again waits for the record of its first assignment: a second record could
     # differ from what the members receive [syncing/repeated-leader-sync].
     if group.leader == member.member_id and group.assigned_generation != group.generation_id:
-        _log_assignment(partition, group, request, now_ms, effects)
-    return effects
+        _log_assignment(step, request)
+    return step.effects
 
 
 def _check(group: Group, request: SyncGroupRequest) -> ErrorCode:
@@ -85,42 +90,26 @@ def _differ(requested: str | None, present: str | None) -> bool:
     return requested is not None and present is not None and requested != present
 
 
-def _refuse(group: Group, request: SyncGroupRequest, error: ErrorCode, now_ms: int) -> Effects:
-    effects = Effects(sync_error(error))
+def _refuse(step: Step, request: SyncGroupRequest, error: ErrorCode) -> Effects:
+    step.effects.response = sync_error(error)
     if error is ErrorCode.FENCED_INSTANCE_ID:
-        instance = request.group_instance_id
-        fenced = member_fenced(group, request.member_id, instance, "SyncGroup", now_ms)
-        effects.note(group.group_id, fenced)
-    return effects
+        note_fenced(step, request.member_id, request.group_instance_id, "SyncGroup")
+    return step.effects
 
 
-def _assignment_response(group: Group, member: Member) -> SyncGroupResponse:
-    return SyncGroupResponse(
-        error_code=ErrorCode.NONE,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name,
-        assignment=member.assignment,
-    )
-
-
-def _log_assignment(
-    partition: PartitionState,
-    group: Group,
-    request: SyncGroupRequest,
-    now_ms: int,
-    effects: Effects,
-) -> None:
+def _log_assignment(step: Step, request: SyncGroupRequest) -> None:
     """Append the generation with the leader's assignment [syncing/leader-assignment].
 
     If it does not fit a batch, all delayed syncs fail and the group starts a rebalance
     [syncing/large-assignment].
     """
+    group, effects = step.group, step.effects
     sent = {each.member_id: each.assignment for each in request.assignments}
     assignments = {member_id: sent.get(member_id, b"") for member_id in group.members}
     record = group_record(group, assignments)
     if not generation_fits_batch(record):
-        fail_syncs(group, LARGE_OPERATION_ERROR, now_ms, effects)
-        prepare_rebalance(partition, group, now_ms, effects, Cause.LARGE_ASSIGNMENT)
+        fail_syncs(step, LARGE_OPERATION_ERROR)
+        prepare_rebalance(step, Cause.LARGE_ASSIGNMENT)
         return
     effects.records.append(record)
     group.assigned_generation = group.generation_id
@@ -130,11 +119,12 @@ def _log_assignment(
 # -- after the write -------------------------------------------------------------------------------
 
 
-def assignment_stored(group: Group, write: AssignmentWrite, now_ms: int, effects: Effects) -> None:
+def assignment_stored(step: Step, write: AssignmentWrite) -> None:
     """Answer the delayed syncs and make the group Stable [syncing/durable-assignment].
 
     Nothing happens if the group has started another rebalance since [syncing/group-moved-on].
     """
+    group, now_ms = step.group, step.now_ms
     if (
         group.state is not GroupState.COMPLETING_REBALANCE
         or group.generation_id != write.generation_id
@@ -146,9 +136,9 @@ def assignment_stored(group: Group, write: AssignmentWrite, now_ms: int, effects
         member.assignment = write.assignments[member.member_id]
         to = member.take_delayed_sync()
         if to is not None:
-            effects.replies.append(Reply(to, _assignment_response(group, member)))
-            start_session(group, member, member.session_timeout_ms, now_ms, effects)
-    effects.note(group.group_id, _generation_completed(group, joined_ms, now_ms))
+            step.reply(to, assignment_response(group, member))
+            start_session(step, member, member.session_timeout_ms)
+    step.note(_generation_completed(group, joined_ms, now_ms))
 
 
 def _generation_completed(group: Group, joined_ms: int, now_ms: int) -> GenerationCompleted:
@@ -188,19 +178,18 @@ def _generation_completed(group: Group, joined_ms: int, now_ms: int) -> Generati
 # -- the timer -------------------------------------------------------------------------------------
 
 
-def sync_timer_fired(
-    partition: PartitionState, group: Group, now_ms: int, effects: Effects
-) -> None:
+def sync_timer_fired(step: Step) -> None:
     """Remove the members that have not synced and start a rebalance [syncing/sync-timer].
 
     The timer is replaced or cancelled when the next generation begins, so it never meets another
     generation than its own [syncing/sync-timer-end].
     """
+    group = step.group
     if group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
         return
     late = [member for member in group.members.values() if member.member_id in group.pending_syncs]
     if not late:
         return
     for member in late:
-        remove_member(group, member, now_ms, effects, Removal.SYNC_TIMEOUT)
-    prepare_rebalance(partition, group, now_ms, effects, Cause.SYNC_TIMEOUT, Instigator(late[0]))
+        remove_member(step, member, Removal.SYNC_TIMEOUT)
+    prepare_rebalance(step, Cause.SYNC_TIMEOUT, Instigator(late[0]))

@@ -17,20 +17,20 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a first join is not answered with MEMBER_ID_REQUIRED",
         "coterie.coordinator.join:_join_new",
-        "if context.version < _MEMBER_ID_REQUIRED_SINCE:",
-        "if context.version < 9:",
+        "if step.context.version < _MEMBER_ID_REQUIRED_SINCE:",
+        "if step.context.version < 9:",
     ),
     Plant(
         "the timer of a pending id outlives its join",
         "coterie.coordinator.join:_join_known",
-        "effects.cancel(TimerKind.PENDING, group.group_id, member_id)",
+        "step.cancel(TimerKind.PENDING, member_id)",
         "pass",
     ),
     Plant(
         "a new member expires after its session timeout",
         "coterie.coordinator.join:_add",
-        "start_session(group, member, NEW_MEMBER_JOIN_TIMEOUT_MS, now_ms, effects)",
-        "start_session(group, member, request.session_timeout_ms, now_ms, effects)",
+        "start_session(step, member, NEW_MEMBER_JOIN_TIMEOUT_MS)",
+        "start_session(step, member, request.session_timeout_ms)",
     ),
     Plant(
         "a leader that rejoins unchanged starts no rebalance",
@@ -66,7 +66,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the join timer is not armed",
         "coterie.coordinator.rebalance:prepare_rebalance",
-        'effects.arm(TimerKind.JOIN, group.group_id, "", now_ms + group.rebalance_timeout_ms())',
+        'step.arm(TimerKind.JOIN, "", now_ms + group.rebalance_timeout_ms())',
         "pass",
     ),
     Plant(
@@ -126,7 +126,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the sync timer is not armed",
         "coterie.coordinator.rebalance:complete_join",
-        'effects.arm(TimerKind.SYNC, group_id, "", now_ms + group.rebalance_timeout_ms())',
+        'step.arm(TimerKind.SYNC, "", now_ms + group.rebalance_timeout_ms())',
         "pass",
     ),
     Plant(
@@ -156,7 +156,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a group without members is not logged",
         "coterie.coordinator.rebalance:_become_empty",
-        "effects.records.append(group_record(group))",
+        "step.effects.records.append(group_record(group))",
         "pass",
     ),
     # -- SyncGroup ---------------------------------------------------------------------------------
@@ -175,9 +175,8 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the assignment is sent before it is durable",
         "coterie.coordinator.sync:sync",
-        "_log_assignment(partition, group, request, now_ms, effects)",
-        "_log_assignment(partition, group, request, now_ms, effects);"
-        " assignment_stored(group, effects.completion, group.state_timestamp_ms, effects)",
+        "_log_assignment(step, request)",
+        "_log_assignment(step, request); assignment_stored(step, step.effects.completion)",
     ),
     Plant(
         "a repeated sync of the leader is logged again",
@@ -212,7 +211,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the sync timer is not cancelled when all have synced",
         "coterie.coordinator.sync:sync",
-        "effects.cancel(TimerKind.SYNC, group.group_id)",
+        "step.cancel(TimerKind.SYNC)",
         "pass",
     ),
     # -- heartbeats, sessions, leaving -------------------------------------------------------------
@@ -256,19 +255,19 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the timer of an extended session is not armed again",
         "coterie.coordinator.heartbeat:expire_session",
-        "effects.arm(TimerKind.SESSION, group.group_id, member.member_id, member.deadline_ms)",
+        "step.arm(TimerKind.SESSION, member.member_id, member.deadline_ms)",
         "pass",
     ),
     Plant(
         "an expired pending id does not complete the join phase",
         "coterie.coordinator.heartbeat:expire_pending",
-        "_complete_if_all_joined(group, now_ms, effects)",
+        "_complete_if_all_joined(step)",
         "pass",
     ),
     Plant(
         "the session of a removed member is not cancelled",
         "coterie.coordinator.members:remove_member",
-        "effects.cancel(TimerKind.SESSION, group.group_id, member.member_id)",
+        "step.cancel(TimerKind.SESSION, member.member_id)",
         "pass",
     ),
     Plant(
@@ -286,7 +285,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a pending id that leaves keeps its timer",
         "coterie.coordinator.leave:_leave_one",
-        "effects.cancel(TimerKind.PENDING, group.group_id, member_id)",
+        "step.cancel(TimerKind.PENDING, member_id)",
         "pass",
     ),
     # -- static members ----------------------------------------------------------------------------
@@ -407,7 +406,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "members of a loaded group have no session timer",
         "coterie.coordinator.shard:Shard.finish_load",
-        "start_session(group, member, member.session_timeout_ms, now_ms, effects)",
+        "start_session(step, member, member.session_timeout_ms)",
         "pass",
     ),
     Plant(

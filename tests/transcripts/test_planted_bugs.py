@@ -17,8 +17,8 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "a session lasts half of its timeout",
             "coterie.coordinator.members:start_session",
-            "deadline_ms = now_ms + timeout_ms",
-            "deadline_ms = now_ms + timeout_ms // 2",
+            "deadline_ms = step.now_ms + timeout_ms",
+            "deadline_ms = step.now_ms + timeout_ms // 2",
         ),
         "heartbeat/session_ends_on_time",
     ),

@@ -106,10 +106,10 @@ class Event(NamedTuple):
 
 
 class Effects:
-    """What the server has to do after one call of the coordinator.
+    """What a verb returns, and then what the server has to do.
 
-    Until its records are durable the same object is the operation that the shard keeps in its
-    queue; the attributes from `records` on are for the shard.
+    A verb leaves records and what follows from them. The shard turns these into appends and an
+    operation that waits for them [coordinator/operation]; the other attributes go to the server.
 
     Attributes:
         response: the response to the request itself; None if it comes later as a `Reply`.
@@ -117,32 +117,21 @@ class Effects:
         appends: records to append, one entry per operation.
         timers: timers that were armed or cancelled.
         events: what happened, in order.
-        records: the records of this operation.
+        records: the records of the verb.
         completion: what the verb does once the records are durable; see `shard.py`.
         durable_events: events that take place only if the records become durable.
-        delayed_response, to: the response that waits for the records, and its reply address.
-        request, version: the request, to build its error response if the append fails.
     """
 
     __slots__ = (
         "appends",
         "completion",
-        "delayed_response",
         "durable_events",
         "events",
         "records",
         "replies",
-        "request",
         "response",
         "timers",
-        "to",
-        "version",
     )
-
-    delayed_response: Any
-    to: Any
-    request: Any
-    version: int
 
     def __init__(self, response: Any = None) -> None:
         """Start without effects but the response."""

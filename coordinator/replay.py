@@ -47,9 +47,16 @@ def replay(state: LoggedState, record: LogRecord) -> None:
     if type(key) is OffsetCommitKey:
         if value is None:
             _remove_offset(state, key)
-        else:
-            assert type(value) is OffsetCommitValue, value
-            _store_offset(state, key, value)
+            return
+        assert type(value) is OffsetCommitValue, value
+        # Written out here and not in a function, because every commit does it.
+        topics = state.offsets.get(key.group)
+        if topics is None:
+            topics = state.offsets[key.group] = {}
+        partitions = topics.get(key.topic)
+        if partitions is None:
+            partitions = topics[key.topic] = {}
+        partitions[key.partition] = value
         return
     assert type(key) is GroupMetadataKey, key
     if value is None:
@@ -57,16 +64,6 @@ def replay(state: LoggedState, record: LogRecord) -> None:
     else:
         assert type(value) is GroupMetadataValue, value
         state.groups[key.group] = value
-
-
-def _store_offset(state: LoggedState, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
-    topics = state.offsets.get(key.group)
-    if topics is None:
-        topics = state.offsets[key.group] = {}
-    partitions = topics.get(key.topic)
-    if partitions is None:
-        partitions = topics[key.topic] = {}
-    partitions[key.partition] = value
 
 
 def _remove_offset(state: LoggedState, key: OffsetCommitKey) -> None:

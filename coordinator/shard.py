@@ -29,12 +29,11 @@ from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.group_record import restore
 from coterie.coordinator.heartbeat import expire_pending, expire_session
 from coterie.coordinator.members import start_session
+from coterie.coordinator.operation import Completion, Operation, refuse_large, send_response
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import Cause, join_timer_fired, prepare_rebalance
 from coterie.coordinator.replay import LoggedState, replay
 from coterie.coordinator.responses import (
-    LARGE_OPERATION_ERROR,
-    ResponsePart,
     error_response,
     join_error,
     sync_error,
@@ -51,8 +50,6 @@ from coterie.protocol.messages.log_records import (
     decode_key,
     decode_value,
 )
-
-Completion = AssignmentWrite | ReplacementWrite
 
 
 class ShardState(Enum):
@@ -93,7 +90,7 @@ class Shard(PartitionState):
         self.partition = partition
         self.epoch = -1
         self.state = ShardState.INITIAL
-        self.unacknowledged: deque[Effects] = deque()
+        self.unacknowledged: deque[Operation] = deque()
         self.skipped_records = 0
         self._always_fitting_offsets = always_fitting_offsets(config.offset_metadata_max_size)
 
@@ -125,7 +122,7 @@ class Shard(PartitionState):
             # Most operations are commits of few offsets, which fit whatever they contain. A verb
             # that logs a generation has checked its size.
             if len(records) > self._always_fitting_offsets and not fits_batch(records):
-                return _refuse_large(effects, request, version)
+                return refuse_large(effects, request, version)
             logged = self.logged
             for record in records:
                 replay(logged, record)
@@ -138,11 +135,13 @@ class Shard(PartitionState):
             effects.appends.append(Append(self.partition, records))
         elif effects.response is None or not self.unacknowledged:
             return effects
-        effects.delayed_response, effects.response = effects.response, None
-        effects.request = request
-        effects.to = to
-        effects.version = version
-        self.unacknowledged.append(effects)
+        else:
+            group_id = None
+        response, effects.response = effects.response, None
+        durable_events, completion = effects.durable_events, effects.completion
+        self.unacknowledged.append(
+            Operation(group_id, response, durable_events, completion, request, to, version)
+        )
         return effects
 
     def appended(self, operations: int, now_ms: int, effects: Effects) -> None:
@@ -150,15 +149,15 @@ class Shard(PartitionState):
         unacknowledged = self.unacknowledged
         while unacknowledged:
             operation = unacknowledged[0]
-            if operation.records:
+            if operation.group_id is not None:
                 if not operations:
                     return
                 operations -= 1
             unacknowledged.popleft()
             if operation.durable_events:
                 effects.events += operation.durable_events
-            if operation.delayed_response is not None:
-                _send(operation.to, operation.delayed_response, effects)
+            if operation.response is not None:
+                send_response(operation.to, operation.response, effects)
             if operation.completion is not None:
                 self._complete(operation.completion, now_ms, effects)
         assert not operations, "the server acknowledges the appends that it was given, and no more"
@@ -325,13 +324,11 @@ class Shard(PartitionState):
             effects: receives replies, cancelled timers and the event.
             state: the state afterwards.
         """
-        failed_groups = set()
+        failed_groups = {operation.group_id for operation in self.unacknowledged}
         for operation in self.unacknowledged:
-            if operation.records:
-                failed_groups.add(operation.records[0][0].group)
-            if operation.delayed_response is not None:
+            if operation.response is not None:
                 response = error_response(operation.request, error, operation.version)
-                _send(operation.to, response, effects)
+                send_response(operation.to, response, effects)
         for group_id, group in self.groups.items():
             code = error if group_id in failed_groups else ErrorCode.NOT_COORDINATOR
             self._close_group(group, code, effects)
@@ -367,18 +364,3 @@ class Shard(PartitionState):
             effects.cancel(TimerKind.PENDING, group_id, member_id)
         effects.cancel(TimerKind.JOIN, group_id)
         effects.cancel(TimerKind.SYNC, group_id)
-
-
-def _refuse_large(effects: Effects, request: Any, version: int) -> Effects:
-    """Fail an operation that does not fit a batch. Its verb has changed nothing but its records."""
-    assert effects.quiet, f"{effects!r} of an operation that is refused"
-    assert effects.completion is None, f"{request} checks the size itself"
-    return Effects(error_response(request, LARGE_OPERATION_ERROR, version))
-
-
-def _send(to: Any, response: Any, effects: Effects) -> None:
-    """Send a delayed response, or put it into its place in a response about several groups."""
-    if type(to) is ResponsePart:
-        to.deliver(response, effects)
-    elif to is not None:
-        effects.replies.append(Reply(to, response))

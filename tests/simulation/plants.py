@@ -348,14 +348,14 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "a reply leaves before its records are durable",
         "coterie.coordinator.shard:Shard.settle",
-        "effects.delayed_response, effects.response = effects.response, None",
-        "effects.delayed_response = None",
+        "response, effects.response = effects.response, None",
+        "response = None",
     ),
     Plant(
         "a read does not wait for earlier appends",
         "coterie.coordinator.shard:Shard.settle",
         "elif effects.response is None or not self.unacknowledged:",
-        "else:",
+        "elif True:",
     ),
     Plant(
         "delayed requests are not answered when an append fails",
@@ -376,7 +376,7 @@ PLANTS: tuple[Plant, ...] = (
     Plant(
         "the requests that wait for a failed append are not answered",
         "coterie.coordinator.shard:Shard._discard",
-        "if operation.delayed_response is not None:",
+        "if operation.response is not None:",
         "if False:",
     ),
     Plant(
@@ -387,7 +387,7 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "a newer offset does not replace an older one",
-        "coterie.coordinator.replay:_store_offset",
+        "coterie.coordinator.replay:replay",
         "partitions[key.partition] = value",
         "partitions.setdefault(key.partition, value)",
     ),

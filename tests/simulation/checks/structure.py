@@ -177,7 +177,7 @@ def check_timers(coordinator: GroupCoordinator) -> None:
 
 def waiting(coordinator: GroupCoordinator) -> set[int]:
     """Return the reply addresses that the coordinator holds, each once."""
-    addresses: list[int] = []
+    addresses: list[Any] = []
     for shard in coordinator.shards:
         for group in shard.groups.values():
             for member in group.members.values():
@@ -186,7 +186,7 @@ def waiting(coordinator: GroupCoordinator) -> set[int]:
                 ]
         parts: set[Any] = set()
         for operation in shard.unacknowledged:
-            if operation.delayed_response is None:
+            if operation.response is None:
                 continue
             to = operation.to
             if type(to) is ResponsePart:

@@ -1,0 +1,47 @@
+"""Operations: what a shard keeps until records are durable, and how their responses leave."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+from coterie.coordinator.effects import Effects, Event, Reply
+from coterie.coordinator.responses import LARGE_OPERATION_ERROR, ResponsePart, error_response
+from coterie.coordinator.static_member import ReplacementWrite
+from coterie.coordinator.sync import AssignmentWrite
+
+Completion = AssignmentWrite | ReplacementWrite
+
+
+class Operation(NamedTuple):
+    """What a request waits for: its own records, or those of the operations before it.
+
+    Attributes:
+        group_id: the group of its records; None for an operation that only reads.
+        response: what to send when they are durable; None if nothing is to be sent then.
+        durable_events: what to add to the events then.
+        completion: what else to do then.
+        request, version: the request, to build its error response if an append fails.
+        to: its reply address, or its part of a response about several groups.
+    """
+
+    group_id: str | None
+    response: Any
+    durable_events: Sequence[Event]
+    completion: Completion | None
+    request: Any
+    to: Hashable
+    version: int
+
+
+def refuse_large(effects: Effects, request: Any, version: int) -> Effects:
+    """Fail an operation that does not fit a batch. Its verb has changed nothing but its records."""
+    assert effects.quiet, f"{effects!r} of an operation that is refused"
+    assert effects.completion is None, f"{request} checks the size itself"
+    return Effects(error_response(request, LARGE_OPERATION_ERROR, version))
+
+
+def send_response(to: Any, response: Any, effects: Effects) -> None:
+    """Send a delayed response, or put it into its place in a response about several groups."""
+    if type(to) is ResponsePart:
+        to.deliver(response, effects)
+    elif to is not None:
+        effects.replies.append(Reply(to, response))

@@ -13,7 +13,8 @@ the randomness. Logs are opened when they are first used, and share one bounded 
 """
 
 import errno
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 
 from coterie.storage.errors import DirectoryLocked, DirectoryMismatch
 from coterie.storage.filesystem import FileSystem, Lock
@@ -34,6 +35,9 @@ from coterie.storage.topic_directories import TopicDirectories, TopicOnDisk
 
 LOCK_FILE = ".lock"
 
+# The partitions of a topic, and their logs as far as they are open.
+DetachedLogs = dict[tuple[str, int], Log | None]
+
 
 class DataDirectory:
     """A data directory that this process holds. `close` releases it.
@@ -45,7 +49,15 @@ class DataDirectory:
         last_stop: how the directory was left the last time.
     """
 
-    def __init__(self, files: OpenFiles, path: str, lock: Lock, *, durable: bool) -> None:
+    def __init__(
+        self,
+        files: OpenFiles,
+        path: str,
+        lock: Lock,
+        checkpoint_lock: AbstractContextManager[object],
+        *,
+        durable: bool,
+    ) -> None:
         """Use `DataDirectory.open`."""
         self.path = path
         self.files = files
@@ -59,7 +71,9 @@ class DataDirectory:
         self._directories = TopicDirectories(files.filesystem, path, durable=durable)
         self._logs: dict[tuple[str, int], Log] = {}
         self._recovery_points, self._log_starts, self._cleaner_offsets = (
-            OffsetCheckpoints(files.filesystem, f"{path}/{name}", durable=durable)
+            OffsetCheckpoints(
+                files.filesystem, f"{path}/{name}", durable=durable, lock=checkpoint_lock
+            )
             for name in (RECOVERY_POINT_FILE, LOG_START_FILE, CLEANER_FILE)
         )
         # Whether the checkpoints may have entries of deleted partitions.
@@ -79,6 +93,7 @@ class DataDirectory:
         directory_id: str,
         durable: bool = False,
         max_open_files: int = MAX_OPEN_FILES,
+        checkpoint_lock: AbstractContextManager[object] | None = None,
     ) -> "DataDirectory":
         """Lock a directory, which is made if it is missing, and find its partitions.
 
@@ -90,6 +105,7 @@ class DataDirectory:
             directory_id: for a new directory; an old one keeps its own.
             durable: whether what is made and deleted here must survive a loss of power.
             max_open_files: how many segments and indexes may be open.
+            checkpoint_lock: a lock, if several threads use the directory as described below.
 
         Raises:
             DirectoryLocked: another process or broker holds the directory.
@@ -103,7 +119,13 @@ class DataDirectory:
                 f"the data directory {path} is in use: another process, or another broker in this"
                 f" process, holds {path}/{LOCK_FILE}"
             )
-        directory = cls(OpenFiles(filesystem, max_open_files), path, lock, durable=durable)
+        directory = cls(
+            OpenFiles(filesystem, max_open_files),
+            path,
+            lock,
+            checkpoint_lock or nullcontext(),
+            durable=durable,
+        )
         try:
             directory._load_meta(node_id, cluster_id, directory_id)
             directory._load_partitions()
@@ -170,10 +192,18 @@ class DataDirectory:
             ValueError: the topic's name is illegal. Callers check names before.
             OSError: a directory or file could not be made; nothing has been created then.
         """
+        for _ in self.creation(topic, partitions, topic_id):
+            pass
+
+    def creation(self, topic: str, partitions: Iterable[int], topic_id: bytes) -> Iterator[None]:
+        """Do the work of `create_partitions` in steps, in any thread.
+
+        The steps of creations and deletions must not run at the same time.
+        """
         if self._must_forget:
             # A deletion failed before it had removed an earlier topic of this name from them.
             self._forget_deleted()
-        self._directories.create(topic, partitions, topic_id)
+        yield from self._directories.create(topic, partitions, topic_id)
 
     def delete_topic(self, topic: str) -> None:
         """Delete a topic [log/topic-deletion]; `remove_deleted` then removes its files.
@@ -182,19 +212,46 @@ class DataDirectory:
             OSError: nothing was deleted if the topic is still in `topics`. Otherwise the deletion
                 may not survive a crash.
         """
+        logs = self.detach(topic)
+        try:
+            for _ in self.deletion(topic):
+                pass
+        finally:
+            if topic in self.topics:
+                self.attach(logs)
+            else:
+                self.deleted(logs)
+
+    def detach(self, topic: str) -> DetachedLogs:
+        """Take the open logs of a topic that is to be deleted; `attach` or `deleted` follows.
+
+        Until then nothing is written into the directories of the topic.
+        """
         _, partitions = self.topics[topic]
+        keys = [(topic, partition) for partition in partitions]
+        return {key: self._logs.pop(key, None) for key in keys}
+
+    def attach(self, logs: DetachedLogs) -> None:
+        """Go on using the logs of a topic that could not be deleted."""
+        self._logs.update({key: log for key, log in logs.items() if log is not None})
+
+    def deletion(self, topic: str) -> Iterator[None]:
+        """Delete a detached topic in steps, in any thread; see `delete_topic` and `creation`."""
         try:
             self._directories.delete(topic)
         finally:
             if topic not in self.topics:
                 self._must_forget = True
-                for partition in partitions:
-                    log = self._logs.pop((topic, partition), None)
-                    if log is not None:
-                        log.abandon()
-                    self.last_stop.settled((topic, partition))
+        yield
         # The name may be used again from now on, and the new topic begins at offset 0.
         self._forget_deleted()
+
+    def deleted(self, logs: DetachedLogs) -> None:
+        """Close the logs of a deleted topic."""
+        for key, log in logs.items():
+            if log is not None:
+                log.abandon()
+            self.last_stop.settled(key)
 
     def remove_deleted(self, kept: Collection[bytes] = ()) -> bool:
         """Remove the files of one deleted partition; return whether there was one.

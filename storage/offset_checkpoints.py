@@ -8,6 +8,7 @@ The file is written as a whole when something has changed.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from coterie.storage.checkpoints import checkpoint_text, read_checkpoint, replace_file
 from coterie.storage.errors import CorruptLog
@@ -18,22 +19,27 @@ LOG_START_FILE = "log-start-offset-checkpoint"
 CLEANER_FILE = "cleaner-offset-checkpoint"
 
 Key = tuple[str, int]
+ContextManager = AbstractContextManager[object]
 
 
 class OffsetCheckpoints:
     """The offsets by (topic, partition), and their file."""
 
-    def __init__(self, filesystem: FileSystem, path: str, *, durable: bool) -> None:
+    def __init__(
+        self, filesystem: FileSystem, path: str, *, durable: bool, lock: ContextManager
+    ) -> None:
         """Nothing is read yet.
 
         Args:
             filesystem: where the file is.
             path: the checkpoint.
             durable: whether every change must survive a loss of power.
+            lock: held during each change, because several threads make them.
         """
         self._filesystem = filesystem
         self._path = path
         self._durable = durable
+        self._lock = lock
         self._offsets: dict[Key, int] = {}
         # The file differs from the offsets, because a write has failed or the file is damaged.
         self._is_outdated = False
@@ -67,23 +73,26 @@ class OffsetCheckpoints:
     def update(self, offsets: dict[Key, int]) -> None:
         """Set some offsets, and write the file if one has changed. Raises OSError."""
         assert all(offset >= 0 for offset in offsets.values()), "offsets are not negative"
-        changed = {key: offset for key, offset in offsets.items() if self.get(key) != offset}
-        self._offsets.update(changed)
-        if changed or self._is_outdated:
-            self._write(durable=self._durable)
+        with self._lock:
+            changed = {key: offset for key, offset in offsets.items() if self.get(key) != offset}
+            self._offsets.update(changed)
+            if changed or self._is_outdated:
+                self._write(durable=self._durable)
 
     def forget(self, is_gone: Callable[[Key], bool]) -> None:
         """Remove partitions, and write the file if it had one of them. Raises OSError."""
-        kept = {key: offset for key, offset in self._offsets.items() if not is_gone(key)}
-        has_changed = len(kept) < len(self._offsets)
-        self._offsets = kept
-        if has_changed or self._is_outdated:
-            self._write(durable=self._durable)
+        with self._lock:
+            kept = {key: offset for key, offset in self._offsets.items() if not is_gone(key)}
+            has_changed = len(kept) < len(self._offsets)
+            self._offsets = kept
+            if has_changed or self._is_outdated:
+                self._write(durable=self._durable)
 
     def sync(self) -> None:
         """Make the file durable, if it is not. Raises OSError."""
-        if self._is_unsynced:
-            self._write(durable=True)
+        with self._lock:
+            if self._is_unsynced:
+                self._write(durable=True)
 
     def _write(self, *, durable: bool) -> None:
         # If this fails, the next change writes the file again.

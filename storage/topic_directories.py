@@ -11,7 +11,7 @@ does the rest.
 """
 
 import errno
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from coterie.protocol.fields import ZERO_UUID
@@ -188,8 +188,10 @@ class TopicDirectories:
 
     # --- creation ---------------------------------------------------------------------------------
 
-    def create(self, topic: str, partitions: Iterable[int], topic_id: bytes) -> None:
-        """Make the directories of partitions that do not exist yet [log/partition-creation].
+    def create(self, topic: str, partitions: Iterable[int], topic_id: bytes) -> Iterator[None]:
+        """Make the directories of partitions that do not exist yet, one at each step.
+
+        [log/partition-creation]
 
         Raises:
             ValueError: the topic's name is illegal. Callers check names before.
@@ -213,6 +215,7 @@ class TopicDirectories:
                 if self._durable and made in (1, len(paths)):
                     # The greatest one decides, so the others must not survive without it.
                     self._filesystem.sync_directory(self._path)
+                yield
         except BaseException:
             self._unmade[topic] = descending[:made]
             self._try_to_unmake(topic)

@@ -8,6 +8,7 @@ close the connections, close the logs [connections/stop].
 
 import asyncio
 from collections.abc import Callable
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from coterie.address import Address
@@ -20,6 +21,7 @@ from coterie.server.groups.runtime import CoordinatorRuntime
 from coterie.server.logs.disk_work import disk_work
 from coterie.server.logs.flusher import Flusher, FlushMode
 from coterie.server.logs.maintenance import Maintenance
+from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges, make_now, run_here
 from coterie.server.logs.topics import Topic, Topics
 from coterie.server.network import limits
 from coterie.server.network.connection import Connection
@@ -65,6 +67,7 @@ class Broker:
         routes, connection_quotas, pending_writes, flusher: used by connections and handlers.
         slices: does work that takes long, in slices.
         disk: does work that waits for the disk.
+        changes: makes changes of topics and settings.
         topics: all topics.
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
         maintenance: the background work on the logs.
@@ -123,6 +126,7 @@ class Broker:
         self.slices = Slices(self.loop)
         self.disk = disk_work(self.slices, self.loop, in_memory=in_memory)
         path = "memory" if in_memory else data_dir
+        self.changes = TopicChanges(self.loop, self.disk)
         self._data = self._open_directory(filesystem, path, flush, handles)
         self.cluster_id = self._data.cluster_id
         node_id = str(self.node_id)
@@ -154,6 +158,7 @@ class Broker:
             directory_id=new_base64_id(),
             durable=flush.commit,
             max_open_files=handles.files,
+            checkpoint_lock=Lock(),
         )
 
     def _make_group_runtime(self, new_uuid: Callable[[], str]) -> CoordinatorRuntime:
@@ -237,11 +242,18 @@ class Broker:
         return Address(host, await self._metrics.start(host, port))
 
     def delete_topic(self, topic: Topic, done: Callable[[], None] = lambda: None) -> None:
+        """Delete a topic here and now, as `topic_deletion` does it in steps."""
+        make_now(self.topic_deletion(topic, done, run_here))
+
+    def topic_deletion(
+        self, topic: Topic, done: Callable[[], None], on_disk: OnDisk
+    ) -> Change[None]:
         """Delete a topic with its records and with all committed offsets for it.
 
         Args:
             topic: the topic.
             done: called when no crash can bring any of it back; perhaps at once.
+            on_disk: returns work that the change waits for.
 
         Raises:
             TopicRefused: the disk fails. The topic still exists if it is in `topics.by_name`.
@@ -249,7 +261,7 @@ class Broker:
         for partition in topic.partitions:
             self.maintenance.release(partition)
         try:
-            self.topics.delete(topic)
+            yield from self.topics.deletion(topic, on_disk)
         finally:
             if topic.name not in self.topics.by_name:
                 for partition in topic.partitions:
@@ -260,10 +272,7 @@ class Broker:
                     self._topics_deleted([topic.name])
                     done()
 
-                self.groups.delete_offsets(
-                    [(topic.name, topic.topic_id)],
-                    lambda: self.topics.opener.when_unused(topic.partitions, deleted),
-                )
+                self.groups.delete_offsets([(topic.name, topic.topic_id)], deleted)
 
     def _topics_deleted(self, names: list[str]) -> None:
         """Remove the files of topics whose deletion is complete."""
@@ -295,7 +304,8 @@ class Broker:
         """Wait until what was written is durable and its responses are sent."""
         self.groups.write()
         self.flusher.begin()
-        if not await self._wait_for(lambda: self.flusher.idle and self.disk.idle, DRAIN_TIMEOUT_S):
+        works = self.flusher, self.disk, self.changes
+        if not await self._wait_for(lambda: all(each.idle for each in works), DRAIN_TIMEOUT_S):
             self.log.error("stopping before the disk has confirmed all writes")
 
     async def _wait_for(self, condition: Callable[[], bool], timeout_s: float) -> bool:

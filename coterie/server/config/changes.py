@@ -6,7 +6,7 @@ resource are worked out and checked completely before any of them is applied.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from coterie.protocol.errors import ErrorCode
@@ -14,6 +14,7 @@ from coterie.protocol.messages.incremental_alter_configs import APPEND, DELETE, 
 from coterie.server.config.kafka_keys import find_key
 from coterie.server.config.keys import ConfigKey, ConfigType, InvalidValue, UpdateMode
 from coterie.server.config.topic_keys import TOPIC, check_compaction_lags, check_topic_value
+from coterie.server.logs.topic_changes import Change as TopicChange
 from coterie.server.logs.topic_rules import invalid_name
 from coterie.storage.errors import describe_error
 
@@ -77,7 +78,7 @@ Outcome = tuple[ErrorCode, str | None]
 
 def alter_each(
     broker: "Broker", resources: list[Resource], *, replace: bool, only_check: bool
-) -> list[Outcome]:
+) -> TopicChange[list[Outcome]]:
     """Change every resource of a request, or only check whether it could be changed.
 
     Args:
@@ -89,12 +90,13 @@ def alter_each(
     times = Counter((each.resource_type, each.resource_name) for each in resources)
     outcomes: list[Outcome] = []
     for each in resources:
+        yield None
         if times[each.resource_type, each.resource_name] > 1:
             text = "Each resource must appear at most once."
             outcomes.append((ErrorCode.INVALID_REQUEST, text))
             continue
         try:
-            _alter(broker, each, replace=replace, only_check=only_check)
+            yield from _alter(broker, each, replace=replace, only_check=only_check)
         except ChangeRefused as refused:
             outcomes.append((refused.error, refused.text))
         else:
@@ -107,7 +109,9 @@ def set_all(values: Iterable[tuple[str, str | None]]) -> list[Change]:
     return [Change(name, SET, value) for name, value in values]
 
 
-def _alter(broker: "Broker", resource: Resource, *, replace: bool, only_check: bool) -> None:
+def _alter(
+    broker: "Broker", resource: Resource, *, replace: bool, only_check: bool
+) -> TopicChange[None]:
     """Change the settings of one resource, or raise ChangeRefused and change nothing."""
     resource_type, name, changes = resource
     if len({change.name for change in changes}) < len(changes):
@@ -117,9 +121,9 @@ def _alter(broker: "Broker", resource: Resource, *, replace: bool, only_check: b
             text = f"Null value not supported for : {change.name}"
             raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
     if resource_type == TOPIC_RESOURCE:
-        _alter_topic(broker, name, changes, replace=replace, only_check=only_check)
+        yield from _alter_topic(broker, name, changes, replace=replace, only_check=only_check)
     elif resource_type == BROKER_RESOURCE:
-        _alter_broker(broker, name, changes, replace=replace, only_check=only_check)
+        yield from _alter_broker(broker, name, changes, replace=replace, only_check=only_check)
     elif resource_type == GROUP_RESOURCE:
         _refuse_group(name, changes)
     else:
@@ -129,7 +133,7 @@ def _alter(broker: "Broker", resource: Resource, *, replace: bool, only_check: b
 
 def _alter_topic(
     broker: "Broker", name: str, changes: list[Change], *, replace: bool, only_check: bool
-) -> None:
+) -> TopicChange[None]:
     if not name:
         text = "Default topic resources are not allowed."
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
@@ -162,12 +166,12 @@ def _alter_topic(
     except InvalidValue as error:
         raise ChangeRefused(ErrorCode.INVALID_CONFIG, str(error)) from None
     if not only_check:
-        _store(lambda: broker.topics.set_overrides(topic, values))
+        yield from _store(broker.topics.new_overrides(topic, values, broker.changes.on_disk))
 
 
 def _alter_broker(
     broker: "Broker", name: str, changes: list[Change], *, replace: bool, only_check: bool
-) -> None:
+) -> TopicChange[None]:
     """Change the settings of this broker, or those of the cluster if `name` is empty."""
     if name:
         _check_node_id(broker, name)
@@ -199,13 +203,15 @@ def _alter_broker(
         raise ChangeRefused(ErrorCode.POLICY_VIOLATION, text)
     if not only_check:
         altered, cluster = (values, config.cluster_defaults) if name else (config.altered, values)
-        _store(lambda: broker.topics.set_broker_settings(altered, cluster))
+        yield from _store(
+            broker.topics.new_broker_settings(altered, cluster, broker.changes.on_disk)
+        )
 
 
-def _store(change: Callable[[], None]) -> None:
+def _store(change: TopicChange[None]) -> TopicChange[None]:
     """Make a change that is stored in a file."""
     try:
-        change()
+        yield from change
     except OSError as error:
         raise ChangeRefused(ErrorCode.KAFKA_STORAGE_ERROR, describe_error(error)) from error
 

@@ -8,6 +8,8 @@ from coterie.protocol.messages.alter_configs import (
     AlterConfigsResponseResource,
 )
 from coterie.server.config.changes import Resource, alter_each, set_all
+from coterie.server.handlers.topic_changes import answer_with_change
+from coterie.server.logs.topic_changes import Change as TopicChange
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -15,9 +17,13 @@ if TYPE_CHECKING:
 
 
 def handle(
-    broker: "Broker", request: AlterConfigsRequest, _connection: "Connection"
-) -> AlterConfigsResponse:
+    broker: "Broker", request: AlterConfigsRequest, connection: "Connection"
+) -> AlterConfigsResponse | None:
     """Change each resource, or only check whether it could be changed."""
+    return answer_with_change(broker, connection, _alter_all(broker, request))
+
+
+def _alter_all(broker: "Broker", request: AlterConfigsRequest) -> TopicChange[AlterConfigsResponse]:
     resources = [
         Resource(
             each.resource_type,
@@ -26,7 +32,9 @@ def handle(
         )
         for each in request.resources
     ]
-    outcomes = alter_each(broker, resources, replace=True, only_check=request.validate_only)
+    outcomes = yield from alter_each(
+        broker, resources, replace=True, only_check=request.validate_only
+    )
     return AlterConfigsResponse(
         responses=[
             AlterConfigsResponseResource(

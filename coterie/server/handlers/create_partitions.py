@@ -10,6 +10,8 @@ from coterie.protocol.messages.create_partitions import (
     CreatePartitionsResponse,
     CreatePartitionsResponseResult,
 )
+from coterie.server.handlers.topic_changes import answer_with_change
+from coterie.server.logs.topic_changes import Change
 from coterie.server.logs.topic_rules import (
     MAX_PARTITIONS_PER_REQUEST,
     TopicRefused,
@@ -23,13 +25,20 @@ if TYPE_CHECKING:
 
 
 def handle(
-    broker: "Broker", request: CreatePartitionsRequest, _connection: "Connection"
-) -> CreatePartitionsResponse:
+    broker: "Broker", request: CreatePartitionsRequest, connection: "Connection"
+) -> CreatePartitionsResponse | None:
     """Add partitions, or only check whether they could be added; answer for each name."""
+    return answer_with_change(broker, connection, _extend_all(broker, request))
+
+
+def _extend_all(
+    broker: "Broker", request: CreatePartitionsRequest
+) -> Change[CreatePartitionsResponse]:
     times = Counter(each.name for each in request.topics)
     results: dict[str, CreatePartitionsResponseResult] = {}
     for each in request.topics:
         error, text = ErrorCode.NONE, None
+        yield None
         try:
             topic = _check(
                 broker,
@@ -38,7 +47,7 @@ def handle(
                 validate_only=request.validate_only,
             )
             if not request.validate_only:
-                broker.topics.add_partitions(topic, each.count)
+                yield from broker.topics.extension(topic, each.count, broker.changes.on_disk)
         except TopicRefused as refused:
             error, text = refused.error, refused.text
         results[each.name] = CreatePartitionsResponseResult(

@@ -17,6 +17,8 @@ from coterie.protocol.messages.create_topics import (
 from coterie.server.config.described import topic_settings
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.environment import new_topic_id
+from coterie.server.handlers.topic_changes import answer_with_change
+from coterie.server.logs.topic_changes import Change
 from coterie.server.logs.topic_rules import (
     MAX_PARTITIONS_PER_REQUEST,
     TopicRefused,
@@ -29,9 +31,13 @@ if TYPE_CHECKING:
 
 
 def handle(
-    broker: "Broker", request: CreateTopicsRequest, _connection: "Connection"
-) -> CreateTopicsResponse:
+    broker: "Broker", request: CreateTopicsRequest, connection: "Connection"
+) -> CreateTopicsResponse | None:
     """Create the topics that can be created, and answer for each name."""
+    return answer_with_change(broker, connection, _create_all(broker, request))
+
+
+def _create_all(broker: "Broker", request: CreateTopicsRequest) -> Change[CreateTopicsResponse]:
     counts = [
         len(each.assignments) if each.assignments else each.num_partitions
         for each in request.topics
@@ -41,7 +47,8 @@ def handle(
     answers: dict[str, CreateTopicsResponseTopic] = {}
     for each in request.topics:
         try:
-            answers[each.name] = _create(
+            yield None
+            answers[each.name] = yield from _create(
                 broker,
                 each,
                 is_repeated=times[each.name] > 1,
@@ -62,7 +69,7 @@ def _create(
     is_repeated: bool,
     too_many: bool,
     only_check: bool,
-) -> CreateTopicsResponseTopic:
+) -> Change[CreateTopicsResponseTopic]:
     """Create one topic, or only check whether it could be created.
 
     Args:
@@ -88,7 +95,9 @@ def _create(
     if only_check:
         topic_id, config = new_topic_id(), TopicConfig(broker.config, settings)
     else:
-        topic = broker.topics.create(asked.name, partitions, settings)
+        topic = yield from broker.topics.creation(
+            asked.name, partitions, settings, broker.changes.on_disk
+        )
         topic_id, config = topic.topic_id, topic.config
     return CreateTopicsResponseTopic(
         name=asked.name,

@@ -15,6 +15,7 @@ from coterie.protocol.messages.delete_topics import (
 )
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.protocol.wire import ZERO_UUID
+from coterie.server.logs.topic_changes import Change
 from coterie.server.logs.topic_rules import TopicRefused
 from coterie.server.logs.topics import Topic
 from coterie.server.network.delayed_response import DelayedResponse
@@ -24,65 +25,69 @@ if TYPE_CHECKING:
     from coterie.server.network.connection import Connection
 
 
-def handle(
-    broker: "Broker", request: DeleteTopicsRequest, connection: "Connection"
-) -> DeleteTopicsResponse | None:
+def handle(broker: "Broker", request: DeleteTopicsRequest, connection: "Connection") -> None:
     """Delete the topics that can be deleted, and answer for each name or id.
 
     The response is sent when the deletions are complete.
     """
+    delayed = DelayedResponse(connection)
+    connection.delay_and_mute(delayed)
+    deletions = _Deletions(broker, delayed)
     asked = request.topics or [DeleteTopicsRequestTopic(name=name) for name in request.topic_names]
-    times = Counter((each.name, each.topic_id) for each in asked)
-    answers: list[DeleteTopicsResponseTopic] = []
-    deletions = _Deletions(DeleteTopicsResponse(responses=answers))
-    for (name, topic_id), count in times.items():
-        try:
-            topic = _find(broker, name, topic_id, once=count == 1)
-            deletions.delete(broker, topic)
-            answers.append(_answer(topic.name, topic.topic_id, ErrorCode.NONE, None))
-        except TopicRefused as refused:
-            answers.append(_answer(name, topic_id, refused.error, refused.text))
-    return deletions.response_when_done(connection)
+
+    def deleted(_result: None, failure: Exception | None) -> None:
+        if failure is None:
+            deletions.answer()
+        else:
+            connection.fail_request(failure)
+
+    broker.changes.submit(deletions.delete_all(asked), deleted)
 
 
 class _Deletions:
     """The deletions of one request, and its response."""
 
-    def __init__(self, response: DeleteTopicsResponse) -> None:
-        self._response = response
-        self._begun: set[Topic] = set()
+    def __init__(self, broker: "Broker", delayed: DelayedResponse) -> None:
+        self._broker = broker
+        self._delayed = delayed
+        self._answers: list[DeleteTopicsResponseTopic] = []
         self._incomplete: set[Topic] = set()
-        self._delayed: DelayedResponse | None = None
+        self._all_begun = False
 
-    def delete(self, broker: "Broker", topic: Topic) -> None:
-        """Delete a topic, unless that was begun: a request may name one by name and by id.
+    def delete_all(self, asked: list[DeleteTopicsRequestTopic]) -> Change[None]:
+        """Delete the topics that can be deleted."""
+        times = Counter((each.name, each.topic_id) for each in asked)
+        for (name, topic_id), count in times.items():
+            yield None
+            try:
+                topic = _find(self._broker, name, topic_id, once=count == 1)
+                yield from self._delete(topic)
+                self._answers.append(_answer(topic.name, topic.topic_id, ErrorCode.NONE, None))
+            except TopicRefused as refused:
+                self._answers.append(_answer(name, topic_id, refused.error, refused.text))
 
-        Raises:
-            TopicRefused: the disk fails.
-        """
-        if topic in self._begun:
-            return
-        self._begun.add(topic)
+    def _delete(self, topic: Topic) -> Change[None]:
         self._incomplete.add(topic)
         try:
-            broker.delete_topic(topic, lambda: self._done(topic))
+            yield from self._broker.topic_deletion(
+                topic, lambda: self._done(topic), self._broker.changes.on_disk
+            )
         except TopicRefused:
             self._incomplete.discard(topic)
             raise
 
     def _done(self, topic: Topic) -> None:
         self._incomplete.discard(topic)
-        if self._delayed is not None and not self._incomplete:
-            delayed, self._delayed = self._delayed, None
-            delayed.send(self._response)
+        if self._all_begun and not self._incomplete:
+            self._all_begun = False
+            self._delayed.send(DeleteTopicsResponse(responses=self._answers))
 
-    def response_when_done(self, connection: "Connection") -> DeleteTopicsResponse | None:
-        """Return the response, or delay it until the deletions are complete."""
-        if not self._incomplete:
-            return self._response
-        self._delayed = DelayedResponse(connection)
-        connection.delay(self._delayed)
-        return None
+    def answer(self) -> None:
+        """Send the response when the deletions are complete."""
+        if self._incomplete:
+            self._all_begun = True
+        else:
+            self._delayed.send(DeleteTopicsResponse(responses=self._answers))
 
 
 def _find(broker: "Broker", name: str | None, topic_id: bytes, *, once: bool) -> Topic:

@@ -8,6 +8,8 @@ from coterie.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponseResource,
 )
 from coterie.server.config.changes import Change, Resource, alter_each
+from coterie.server.handlers.topic_changes import answer_with_change
+from coterie.server.logs.topic_changes import Change as TopicChange
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -15,9 +17,15 @@ if TYPE_CHECKING:
 
 
 def handle(
-    broker: "Broker", request: IncrementalAlterConfigsRequest, _connection: "Connection"
-) -> IncrementalAlterConfigsResponse:
+    broker: "Broker", request: IncrementalAlterConfigsRequest, connection: "Connection"
+) -> IncrementalAlterConfigsResponse | None:
     """Change each resource, or only check whether it could be changed."""
+    return answer_with_change(broker, connection, _alter_all(broker, request))
+
+
+def _alter_all(
+    broker: "Broker", request: IncrementalAlterConfigsRequest
+) -> TopicChange[IncrementalAlterConfigsResponse]:
     resources = [
         Resource(
             each.resource_type,
@@ -26,7 +34,9 @@ def handle(
         )
         for each in request.resources
     ]
-    outcomes = alter_each(broker, resources, replace=False, only_check=request.validate_only)
+    outcomes = yield from alter_each(
+        broker, resources, replace=False, only_check=request.validate_only
+    )
     return IncrementalAlterConfigsResponse(
         responses=[
             IncrementalAlterConfigsResponseResource(

@@ -21,6 +21,7 @@ from coterie.protocol.messages.metadata import (
 from coterie.protocol.wire import ZERO_UUID
 from coterie.server.handlers.topic_descriptions import TopicDescriptions
 from coterie.server.logs.topic_rules import INTERNAL_TOPICS, TopicRefused, invalid_name
+from coterie.server.logs.topics import Topic
 from coterie.server.network.sliced_response import answer_in_slices
 
 if TYPE_CHECKING:
@@ -113,21 +114,36 @@ def _add_asked(
             topics.add_error(None, each.topic_id, ErrorCode.UNKNOWN_TOPIC_ID)
         else:
             may_create = request.allow_auto_topic_creation and created < MOST_CREATED
+            created += may_create
             error = _create_missing(broker, name, may_create=may_create)
             topics.add_error(name, ZERO_UUID, error, is_internal=name in INTERNAL_TOPICS)
-            created += name in broker.topics.by_name
 
 
 def _create_missing(broker: "Broker", name: str, *, may_create: bool) -> ErrorCode:
-    """Create a topic that does not exist, if that is allowed; return the error for it."""
+    """Begin to create a topic that does not exist, if that is allowed; return the error for it."""
     if invalid_name(name) is not None:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
-    if may_create and broker.config.get_bool("auto.create.topics.enable"):
-        try:
-            broker.topics.create(name, -1, {})
-        except TopicRefused as refused:
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    being_created = broker.topics.being_created
+    if (
+        not may_create
+        or name in being_created
+        or not broker.config.get_bool("auto.create.topics.enable")
+    ):
+        return error
+
+    def created(_topic: Topic | None, failure: Exception | None) -> None:
+        nonlocal error
+        being_created.discard(name)
+        if isinstance(failure, TopicRefused):
             # Kafka says no more about a prohibited name, and for a topic that is being deleted the
             # client asks again.
-            if refused.error not in (ErrorCode.INVALID_REQUEST, ErrorCode.TOPIC_ALREADY_EXISTS):
-                return refused.error
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if failure.error not in (ErrorCode.INVALID_REQUEST, ErrorCode.TOPIC_ALREADY_EXISTS):
+                error = failure.error
+        elif failure is not None:
+            broker.log.error("topic not created", topic=name, exc_info=failure)
+
+    being_created.add(name)
+    changes = broker.changes
+    changes.submit(broker.topics.creation(name, -1, {}, changes.on_disk), created)
+    return error

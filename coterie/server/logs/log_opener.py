@@ -56,8 +56,8 @@ class LogOpener:
         self._waiting: dict[Partition, list[Callable[[], None]]] = {}
         # Partitions whose files a thread uses now.
         self._in_use: set[Partition] = set()
-        # Released partitions among these, and what to call when there are none left.
-        self._released: list[tuple[set[Partition], Callable[[], None]]] = []
+        # Some of these, and what to call when none of them is left.
+        self._leaving: list[tuple[set[Partition], Callable[[], None]]] = []
 
     def may_open(self, partition: Partition) -> bool:
         """Return whether a partition that is not open may be after `open`."""
@@ -124,6 +124,18 @@ class LogOpener:
             else:
                 self._opened(partition, opening)
 
+    def hold(self, partitions: Iterable[Partition]) -> None:
+        """Open no closed ones of some partitions, because their topic is being deleted."""
+        for partition in partitions:
+            if partition.state is PartitionState.CLOSED:
+                partition.state = PartitionState.HELD
+
+    def resume(self, partitions: Iterable[Partition]) -> None:
+        """End `hold`: the topic could not be deleted."""
+        for partition in partitions:
+            if partition.state is PartitionState.HELD:
+                partition.state = PartitionState.CLOSED
+
     def release(self, partition: Partition) -> None:
         """Do not open a partition any more, because its topic is deleted."""
         settled = self._waiting.pop(partition, ())
@@ -132,10 +144,10 @@ class LogOpener:
             each()
 
     def when_unused(self, partitions: Iterable[Partition], then: Callable[[], None]) -> None:
-        """Call `then` when no thread uses the files of partitions that were released."""
+        """Call `then` when no thread uses the files of some partitions."""
         left = self._in_use.intersection(partitions)
         if left:
-            self._released.append((left, then))
+            self._leaving.append((left, then))
         else:
             then()
 
@@ -166,13 +178,14 @@ class LogOpener:
             self._failed(partition, error)
         for each in self._waiting.pop(partition):
             each()
+        self._unused(partition)
 
     def _unused(self, partition: Partition) -> None:
-        released, self._released = self._released, []
-        for left, then in released:
+        leaving, self._leaving = self._leaving, []
+        for left, then in leaving:
             left.discard(partition)
             if left:
-                self._released.append((left, then))
+                self._leaving.append((left, then))
             else:
                 then()
 

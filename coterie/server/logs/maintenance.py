@@ -9,11 +9,14 @@ directory stops the broker.
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from coterie.server.logs.disk_work import once
 from coterie.server.logs.log_cleaner import REST_FACTOR, SLICE_S, LogCleaner
 from coterie.server.logs.partition import Partition, PartitionState
+from coterie.server.logs.topic_changes import Change
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog, LogFailed, StorageError, describe_error, remedy_for
 from coterie.storage.log import Log
@@ -76,22 +79,33 @@ class Maintenance:
     # --- deleted topics ---------------------------------------------------------------------------
 
     def remove_deleted(self) -> None:
-        """Remove the files of deleted topics, a partition at each turn of the event loop."""
+        """Remove the files of deleted topics, one partition after the other."""
         if "removal" not in self._timers:
             self._later("removal", self._continue_removal, 0)
 
     def _continue_removal(self) -> None:
         del self._timers["removal"]
-        try:
-            if self._data.remove_deleted(self._broker.topics.deleting.values()):
-                self.remove_deleted()
-        except OSError as error:
+        self._broker.changes.submit(self._remove_one(), self._one_removed)
+
+    def _remove_one(self) -> Change[None]:
+        """Remove the files of one partition, and go on later if there was one."""
+        found = []
+        kept = set(self._broker.topics.deleting.values())
+        remove = partial(self._data.remove_deleted, kept)
+        yield self._broker.changes.on_disk(once(lambda: found.append(remove())))
+        if found == [True] and not self._stopped:
+            self.remove_deleted()
+
+    def _one_removed(self, _result: None, failure: Exception | None) -> None:
+        if isinstance(failure, OSError):
             # The next start removes them.
             self._broker.log.warning(
                 "files of deleted topics left",
-                cause=describe_error(error),
-                remedy=remedy_for(error),
+                cause=describe_error(failure),
+                remedy=remedy_for(failure),
             )
+        elif failure is not None:
+            self._broker.log.error("files of deleted topics left", exc_info=failure)
 
     # --- the data directory -----------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ class PartitionState(Enum):
     CLOSED = "closed"  # it was not used yet
     OPENING = "opening"  # a thread opens it; requests wait
     OPEN = "open"  # it can be read, and written unless a write has failed
+    HELD = "held"  # it is closed, and its topic is being deleted
     FAILED = "failed"  # it could not be opened, or the data directory is lost
 
 

@@ -1,10 +1,12 @@
 """The settings of one data directory while a broker uses it, and its block of producer ids.
 
 Invariant: a change is in the file before it is in memory. After a failed write the old value holds,
-and the next write may bring either to the disk [topics/settings-file].
+and the next write may bring either to the disk [topics/settings-file]. Changes hold a lock, because
+some are made by threads.
 """
 
 from collections.abc import Mapping
+from threading import Lock
 
 from coterie.server.logs.stored_settings import (
     StoredSettings,
@@ -38,6 +40,7 @@ class SettingsFile:
             CorruptLog: it is damaged.
             OSError: it cannot be read.
         """
+        self._lock = Lock()
         self._filesystem = filesystem
         self._path = path
         self._durable = durable
@@ -66,22 +69,37 @@ class SettingsFile:
 
     def set_topic(self, topic_id: bytes, name: str, overrides: Mapping[str, str]) -> None:
         """Store a topic's own settings. Raises OSError."""
-        topics = dict(self.stored.topics)
-        before = topics.pop(topic_id, StoredTopic(name, {}))
-        if overrides or before.has_own_id:
-            topics[topic_id] = before._replace(settings=overrides)
-        if topics != self.stored.topics:
-            self._save(self.stored._replace(topics=topics))
+        with self._lock:
+            topics = dict(self.stored.topics)
+            before = topics.pop(topic_id, StoredTopic(name, {}))
+            if overrides or before.has_own_id:
+                topics[topic_id] = before._replace(settings=overrides)
+            if topics != self.stored.topics:
+                self._save(self.stored._replace(topics=topics))
 
     def forget_topic(self, topic_id: bytes) -> None:
         """Forget a deleted topic; the next write drops it from the file, too."""
-        topics = dict(self.stored.topics)
-        if topics.pop(topic_id, None) is not None:
-            self.stored = self.stored._replace(topics=topics)
+        with self._lock:
+            topics = dict(self.stored.topics)
+            if topics.pop(topic_id, None) is not None:
+                self.stored = self.stored._replace(topics=topics)
 
     def set_broker(self, broker: Mapping[str, str], cluster: Mapping[str, str]) -> None:
         """Store the settings of broker and cluster that clients altered. Raises OSError."""
-        self._save(self.stored._replace(broker=dict(broker), cluster=dict(cluster)))
+        with self._lock:
+            self._save(self.stored._replace(broker=dict(broker), cluster=dict(cluster)))
+
+    @property
+    def has_producer_id(self) -> bool:
+        """Whether a reserved producer id is left."""
+        return self._next_producer_id < self.stored.next_producer_id
+
+    def reserve_producer_ids(self) -> None:
+        """Reserve the next block of producer ids. Raises OSError."""
+        # Before the first id of the block is used: a crash skips ids, and repeats none.
+        with self._lock:
+            reserved = self.stored.next_producer_id + _PRODUCER_ID_BLOCK
+            self._save(self.stored._replace(next_producer_id=reserved))
 
     def new_producer_id(self) -> int:
         """Return a producer id that was never returned before, in this start or an earlier one.
@@ -89,10 +107,8 @@ class SettingsFile:
         Raises:
             OSError: no block of ids could be reserved.
         """
-        if self._next_producer_id == self.stored.next_producer_id:
-            # Before the first id of the block is used: a crash skips ids, and repeats none.
-            reserved = self.stored.next_producer_id + _PRODUCER_ID_BLOCK
-            self._save(self.stored._replace(next_producer_id=reserved))
+        if not self.has_producer_id:
+            self.reserve_producer_ids()
         assert self._next_producer_id < self.stored.next_producer_id, "only reserved ids are used"
         self._next_producer_id += 1
         return self._next_producer_id - 1

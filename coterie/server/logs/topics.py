@@ -7,7 +7,8 @@ Invariants: `by_name` and `by_id` contain the same topics. The partitions of a t
 without gaps. A log is opened when it is first used.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
@@ -15,12 +16,13 @@ from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.environment import new_topic_id
-from coterie.server.logs.disk_work import DiskWork
+from coterie.server.logs.disk_work import DiskWork, once
 from coterie.server.logs.log_configs import log_config
 from coterie.server.logs.log_opener import LogOpener
 from coterie.server.logs.partition import Partition
 from coterie.server.logs.settings_file import SettingsFile
 from coterie.server.logs.stored_settings import StoredTopic
+from coterie.server.logs.topic_changes import Change, OnDisk, make_now, run_here
 from coterie.server.logs.topic_rules import (
     INTERNAL_TOPICS,
     OWN_TOPICS,
@@ -96,6 +98,7 @@ class Topics:
         by_name, by_id: the topics.
         deleting: the ids of topics whose deletion is not complete, by name. The names cannot be
             used yet.
+        being_created: the names of topics that Metadata requests create.
         opener: opens the logs of the partitions.
     """
 
@@ -124,6 +127,7 @@ class Topics:
         """
         self.by_name: dict[str, Topic] = {}
         self.by_id: dict[bytes, Topic] = {}
+        self.being_created: set[str] = set()
         self._data = data
         self._config = config
         self._log = log
@@ -173,6 +177,16 @@ class Topics:
                 found += [partition for partition in partitions if partition is not None]
         return found
 
+    @property
+    def has_producer_id(self) -> bool:
+        """Whether `new_producer_id` need not reserve ids first."""
+        return self._settings.has_producer_id
+
+    def reserve_producer_ids(self, on_disk: OnDisk) -> Change[None]:
+        """Reserve producer ids, if there are none. Raises OSError."""
+        if not self.has_producer_id:
+            yield on_disk(once(self._settings.reserve_producer_ids))
+
     def new_producer_id(self) -> int:
         """Return a producer id that was never returned before, in this start or an earlier one.
 
@@ -203,12 +217,19 @@ class Topics:
             raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
 
     def create(self, name: str, partitions: int, overrides: Mapping[str, str]) -> Topic:
+        """Create a topic here and now, as `creation` does it in steps."""
+        return make_now(self.creation(name, partitions, overrides, run_here))
+
+    def creation(
+        self, name: str, partitions: int, overrides: Mapping[str, str], on_disk: OnDisk
+    ) -> Change[Topic]:
         """Create a topic.
 
         Args:
             name: its name, which is checked here.
             partitions: their number, or -1 for the broker's default.
             overrides: settings of its own, which the caller has checked.
+            on_disk: returns work that the change waits for.
 
         Raises:
             TopicRefused: the name is not possible, there are too many partitions, or the disk
@@ -221,12 +242,16 @@ class Topics:
         topic = Topic(name, new_topic_id(), TopicConfig(self._config, overrides))
         # First the settings: the topic exists with them or not at all. They belong to its new id,
         # so they have no effect if it is not created.
-        self._create_partitions(topic, range(count), overrides)
+        yield from self._create_partitions(topic, range(count), on_disk, overrides)
         self._add(topic, count)
         self._log.info("topic created", topic=name, partitions=count)
         return topic
 
     def add_partitions(self, topic: Topic, count: int) -> None:
+        """Raise the number of partitions here and now, as `extension` does it in steps."""
+        make_now(self.extension(topic, count, run_here))
+
+    def extension(self, topic: Topic, count: int, on_disk: OnDisk) -> Change[None]:
         """Raise the number of partitions of a topic to `count`.
 
         Raises:
@@ -234,12 +259,16 @@ class Topics:
         """
         first = len(topic.partitions)
         assert count > first, "a topic never loses partitions"
-        self._create_partitions(topic, range(first, count))
+        yield from self._create_partitions(topic, range(first, count), on_disk)
         topic.partitions += [self._partition(topic, index) for index in range(first, count)]
         topic.changed()
         self._log.info("partitions created", topic=topic.name, partitions=count)
 
     def delete(self, topic: Topic) -> None:
+        """Delete a topic here and now, as `deletion` does it in steps; no log is being opened."""
+        make_now(self.deletion(topic, run_here))
+
+    def deletion(self, topic: Topic, on_disk: OnDisk) -> Change[None]:
         """Delete a topic and its records, and answer the fetches that wait for it.
 
         The deletion is complete after `deleted`; its files are removed then.
@@ -247,29 +276,38 @@ class Topics:
         Raises:
             TopicRefused: the disk fails. The topic still exists if it is in `by_name`.
         """
-        assert self.by_name.get(topic.name) is topic, "a topic is deleted once"
+        name = topic.name
+        assert self.by_name.get(name) is topic, "a topic is deleted once"
+        del self.by_name[name]
+        del self.by_id[topic.topic_id]
+        self.deleting[name] = topic.topic_id
+        self.opener.hold(topic.partitions)
+        yield lambda done: self.opener.when_unused(topic.partitions, lambda: done(None))
+        logs = self._data.detach(name)
         failure: OSError | None = None
         try:
-            self._data.delete_topic(topic.name)
+            yield on_disk(self._data.deletion(name))
         except OSError as error:
             failure = error
             self._log.error(
-                "topic not deleted", topic=topic.name, error=str(error), remedy=remedy_for(error)
+                "topic not deleted", topic=name, error=str(error), remedy=remedy_for(error)
             )
-            if topic.name in self._data.topics:
+            if name in self._data.topics:
+                self._data.attach(logs)
+                self.opener.resume(topic.partitions)
+                del self.deleting[name]
+                self.by_name[name] = self.by_id[topic.topic_id] = topic
                 raise TopicRefused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        del self.by_name[topic.name]
-        del self.by_id[topic.topic_id]
-        del self._by_collision[collision_key(topic.name)]
+        self._data.deleted(logs)
+        del self._by_collision[collision_key(name)]
         self._settings.forget_topic(topic.topic_id)
-        self.deleting[topic.name] = topic.topic_id
         for partition in topic.partitions:
             self.opener.release(partition)
             partition.close()
         if failure is not None:
             # A crash could bring the topic back, so its deletion is not acknowledged.
             raise TopicRefused(ErrorCode.KAFKA_STORAGE_ERROR, str(failure)) from failure
-        self._log.info("topic deleted", topic=topic.name)
+        self._log.info("topic deleted", topic=name)
 
     def deleted(self, names: Iterable[str]) -> None:
         """Note that the deletion of topics is complete, so their names may be used again."""
@@ -277,16 +315,29 @@ class Topics:
             del self.deleting[name]
 
     def set_overrides(self, topic: Topic, overrides: Mapping[str, str]) -> None:
+        """Replace a topic's own settings here and now, as `new_overrides` does it in steps."""
+        make_now(self.new_overrides(topic, overrides, run_here))
+
+    def new_overrides(
+        self, topic: Topic, overrides: Mapping[str, str], on_disk: OnDisk
+    ) -> Change[None]:
         """Replace a topic's own settings; the caller has checked them.
 
         Raises:
             OSError: they could not be stored, and are not changed.
         """
-        self._settings.set_topic(topic.topic_id, topic.name, overrides)
+        store = partial(self._settings.set_topic, topic.topic_id, topic.name, overrides)
+        yield on_disk(once(store))
         topic.config = TopicConfig(self._config, overrides)
         self._apply_config(topic)
 
     def set_broker_settings(self, broker: Mapping[str, str], cluster: Mapping[str, str]) -> None:
+        """Replace the settings here and now, as `new_broker_settings` does it in steps."""
+        make_now(self.new_broker_settings(broker, cluster, run_here))
+
+    def new_broker_settings(
+        self, broker: Mapping[str, str], cluster: Mapping[str, str], on_disk: OnDisk
+    ) -> Change[None]:
         """Replace the settings of broker and cluster that clients altered, and update all topics.
 
         The caller has checked them.
@@ -294,7 +345,7 @@ class Topics:
         Raises:
             OSError: they could not be stored, and are not changed.
         """
-        self._settings.set_broker(broker, cluster)
+        yield on_disk(once(partial(self._settings.set_broker, broker, cluster)))
         self._config.alter(broker, cluster)
         for topic in self.by_name.values():
             topic.config = TopicConfig(self._config, topic.config.overrides)
@@ -347,16 +398,18 @@ class Topics:
     # --- partitions -------------------------------------------------------------------------------
 
     def _create_partitions(
-        self, topic: Topic, indexes: range, overrides: Mapping[str, str] | None = None
-    ) -> None:
+        self,
+        topic: Topic,
+        indexes: range,
+        on_disk: OnDisk,
+        overrides: Mapping[str, str] | None = None,
+    ) -> Change[None]:
         existing = sum(len(each.partitions) for each in self.by_name.values())
         if existing + len(indexes) > MAX_PARTITIONS:
             text = f"{existing} partitions exist; this broker holds at most {MAX_PARTITIONS}."
             raise TopicRefused(ErrorCode.POLICY_VIOLATION, text)
         try:
-            if overrides:
-                self._settings.set_topic(topic.topic_id, topic.name, overrides)
-            self._data.create_partitions(topic.name, indexes, topic.topic_id)
+            yield on_disk(self._creation_steps(topic, indexes, overrides))
         except (StorageError, OSError) as error:
             self._log.error(
                 "partitions not created",
@@ -365,6 +418,14 @@ class Topics:
                 remedy=remedy_for(error),
             )
             raise TopicRefused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+    def _creation_steps(
+        self, topic: Topic, indexes: range, overrides: Mapping[str, str] | None
+    ) -> Iterator[None]:
+        if overrides:
+            self._settings.set_topic(topic.topic_id, topic.name, overrides)
+            yield
+        yield from self._data.creation(topic.name, indexes, topic.topic_id)
 
     def _add(self, topic: Topic, partitions: int) -> None:
         assert topic.name not in self.by_name, "names are unique"

@@ -2,7 +2,7 @@
 
 import errno
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,41 +15,14 @@ from coterie.server.logs.disk_work import DiskThreads, once
 from coterie.server.logs.log_opener import RETRY_MS
 from coterie.server.logs.partition import PartitionState
 from coterie.server.logs.topic_rules import TopicRefused
-from coterie.server.slices import Done, Slices
+from coterie.server.slices import Slices
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.opening import LogOpening
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.manual import Client, ManualLoop, logged, make_broker
 from tests.unit.server.produced import batch, fetch_request, produce, produce_request, values_of
 from tests.unit.server.running import PATIENCE_S, RunningBroker
-
-
-class SlowDisk:
-    """Does no work before a test lets it."""
-
-    def __init__(self) -> None:
-        self.work: list[tuple[Iterator[object], Done]] = []
-
-    @property
-    def idle(self) -> bool:
-        return not self.work
-
-    def submit(self, steps: Iterator[object], done: Done) -> None:
-        self.work.append((steps, done))
-
-    def stop(self) -> None:
-        pass
-
-    def finish(self) -> None:
-        """Do the work that was submitted."""
-        work, self.work = self.work, []
-        for steps, done in work:
-            try:
-                list(steps)
-            except OSError as error:
-                done(error)
-            else:
-                done(None)
+from tests.unit.server.slow_disk import SlowDisk
 
 
 @pytest.fixture
@@ -166,13 +139,18 @@ class TestWaiting:
     def test_deletion_answers_those_who_wait(self, client: Client, disk: SlowDisk) -> None:
         client.send(fetch_request((0, 0)), 12)
         broker = client.broker
-        broker.delete_topic(broker.topics.by_name["t"])
-        ((_, answer),) = client.answers()
-        assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        # Nobody can use the name while a thread uses files in a directory of that name.
+        deletion = broker.topic_deletion(
+            broker.topics.by_name["t"], lambda: None, broker.changes.on_disk
+        )
+        broker.changes.submit(deletion, lambda _result, _failure: None)
+        # The name cannot be used while a thread uses files in a directory of that name.
         with pytest.raises(TopicRefused, match="marked for deletion"):
             broker.topics.create("t", 2, {})
         disk.finish()
+        ((_, answer),) = client.answers()
+        assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        disk.finish()
+        client.loop.turn()
         broker.topics.create("t", 2, {})
         assert set(states(broker)) == {PartitionState.CLOSED}
         produce_to(client, 0, disk)

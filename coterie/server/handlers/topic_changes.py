@@ -1,0 +1,41 @@
+"""Responses to requests that change topics or stored settings."""
+
+from typing import TYPE_CHECKING, TypeVar
+
+from coterie.server.logs.topic_changes import Change
+from coterie.server.network.delayed_response import DelayedResponse
+
+if TYPE_CHECKING:
+    from coterie.server.broker import Broker
+    from coterie.server.network.connection import Connection
+
+Response = TypeVar("Response")
+
+
+def answer_with_change(
+    broker: "Broker", connection: "Connection", change: Change[Response]
+) -> Response | None:
+    """Make a change and return the response that is its result, or send it later.
+
+    The connection is muted meanwhile.
+    """
+    outcome: list[tuple[Response, Exception | None]] = []
+    delayed: DelayedResponse | None = None
+
+    def changed(response: Response, failure: Exception | None) -> None:
+        if delayed is None:
+            outcome.append((response, failure))
+        elif failure is None:
+            delayed.send(response)
+        else:
+            connection.fail_request(failure)
+
+    broker.changes.submit(change, changed)
+    if outcome:
+        ((response, failure),) = outcome
+        if failure is not None:
+            raise failure
+        return response
+    delayed = DelayedResponse(connection)
+    connection.delay_and_mute(delayed)
+    return None

@@ -1,0 +1,114 @@
+"""Changes of topics and stored settings, one after the other and off the event loop.
+
+Creating a topic makes directories and files and syncs them, so the disk decides how long it takes.
+`DiskWork` does that, and the event loop does the rest between [connections/turns]. As in Kafka's
+controller one change ends before the next begins, so a change sees no other one half done
+[topics/one-change-at-a-time].
+
+A change is a generator. It checks and changes the broker's state, and yields work that it waits
+for; an exception of the work is raised where it was yielded. None only lets others be served.
+"""
+
+from asyncio import AbstractEventLoop
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from time import monotonic
+from typing import Any, TypeVar
+
+from coterie.server.logs.disk_work import DiskWork
+from coterie.server.slices import SLICE_S, Done
+
+# Begins some work, and calls the given function when it is done.
+Work = Callable[[Done], None]
+Result = TypeVar("Result")
+Change = Generator[Work | None, None, Result]
+
+# Makes work of steps that run in a thread.
+OnDisk = Callable[[Iterator[object]], Work]
+
+# Called with the result of a change, or with the exception that ended it.
+Changed = Callable[[Any, Exception | None], None]
+
+
+class TopicChanges:
+    """The changes that wait, and the one in progress."""
+
+    def __init__(self, loop: AbstractEventLoop, disk: DiskWork) -> None:
+        """Start without changes."""
+        self._loop = loop
+        self._disk = disk
+        self._queue: deque[tuple[Change[Any], Changed]] = deque()
+
+    @property
+    def idle(self) -> bool:
+        """Whether all changes are done."""
+        return not self._queue
+
+    def submit(self, change: Change[Any], changed: Changed) -> None:
+        """Make a change when the earlier ones are made; `changed` may be called at once."""
+        self._queue.append((change, changed))
+        if len(self._queue) == 1:
+            self._continue()
+
+    def on_disk(self, steps: Iterator[object]) -> Work:
+        """Return work for the disk, for a change to yield."""
+        return lambda done: self._disk.submit(steps, done)
+
+    def _continue(self, error: Exception | None = None) -> None:
+        """Go on with the change in progress, and with the next ones if it is done."""
+        deadline_s = monotonic() + SLICE_S
+        while self._queue:
+            change, changed = self._queue[0]
+            result, failure = None, None
+            try:
+                work = next(change) if error is None else change.throw(error)
+            except StopIteration as end:
+                result = end.value
+            except Exception as raised:  # noqa: BLE001 - reported to the owner of the change
+                failure = raised
+            else:
+                if work is not None:
+                    work(self._continue)
+                    return
+                error = None
+                if monotonic() >= deadline_s:
+                    self._loop.call_soon(self._continue)
+                    return
+                continue
+            error = None
+            self._queue.popleft()
+            changed(result, failure)
+
+
+def make_now(change: Change[Result]) -> Result:
+    """Make a change here and now, and return its result: only while the broker starts or stops.
+
+    The work that it yields must be of `run_here`.
+    """
+    try:
+        error: Exception | None = None
+        while True:
+            work = next(change) if error is None else change.throw(error)
+            error = None
+            if work is not None:
+                outcome: list[Exception | None] = []
+                work(outcome.append)
+                (error,) = outcome
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+
+
+def run_here(steps: Iterator[object]) -> Work:
+    """Return work that is done at once, for `make_now`."""
+
+    def begin(done: Done) -> None:
+        try:
+            for _ in steps:
+                pass
+        except Exception as error:  # noqa: BLE001 - raised in the change
+            done(error)
+        else:
+            done(None)
+
+    return begin

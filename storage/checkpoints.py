@@ -4,11 +4,25 @@ A file is replaced by writing a new one and renaming it, so a crash leaves the o
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import FileSystem
+from coterie.storage.seals import open_entries, seal_entries
 
 _CHECKPOINT_VERSION = "0"
+
+
+class Checkpoint(NamedTuple):
+    """The contents of a checkpoint.
+
+    Attributes:
+        entries: the fields of each entry.
+        is_ours: whether no other program has written it, as far as can be known.
+    """
+
+    entries: list[list[str]]
+    is_ours: bool
 
 
 def read_file(filesystem: FileSystem, path: str) -> str | None:
@@ -58,8 +72,8 @@ def replace_file(filesystem: FileSystem, path: str, text: str, *, durable: bool)
         filesystem.sync_directory(directory)
 
 
-def read_checkpoint(filesystem: FileSystem, path: str, fields: int) -> list[list[str]]:
-    """Return the entries of a checkpoint; none if the file is empty or does not exist.
+def read_checkpoint(filesystem: FileSystem, path: str, fields: int) -> Checkpoint:
+    """Return a checkpoint; without entries if the file is empty or does not exist.
 
     Kafka makes its checkpoints empty and fills them after a minute.
 
@@ -73,7 +87,8 @@ def read_checkpoint(filesystem: FileSystem, path: str, fields: int) -> list[list
     """
     text = read_file(filesystem, path)
     if not text:
-        return []
+        return Checkpoint([], is_ours=True)
+    text, is_sealed = open_entries(path, text)
     lines = text.splitlines()
     entries = [line.rsplit(" ", fields - 1) for line in lines[2:]]
     if lines[:1] != [_CHECKPOINT_VERSION] or lines[1:2] != [str(len(entries))]:
@@ -82,13 +97,14 @@ def read_checkpoint(filesystem: FileSystem, path: str, fields: int) -> list[list
         if len(entry) != fields or not all(_is_number(field) for field in entry[-2:]):
             line = " ".join(entry)
             raise CorruptLog(path, text.index(line), f"{line!r} is not an entry")
-    return entries
+    return Checkpoint(entries, is_sealed or not entries)
 
 
 def checkpoint_text(entries: Iterable[tuple[object, ...]]) -> str:
-    """Return the text of a checkpoint."""
+    """Return the text of a checkpoint, with a checksum if it has entries."""
     lines = [" ".join(map(str, entry)) for entry in entries]
-    return "\n".join([_CHECKPOINT_VERSION, str(len(lines)), *lines, ""])
+    text = "\n".join([_CHECKPOINT_VERSION, str(len(lines)), *lines, ""])
+    return seal_entries(text) if lines else text
 
 
 def _is_number(field: str) -> bool:

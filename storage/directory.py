@@ -119,14 +119,14 @@ class DataDirectory:
                 f"the data directory {path} is in use: another process, or another broker in this"
                 f" process, holds {path}/{LOCK_FILE}"
             )
-        directory = cls(
-            OpenFiles(filesystem, max_open_files),
-            path,
-            lock,
-            checkpoint_lock or nullcontext(),
-            durable=durable,
-        )
         try:
+            directory = cls(
+                OpenFiles(filesystem, max_open_files),
+                path,
+                lock,
+                nullcontext() if checkpoint_lock is None else checkpoint_lock,
+                durable=durable,
+            )
             directory._load_meta(node_id, cluster_id, directory_id)
             directory._load_partitions()
         except BaseException:

@@ -16,6 +16,7 @@ from coterie.storage.checkpoints import read_file, replace_file
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.properties import PropertiesError, properties_text, read_properties
+from coterie.storage.seals import check_properties, seal_properties
 from coterie.storage.torn_tail import TailTrust
 
 # Kafka 4.3 writes this text. The epoch of the broker is for its controller, and -1 says that it is
@@ -50,6 +51,10 @@ class LastStop:
             filesystem: where the directory is.
             path: the data directory.
             durable: whether its logs are synced from now on.
+
+        Raises:
+            CorruptLog: our file is damaged.
+            OSError: it cannot be read.
         """
         self._filesystem = filesystem
         self._path = path
@@ -112,7 +117,9 @@ class LastStop:
                 fields[name] = ",".join(f"{topic}-{number}" for topic, number in keys)
         if fields != self._found:
             path = f"{self._path}/{BOOT_FILE}"
-            replace_file(self._filesystem, path, properties_text(fields), durable=self._durable)
+            # This is always synced, so that a damaged file is no loss of power.
+            text = seal_properties(properties_text(fields))
+            replace_file(self._filesystem, path, text, durable=True)
             self._found = fields
 
     def mark_clean(self) -> None:
@@ -143,7 +150,19 @@ class LastStop:
 
 
 def _read(filesystem: FileSystem, path: str) -> dict[str, str]:
-    try:
-        return read_properties(read_file(filesystem, path) or "")
-    except (CorruptLog, PropertiesError):
+    """Return the properties of our file; none if there is no file.
+
+    Raises:
+        CorruptLog: the file is damaged. Its contents decide what may be cut off the logs.
+        OSError: it cannot be read.
+    """
+    text = read_file(filesystem, path)
+    if text is None:
         return {}
+    # Earlier versions wrote no checksum.
+    if not check_properties(path, text) and not text.startswith("boot-id="):
+        raise CorruptLog(path, 0, "it does not begin with its checksum")
+    try:
+        return read_properties(text)
+    except PropertiesError as error:
+        raise CorruptLog(path, 0, str(error)) from None

@@ -52,7 +52,7 @@ class LeaderEpochs:
     def read(self) -> bool:
         """Take the entries of the file; return False if it is missing or its entries are wrong."""
         try:
-            found = read_checkpoint(self._filesystem, self._path, 2)
+            found, _ = read_checkpoint(self._filesystem, self._path, 2)
         except CorruptLog:
             return False
         self.entries = [(int(epoch), int(start)) for epoch, start in found]

@@ -6,6 +6,7 @@ from coterie.storage.checkpoints import read_file, replace_file
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.properties import PropertiesError, properties_text, read_properties
+from coterie.storage.seals import check_properties, seal_properties
 
 META_FILE = "meta.properties"
 
@@ -45,6 +46,7 @@ def read_meta(filesystem: FileSystem, directory: str) -> MetaProperties | None:
     text = read_file(filesystem, path)
     if text is None:
         return None
+    check_properties(path, text)
     try:
         found = read_properties(text)
     except PropertiesError as error:
@@ -86,5 +88,6 @@ def write_meta(
         "node.id": str(node_id),
         "directory.id": directory_id,
     }
-    replace_file(filesystem, f"{directory}/{META_FILE}", properties_text(meta), durable=durable)
+    text = seal_properties(properties_text(meta))
+    replace_file(filesystem, f"{directory}/{META_FILE}", text, durable=durable)
     return MetaProperties(_VERSION, str(node_id), cluster_id, directory_id)

@@ -23,7 +23,11 @@ ContextManager = AbstractContextManager[object]
 
 
 class OffsetCheckpoints:
-    """The offsets by (topic, partition), and their file."""
+    """The offsets by (topic, partition), and their file.
+
+    Attributes:
+        is_ours: whether the file was written by us when it was read [recovery/sealed-files].
+    """
 
     def __init__(
         self, filesystem: FileSystem, path: str, *, durable: bool, lock: ContextManager
@@ -40,6 +44,7 @@ class OffsetCheckpoints:
         self._path = path
         self._durable = durable
         self._lock = lock
+        self.is_ours = True
         self._offsets: dict[Key, int] = {}
         # The file differs from the offsets, because a write has failed or the file is damaged.
         self._is_outdated = False
@@ -58,7 +63,7 @@ class OffsetCheckpoints:
             CorruptLog: the file is needed and is not a checkpoint.
         """
         try:
-            entries = read_checkpoint(self._filesystem, self._path, 3)
+            entries, self.is_ours = read_checkpoint(self._filesystem, self._path, 3)
         except CorruptLog:
             if needed:
                 raise

@@ -9,6 +9,7 @@ import re
 
 from coterie.protocol.fields import uuid_text
 from coterie.storage.errors import CorruptLog
+from coterie.storage.seals import open_lines, seal_lines
 
 METADATA_FILE = "partition.metadata"
 # In a deleted partition's directory whose name has no room for the topic's.
@@ -64,7 +65,7 @@ def deleted_partition(name: str) -> tuple[str, bytes] | None:
 def metadata_text(topic_id: bytes) -> str:
     """Return the contents of `partition.metadata`."""
     assert len(topic_id) == _ID_BYTES, "a topic id has 16 bytes"
-    return f"version: 0\ntopic_id: {uuid_text(topic_id)}"
+    return seal_lines(f"version: 0\ntopic_id: {uuid_text(topic_id)}")
 
 
 def parse_metadata(path: str, text: str) -> bytes:
@@ -77,6 +78,7 @@ def parse_metadata(path: str, text: str) -> bytes:
     Raises:
         CorruptLog: the contents are not version 0 with a topic id.
     """
+    text = open_lines(path, text)
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     try:
         topic_id = base64.urlsafe_b64decode(fields["topic_id"] + "==")

@@ -30,6 +30,7 @@ from coterie.storage.partition_directories import (
     parse_metadata,
     partition_of,
 )
+from coterie.storage.seals import open_lines, seal_lines
 
 # A partition: topic and number.
 Key = tuple[str, int]
@@ -130,8 +131,10 @@ class TopicDirectories:
         try:
             text = read_file(self._filesystem, f"{path}/{METADATA_FILE}")
             # Kafka's name contains a random id, ours the topic's.
-            if text == metadata_text(topic_id) and topic_id != ZERO_UUID:
-                self.deleted[topic_id] = read_file(self._filesystem, f"{path}/{NAME_FILE}") or topic
+            is_ours = text is not None and parse_metadata(path, text) == topic_id
+            if is_ours and topic_id != ZERO_UUID:
+                long_name = read_file(self._filesystem, f"{path}/{NAME_FILE}")
+                self.deleted[topic_id] = topic if not long_name else open_lines(path, long_name)
         except CorruptLog:
             # It is removed all the same.
             return
@@ -287,7 +290,8 @@ class TopicDirectories:
                 )
                 self._without_id.discard((topic, partition))
             if needs_name:
-                replace_file(self._filesystem, f"{path}/{NAME_FILE}", topic, durable=self._durable)
+                name = seal_lines(topic)
+                replace_file(self._filesystem, f"{path}/{NAME_FILE}", name, durable=self._durable)
 
     def _rename(self, topic: str, partition: int, topic_id: bytes) -> None:
         name = deleted_name(topic, partition, topic_id)

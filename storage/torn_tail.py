@@ -54,27 +54,23 @@ def refusal(
         position: where the last complete batch ends.
         size: where the file ends.
         expected_offset: the base offset of the batch that was being written.
-        gaps: whether that batch may have a greater offset [log/continuous-offsets].
+        gaps: whether batches behind it may have greater offsets [log/continuous-offsets].
     """
     left = size - position
     if left > MAX_BATCH_BYTES:
         return f"{left} bytes are more than a batch can have"
     tail = file.read(position, left)
-    return _header_refusal(tail, expected_offset, gaps=gaps) or _complete_batch(
+    return _header_refusal(tail, expected_offset) or _complete_batch(
         tail, expected_offset, gaps=gaps
     )
 
 
-def _header_refusal(tail: bytes, expected_offset: int, *, gaps: bool) -> str | None:
+def _header_refusal(tail: bytes, expected_offset: int) -> str | None:
     """Return what is wrong with the header, as much of it as there is."""
     left = len(tail)
-    expected = BASE_OFFSET.pack(expected_offset)
-    if not gaps and tail[: BASE_OFFSET.size] != expected[:left]:
+    # Only a cleaning leaves out offsets, and it writes no last segment.
+    if tail[: BASE_OFFSET.size] != BASE_OFFSET.pack(expected_offset)[:left]:
         return f"it does not begin with offset {expected_offset}"
-    if gaps and left >= BASE_OFFSET.size:
-        (base_offset,) = BASE_OFFSET.unpack_from(tail)
-        if base_offset < expected_offset:
-            return f"its offset is before {expected_offset}"
     if left >= LOG_OVERHEAD_BYTES:
         length_bytes = _length_bytes(tail, 0)
         if length_bytes <= left:

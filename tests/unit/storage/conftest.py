@@ -8,6 +8,7 @@ import pytest
 
 from coterie.storage.filesystem import FileSystem, OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.seals import check_properties, open_entries, open_lines
 
 
 class Place(NamedTuple):
@@ -26,6 +27,21 @@ class Place(NamedTuple):
         data = file.read(0, file.size())
         file.close()
         return data
+
+    def read_plain(self, name: str) -> bytes:
+        """Return what a text file contains besides its checksum, which must be there and right."""
+        data = self.read(name)
+        text = data.decode()
+        if name.endswith("checkpoint"):
+            plain, is_sealed = open_entries(name, text)
+            assert is_sealed or plain == "0\n0\n"
+        elif name.endswith(".metadata"):
+            plain = open_lines(name, text)
+            assert plain != text
+        else:
+            assert check_properties(name, text)
+            _, _, plain = text.partition("\n")
+        return plain.encode()
 
     def names(self) -> list[str]:
         return sorted(self.filesystem.list(self.directory))

@@ -16,17 +16,17 @@ from tests.unit.storage.conftest import Place
 
 def test_a_checkpoint_reads_back(place: Place) -> None:
     entries = [("orders", 0, 17), ("a.b_c-d", 12, 1 << 40)]
-    assert checkpoint_text(entries) == f"0\n2\norders 0 17\na.b_c-d 12 {1 << 40}\n"
-    place.write("c", checkpoint_text(entries).encode())
-    path = f"{place.directory}/c"
-    assert read_checkpoint(place.filesystem, path, 3) == [
-        ["orders", "0", "17"],
-        ["a.b_c-d", "12", str(1 << 40)],
-    ]
-    assert read_checkpoint(place.filesystem, f"{place.directory}/none", 3) == []
+    place.write("c-checkpoint", checkpoint_text(entries).encode())
+    assert place.read_plain("c-checkpoint") == b"0\n2\norders 0 17\na.b_c-d 12 %d\n" % (1 << 40)
+    path = f"{place.directory}/c-checkpoint"
+    fields = [["orders", "0", "17"], ["a.b_c-d", "12", str(1 << 40)]]
+    assert read_checkpoint(place.filesystem, path, 3) == (fields, True)
+    assert read_checkpoint(place.filesystem, f"{place.directory}/none", 3) == ([], True)
     assert checkpoint_text([]) == "0\n0\n"
-    place.write("c", b"")  # as Kafka makes it
-    assert read_checkpoint(place.filesystem, path, 3) == []
+    place.write("c-checkpoint", b"")  # as Kafka makes it
+    assert read_checkpoint(place.filesystem, path, 3) == ([], True)
+    place.write("c-checkpoint", b"0\n1\norders 0 17\n")  # as Kafka writes it
+    assert read_checkpoint(place.filesystem, path, 3) == ([["orders", "0", "17"]], False)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def epochs(place: Place, *entries: tuple[int, int]) -> LeaderEpochs:
 
 def test_epochs_are_written_as_kafka_does(place: Place) -> None:
     epochs(place, (0, 0), (3, 17))
-    assert place.read("leader-epoch-checkpoint") == b"0\n2\n0 0\n3 17\n"
+    assert place.read_plain("leader-epoch-checkpoint") == b"0\n2\n0 0\n3 17\n"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_epochs_outside_of_the_log_are_dropped(memory: Place) -> None:
         known.settle(start, end)
         assert (known.entries, known.latest) == (expected, expected[-1][0])
     # Batches of epoch 1 may follow at offset 9 now, so the file must not name another epoch there.
-    assert memory.read("leader-epoch-checkpoint") == b"0\n2\n0 0\n1 5\n"
+    assert memory.read_plain("leader-epoch-checkpoint") == b"0\n2\n0 0\n1 5\n"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_epochs_are_learned_from_batches_in_order(memory: Place) -> None:
         assert (known.until(epoch, offset) is not None) == right, (epoch, offset)
     known.settle(0, 9)
     assert known.entries == [(1, 2), (3, 5)]
-    assert memory.read("leader-epoch-checkpoint") == b"0\n2\n1 2\n3 5\n"
+    assert memory.read_plain("leader-epoch-checkpoint") == b"0\n2\n1 2\n3 5\n"
     assert known.until(7, 9) is None
 
 
@@ -146,7 +146,7 @@ def test_epochs_before_the_start_are_dropped_from_the_file(memory: Place) -> Non
     assert known.entries == [(0, 0), (1, 5), (2, 9)]
     known.truncate_before(6)
     assert known.entries == [(1, 6), (2, 9)]
-    assert memory.read("leader-epoch-checkpoint") == b"0\n2\n1 6\n2 9\n"
+    assert memory.read_plain("leader-epoch-checkpoint") == b"0\n2\n1 6\n2 9\n"
 
 
 def test_an_epoch_without_batches_is_replaced(memory: Place) -> None:
@@ -162,4 +162,4 @@ def test_a_learned_epoch_replaces_one_without_batches(memory: Place) -> None:
     assert known.until(1, 0) is not None
     known.settle(0, 5)
     assert known.entries == [(1, 0)]
-    assert memory.read("leader-epoch-checkpoint") == b"0\n1\n1 0\n"
+    assert memory.read_plain("leader-epoch-checkpoint") == b"0\n1\n1 0\n"

@@ -32,7 +32,7 @@ def opened(place: Place, filesystem: FileSystem | None = None, **changes: object
 
 def test_a_new_directory_gets_its_ids(place: Place) -> None:
     directory = opened(place)
-    assert place.read("meta.properties") == (
+    assert place.read_plain("meta.properties") == (
         b"version=1\ncluster.id=a-cluster-id-of-22-chr\nnode.id=1\n"
         b"directory.id=a-directory-id-22-char\n"
     )
@@ -109,7 +109,7 @@ def test_partitions_are_found_again(place: Place) -> None:
     directory.create_partitions("orders", [0], ID)
     directory.create_partitions("orders", [1, 2], ID)
     directory.create_partitions("a-b.c_d-1", [0], OTHER_ID)
-    assert place.read("orders-0/partition.metadata") == (
+    assert place.read_plain("orders-0/partition.metadata") == (
         b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
     )
     log = directory.open_log("orders", 2)
@@ -178,13 +178,13 @@ def test_deleted_records_stay_deleted(place: Place) -> None:
         for _ in range(10):
             log.append(batch(b"x"))
     assert directory.delete_records("orders", 1, 4) == 4
-    assert place.read("log-start-offset-checkpoint") == b"0\n1\norders 1 4\n"
+    assert place.read_plain("log-start-offset-checkpoint") == b"0\n1\norders 1 4\n"
     directory.close()
     directory = opened(place)
     assert directory.open_log("orders", 0).log_start_offset == 0
     assert directory.open_log("orders", 1).log_start_offset == 4
     directory.delete_topic("orders")
-    assert place.read("log-start-offset-checkpoint") == b"0\n0\n"
+    assert place.read_plain("log-start-offset-checkpoint") == b"0\n0\n"
     directory.close()
 
 
@@ -192,7 +192,7 @@ def test_a_new_topic_does_not_begin_where_a_deleted_one_did(place: Place) -> Non
     # A crash between the renaming and the checkpoint leaves the entry of a deleted topic.
     place.write("log-start-offset-checkpoint", b"0\n2\nother 0 9\norders 0 9\n")
     directory = opened(place)
-    assert place.read("log-start-offset-checkpoint") == b"0\n0\n"
+    assert place.read_plain("log-start-offset-checkpoint") == b"0\n0\n"
     directory.create_partitions("orders", [0], ID)
     assert directory.open_log("orders", 0).log_end_offset == 0
     directory.close()

@@ -269,7 +269,7 @@ def test_missing_segments_in_the_middle_are_noticed_at_the_start(memory: Place) 
 def test_lost_leader_epochs_are_rebuilt() -> None:
     known = corpus()
     right = known.files[EPOCHS]
-    assert right == b"0\n2\n0 0\n2 6\n"
+    assert right.startswith(b"0\n2\n0 0\n2 6")
     for content in (b"", b"0\n2\n0 0\n", b"garbage", bytes(20)):
         for trust in TailTrust:
             log, place = known.open({EPOCHS: content}, trust)
@@ -278,11 +278,14 @@ def test_lost_leader_epochs_are_rebuilt() -> None:
             assert place.read(EPOCHS) == right
 
 
-def test_every_bit_flip_of_the_leader_epochs_is_noticed_or_harmless() -> None:
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_every_bit_flip_of_the_leader_epochs_is_noticed_or_harmless(is_ours: bool) -> None:
+    """With our checksum the file is made anew; Kafka's file is compared with the batches."""
     known = corpus()
+    content = known.files[EPOCHS] if is_ours else b"0\n2\n0 0\n2 6\n"
     refused = 0
-    for bit in range(8 * len(known.files[EPOCHS])):
-        changes = {EPOCHS: flipped(known.files[EPOCHS], bit)}
+    for bit in range(8 * len(content)):
+        changes = {EPOCHS: flipped(content, bit)}
         for trust in TailTrust:
             try:
                 log, _ = known.open(changes, trust)
@@ -294,7 +297,7 @@ def test_every_bit_flip_of_the_leader_epochs_is_noticed_or_harmless() -> None:
             if log.log_end_offset == known.offsets[-1]:
                 answers = [log.epochs.end_offset(epoch, 99) for epoch in (0, 1, 2, 3)]
                 assert answers == [(0, 6), (0, 6), (2, 99), (-1, -1)]
-    assert refused > 10
+    assert refused == 0 if is_ours else refused > 10
 
 
 def test_an_epoch_without_batches_is_dropped_from_the_file() -> None:

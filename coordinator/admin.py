@@ -19,7 +19,7 @@ from coterie.protocol.messages.describe_groups import (
 )
 from coterie.protocol.messages.journal_records import GroupDeleted
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponseGroup
-from coterie.protocol.messages.log_records import OffsetCommitKey
+from coterie.protocol.messages.log_records import OTHER_GROUP_TYPES, OffsetCommitKey
 
 # The type of every group here.
 _CLASSIC = "classic"
@@ -116,7 +116,11 @@ def delete_group(
     """
     group = partition.groups.get(group_id)
     effects = Effects()
-    if group is None or group.state is GroupState.DEAD:
+    record_type = partition.logged.other_groups.get(group_id)
+    if record_type is not None:
+        error = ErrorCode.NON_EMPTY_GROUP
+        message = f"Group {group_id} is a {OTHER_GROUP_TYPES[record_type]} group; it is not served."
+    elif group is None or group.state is GroupState.DEAD:
         error, message = ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found."
     elif group.state is not GroupState.EMPTY:
         error = ErrorCode.NON_EMPTY_GROUP

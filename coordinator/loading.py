@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.log_records import (
+    OTHER_GROUP_TYPES,
     GroupMetadataKey,
     OffsetCommitKey,
     encode_key,
@@ -33,7 +34,8 @@ _OFFSET_TYPE = encode_key(OffsetCommitKey(group="", topic="", partition=0))[:2]
 _GROUP_TYPE = encode_key(GroupMetadataKey(group=""))[:2]
 # The type of an offset that Kafka 0.8.2 wrote; the rest of the key is the same.
 _LEGACY_OFFSET_TYPE = b"\0\0"
-_STORED_TYPES = frozenset({_OFFSET_TYPE, _GROUP_TYPE})
+_OTHER_GROUP_TYPES = frozenset(each.to_bytes(2, "big") for each in OTHER_GROUP_TYPES)
+_STORED_TYPES = frozenset({_OFFSET_TYPE, _GROUP_TYPE}) | _OTHER_GROUP_TYPES
 # The type under which records without a key are counted. Kafka writes no such records.
 NO_KEY = -1
 
@@ -170,7 +172,7 @@ class NewestRecords:
             key = self._stored_key(raw_key)
             if key is not None:
                 before = self._newest.get(key)
-                if before is not None and len(before) < _SHARED_BYTES:
+                if type(before) is bytes and len(before) < _SHARED_BYTES:
                     before = self._newest[key] = _UniqueBytes(before)
                 records[key] = _PendingRecord(value, header.base_offset, before)
 

@@ -14,6 +14,8 @@ from coterie.protocol.messages.log_records import (
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
+    UnknownKey,
+    other_group,
 )
 
 Partitions = dict[int, OffsetCommitValue]
@@ -25,14 +27,17 @@ class LoggedState:
     Attributes:
         groups: group id to its last logged generation.
         offsets: group id to topic to partition to committed offset; no mapping in it is empty.
+        other_groups: id to record type of the groups that are not classic groups
+            [group-log/other-group-types].
     """
 
-    __slots__ = ("groups", "offsets")
+    __slots__ = ("groups", "offsets", "other_groups")
 
     def __init__(self) -> None:
         """Start with nothing logged."""
         self.groups: dict[str, GroupMetadataValue] = {}
         self.offsets: dict[str, dict[str, Partitions]] = {}
+        self.other_groups: dict[str, int] = {}
 
 
 def replay(state: LoggedState, record: LogRecord) -> None:
@@ -64,6 +69,30 @@ def replay(state: LoggedState, record: LogRecord) -> None:
     else:
         assert type(value) is GroupMetadataValue, value
         state.groups[key.group] = value
+
+
+def replay_other_group(state: LoggedState, key: UnknownKey, *, exists: bool) -> bool:
+    """Apply the record of a consumer, share or streams group [group-log/other-group-types].
+
+    Args:
+        state: the state to change.
+        key: the key of a record that is neither of an offset nor of a classic group.
+        exists: whether the record has a value.
+
+    Returns:
+        Whether it is the record of a group; records of members and assignments change nothing.
+
+    Raises:
+        MalformedFrame: the key is not one of its record type.
+    """
+    group_id = other_group(key)
+    if group_id is None:
+        return False
+    if exists:
+        state.other_groups[group_id] = key.record_type
+    else:
+        state.other_groups.pop(group_id, None)
+    return True
 
 
 def _remove_offset(state: LoggedState, key: OffsetCommitKey) -> None:

@@ -32,7 +32,7 @@ from coterie.coordinator.members import start_session
 from coterie.coordinator.operation import Completion, Operation, refuse_large, send_response
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import Cause, join_timer_fired, prepare_rebalance
-from coterie.coordinator.replay import LoggedState, replay
+from coterie.coordinator.replay import LoggedState, replay, replay_other_group
 from coterie.coordinator.responses import (
     error_response,
     join_error,
@@ -212,7 +212,9 @@ class Shard(PartitionState):
 
         Each group is an operation of its own, or several if one batch is too small.
         """
-        for group in list(self.groups.values()):
+        for group_id, group in list(self.groups.items()):
+            if group_id in self.logged.other_groups:
+                continue
             for part in split_into_batches(expire_group(self, group, now_ms)):
                 effects.absorb(self.settle(part, now_ms))
         self._arm_sweep(now_ms, effects)
@@ -252,7 +254,9 @@ class Shard(PartitionState):
     def replay(self, key_bytes: bytes | None, value_bytes: bytes | None) -> None:
         """Apply one record of the log while loading.
 
-        Records of unknown types are skipped and counted [group-log/unknown-types].
+        Of consumer, share and streams groups only the existence is kept
+        [group-log/other-group-types]; other unknown records are skipped and counted
+        [group-log/unknown-types].
 
         Raises:
             MalformedFrame: the record is not what its type says, or has an unknown value version.
@@ -263,7 +267,8 @@ class Shard(PartitionState):
             return
         key = decode_key(key_bytes)
         if isinstance(key, UnknownKey):
-            self.skipped_records += 1
+            if not replay_other_group(self.logged, key, exists=value_bytes is not None):
+                self.skipped_records += 1
             return
         replay(self.logged, (key, decode_value(key, value_bytes)))
 

@@ -30,6 +30,10 @@ _LEGACY_OFFSET_COMMIT = 0  # written by Kafka 0.8.2; read as type 1, never writt
 _OFFSET_COMMIT = 1
 _GROUP_METADATA = 2
 
+# The record types of the groups that exist beside classic ones, and Kafka's names of these groups.
+# The key is the id of a group, which exists as long as it has this record.
+OTHER_GROUP_TYPES = {3: "consumer", 11: "share", 17: "streams"}
+
 # OffsetCommitValue.expire_timestamp of a commit without a retention of its own.
 NO_EXPIRY = -1
 
@@ -165,6 +169,20 @@ def decode_key(key: bytes) -> LogKey | UnknownKey:
     if record_type == _GROUP_METADATA:
         return GroupMetadataKey.decode(key, 0, PREFIX_BYTES)
     return UnknownKey(record_type, key[PREFIX_BYTES:])
+
+
+def other_group(key: UnknownKey) -> str | None:
+    """Return the id of the consumer, share or streams group that the key is about, if it is one.
+
+    Other records of such groups, of members and assignments, are not looked at
+    [group-log/other-group-types].
+
+    Raises:
+        MalformedFrame: the bytes are not a key of their record type.
+    """
+    if key.record_type not in OTHER_GROUP_TYPES:
+        return None
+    return GroupMetadataKey.decode(key.body, 0).group
 
 
 @overload

@@ -10,7 +10,7 @@ from coterie.coordinator.effects import LogRecord
 from coterie.coordinator.group import GroupState
 from coterie.coordinator.group_record import restore
 from coterie.coordinator.replay import LoggedState, replay
-from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataMember,
@@ -145,10 +145,27 @@ def test_leader_that_is_no_member_is_replaced_by_the_first() -> None:
 
 def test_records_of_unknown_types_are_skipped_and_counted() -> None:
     harness = UnitHarness()
-    harness.logs[0].durable = [(b"\0\x03\0\x01g", b"\0\0"), (b"\0\x63", None)]
+    harness.logs[0].durable = [(b"\0\x05\0\x01g\0\x01m", b"\0\0"), (b"\0\x63", None)]
     harness.restart()
     assert harness.coordinator.shards[0].skipped_records == 2
     assert harness.coordinator.group("g") is None
+
+
+@pytest.mark.parametrize("record_type", [3, 11, 17])
+def test_groups_of_other_types_exist_until_their_tombstone(record_type: int) -> None:
+    """[group-log/other-group-types]"""
+    key = record_type.to_bytes(2, "big") + b"\0\x01g"
+    harness = UnitHarness()
+    harness.logs[0].durable = [(key, b"\0\0")]
+    harness.restart()
+    shard = harness.coordinator.shards[0]
+    assert (shard.logged.other_groups, shard.skipped_records) == ({"g": record_type}, 0)
+    assert harness.join("c1").error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    harness.logs[0].durable.append((key, None))
+    harness.restart()
+    assert harness.coordinator.shards[0].logged.other_groups == {}
+    harness.join("c1")
+    assert harness.group().members
 
 
 # -- versions --------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from coterie.coordinator.group_record import restore
-from coterie.coordinator.replay import LoggedState, replay
+from coterie.coordinator.replay import LoggedState, replay, replay_other_group
 from coterie.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
 from coterie.protocol.messages.log_records import UnknownKey, decode_key, decode_value
 from coterie.protocol.records import iterate_batches
@@ -35,6 +35,7 @@ class Answer(NamedTuple):
 
     groups: dict[str, dict[str, Any]]
     skipped: int
+    other_groups: dict[str, int]
 
 
 def unpacked(name: str) -> MemoryFileSystem:
@@ -60,22 +61,26 @@ def opened(filesystem: MemoryFileSystem) -> DataDirectory:
 def groups_of(directory: DataDirectory) -> Answer:
     groups: dict[str, dict[str, Any]] = {}
     skipped = 0
+    other_groups: dict[str, int] = {}
     for partition in sorted(directory.topics["__consumer_offsets"].partitions):
         state = LoggedState()
 
         def apply(key: bytes | None, value: bytes | None, state: LoggedState = state) -> None:
             assert key is not None
             decoded = decode_key(key)
-            assert not isinstance(decoded, UnknownKey)
-            replay(state, (decoded, decode_value(decoded, value)))
+            if isinstance(decoded, UnknownKey):
+                assert replay_other_group(state, decoded, exists=value is not None)
+            else:
+                replay(state, (decoded, decode_value(decoded, value)))
 
         reading = LogReplay(directory.open_log("__consumer_offsets", partition, COMPACTED), apply)
         while reading.step():
             pass
         skipped += reading.newest.skipped.total()
+        other_groups |= state.other_groups
         for group_id in sorted(state.groups.keys() | state.offsets.keys()):
             groups[group_id] = _group_facts(group_id, state)
-    return Answer(groups, skipped)
+    return Answer(groups, skipped, other_groups)
 
 
 def _group_facts(group_id: str, state: LoggedState) -> dict[str, Any]:
@@ -129,6 +134,7 @@ def check_groups(name: str, found: Answer) -> None:
             ours = ours | {"generation": None}
         assert ours == expected, group_id
     assert (found.skipped > 0) == bool(new_style)
+    assert sorted(found.other_groups) == sorted(new_style)
 
 
 def test_the_directories_are_there() -> None:

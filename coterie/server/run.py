@@ -18,6 +18,7 @@ import uvloop
 
 from coterie import __version__
 from coterie.address import Address
+from coterie.server.allocator import keep_large_blocks
 from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
 from coterie.server.config.place import Place
@@ -70,6 +71,7 @@ class CannotStart(Exception):  # noqa: N818 - it ends the command and is no fail
 
 def run(options: Options) -> int:
     """Run a broker until a signal or a fatal error stops it; return the exit code."""
+    keep_large_blocks()
     handles = share_handles(raise_limit())
     try:
         return uvloop.run(_serve(options, handles))

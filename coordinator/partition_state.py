@@ -10,7 +10,23 @@ from collections.abc import Callable
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, TimerKind
 from coterie.coordinator.group import Group, GroupState
+from coterie.coordinator.group_record import restore
 from coterie.coordinator.replay import LoggedState
+
+
+class GroupCount:
+    """The groups of all partitions together, which are limited [coordinator/group-limit].
+
+    Attributes:
+        groups: how many there are.
+        max_groups: how many there may be.
+    """
+
+    __slots__ = ("groups", "max_groups")
+
+    def __init__(self, max_groups: int) -> None:
+        self.groups = 0
+        self.max_groups = max_groups
 
 
 class PartitionState:
@@ -21,8 +37,9 @@ class PartitionState:
         new_uuid: returns a new random UUID as text, for member ids.
         groups: the live groups by id.
         logged: what the records of the partition add up to.
+        all_groups: the count of all partitions, which each of them keeps up to date.
 
-    Invariant: `groups` has a group for every group id in `logged`.
+    Invariant: `groups` has a group for every group id in `logged`, other types left out.
     """
 
     def __init__(
@@ -30,7 +47,7 @@ class PartitionState:
         config: GroupConfig,
         new_uuid: Callable[[], str],
         max_groups: int,
-        others_leave_room: Callable[[], bool],
+        all_groups: GroupCount,
     ) -> None:
         """Start without groups.
 
@@ -38,28 +55,48 @@ class PartitionState:
             config: the settings of the coordinator.
             new_uuid: returns a new random UUID as text, for member ids.
             max_groups: the most groups of this partition.
-            others_leave_room: returns whether all partitions together have room for a group.
+            all_groups: the count of all partitions, which each of them keeps up to date.
         """
         self.config = config
         self.new_uuid = new_uuid
         self.groups: dict[str, Group] = {}
         self.logged = LoggedState()
         self._max_groups = max_groups
-        self._others_leave_room = others_leave_room
+        self.all_groups = all_groups
 
     def has_room_for_group(self) -> bool:
         """Return whether one more group may be created [coordinator/group-limit]."""
-        return len(self.groups) < self._max_groups and self._others_leave_room()
+        count = self.all_groups
+        return len(self.groups) < self._max_groups and count.groups < count.max_groups
 
     def create_group(self, group_id: str, now_ms: int) -> Group:
         """Create an Empty group."""
         assert group_id not in self.groups, f"{group_id} exists"
         group = self.groups[group_id] = Group(group_id, now_ms)
+        self.all_groups.groups += 1
         return group
 
     def remove_group(self, group_id: str, effects: Effects) -> None:
         """Remove an Empty group, whose tombstone was applied, with its pending members."""
         group = self.groups.pop(group_id)
+        self.all_groups.groups -= 1
         assert group.state is GroupState.EMPTY, f"{group} is not Empty"
         for member_id in sorted(group.pending_joins):
             effects.cancel(TimerKind.PENDING, group_id, member_id)
+
+    def restore_groups(self) -> None:
+        """Create the groups that the records describe [coordinator/restored-groups]."""
+        logged, groups = self.logged, self.groups
+        assert not groups, "a partition is loaded into an empty state"
+        for group_id, value in logged.groups.items():
+            groups[group_id] = restore(group_id, value)
+        for group_id in logged.offsets:
+            if group_id not in groups:
+                groups[group_id] = restore(group_id, None)
+        self.all_groups.groups += len(groups)
+
+    def forget_groups(self) -> None:
+        """Forget all groups and what the records add up to."""
+        self.all_groups.groups -= len(self.groups)
+        self.groups = {}
+        self.logged = LoggedState()

@@ -22,6 +22,7 @@ from coterie.coordinator.heartbeat import heartbeat
 from coterie.coordinator.join import join
 from coterie.coordinator.leave import leave
 from coterie.coordinator.offsets import commit, delete_offsets, fetch
+from coterie.coordinator.partition_state import GroupCount
 from coterie.coordinator.purgatory import Purgatory
 from coterie.coordinator.responses import (
     DeletedGroup,
@@ -84,17 +85,14 @@ class GroupCoordinator:
         # the even share of a partition [coordinator/group-limit].
         partitions = config.offsets_topic_num_partitions
         max_groups = min(config.max_groups, 2 * config.max_groups // partitions + 1)
+        all_groups = GroupCount(config.max_groups)
         self.shards = [
-            Shard(partition, config, new_uuid, max_groups, self._has_room_for_group)
+            Shard(partition, config, new_uuid, max_groups, all_groups)
             for partition in range(partitions)
         ]
         self._partitions = partitions
 
     # -- groups ------------------------------------------------------------------------------------
-
-    def _has_room_for_group(self) -> bool:
-        """Return whether all partitions together may have one more group."""
-        return sum(len(shard.groups) for shard in self.shards) < self.config.max_groups
 
     def partition_for(self, group_id: str) -> int:
         """Return the `__consumer_offsets` partition of a group."""

@@ -26,11 +26,10 @@ from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Append, Effects, Reply, TimerKey, TimerKind
 from coterie.coordinator.expiry import delete_topic_offsets, expire_group
 from coterie.coordinator.group import Group, GroupState
-from coterie.coordinator.group_record import restore
 from coterie.coordinator.heartbeat import expire_pending, expire_session
 from coterie.coordinator.members import start_session
 from coterie.coordinator.operation import Completion, Operation, refuse_large, send_response
-from coterie.coordinator.partition_state import PartitionState
+from coterie.coordinator.partition_state import GroupCount, PartitionState
 from coterie.coordinator.rebalance import Cause, join_timer_fired, prepare_rebalance
 from coterie.coordinator.replay import LoggedState, replay, replay_other_group
 from coterie.coordinator.responses import (
@@ -83,10 +82,10 @@ class Shard(PartitionState):
         config: GroupConfig,
         new_uuid: Callable[[], str],
         max_groups: int,
-        others_leave_room: Callable[[], bool],
+        all_groups: GroupCount,
     ) -> None:
         """Start without groups, not yet loaded."""
-        super().__init__(config, new_uuid, max_groups, others_leave_room)
+        super().__init__(config, new_uuid, max_groups, all_groups)
         self.partition = partition
         self.epoch = -1
         self.state = ShardState.INITIAL
@@ -286,11 +285,7 @@ class Shard(PartitionState):
         assert self.state is ShardState.LOADING, f"partition {self.partition} is {self.state}"
         self.skipped_records += skipped_records
         self.state = ShardState.ACTIVE
-        for group_id, value in self.logged.groups.items():
-            self.groups[group_id] = restore(group_id, value)
-        for group_id in self.logged.offsets:
-            if group_id not in self.groups:
-                self.groups[group_id] = restore(group_id, None)
+        self.restore_groups()
         for group in self.groups.values():
             step = Step(self, group, now_ms, Effects())
             for member in group.members.values():
@@ -349,8 +344,7 @@ class Shard(PartitionState):
                 cause=state.value,
             ),
         )
-        self.groups = {}
-        self.logged = LoggedState()
+        self.forget_groups()
         self.unacknowledged.clear()
         self.state = state
 

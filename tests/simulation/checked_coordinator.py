@@ -476,6 +476,9 @@ class CheckedCoordinator(CoordinatorHarness):
         coordinator = self.coordinator
         structure.check_timers(coordinator)
         self.requests.check(self.now_ms, structure.waiting(coordinator))
+        counted = sum(len(shard.groups) for shard in coordinator.shards)
+        count = coordinator.shards[0].all_groups.groups
+        require(count == counted, "[coordinator/group-limit]", f"{count} groups, not {counted}")
         for shard, log in zip(coordinator.shards, self.logs, strict=True):
             if shard.state is ShardState.ACTIVE:
                 structure.check_logged(shard, newest(log))

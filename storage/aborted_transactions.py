@@ -42,8 +42,8 @@ class TransactionIndex:
             base_offset: of the segment.
         """
         self.path = path
-        # Whether every change survives a loss of power.
-        self._is_synced = True
+        # Whether the file is known to survive a loss of power as it is.
+        self._is_synced = False
         self._files = files
         self._base_offset = base_offset
         # The contents of the file; None if it was not read.
@@ -57,6 +57,7 @@ class TransactionIndex:
     def begin(self) -> None:
         """Take note that the segment is new and has no entries."""
         self._entries = bytearray()
+        self._is_synced = True
 
     def __len__(self) -> int:
         return len(self._load()) // ENTRY_BYTES
@@ -86,29 +87,37 @@ class TransactionIndex:
             OSError: the file could not be read or written.
         """
         entries = b"".join(_ENTRY.pack(_VERSION, *each) for each in transactions)
+        existing = self._read()
         self._entries = bytearray(entries)
-        if entries == self._read():
+        # An earlier process may have written the file without a sync.
+        self._is_synced = not (entries or existing)
+        if entries == existing:
             return
         if entries:
             self._files.create(self.path).write(0, entries)
         else:
             self._files.drop(self.path)
             self._files.filesystem.remove(self.path)
-        self._is_synced = False
 
-    def truncate(self, end_offset: int) -> None:
-        """Remove the transactions whose markers are at `end_offset` or behind it.
+    def repair(self, transactions: Iterable[AbortedTransaction], end_offset: int) -> None:
+        """Complete the entries, after the segment was read without all that lies before it.
+
+        Where the file has an entry, that counts: the transaction may have begun before.
+
+        Args:
+            transactions: what was found.
+            end_offset: the end of the segment, which may have been cut.
 
         Raises:
-            CorruptLog: the file is damaged.
             OSError: the file could not be read or written.
         """
-        entries = self._load()
-        kept = bisect_left(range(len(self)), end_offset, key=self._last_offset) * ENTRY_BYTES
-        if kept < len(entries):
-            del entries[kept:]
-            self._files.get(self.path).truncate(kept)
-            self._is_synced = False
+        data = self._read()
+        found = {each.last_offset: each for each in transactions}
+        for _, *fields in _ENTRY.iter_unpack(data[: self._valid_bytes(data)]):
+            entry = AbortedTransaction(*fields)
+            if entry.last_offset < end_offset:
+                found[entry.last_offset] = entry
+        self.replace(found[offset] for offset in sorted(found))
 
     def sync(self) -> None:
         """Let the entries survive a loss of power.
@@ -118,10 +127,13 @@ class TransactionIndex:
         """
         if self._is_synced:
             return
-        if self._entries:
+        filesystem = self._files.filesystem
+        is_unread = self._entries is None and filesystem.exists(self.path)
+        if is_unread or self._entries:
             self._files.get(self.path).sync()
-        directory, _, _ = self.path.rpartition("/")
-        self._files.filesystem.sync_directory(directory)
+        if is_unread or self._entries is not None:
+            directory, _, _ = self.path.rpartition("/")
+            filesystem.sync_directory(directory)
         self._is_synced = True
 
     def rename(self, path: str) -> bool:
@@ -167,12 +179,18 @@ class TransactionIndex:
         return file.read(0, file.size())
 
     def _check(self, entries: bytes) -> None:
-        if len(entries) % ENTRY_BYTES:
-            at = len(entries) - len(entries) % ENTRY_BYTES
-            raise CorruptLog(self.path, at, "the last entry is incomplete")
-        last_marker = self._base_offset - 1
-        for number, (version, _, first_offset, last_offset, last_stable_offset) in enumerate(
-            _ENTRY.iter_unpack(entries)
+        valid = self._valid_bytes(entries)
+        if valid < len(entries):
+            is_cut = len(entries) - valid < ENTRY_BYTES
+            reason = "the last entry is incomplete" if is_cut else "this is no transaction"
+            raise CorruptLog(self.path, valid, reason)
+
+    def _valid_bytes(self, data: bytes) -> int:
+        """Return the length of the entries in front that are possible."""
+        last_marker, valid = self._base_offset - 1, 0
+        whole = len(data) - len(data) % ENTRY_BYTES
+        for version, _, first_offset, last_offset, last_stable_offset in _ENTRY.iter_unpack(
+            data[:whole]
         ):
             if (
                 version != _VERSION
@@ -180,9 +198,10 @@ class TransactionIndex:
                 or not 0 <= first_offset <= last_offset
                 or last_stable_offset < 0
             ):
-                reason = "this is no entry of a transaction index"
-                raise CorruptLog(self.path, number * ENTRY_BYTES, reason)
+                break
             last_marker = last_offset
+            valid += ENTRY_BYTES
+        return valid
 
 
 def overlapping(

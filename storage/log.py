@@ -325,6 +325,7 @@ class Log(LogReader):
         )
         self._segments = SegmentList(segments)
         if not segments:
+            loading.forget()
             # No offset may be given twice.
             self._begin_segment(max(known.log_start_offset, known.recovery_point))
         first, last = self._segments.all[0], self._segments.all[-1]
@@ -359,13 +360,14 @@ class Log(LogReader):
 
     def _sync_for_good(self) -> None:
         """Sync everything, without `flush` also the names and leader epochs."""
-        unsynced = self.synced_offset < self.log_end_offset
+        unsynced = [each for each in self._segments.all if each.next_offset > self.synced_offset]
         self.sync()
         try:
             if unsynced and not self.config.flush:
                 self.epochs.sync()
                 self._files.filesystem.sync_directory(self.directory)
-            self._segments.all[-1].transactions.sync()
+            for segment in unsynced or self._segments.all[-1:]:
+                segment.transactions.sync()
         except OSError as error:
             raise self.fail(error) from error
 

@@ -118,7 +118,6 @@ class ProducerLoading:
         """Bring the transaction index of the segment in line with its batches.
 
         Raises:
-            CorruptLog: the index is damaged, and cannot be made anew.
             OSError: the index could not be read or written.
         """
         segment, self._segment = self._segment, None
@@ -126,7 +125,7 @@ class ProducerLoading:
         if self._is_complete and segment.base_offset >= self._from_offset:
             segment.transactions.replace(self._aborted)
         else:
-            segment.transactions.truncate(segment.next_offset)
+            segment.transactions.repair(self._aborted, segment.next_offset)
 
     def read(self, segment: Segment) -> None:
         """Read a segment that is not scanned, unless the snapshot covers it.
@@ -145,6 +144,15 @@ class ProducerLoading:
             self.damage = error
             return
         self.end_segment()
+
+    def forget(self) -> None:
+        """Forget what was read, because the log has lost everything and begins anew.
+
+        A transaction that was open before would never end.
+        """
+        self.state = ProducerState()
+        self.damage = None
+        self._from_offset = 0
 
     def finish(self, end_offset: int, base_offsets: set[int], *, trusted: bool) -> None:
         """Remove snapshots that are ahead of the log, and write one for the next start.

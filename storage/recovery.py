@@ -96,18 +96,15 @@ def load_segments(
         )
         producers.end_segment()
         if cut is not None:
-            return segments[: number + 1], _remove_all(segments[number + 1 :], cut)
+            cut = _remove_all(segments[number + 1 :], cut)
+            return _checked_end(segments[: number + 1], known, cut)
     if segments:
         cut = segments[-1].recover(
             known.recovery_point, known.trust, producers.reader(segments[-1])
         )
         producers.end_segment()
-        _check_end(segments[-1], known)
-        if segments[-1].next_offset < known.log_start_offset:
-            # The log begins anew at its start [recovery/start-beyond-end].
-            reason = f"the log began at offset {known.log_start_offset}, and ends before"
-            return [], _remove_all(segments, TailCut(segments[0].path, 0, 0, reason))
-    elif known.recovery_point > known.log_start_offset and not is_unsynced:
+        return _checked_end(segments, known, cut)
+    if known.recovery_point > known.log_start_offset and not is_unsynced:
         reason = f"there are no segments, but the log was synced up to {known.recovery_point}"
         raise CorruptLog(directory, 0, reason)
     return segments, cut
@@ -125,8 +122,14 @@ def _remove_all(segments: list[Segment], cut: TailCut) -> TailCut:
     return cut._replace(bytes_cut=bytes_cut)
 
 
-def _check_end(last: Segment, known: Recovery) -> None:
-    """Check that the log does not end before an offset that it must reach."""
+def _checked_end(
+    segments: list[Segment], known: Recovery, cut: TailCut | None
+) -> tuple[list[Segment], TailCut | None]:
+    """Return segments and cut, after a check that the log reaches the offsets that it must reach.
+
+    A log that may have lost everything begins anew at its start [recovery/start-beyond-end].
+    """
+    last = segments[-1]
     start, ends = known.log_start_offset, f"the log ends at offset {last.next_offset}"
     if last.next_offset < known.recovery_point:
         reason = f"{ends}, but was synced up to {known.recovery_point}"
@@ -135,6 +138,11 @@ def _check_end(last: Segment, known: Recovery) -> None:
         # Only records that exist are deleted, and in these cases they cannot have been lost.
         reason = f"{ends}, but log-start-offset-checkpoint lets it begin at {start}"
         raise CorruptLog(last.path, last.size, reason)
+    if last.next_offset >= start:
+        return segments, cut
+    reason = f"the log began at offset {start}, and ends before"
+    bytes_cut = 0 if cut is None else cut.bytes_cut
+    return [], _remove_all(segments, TailCut(segments[0].path, 0, bytes_cut, reason))
 
 
 def _clean(files: OpenFiles, directory: str) -> list[str]:

@@ -13,21 +13,22 @@ from functools import lru_cache
 from itertools import chain, count, zip_longest
 from typing import NamedTuple
 
-from tests.crash import damage
+from tests.crash import damage, producers
 from tests.crash.disk import FIRST_BOOT, Disk, RecordingFileSystem
 from tests.crash.failures import FAULTS, crashes_after, fail_call, shorten_call
 from tests.crash.history import History
 from tests.crash.losses import A_FEW, NOWHERE, Crash, deaths, power_losses
-from tests.crash.restart import Found, Restarts, Wrong, check, live_on
+from tests.crash.producers import LATER, STALE
+from tests.crash.restart import Found, Restarts, Wrong, check, live_on, produce_on
 from tests.crash.scenarios import SCENARIOS, Recording, record
 from tests.crash.windows import cleaned, histories, windows
 
 CRASHES = ("death", "power")
-DAMAGES = ("truncated", "flipped", "sectors")
+DAMAGES = (STALE, LATER, "truncated", "flipped", "sectors")
 FAILING = tuple(f"failing {name}" for name in FAULTS)
 SHORT = "short calls"
 WINDOW = "window"
-KINDS = (*CRASHES, *FAILING, WINDOW, SHORT, "flipped", "sectors", "truncated")
+KINDS = (*CRASHES, STALE, LATER, *FAILING, WINDOW, SHORT, "flipped", "sectors", "truncated")
 WRONG = "WRONG"
 # The failures of one task that are printed. The others are similar.
 _MAX_FAILURES = 5
@@ -95,6 +96,10 @@ def crashes(task: Task) -> Iterator[Crash]:
     elif task.kind == "power":
         most = _LOST if task.flush else _LOST_WITHOUT_SYNC
         yield from power_losses(base, operations, task.first, task.last, most)
+    elif task.kind == STALE:
+        yield from producers.stale(base, operations, task.first, task.last)
+    elif task.kind == LATER:
+        yield from producers.later(base, operations, task.first, task.last)
     elif task.kind == "truncated":
         yield from damage.truncations(base, operations, task.first, task.last)
     else:
@@ -229,6 +234,8 @@ class Runner:
             if filesystem.operations and self.task.kind in CRASHES:
                 self._in_recovery(crash, filesystem)
                 live_on(found, filesystem, flush=self.task.flush)
+            if self.task.kind in (*CRASHES, STALE, LATER):
+                produce_on(found, filesystem, self.history, flush=self.task.flush)
         return found
 
     def _in_recovery(self, crash: Crash, recovered: RecordingFileSystem) -> None:
@@ -281,7 +288,7 @@ def _tasks_of(kind: str, scenarios: Iterable[str]) -> Iterator[Task]:
     for scenario in scenarios:
         for flush in (True, False):
             length = len(_recording(scenario, flush).operations)
-            if kind not in (*CRASHES, "truncated"):
+            if kind not in (*CRASHES, STALE, LATER, "truncated"):
                 yield Task(kind, scenario, flush, length, length)
                 continue
             for first in range(0, length + 1, _STEP):

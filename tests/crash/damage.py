@@ -27,11 +27,12 @@ from tests.crash.disk import FIRST_BOOT, Disk, Operation
 from tests.crash.history import History
 from tests.crash.losses import Crash
 from tests.crash.node import DATA
+from tests.crash.producers import LATER, STALE, is_unprotected
 from tests.crash.restart import Found, Wrong, check
 
 SECTOR_BYTES = 512
 # Files of Kafka that have no checksum.
-_TEXTS = ("meta.properties", "partition.metadata", "-offset-checkpoint")
+_TEXTS = ("meta.properties", "partition.metadata", "-offset-checkpoint", ".txnindex")
 
 
 def truncations(base: Disk, operations: list[Operation], first: int, last: int) -> Iterator[Crash]:
@@ -103,10 +104,17 @@ def classify(crash: Crash, found: Found, history: History) -> str:
         Wrong: an answer is wrong, or something is missing that is not the end of a log.
     """
     if found.detected:
+        if crash.kind in (STALE, LATER) and not is_unprotected(crash):
+            raise Wrong(f"stale files of producers are a damage: {found.detected}")
         return "detected"
     try:
-        check(found, history, crash.operations)
+        # A damaged snapshot may be the only file that knows a producer.
+        check(found, history, crash.operations, has_snapshots=False)
     except Wrong:
+        if crash.kind in (STALE, LATER):
+            if not is_unprotected(crash):
+                raise
+            return "not protected"
         if all(path.endswith(_TEXTS) for path in _damaged(crash)):
             check_records(found, history, crash.operations)
             return "not protected"

@@ -82,6 +82,20 @@ class Disk:
                         self.files.setdefault(target, b"")
                 self.directories[directory] = entries
 
+    def put(self, path: str, data: bytes | None) -> None:
+        """Give a file other contents, or remove its name with None. Its directory exists."""
+        parent, _, name = path.rpartition("/")
+        directory = ROOT
+        for part in parent.split("/")[1:]:
+            directory = self.directories[directory][part]
+        entries = self.directories[directory].copy()
+        if data is None:
+            entries.pop(name, None)
+        else:
+            inode = entries.setdefault(name, 1 + max((*self.files, *self.directories)))
+            self.files[inode] = data
+        self.directories[directory] = entries
+
     def identity(self) -> int:
         """Return a number that is equal for equal disks, in all processes forked from this one."""
         items: list[tuple[str, bytes | None]] = []

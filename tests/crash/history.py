@@ -11,6 +11,8 @@ from bisect import bisect_right
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
+from tests.crash.producers import Sent
+
 # The state of a group log: its end offset, and the newest value of each key.
 GroupState = tuple[int, frozenset[tuple[bytes, bytes]]]
 NO_GROUPS: GroupState = (0, frozenset())
@@ -62,6 +64,8 @@ class History:
         self.topics: dict[str, Register] = {}
         # Every value that was ever appended to a topic, in the order of offsets, by topic id.
         self.values: dict[bytes, list[bytes]] = {}
+        # The batches of these values, for topics whose producers have ids.
+        self.sent: dict[bytes, list[Sent]] = {}
 
     def topic(self, name: str) -> Register:
         """Return the register of a topic, whose first state is that it does not exist."""

@@ -27,6 +27,7 @@ from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
 from tests.crash.history import History, TopicState
+from tests.crash.producers import Sent
 from tests.unit.coordinator.harness import START_MS, UnitHarness
 
 DATA = "/data"
@@ -280,6 +281,21 @@ class Node(UnitHarness):
             end = log.log_end_offset + 1
             register.change(self.done, TopicState(topic_id, log.log_start_offset, end))
             log.append(encode_batch([(b"k", value)], 0, self.now_ms + end))
+            if self.flush:
+                log.sync()
+            register.acknowledge(self.done)
+
+    def produce_batches(self, name: str, *batches: Sent) -> None:
+        """Produce batches of producers with ids, and markers."""
+        topic_id = self.directory.topics[name].topic_id
+        log = self.open_log(name)
+        register = self.history.topic(name)
+        for each in batches:
+            self.history.values[topic_id].append(each.value)
+            self.history.sent.setdefault(topic_id, []).append(each)
+            end = log.log_end_offset + 1
+            register.change(self.done, TopicState(topic_id, log.log_start_offset, end))
+            log.append(each.batch(end - 1, self.now_ms), self.now_ms)
             if self.flush:
                 log.sync()
             register.acknowledge(self.done)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tests.crash.campaign import CRASHES, Runner, Task, forget_recordings, length_of
+from tests.crash.producers import LATER, STALE
 from tests.planting import Plant, planted
 
 PLANTS = (
@@ -119,6 +120,48 @@ PLANTS = (
         ("power:delete_topic:commit",),
     ),
     Plant(
+        "a snapshot that is ahead of the log is used after a loss of power",
+        "coterie.storage.producer_loading:ProducerLoading.finish",
+        "end_offset if trusted else self._from_offset",
+        "end_offset + 100",
+        (f"{LATER}:producers:never",),
+    ),
+    Plant(
+        "a damaged snapshot is believed",
+        "coterie.storage.producer_snapshots:decode_snapshot",
+        "checksum.crc32c(memoryview(data)[_PREFIX.size :]) != crc",
+        "False",
+        (f"{STALE}:producers:commit",),
+    ),
+    Plant(
+        "batches behind a snapshot are not read",
+        "coterie.storage.producer_loading:ProducerLoading._read_batch",
+        "header.base_offset < self._from_offset",
+        "self._from_offset",
+        ("death:producers:commit",),
+    ),
+    Plant(
+        "segments are removed before the snapshot that replaces them is durable",
+        "coterie.storage.log:Log._remove_before",
+        "self._producers.snapshots.sync()",
+        "pass",
+        ("power:producers:commit",),
+    ),
+    Plant(
+        "the transaction index of a recovered segment is never synced",
+        "coterie.storage.aborted_transactions:TransactionIndex.replace",
+        "not (entries or existing)",
+        "entries == existing",
+        ("power:producers:commit",),
+    ),
+    Plant(
+        "a log that begins anew keeps the transactions of the lost one",
+        "coterie.storage.producer_loading:ProducerLoading.forget",
+        "self.state = ProducerState()",
+        "pass",
+        ("power:producers:never",),
+    ),
+    Plant(
         "the records of one operation are written as two batches",
         "tests.crash.node:Node.turn",
         "log.append(batch)",
@@ -136,12 +179,13 @@ CANARY = PLANTS[0]
 def _searches(kind: str, scenario: str, *, flush: bool) -> Iterator[list[str]]:
     """The failures of each task of those that together search every prefix."""
     end = length_of(kind, scenario, flush=flush)
-    step = _STEP if kind in CRASHES else 1
+    has_prefixes = kind in (*CRASHES, STALE, LATER)
+    step = _STEP if has_prefixes else 1
     for start in range(step):
         # A sparse pass over all prefixes finds most plants early.
         for number in range(end - start, -1, -step):
             yield Runner(Task(kind, scenario, flush, number, number)).run(most=1).failures
-            if kind not in CRASHES:
+            if not has_prefixes:
                 return
 
 

@@ -16,6 +16,13 @@ from coterie.storage.log import Log
 from tests.crash.disk import FIRST_BOOT, Disk, RecordingFileSystem
 from tests.crash.history import NO_GROUPS, GroupState, History, TopicState
 from tests.crash.node import Pairs, load, log_config, open_directory, state_of
+from tests.crash.producers import (
+    FoundProducers,
+    Sent,
+    difference,
+    expected_producers,
+    find_producers,
+)
 from tests.record_batches import pairs_in
 from tests.unit.coordinator.harness import START_MS
 
@@ -31,6 +38,7 @@ class Found(NamedTuple):
         detected: the error that reports damage, or empty.
         groups: the state of the group log.
         topics: the state of each topic and its values, by name.
+        producers: the producers of each topic, by name.
         cut: whether a log's tail was cut off.
         operations: how many operations recovery did.
     """
@@ -38,6 +46,7 @@ class Found(NamedTuple):
     detected: str
     groups: GroupState
     topics: dict[str, tuple[TopicState, tuple[bytes | None, ...]]]
+    producers: dict[str, FoundProducers]
     cut: bool
     operations: int
 
@@ -60,6 +69,7 @@ class Restarts:
     def start_on(self, filesystem: Any, *, probe: bool = False) -> Found:
         """Start on a given file system, as `start` does."""
         topics: dict[str, tuple[TopicState, tuple[bytes | None, ...]]] = {}
+        producers: dict[str, FoundProducers] = {}
         groups, cut = NO_GROUPS, False
         try:
             directory = open_directory(filesystem, flush=self.flush)
@@ -71,11 +81,13 @@ class Restarts:
                 else:
                     state = TopicState(on_disk.topic_id, log.log_start_offset, log.log_end_offset)
                     topics[name] = state, tuple(_values(log))
+                    producers[name] = find_producers(log)
                 if probe:
                     _probe(log)
         except StorageError as error:
-            return Found(str(error), groups, topics, cut, len(filesystem.operations))
-        return Found("", groups, topics, cut, len(filesystem.operations))
+            count = len(filesystem.operations)
+            return Found(str(error), groups, topics, producers, cut, count)
+        return Found("", groups, topics, producers, cut, len(filesystem.operations))
 
     def _groups(self, log: Log) -> GroupState:
         chunks = tuple(log.chunks())
@@ -135,7 +147,14 @@ def _probe(log: Log) -> None:
             raise Wrong(f"time {timestamp_ms} is found at {found} and not {expected}")
 
 
-def check(found: Found, history: History, operations: int, *, promised: bool = True) -> None:
+def check(
+    found: Found,
+    history: History,
+    operations: int,
+    *,
+    promised: bool = True,
+    has_snapshots: bool = True,
+) -> None:
     """Compare what a restart found with what was acknowledged.
 
     Args:
@@ -144,6 +163,7 @@ def check(found: Found, history: History, operations: int, *, promised: bool = T
         operations: how many operations the disk had done at the crash.
         promised: whether everything acknowledged must be there. Otherwise anything may be missing
             and damage may be reported; only what was never written is wrong.
+        has_snapshots: whether producers must be known whose records are all deleted.
 
     Raises:
         Wrong: the restart found neither what was acknowledged nor a later request's result.
@@ -162,6 +182,8 @@ def check(found: Found, history: History, operations: int, *, promised: bool = T
     for name, register in history.topics.items():
         low, high = register.bounds(operations)
         _check_topic(name, found, register.states[low : high + 1], history)
+        if name in found.topics:
+            _check_producers(name, found, history, promised=has_snapshots)
     unknown = found.topics.keys() - history.topics.keys()
     if unknown:
         raise Wrong(f"topics that were never created: {unknown}")
@@ -176,6 +198,7 @@ def _check_nothing_new(found: Found, history: History) -> None:
         written = {value for each in history.values.values() for value in each}
         if name not in history.topics or not written.issuperset(values):
             raise Wrong(f"never produced: {name} {state} {values}")
+        _check_producers(name, found, history, promised=False)
 
 
 def _check_topic(name: str, found: Found, allowed: list[Any], history: History) -> None:
@@ -194,6 +217,15 @@ def _check_topic(name: str, found: Found, allowed: list[Any], history: History) 
     expected = history.values[state.topic_id][state.start : state.end]
     if list(values) != expected:
         raise Wrong(f"topic {name} has {values} and not {expected}")
+
+
+def _check_producers(name: str, found: Found, history: History, *, promised: bool) -> None:
+    state, _ = found.topics[name]
+    sent = history.sent.get(state.topic_id)
+    if sent is not None:
+        differs = difference(found.producers[name], sent, state.start, state.end, promised=promised)
+        if differs:
+            raise Wrong(f"topic {name}: {differs}")
 
 
 def _difference(what: str, found: GroupState, states: list[Any], low: int, high: int) -> str:
@@ -239,6 +271,42 @@ def live_on(found: Found, filesystem: Any, *, flush: bool) -> None:
         raise Wrong(f"after one more batch: {again.detected or again.groups[0]}")
 
 
+def produce_on(found: Found, filesystem: Any, history: History, *, flush: bool) -> None:
+    """Produce to topics after a restart, until segments are full, and check the next restart.
+
+    A file of producers that was left over must not be taken for one of the new batches.
+
+    Raises:
+        Wrong: the next restart has other producers.
+    """
+    names = [name for name, (state, _) in found.topics.items() if state.topic_id in history.sent]
+    if found.detected or not names:
+        return
+    filesystem._locked.clear()
+    directory = open_directory(filesystem, flush=flush)
+    sent: dict[str, list[Sent]] = {}
+    for name in names:
+        log = directory.open_log(name, 0, log_config(name, flush=flush))
+        topic_id = directory.topics[name].topic_id
+        batches = sent[name] = history.sent[topic_id][: log.log_end_offset]
+        for sequence in range(_BATCHES_AFTERWARDS):
+            each = Sent(_ANOTHER_PRODUCER, 0, sequence, value=b"w" * 90)
+            log.append(each.batch(log.log_end_offset, START_MS))
+            batches.append(each)
+    filesystem._locked.clear()
+    again = Restarts(flush=flush).start_on(filesystem)
+    for name in names:
+        state, _ = again.topics[name]
+        expected = expected_producers(sent[name], state.start, state.end)
+        producers = again.producers[name]._replace(committed=expected.committed)
+        differs = difference(producers, sent[name], state.start, state.end, promised=False)
+        if differs or again.detected:
+            raise Wrong(f"after more batches: {differs} {again.detected}")
+
+
+# More than a segment holds.
+_BATCHES_AFTERWARDS = 6
+_ANOTHER_PRODUCER = 9
 # A committed offset, for a log without any: group "g", topic "t", partition 0.
 NEW_KEY = bytes.fromhex("000100016700017400000000")
 NEW_VALUE = bytes.fromhex("00040000000000000064ffffffff010000018bcfe5680000")

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tests.crash.disk import Disk, Operation, RecordingFileSystem
 from tests.crash.history import History
 from tests.crash.node import Node
+from tests.crash.producers import Sent
 
 HOUR_MS = 3_600_000
 
@@ -282,6 +283,39 @@ def retention(run: ScenarioRun) -> None:
     run.start()
 
 
+def producers(run: ScenarioRun) -> None:
+    """Idempotent and transactional producers, deleted records, a kill and a clean stop."""
+    node = run.start()
+    node.create_topic("sales", 1)
+    value = b"v" * 90
+    node.produce_batches("sales", Sent(1, 0, 0, value=value), Sent(2, 3, 7, value=value))
+    run.begin_recording()
+    node.produce_batches(
+        "sales",
+        Sent(3, 0, 0, transactional=True, value=value),
+        Sent(4, 0, 0, transactional=True, value=value),
+        Sent(3, 0, commits=False),
+        Sent(1, 0, 1, value=value),
+    )
+    node.delete_records("sales", 3)
+    node.produce_batches(
+        "sales", Sent(4, 0, 1, transactional=True, value=value), Sent(4, 1, commits=True)
+    )
+    run.die()
+    node = run.start(1000)
+    node.produce_batches(
+        "sales",
+        Sent(3, 0, 1, transactional=True, value=value),
+        Sent(1, 0, 2, value=value),
+        Sent(3, 0, commits=False),
+        Sent(5, 0, 0, transactional=True, value=value),
+    )
+    node.delete_records("sales", 8)
+    run.stop()
+    node = run.start(1000)
+    node.produce_batches("sales", Sent(5, 0, commits=False), Sent(1, 0, 3, value=value))
+
+
 class _Died(Exception):  # noqa: N818 - not an error
     """The broker's process has died."""
 
@@ -300,6 +334,7 @@ SCENARIOS: dict[str, Scenario] = {
         compact_and_die,
         checkpoints,
         retention,
+        producers,
         expire,
         delete_group,
         delete_topic,

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.crash.campaign import Task, length_of, run
+from tests.crash.producers import LATER, STALE
 
 
 @pytest.mark.parametrize("kind", ["sectors", "flipped"])
@@ -14,6 +15,16 @@ def test_damage_is_noticed_or_harmless(kind: str, scenario: str) -> None:
     outcomes = {outcome for _, outcome in result.outcomes}
     assert outcomes >= {"detected", "equal"}
     assert "tail cut" not in outcomes, "after a clean stop nothing is torn"
+
+
+@pytest.mark.parametrize("flush", [True, False], ids=["commit", "never"])
+def test_stale_files_of_producers_change_nothing(flush: bool) -> None:
+    end = length_of(STALE, "producers", flush=flush)
+    result = run(Task(STALE, "producers", flush, 0, end), sample=197)
+    later = run(Task(LATER, "producers", flush, 0, end))
+    assert (result.failures, later.failures) == ([], [])
+    assert result.outcomes[STALE, "equal"] > 100
+    assert later.outcomes[LATER, "equal"] > 100
 
 
 @pytest.mark.parametrize("scenario", ["compact", "delete_topic"])

@@ -83,10 +83,20 @@ class TestIndex:
 
     def test_entries_behind_the_end_of_a_log_are_removed(self, place: Place) -> None:
         index = index_of(place, encoded(FIRST, SECOND))
-        index.truncate(10)
-        index.truncate(9)
+        index.repair([], 10)
+        index.repair([], 9)
         assert place.read("0.txnindex") == encoded(FIRST)
         assert list(index.from_offset(0)) == [FIRST]
+
+    @pytest.mark.parametrize("kept", [0, 1, 33, 34, 35, 67, 68])
+    def test_torn_index_is_completed_by_what_was_found(self, place: Place, kept: int) -> None:
+        index = index_of(place, encoded(FIRST, SECOND)[:kept])
+        index.repair([FIRST, SECOND], 100)
+        assert place.read("0.txnindex") == encoded(FIRST, SECOND)
+        # What the file has counts: the transaction may have begun before what was read.
+        later = FIRST._replace(first_offset=FIRST.last_offset)
+        index.repair([later], 100)
+        assert list(index.from_offset(0)) == [FIRST, SECOND]
 
     @pytest.mark.parametrize(
         "data",

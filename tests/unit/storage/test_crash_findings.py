@@ -6,9 +6,11 @@ from coterie.protocol.records import encode_batch
 from coterie.storage.directory import DataDirectory
 from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
+from coterie.storage.torn_tail import TailTrust
 from tests.crash.disk import Disk, RecordingFileSystem
 from tests.crash.losses import power_losses
 from tests.unit.storage.conftest import Place
+from tests.unit.storage.produced_batches import end_transaction, produced
 from tests.unit.storage.test_directory import ID, opened
 from tests.unit.storage.test_directory_stops import filled, killed, power_lost
 
@@ -56,3 +58,58 @@ def test_an_offset_beyond_any_segment_is_damage_in_a_compacted_log_too(memory: P
     again = Log.open(memory.filesystem, memory.directory, config)
     assert again.tail_cut is not None
     assert again.log_end_offset == 2
+
+
+def test_an_older_segment_that_was_lost_before_the_start_of_the_log(memory: Place) -> None:
+    config = LogConfig(segment_bytes=200)
+    log = Log.open(memory.filesystem, memory.directory, config)
+    for sequence in range(6):
+        log.append(produced(sequence))
+    log.delete_records(3)
+    first, *later = log.segments
+    assert later
+    memory.write(first.path.rpartition("/")[2], b"")
+    again = Log.open(
+        memory.filesystem,
+        memory.directory,
+        config,
+        log_start_offset=3,
+        trust=TailTrust.POWER_LOST_UNSYNCED,
+    )
+    assert (again.log_start_offset, again.log_end_offset) == (3, 3)
+    assert again.tail_cut is not None
+
+
+def test_a_log_that_begins_anew_has_no_open_transaction(memory: Place) -> None:
+    log = Log.open(memory.filesystem, memory.directory)
+    log.append(produced(0, transactional=True))
+    log.roll()
+    log.append(produced(1, transactional=True))
+    log.append(produced(2, transactional=True))
+    for segment in log.segments:
+        memory.write(segment.path.rpartition("/")[2], b"")
+    again = Log.open(
+        memory.filesystem,
+        memory.directory,
+        log_start_offset=2,
+        trust=TailTrust.POWER_LOST_UNSYNCED,
+    )
+    assert (again.log_start_offset, again.last_stable_offset, len(again.producers)) == (2, 2, 0)
+
+
+@pytest.mark.parametrize("flush", [True, False], ids=["commit", "never"])
+def test_transaction_index_of_an_earlier_process_is_synced(flush: bool) -> None:
+    filesystem = RecordingFileSystem()
+    filesystem.make_directory("/t-0")
+    config = LogConfig(flush=flush)
+    log = Log.open(filesystem, "/t-0", config)
+    log.append(produced(0, transactional=True))
+    end_transaction(log, commit=False)
+    # The process dies. The next one finds the file as it should be.
+    again = Log.open(filesystem, "/t-0", config, trust=TailTrust.PROCESS_DIED)
+    if flush:
+        again.roll()
+    else:
+        again.close()
+    synced = [each.path for each in filesystem.operations if each.kind == "sync"]
+    assert "/t-0/00000000000000000000.txnindex" in synced

@@ -46,7 +46,9 @@ def read_file(filesystem: FileSystem, path: str) -> str | None:
         raise CorruptLog(path, error.start, "the file is not text") from None
 
 
-def replace_file(filesystem: FileSystem, path: str, text: str, *, durable: bool) -> None:
+def replace_file(
+    filesystem: FileSystem, path: str, text: str, *, durable: bool, suffix: str = ".tmp"
+) -> None:
     """Replace the text of a file, which may not exist yet.
 
     Args:
@@ -54,11 +56,13 @@ def replace_file(filesystem: FileSystem, path: str, text: str, *, durable: bool)
         path: the file.
         text: the new text.
         durable: whether the new text survives a loss of power when this returns.
+        suffix: what the name of the new file ends with until then. Two threads that replace the
+            same file need different ones.
 
     Raises:
         OSError: the file could not be replaced.
     """
-    new = path + ".tmp"
+    new = path + suffix
     file = filesystem.create(new)
     try:
         file.write(0, text.encode())
@@ -100,11 +104,11 @@ def read_checkpoint(filesystem: FileSystem, path: str, fields: int) -> Checkpoin
     return Checkpoint(entries, is_sealed or not entries)
 
 
-def checkpoint_text(entries: Iterable[tuple[object, ...]]) -> str:
+def checkpoint_text(path: str, entries: Iterable[tuple[object, ...]]) -> str:
     """Return the text of a checkpoint, with a checksum if it has entries."""
     lines = [" ".join(map(str, entry)) for entry in entries]
     text = "\n".join([_CHECKPOINT_VERSION, str(len(lines)), *lines, ""])
-    return seal_entries(text) if lines else text
+    return seal_entries(path, text) if lines else text
 
 
 def _is_number(field: str) -> bool:

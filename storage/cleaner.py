@@ -214,13 +214,16 @@ class Cleaning:
     def _swap(self, group: Sequence[Segment], cleaned: Segment) -> Iterator[Step]:
         """Do the steps of `swap.py`. The log uses the new segment after the first of them."""
         log, filesystem = self._log, self._log.files.filesystem
-        yield Step(0, PendingDisk(filesystem, file=self._file))
+        base_offset, entry = cleaned.base_offset, cleaned.entry
+        first = log.digests.replacing(base_offset, entry)
+        yield Step(0, PendingDisk(filesystem, file=self._file, first=first))
         assert self._file is not None, "it was pinned when it was made"
         log.files.unpin(self._file)
         self._file = None
         cleaned.rename(SWAP_SUFFIX)
         yield Step(0, PendingDisk(filesystem, directory=log.directory))
         log.replace(group, cleaned)
+        log.digests.replaced([segment.base_offset for segment in group], entry)
         self._is_swapping = True
         self._expected = [each for each in self._expected if each not in group]
         yield Step(0, removal(filesystem, log.directory, group))
@@ -230,6 +233,7 @@ class Cleaning:
             except OSError as error:
                 raise log.fail(error) from error
             yield Step(0, PendingDisk(filesystem, directory=log.directory))
+        log.digests.swapped()
         self._is_swapping = False
         self._cleaned = None
         self.result.segments_after += 1 - len(group)

@@ -31,6 +31,7 @@ from coterie.storage.offset_checkpoints import (
 from coterie.storage.open_files import MAX_OPEN_FILES, OpenFiles
 from coterie.storage.opening import LogOpening
 from coterie.storage.recovery import Recovery
+from coterie.storage.segment_digests import FILE_NAME as DIGESTS_FILE
 from coterie.storage.topic_directories import TopicDirectories, TopicOnDisk
 
 LOCK_FILE = ".lock"
@@ -301,6 +302,7 @@ class DataDirectory:
             self._recovery_points.get(key),
             self.last_stop.trust(key),
             now_ms,
+            is_ours=True,
         )
         path = self._directories.path(topic, partition)
         return LogOpening(self._filesystem, path, key, config, known)
@@ -416,9 +418,25 @@ class DataDirectory:
         self._recovery_points.load(needed=was_synced and not self.last_stop.same_boot)
         self._cleaner_offsets.load(needed=False)
         self._directories.load(was_synced=was_synced)
+        if not all(checkpoints.is_ours for checkpoints in self._checkpoints):
+            self._distrust_digests()
         # In case that a deletion was interrupted before this.
         self._forget_deleted()
         self.last_stop.begin(self._directories.keys())
+
+    def _distrust_digests(self) -> None:
+        """Remove what we know of segments that another program may have replaced since."""
+        is_changed = False
+        for topic, partition in sorted(self._directories.keys()):
+            path = self._directories.path(topic, partition)
+            if self._filesystem.exists(f"{path}/{DIGESTS_FILE}"):
+                self._filesystem.remove(f"{path}/{DIGESTS_FILE}")
+                self._filesystem.sync_directory(path)
+                is_changed = True
+        if is_changed:
+            # So that the digests of this run are believed by the next one.
+            for checkpoints in self._checkpoints:
+                checkpoints.seal()
 
     def _forget_deleted(self) -> None:
         """Remove deleted partitions from the checkpoints."""

@@ -118,7 +118,7 @@ class LastStop:
         if fields != self._found:
             path = f"{self._path}/{BOOT_FILE}"
             # This is always synced, so that a damaged file is no loss of power.
-            text = seal_properties(properties_text(fields))
+            text = seal_properties(path, properties_text(fields))
             replace_file(self._filesystem, path, text, durable=True)
             self._found = fields
 

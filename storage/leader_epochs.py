@@ -173,7 +173,8 @@ class LeaderEpochs:
 
     def _replace(self, *, durable: bool) -> None:
         assert _ascend(self.entries), "epochs and offsets ascend"
-        replace_file(self._filesystem, self._path, checkpoint_text(self.entries), durable=durable)
+        text = checkpoint_text(self._path, self.entries)
+        replace_file(self._filesystem, self._path, text, durable=durable)
         self._is_unsynced = not durable
 
 

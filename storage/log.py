@@ -26,6 +26,7 @@ from coterie.storage.producer_snapshots import ProducerSnapshots
 from coterie.storage.recovery import Recovery, load_segments
 from coterie.storage.retention import RemovedSegment, expired_segments
 from coterie.storage.segment import Segment, TailCut
+from coterie.storage.segment_digests import SegmentDigests
 from coterie.storage.segment_list import SegmentList
 from coterie.storage.sync import PendingSync, SyncState
 from coterie.storage.torn_tail import TailTrust
@@ -38,6 +39,7 @@ class Log(LogReader):
         config: the settings. They may be replaced while the log is open, and hold from then on.
         tail_cut: what recovery cut off when the log was opened; the server reports it.
         epochs: the leader epochs.
+        digests: what is known of closed segments, if the log is compacted.
         leader_epoch: the epoch that appended batches get.
         swap_unfinished: a cleaning stopped while old files were being removed. The log is not
             cleaned again before it has been reopened, which finishes that.
@@ -52,6 +54,7 @@ class Log(LogReader):
         self.leader_epoch = 0
         self.swap_unfinished = False
         self._files = files
+        self.digests = SegmentDigests(files.filesystem, directory)
         self._sync = SyncState(files, directory)
 
     @classmethod
@@ -66,6 +69,7 @@ class Log(LogReader):
         recovery_point: int = 0,
         trust: TailTrust = TailTrust.POWER_LOST,
         now_ms: int = 0,
+        is_ours: bool = False,
     ) -> "Log":
         """Open the log in an existing directory, which may be empty, and recover its end.
 
@@ -78,6 +82,7 @@ class Log(LogReader):
             recovery_point: offsets below it were synced [recovery/recovery-point].
             trust: what may be incomplete above it [recovery/trust].
             now_ms: epoch milliseconds, from which the expiration of producers counts.
+            is_ours: whether no other program has used the directory since we did.
 
         Raises:
             CorruptLog: something is wrong that no interrupted write explains.
@@ -85,7 +90,7 @@ class Log(LogReader):
         """
         files = OpenFiles(filesystem) if files is None else files
         log = cls(files, directory, LogConfig() if config is None else config)
-        log._load(Recovery(log_start_offset, recovery_point, trust, now_ms))
+        log._load(Recovery(log_start_offset, recovery_point, trust, now_ms, is_ours))
         return log
 
     def use(self, files: OpenFiles) -> None:
@@ -320,10 +325,13 @@ class Log(LogReader):
         loading = ProducerLoading(
             self._producers.snapshots, known.now_ms, self.config.producer_expiration_ms
         )
+        if self.config.compacted and known.is_ours:
+            self.digests.read()
         segments, self.tail_cut = load_segments(
-            self._files, self.directory, self.epochs, known, loading, self.new_segment
+            self._files, self.directory, self.epochs, known, loading, self.new_segment, self.digests
         )
         self._segments = SegmentList(segments)
+        self.digests.keep({segment.base_offset for segment in segments[:-1]})
         if not segments:
             loading.forget()
             # No offset may be given twice.
@@ -381,6 +389,8 @@ class Log(LogReader):
         active.finish()
         self._producers.write_snapshot(self.log_end_offset)
         self._begin_segment(self.log_end_offset)
+        if active.has_gaps:
+            self.digests.closed(active.base_offset, active.entry)
 
     def _remove_before(self, offset: int) -> None:
         """Remove the segments before an offset. What they say of producers is in a snapshot."""

@@ -88,6 +88,7 @@ def write_meta(
         "node.id": str(node_id),
         "directory.id": directory_id,
     }
-    text = seal_properties(properties_text(meta))
-    replace_file(filesystem, f"{directory}/{META_FILE}", text, durable=durable)
+    path = f"{directory}/{META_FILE}"
+    text = seal_properties(path, properties_text(meta))
+    replace_file(filesystem, path, text, durable=durable)
     return MetaProperties(_VERSION, str(node_id), cluster_id, directory_id)

@@ -93,6 +93,12 @@ class OffsetCheckpoints:
             if has_changed or self._is_outdated:
                 self._write(durable=self._durable)
 
+    def seal(self) -> None:
+        """Write the file with our checksum, if it has none. Raises OSError."""
+        with self._lock:
+            if not self.is_ours:
+                self._write(durable=True)
+
     def sync(self) -> None:
         """Make the file durable, if it is not. Raises OSError."""
         with self._lock:
@@ -103,5 +109,6 @@ class OffsetCheckpoints:
         # If this fails, the next change writes the file again.
         self._is_outdated = True
         entries = [(*key, offset) for key, offset in sorted(self._offsets.items())]
-        replace_file(self._filesystem, self._path, checkpoint_text(entries), durable=durable)
+        text = checkpoint_text(self._path, entries)
+        replace_file(self._filesystem, self._path, text, durable=durable)
         self._is_outdated, self._is_unsynced = False, not durable

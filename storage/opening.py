@@ -67,6 +67,7 @@ class LogOpening:
                 recovery_point=self._known.recovery_point,
                 trust=self._known.trust,
                 now_ms=self._known.now_ms,
+                is_ours=self._known.is_ours,
             )
         except BaseException:
             files.close()

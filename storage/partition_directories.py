@@ -65,7 +65,7 @@ def deleted_partition(name: str) -> tuple[str, bytes] | None:
 def metadata_text(topic_id: bytes) -> str:
     """Return the contents of `partition.metadata`."""
     assert len(topic_id) == _ID_BYTES, "a topic id has 16 bytes"
-    return seal_lines(f"version: 0\ntopic_id: {uuid_text(topic_id)}")
+    return seal_lines(METADATA_FILE, f"version: 0\ntopic_id: {uuid_text(topic_id)}")
 
 
 def parse_metadata(path: str, text: str) -> bytes:

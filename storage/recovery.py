@@ -15,6 +15,7 @@ from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.producer_loading import ProducerLoading
 from coterie.storage.segment import Segment, TailCut
+from coterie.storage.segment_digests import SegmentDigests
 from coterie.storage.segment_files import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -40,12 +41,14 @@ class Recovery(NamedTuple):
         recovery_point: offsets below it were synced [recovery/recovery-point].
         trust: what may be incomplete above it [recovery/trust].
         now_ms: epoch milliseconds, from which the expiration of producers counts.
+        is_ours: whether no other program has used the directory since we did.
     """
 
     log_start_offset: int = 0
     recovery_point: int = 0
     trust: TailTrust = TailTrust.POWER_LOST
     now_ms: int = 0
+    is_ours: bool = False
 
 
 def load_segments(
@@ -55,6 +58,7 @@ def load_segments(
     known: Recovery,
     producers: ProducerLoading,
     new_segment: Callable[[int], Segment],
+    digests: SegmentDigests,
 ) -> tuple[list[Segment], TailCut | None]:
     """Return the segments of a directory in order, perhaps none, and what was cut off the end.
 
@@ -65,11 +69,12 @@ def load_segments(
         known: what is known of the log.
         producers: the log's producers, which are read here.
         new_segment: makes the segment of a base offset.
+        digests: what is known of the log's closed segments.
 
     Raises:
         CorruptLog: something is wrong that no interrupted write explains.
     """
-    names = _clean(files, directory)
+    names = _clean(files, directory, digests)
     bases = log_base_offsets(names)
     segments = [new_segment(base) for base in bases]
     is_unsynced = known.trust is TailTrust.POWER_LOST_UNSYNCED
@@ -87,6 +92,8 @@ def load_segments(
     cut: TailCut | None = None
     for number, segment in enumerate(segments[:-1]):
         next_offset = bases[number + 1]
+        if number < unscanned or not is_unsynced:
+            segment.expected = digests.of(segment.base_offset)
         if number < unscanned:
             segment.open_older(next_offset)
             producers.read(segment)
@@ -145,12 +152,12 @@ def _checked_end(
     return [], _remove_all(segments, TailCut(segments[0].path, 0, bytes_cut, reason))
 
 
-def _clean(files: OpenFiles, directory: str) -> list[str]:
+def _clean(files: OpenFiles, directory: str, digests: SegmentDigests) -> list[str]:
     """Remove files that are not in use; return the names of the others."""
     filesystem = files.filesystem
     names = filesystem.list(directory)
     if any(name.endswith(_CLEANING_SUFFIXES) for name in names):
-        finish_swap(filesystem, directory)
+        finish_swap(filesystem, directory, digests)
         names = filesystem.list(directory)
     bases = set(log_base_offsets(names))
     used = []

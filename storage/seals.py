@@ -22,18 +22,25 @@ _LAST_LINE = re.compile(r"\ncrc32c: ([0-9a-f]{8})\n\Z")
 _WRONG = "its contents do not match their checksum"
 
 
-def _digest(text: str) -> int:
-    return checksum.crc32c(text.encode())
+def _digest(path: str, text: str) -> int:
+    # With the name, so that two files cannot be exchanged.
+    _, _, name = path.rpartition("/")
+    return checksum.crc32c(f"{name}\n{text}".encode())
 
 
-def _bits(text: str) -> str:
-    return f"{_digest(text):032b}".translate(str.maketrans("01", _BLANKS))
+def _bits(path: str, text: str) -> str:
+    return f"{_digest(path, text):032b}".translate(str.maketrans("01", _BLANKS))
 
 
-def seal_entries(text: str) -> str:
-    """Return the text of a checkpoint with its checksum at the end of the last entry."""
+def seal_entries(path: str, text: str) -> str:
+    """Return the text of a checkpoint with its checksum at the end of the last entry.
+
+    Args:
+        path: the file; its name is included in the checksum.
+        text: its contents.
+    """
     assert text.endswith("\n"), "the last line is complete"
-    return f"{text[:-1]}{_bits(text)}\n"
+    return f"{text[:-1]}{_bits(path, text)}\n"
 
 
 def open_entries(path: str, text: str) -> tuple[str, bool]:
@@ -50,14 +57,19 @@ def open_entries(path: str, text: str) -> tuple[str, bool]:
         raise CorruptLog(path, len(text), "its last line is not complete")
     plain = text[:-1].rstrip(_BLANKS) + "\n"
     bits = text[len(plain) - 1 : -1]
-    if bits and bits != _bits(plain):
+    if bits and bits != _bits(path, plain):
         raise CorruptLog(path, len(plain), _WRONG)
     return plain, bool(bits)
 
 
-def seal_properties(text: str) -> str:
-    """Return the text of a properties file with its checksum in a comment before it."""
-    return f"#coterie crc32c={_digest(text):08x}\n{text}"
+def seal_properties(path: str, text: str) -> str:
+    """Return the text of a properties file with its checksum in a comment before it.
+
+    Args:
+        path: the file; its name is included in the checksum.
+        text: its contents.
+    """
+    return f"#coterie crc32c={_digest(path, text):08x}\n{text}"
 
 
 def check_properties(path: str, text: str) -> bool:
@@ -73,17 +85,21 @@ def check_properties(path: str, text: str) -> bool:
     match = _FIRST_LINE.match(text)
     if match is None:
         return False
-    if _digest(text[match.end() :]) != int(match[1], 16):
+    if _digest(path, text[match.end() :]) != int(match[1], 16):
         raise CorruptLog(path, 0, _WRONG)
     return True
 
 
-def seal_lines(text: str) -> str:
+def seal_lines(path: str, text: str) -> str:
     """Return the text of `partition.metadata` with its checksum in a line of its own.
 
     The text has no line feed at its end, as Kafka's has none.
+
+    Args:
+        path: the file; its name is included in the checksum.
+        text: its contents.
     """
-    return f"{text}\ncrc32c: {_digest(text):08x}\n"
+    return f"{text}\ncrc32c: {_digest(path, text):08x}\n"
 
 
 def open_lines(path: str, text: str) -> str:
@@ -98,6 +114,6 @@ def open_lines(path: str, text: str) -> str:
             raise CorruptLog(path, len(text), "its checksum is not complete")
         return text
     plain = text[: match.start()]
-    if _digest(plain) != int(match[1], 16):
+    if _digest(path, plain) != int(match[1], 16):
         raise CorruptLog(path, match.start(), _WRONG)
     return plain

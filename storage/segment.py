@@ -18,6 +18,7 @@ from coterie.storage.errors import CorruptLog
 from coterie.storage.index import INDEX_INTERVAL_BYTES, MAX_RELATIVE_OFFSET, IndexDamaged
 from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.open_files import OpenFiles
+from coterie.storage.segment_digests import FILE_NAME, link
 from coterie.storage.segment_files import segment_stem
 from coterie.storage.segment_reader import SegmentReader
 from coterie.storage.time_search import check_last_entry, first_at_or_after, greatest_timestamp_from
@@ -106,6 +107,9 @@ class Segment(SegmentReader):
         self.size = self.file_bytes()
         self.next_offset = next_offset
         self._indexed = self.trusted = False
+        if self.expected and self.size not in {each.size for each in self.expected}:
+            reason = f"the file has {self.size} bytes, {FILE_NAME} tells of {self.expected[0].size}"
+            raise CorruptLog(self.path, self.size, reason)
         if self.size == 0 and not self._gaps:
             raise CorruptLog(self.path, 0, f"the file is empty, but {next_offset} follows")
         missing = self._missing_end(self._end_by_index())
@@ -188,6 +192,8 @@ class Segment(SegmentReader):
         last_offset = self.indexes.add(batches, position)
         assert last_offset >= self.next_offset, "an append moves the end of the log"
         end = position + len(data)
+        if self._gaps:
+            self._digest, self._digest_end = link(self._digest, batches), end
         start, stop = self._checked
         if stop == position:
             self._checked = (start, end)
@@ -365,6 +371,7 @@ class Segment(SegmentReader):
         """Make indexes and end from `size` bytes of the log, up to the first bad batch."""
         self.indexes.clear()
         self._indexed = self.trusted = True
+        self._digest = 0
         file = self._files.get(self.path)
         found: BadBatch | None = None
 
@@ -385,6 +392,8 @@ class Segment(SegmentReader):
                         # With gaps any greater offset may follow, but it has to fit into the index.
                         found = BadBatch(position, f"offset {last_offset} is beyond the segment")
                         return
+                    if self._gaps:
+                        self._digest = link(self._digest, (facts,))
                     yield facts
             except BadBatch as bad:
                 found = bad
@@ -392,6 +401,7 @@ class Segment(SegmentReader):
         self.next_offset = self.indexes.add(until_bad(), 0) + 1
         self.size = size if found is None else found.position
         self._checked = (0, self.size)
+        self._digest_end = self.size if self._gaps else 0
         if self.size:
             self.first_timestamp_ms = self._read_first_timestamp()
         return found

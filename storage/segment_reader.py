@@ -12,6 +12,7 @@ from coterie.storage.batches import BadBatch, BatchFacts, ProducerBatchReader, s
 from coterie.storage.index import INDEX_INTERVAL_BYTES, IndexDamaged, SegmentIndexes
 from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.open_files import OpenFiles
+from coterie.storage.segment_digests import FILE_NAME, SegmentDigest, link
 
 # How many places are remembered where a read stopped: one for each consumer that follows a
 # partition, and some more.
@@ -29,11 +30,12 @@ class SegmentReader:
         size: the length of the log file that is in use.
         indexes: the segment's indexes.
         trusted: whether the indexes were made from the log by this process.
+        expected: what the segment may be, if that is known [recovery/segment-digests].
     """
 
     __slots__ = (
-        "_checked", "_epochs", "_files", "_gaps", "_places",
-        "base_offset", "indexes", "next_offset", "path", "size", "trusted",
+        "_checked", "_digest", "_digest_end", "_epochs", "_files", "_gaps", "_places",
+        "base_offset", "expected", "indexes", "next_offset", "path", "size", "trusted",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +69,9 @@ class SegmentReader:
         self.size = 0
         self.indexes = SegmentIndexes(files, stem, base_offset, index_interval_bytes, suffix)
         self.trusted = True
+        self.expected: tuple[SegmentDigest, ...] = ()
+        # The digest of the batches before a position. It is not kept up without gaps.
+        self._digest = self._digest_end = 0
         # The stretch of the file that this process wrote or checked.
         self._checked = (0, 0)
         # The offset that a reader will ask for next, and the position of the batch that begins with
@@ -79,6 +84,17 @@ class SegmentReader:
         if len(places) >= MAX_REMEMBERED_PLACES and offset not in places:
             del places[next(iter(places))]
         places[offset] = position
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether offsets may be missing between batches."""
+        return self._gaps
+
+    @property
+    def entry(self) -> SegmentDigest:
+        """What the segment is, if all of its batches were written or read in their order."""
+        assert self._digest_end == self.size, "the digest includes all batches"
+        return SegmentDigest(self.size, self._digest)
 
     def is_checked(self, position: int, end: int) -> bool:
         """Return whether this process wrote or checked all of a stretch of the file."""
@@ -187,7 +203,7 @@ class SegmentReader:
         start, stop = self._checked
         file = self._files.get(self.path)
         next_offset = self.next_offset
-        for _, _, _, last_offset, _ in scan(
+        batches = scan(
             file,
             position,
             end,
@@ -195,7 +211,12 @@ class SegmentReader:
             gaps=self._gaps,
             epochs=self._epochs,
             producers=producers,
-        ):
+        )
+        if self.expected and position == self._digest_end:
+            found = list(batches)
+            self._digest, self._digest_end = link(self._digest, found), end
+            batches = iter(found)
+        for _, _, _, last_offset, _ in batches:
             next_offset = last_offset + 1
         missing = self._missing_end(next_offset) if end == self.size else None
         if missing is not None:
@@ -209,6 +230,8 @@ class SegmentReader:
         Args:
             next_offset: the offset after the last batch.
         """
+        if self._digest_end == self.size and self.expected and self.entry not in self.expected:
+            return BadBatch(0, f"its batches are not those that {FILE_NAME} tells of")
         if next_offset == self.next_offset or (self._gaps and next_offset < self.next_offset):
             return None
         reason = f"the file ends before offset {next_offset} and not {self.next_offset}"

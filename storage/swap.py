@@ -30,13 +30,14 @@ Whatever a crash leaves is a consistent log:
    from the front because of a later one has that later record behind it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from coterie.storage.batches import BadBatch, scan
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import File, FileSystem
 from coterie.storage.segment import Segment
+from coterie.storage.segment_digests import FILE_NAME, SegmentDigest, SegmentDigests, link
 from coterie.storage.segment_files import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -54,6 +55,7 @@ class PendingDisk(NamedTuple):
     Attributes:
         filesystem: where the files are.
         file: to be synced first.
+        first: to be called before anything else.
         removed: the files of each segment that is then removed, with a sync of the directory after
             each segment.
         directory: to be synced at last.
@@ -61,6 +63,7 @@ class PendingDisk(NamedTuple):
 
     filesystem: FileSystem
     file: File | None = None
+    first: Callable[[], None] | None = None
     removed: tuple[tuple[str, ...], ...] = ()
     directory: str = ""
 
@@ -71,6 +74,8 @@ class PendingDisk(NamedTuple):
             OSError: it failed. The error has to be given to `Cleaning.fail`.
         """
         assert self.directory or not self.removed, "removals are made durable"
+        if self.first is not None:
+            self.first()
         if self.file is not None:
             self.file.sync()
         for paths in self.removed:
@@ -93,11 +98,16 @@ def removal(filesystem: FileSystem, directory: str, old: Sequence[Segment]) -> P
     )
 
 
-def finish_swap(filesystem: FileSystem, directory: str) -> None:
+def finish_swap(filesystem: FileSystem, directory: str, digests: SegmentDigests) -> None:
     """Bring a partition's directory out of an interrupted cleaning, ours or Kafka's.
 
     This has to be done before segments are opened. It may be interrupted itself, any number of
     times [compaction/swap-recovery].
+
+    Args:
+        filesystem: where the directory is.
+        directory: the partition's directory.
+        digests: what is known of the log's segments.
 
     Raises:
         CorruptLog: a `.swap` is damaged, although it was synced.
@@ -121,12 +131,18 @@ def finish_swap(filesystem: FileSystem, directory: str) -> None:
             else:
                 swaps.setdefault(file.base_offset, set()).add(file.kind)
     for base_offset, kinds in sorted(swaps.items()):
-        _finish(filesystem, directory, base_offset, kinds)
+        _finish(filesystem, directory, base_offset, kinds, digests)
     if is_changed or swaps:
         filesystem.sync_directory(directory)
 
 
-def _finish(filesystem: FileSystem, directory: str, base_offset: int, kinds: set[str]) -> None:
+def _finish(
+    filesystem: FileSystem,
+    directory: str,
+    base_offset: int,
+    kinds: set[str],
+    digests: SegmentDigests,
+) -> None:
     """Finish the swap of one cleaned segment.
 
     Args:
@@ -134,6 +150,7 @@ def _finish(filesystem: FileSystem, directory: str, base_offset: int, kinds: set
         directory: the partition's directory.
         base_offset: of the cleaned segment.
         kinds: its files that still have to be renamed.
+        digests: what is known of the log's segments.
     """
     stem = f"{directory}/{segment_stem(base_offset)}"
     if "log" not in kinds:
@@ -141,7 +158,11 @@ def _finish(filesystem: FileSystem, directory: str, base_offset: int, kinds: set
         for kind in kinds:
             filesystem.remove(f"{stem}.{kind}{SWAP_SUFFIX}")
         return
-    next_offset = _next_offset(filesystem, f"{stem}.log{SWAP_SUFFIX}", base_offset)
+    swap = f"{stem}.log{SWAP_SUFFIX}"
+    next_offset, entry = _read_cleaned(filesystem, swap, base_offset)
+    # The newest entry is that of the segment that was about to take the place of others.
+    if digests.of(base_offset) and digests.of(base_offset)[-1] != entry:
+        raise CorruptLog(swap, 0, f"its batches are not those that {FILE_NAME} tells of")
     names = filesystem.list(directory)
     old: dict[int, set[str]] = {}
     for name in names:
@@ -166,17 +187,26 @@ def _finish(filesystem: FileSystem, directory: str, base_offset: int, kinds: set
             filesystem.sync_directory(directory)
         filesystem.rename(f"{stem}.{kind}{SWAP_SUFFIX}", f"{stem}.{kind}")
     assert filesystem.exists(f"{stem}.log"), "the cleaned segment has its final name"
+    if digests.of(base_offset):
+        digests.replaced([base_offset, *(each for each in replaced if each > base_offset)], entry)
+        digests.swapped()
 
 
-def _next_offset(filesystem: FileSystem, path: str, base_offset: int) -> int:
-    """Return the offset after a cleaned segment's last batch. Every batch is checked."""
+def _read_cleaned(filesystem: FileSystem, path: str, base_offset: int) -> tuple[int, SegmentDigest]:
+    """Return the offset after a cleaned segment's last batch, and its entry.
+
+    Every batch is checked.
+    """
     file = filesystem.open(path)
-    next_offset = base_offset
+    next_offset, digest = base_offset, 0
     try:
-        for _, _, _, last_offset, _ in scan(file, 0, file.size(), base_offset, gaps=True):
+        size = file.size()
+        for batch in scan(file, 0, size, base_offset, gaps=True):
+            digest = link(digest, (batch,))
+            _, _, _, last_offset, _ = batch
             next_offset = last_offset + 1
     except BadBatch as bad:
         raise CorruptLog(path, bad.position, bad.reason) from None
     finally:
         file.close()
-    return next_offset
+    return next_offset, SegmentDigest(size, digest)

@@ -131,10 +131,13 @@ class TopicDirectories:
         try:
             text = read_file(self._filesystem, f"{path}/{METADATA_FILE}")
             # Kafka's name contains a random id, ours the topic's.
-            is_ours = text is not None and parse_metadata(path, text) == topic_id
+            metadata = f"{path}/{METADATA_FILE}"
+            is_ours = text is not None and parse_metadata(metadata, text) == topic_id
             if is_ours and topic_id != ZERO_UUID:
                 long_name = read_file(self._filesystem, f"{path}/{NAME_FILE}")
-                self.deleted[topic_id] = topic if not long_name else open_lines(path, long_name)
+                self.deleted[topic_id] = (
+                    topic if not long_name else open_lines(f"{path}/{NAME_FILE}", long_name)
+                )
         except CorruptLog:
             # It is removed all the same.
             return
@@ -290,7 +293,7 @@ class TopicDirectories:
                 )
                 self._without_id.discard((topic, partition))
             if needs_name:
-                name = seal_lines(topic)
+                name = seal_lines(NAME_FILE, topic)
                 replace_file(self._filesystem, f"{path}/{NAME_FILE}", name, durable=self._durable)
 
     def _rename(self, topic: str, partition: int, topic_id: bytes) -> None:

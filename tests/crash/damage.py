@@ -5,13 +5,12 @@ names the damage or finds everything. The one exception is a log's last segment 
 without a mark of a clean stop: a crash may leave that, so the log is cut there, and the rest is as
 it was. The outcomes are counted.
 
-Limits: Kafka's small text files (`meta.properties`, `partition.metadata`, the checkpoints) have no
-checksum, and a digit in one of them may become another digit. Then a topic may have another id or
-begin at another offset; its records are right all the same ("not protected"). In a compacted log
-offsets may be missing, so two changes are not noticed: an older segment that was truncated exactly
-between two batches ("cut between batches"), and a greater offset of the last batch, which only lets
-the log end later ("ends later"). Sectors are swapped only within one directory: losing a sector of
-a log and one of the boot file looks like a loss of power.
+Limits: an empty checkpoint is one of Kafka's, so a checkpoint that is truncated to nothing lets a
+topic begin at another offset; its records are right all the same ("not protected"). In a compacted
+log offsets may be missing, so two changes are not noticed: an older segment that was truncated
+exactly between two batches, if the crash came before our file told of the segment ("cut between
+batches"), and a greater offset of the very last batch of the log, which only lets the log end later
+("ends later"). Sectors are swapped only within one directory.
 """
 
 import re
@@ -22,8 +21,9 @@ from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.records import check_crc, iterate_batches
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.storage.last_stop import CLEAN_SHUTDOWN_FILE
+from coterie.storage.segment_digests import SegmentDigests
 from coterie.storage.segment_files import log_base_offsets
-from tests.crash.disk import FIRST_BOOT, Disk, Operation
+from tests.crash.disk import FIRST_BOOT, Disk, Operation, RecordingFileSystem
 from tests.crash.history import History
 from tests.crash.losses import Crash
 from tests.crash.node import DATA
@@ -154,9 +154,17 @@ def _ends_later(found: Found, history: History, operations: int) -> bool:
 
 
 def _cut_between_batches(crash: Crash) -> bool:
-    """Return whether a truncated segment of the group log consists of whole batches."""
+    """Return whether a truncated segment of the group log consists of whole batches.
+
+    Segments of which our file tells do not count [recovery/segment-digests].
+    """
     (path,) = _damaged(crash)
     if not path.endswith(".log") or OFFSETS_TOPIC not in path:
+        return False
+    directory, _, name = path.rpartition("/")
+    digests = SegmentDigests(RecordingFileSystem(crash.disk, FIRST_BOOT), directory)
+    digests.read()
+    if any(map(digests.of, log_base_offsets([name]))):
         return False
     data = crash.disk.files[crash.disk.paths()[path]]
     try:

@@ -16,13 +16,13 @@ from tests.unit.storage.conftest import Place
 
 def test_a_checkpoint_reads_back(place: Place) -> None:
     entries = [("orders", 0, 17), ("a.b_c-d", 12, 1 << 40)]
-    place.write("c-checkpoint", checkpoint_text(entries).encode())
+    place.write("c-checkpoint", checkpoint_text("/data/c-checkpoint", entries).encode())
     assert place.read_plain("c-checkpoint") == b"0\n2\norders 0 17\na.b_c-d 12 %d\n" % (1 << 40)
     path = f"{place.directory}/c-checkpoint"
     fields = [["orders", "0", "17"], ["a.b_c-d", "12", str(1 << 40)]]
     assert read_checkpoint(place.filesystem, path, 3) == (fields, True)
     assert read_checkpoint(place.filesystem, f"{place.directory}/none", 3) == ([], True)
-    assert checkpoint_text([]) == "0\n0\n"
+    assert checkpoint_text("c", []) == "0\n0\n"
     place.write("c-checkpoint", b"")  # as Kafka makes it
     assert read_checkpoint(place.filesystem, path, 3) == ([], True)
     place.write("c-checkpoint", b"0\n1\norders 0 17\n")  # as Kafka writes it

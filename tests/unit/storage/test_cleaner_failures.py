@@ -8,6 +8,7 @@ from coterie.protocol.records import decode_records, iterate_batches
 from coterie.storage.cleanable import cleanable
 from coterie.storage.cleaner import Cleaning, clean
 from coterie.storage.errors import CorruptLog, LogFailed
+from coterie.storage.segment_digests import SegmentDigests
 from coterie.storage.swap import finish_swap
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.storage.conftest import Place
@@ -130,7 +131,11 @@ def test_a_log_with_an_unfinished_swap_is_cleaned_only_after_it_was_reopened(pla
         seen.add(is_unfinished)
         pair(log, b"key", b"last")
         log.close()
-        finish_swap(place.filesystem, place.directory)
+        finish_swap(
+            place.filesystem,
+            place.directory,
+            SegmentDigests(place.filesystem, place.directory),
+        )
         log = opened(place)
         assert left(log)[-1][1] == b"last"
         log.roll()

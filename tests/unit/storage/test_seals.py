@@ -19,13 +19,13 @@ ID = bytes(range(16))
 
 def checkpoint(place: Place) -> Callable[[], object]:
     entries = [("orders", 0, 17), ("a.b_c-d", 12, 1 << 40)]
-    place.write("file", checkpoint_text(entries).encode())
+    place.write("file", checkpoint_text("/data/file", entries).encode())
     return lambda: read_checkpoint(place.filesystem, "/data/file", 3)
 
 
 def metadata(place: Place) -> Callable[[], object]:
     place.write("file", metadata_text(ID).encode())
-    return lambda: parse_metadata("/data/file", place.read("file").decode(errors="replace"))
+    return lambda: parse_metadata("partition.metadata", place.read("file").decode(errors="replace"))
 
 
 def meta(place: Place) -> Callable[[], object]:
@@ -84,6 +84,8 @@ def test_every_truncation_is_noticed_or_harmless(
 def test_files_without_a_checksum_are_accepted(memory: Place) -> None:
     memory.write("c", b"0\n1\norders 0 17\n")
     assert read_checkpoint(memory.filesystem, "/data/c", 3) == ([["orders", "0", "17"]], False)
-    assert parse_metadata("m", "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw") == ID
+    assert (
+        parse_metadata("partition.metadata", "version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw") == ID
+    )
     memory.write("meta.properties", b"version=1\nnode.id=1\n")
     assert read_meta(memory.filesystem, "/data") is not None

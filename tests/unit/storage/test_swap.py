@@ -8,6 +8,7 @@ from coterie.storage.cleaner import Cleaning
 from coterie.storage.errors import CorruptLog
 from coterie.storage.log import Log
 from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.storage.segment_digests import SegmentDigests
 from coterie.storage.swap import finish_swap
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_cleaner import CONFIG, NOW_MS, filled, left, opened
@@ -57,11 +58,19 @@ def test_finishing_a_swap_removes_only_what_it_replaces(place: Place) -> None:
     place.write(LOG_10, batch(10))
     place.write(LOG_0 + ".swap", batch(1) + batch(5))
     place.write(f"{0:020d}.timeindex.swap", bytes(12))
-    finish_swap(place.filesystem, place.directory)
+    finish_swap(
+        place.filesystem,
+        place.directory,
+        SegmentDigests(place.filesystem, place.directory),
+    )
     assert place.names() == [LOG_0, f"{0:020d}.timeindex", LOG_10]
     assert place.read(LOG_0) == batch(1) + batch(5)
     files = {name: place.read(name) for name in place.names()}
-    finish_swap(place.filesystem, place.directory)
+    finish_swap(
+        place.filesystem,
+        place.directory,
+        SegmentDigests(place.filesystem, place.directory),
+    )
     assert {name: place.read(name) for name in place.names()} == files
 
 
@@ -69,7 +78,11 @@ def test_an_empty_swap_replaces_only_the_segment_of_its_name(place: Place) -> No
     place.write(LOG_0, batch(0))
     place.write(LOG_5, batch(5))
     place.write(LOG_0 + ".swap", b"")
-    finish_swap(place.filesystem, place.directory)
+    finish_swap(
+        place.filesystem,
+        place.directory,
+        SegmentDigests(place.filesystem, place.directory),
+    )
     assert (place.read(LOG_0), place.read(LOG_5)) == (b"", batch(5))
 
 
@@ -79,7 +92,11 @@ def test_only_unfinished_files_are_removed(place: Place) -> None:
         place.write(LOG_5 + suffix, b"x")
         place.write(f"{5:020d}.index{suffix}", b"x")
     place.write("notes.deleted", b"mine")
-    finish_swap(place.filesystem, place.directory)
+    finish_swap(
+        place.filesystem,
+        place.directory,
+        SegmentDigests(place.filesystem, place.directory),
+    )
     assert place.names() == [LOG_0, "notes.deleted"]
 
 
@@ -87,7 +104,11 @@ def test_an_unfinished_split_of_kafka_is_discarded(place: Place) -> None:
     place.write(LOG_0, batch(0) + batch(5))
     place.write(LOG_0 + ".cleaned", batch(0))
     place.write(LOG_5 + ".swap", batch(5))
-    finish_swap(place.filesystem, place.directory)
+    finish_swap(
+        place.filesystem,
+        place.directory,
+        SegmentDigests(place.filesystem, place.directory),
+    )
     assert place.names() == [LOG_0]
 
 
@@ -98,9 +119,17 @@ def test_a_damaged_swap_is_an_error_and_nothing_is_removed(place: Place) -> None
     data[-1] ^= 1
     place.write(LOG_0 + ".swap", bytes(data))
     with pytest.raises(CorruptLog):
-        finish_swap(place.filesystem, place.directory)
+        finish_swap(
+            place.filesystem,
+            place.directory,
+            SegmentDigests(place.filesystem, place.directory),
+        )
     # This one would replace the active segment, which is never cleaned.
     place.write(LOG_0 + ".swap", batch(0) + batch(100))
     with pytest.raises(CorruptLog):
-        finish_swap(place.filesystem, place.directory)
+        finish_swap(
+            place.filesystem,
+            place.directory,
+            SegmentDigests(place.filesystem, place.directory),
+        )
     assert place.names() == [LOG_0, LOG_0 + ".swap", LOG_10]

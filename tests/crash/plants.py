@@ -66,7 +66,7 @@ PLANTS = (
     Plant(
         "a finished cleaning is discarded at a restart",
         "coterie.storage.swap:finish_swap",
-        "_finish(filesystem, directory, base_offset, kinds)",
+        "_finish(filesystem, directory, base_offset, kinds, digests)",
         "[filesystem.remove(f'{directory}/{base_offset:020d}.{kind}.swap') for kind in kinds]",
         ("window:aar:commit",),
     ),

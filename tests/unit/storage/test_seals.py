@@ -89,3 +89,10 @@ def test_files_without_a_checksum_are_accepted(memory: Place) -> None:
     )
     memory.write("meta.properties", b"version=1\nnode.id=1\n")
     assert read_meta(memory.filesystem, "/data") is not None
+
+
+def test_files_of_different_names_cannot_be_exchanged(memory: Place) -> None:
+    memory.write("one", checkpoint_text("/data/one", [("orders", 0, 17)]).encode())
+    memory.write("two", memory.read("one"))
+    with pytest.raises(CorruptLog, match="do not match their checksum"):
+        read_checkpoint(memory.filesystem, "/data/two", 3)

@@ -8,7 +8,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from coterie.protocol.compile import execute
+from coterie.protocol import compile as compiler
 from coterie.protocol.compile_encode import EncodeEmitter
 from coterie.protocol.fields import Declaration, MessageDeclaration
 from coterie.protocol.schema import fields_of
@@ -90,5 +90,7 @@ def _compiled(
     key = label, emitter.version
     if key not in message.functions_:
         name = "frame" if emitter.framed else "encode"
-        message.functions_[key] = execute(f"<coterie {label}>", source(), emitter.names, name)
+        message.functions_[key] = compiler.execute(
+            f"<coterie {label}>", source(), emitter.names, name
+        )
     return message.functions_[key]

@@ -25,6 +25,7 @@ from coterie.server.config.place import Place
 from coterie.server.file_handles import FileHandles, raise_limit, share_handles
 from coterie.server.logging import make_logger, route_library_logs
 from coterie.server.logs.flusher import FlushMode
+from coterie.server.watchdog import HeldLoop, Watchdog
 from coterie.storage.errors import (
     CorruptLog,
     DirectoryLocked,
@@ -114,13 +115,36 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER)
+    watchdog = _watch(broker)
     await stopping.wait()
+    if watchdog is not None:
+        watchdog.stop()
     code = EXIT_OK
     if broker.fatal.done():
         log.error("broker failed", reason=broker.fatal.result())
         code = EXIT_FAILED
     await broker.stop()
     return code
+
+
+def _watch(broker: Broker) -> Watchdog | None:
+    """Warn when the event loop is held for too long, if that is wanted."""
+    limit_ms = broker.config.get_int("event.loop.warning.ms")
+    if not limit_ms:
+        return None
+
+    def warn(held: HeldLoop) -> None:
+        broker.log.warning(
+            "event loop held",
+            milliseconds=held.held_ms,
+            cpu_milliseconds=held.cpu_ms,
+            culprit=held.culprit or "unknown",
+            stack=" < ".join(held.stack),
+        )
+
+    watchdog = Watchdog(broker.loop, warn, limit_ms)
+    watchdog.start()
+    return watchdog
 
 
 def _log_settings(options: Options, log: "FilteringBoundLogger") -> None:

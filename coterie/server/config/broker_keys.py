@@ -1,7 +1,7 @@
 """The broker's settings that have an effect here: Kafka's names, types, defaults and ranges.
 
 `kafka_keys.py` has Kafka's other settings, which are accepted without effect. Names that begin
-with `journal.` are our own. Where a default or a range differs from Kafka's,
+with `journal.` and `event.loop.` are our own. Where a default or a range differs from Kafka's,
 [settings/differences] gives the reason.
 """
 
@@ -201,7 +201,15 @@ _TOPIC_DEFAULT_KEYS = (
     ),
 )
 
-_JOURNAL_KEYS = (
+_OWN_KEYS = (
+    ConfigKey(
+        "event.loop.warning.ms",
+        _I,
+        "500",
+        "A warning names what held the event loop, and with it all clients, for this time or"
+        " longer; 0 is no warning.",
+        0,
+    ),
     ConfigKey(
         "journal.enable",
         _B,
@@ -407,7 +415,7 @@ BROKER: dict[str, ConfigKey] = {
     key.name: key
     for key in (
         *_GROUP_KEYS,
-        *_JOURNAL_KEYS,
+        *_OWN_KEYS,
         *_TOPIC_DEFAULT_KEYS,
         *_MAINTENANCE_KEYS,
         *_SERVER_KEYS,

@@ -18,6 +18,7 @@ from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.connection import Connection
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.log import Log
+from tests.unit.server.turns import limited_turn
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -93,7 +94,8 @@ class ManualLoop:
         """Run the calls that are due now."""
         due, self._soon = self._soon, []
         for call in due:
-            call()
+            with limited_turn():
+                call()
 
     def advance(self, milliseconds: int) -> None:
         """Let time pass and run the calls that become due."""
@@ -301,7 +303,9 @@ class Client:
 
     def send(self, request: Any, version: int) -> int:
         """Send a request; return its correlation id."""
-        self.connection.data_received(self.frame(request, version))
+        frame = self.frame(request, version)
+        with limited_turn():
+            self.connection.data_received(frame)
         return self._correlation_id
 
     def answers(self) -> list[tuple[int, Any]]:

@@ -1,0 +1,83 @@
+"""The watchdog: what holds the event loop is reported with its name."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from queue import SimpleQueue
+
+import pytest
+
+from coterie.server.watchdog import HeldLoop, Watchdog
+from tests.unit.server.manual import ManualLoop
+from tests.unit.server.running import PATIENCE_S
+from tests.unit.server.turns import LIMIT_S, LongTurnError
+
+
+def use_processor(seconds: float) -> None:
+    """Use this much of a processor, however long that takes."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def watch(work: Callable[[], None]) -> HeldLoop:
+    """Do some work on an event loop that is watched; return the first report."""
+    reports: SimpleQueue[HeldLoop] = SimpleQueue()
+
+    async def run() -> None:
+        watchdog = Watchdog(asyncio.get_running_loop(), reports.put, 20)
+        watchdog.start()
+        while reports.empty():
+            work()
+            await asyncio.sleep(0)
+        watchdog.stop()
+
+    asyncio.run(run())
+    return reports.get(timeout=PATIENCE_S)
+
+
+def test_computation_is_reported() -> None:
+    held = watch(lambda: use_processor(0.2))
+    assert held.held_ms >= 20
+    assert held.cpu_ms > 0
+    assert any("use_processor" in call for call in held.stack)
+
+
+def test_waiting_is_reported() -> None:
+    held = watch(lambda: time.sleep(0.2))
+    assert held.held_ms >= 20
+    assert held.cpu_ms < held.held_ms
+
+
+def test_watchdog_ends_with_its_loop() -> None:
+    async def run() -> Watchdog:
+        watchdog = Watchdog(asyncio.get_running_loop(), lambda _: None, 10)
+        watchdog.start()
+        return watchdog
+
+    watchdog = asyncio.run(run())
+    watchdog._thread.join(PATIENCE_S)
+    assert not watchdog._thread.is_alive()
+
+
+def test_long_turn_of_a_test_fails_with_its_stack() -> None:
+    loop = ManualLoop()
+    loop.call_soon(use_processor, 2 * LIMIT_S)
+    with pytest.raises(LongTurnError, match="use_processor"):
+        loop.turn()
+
+
+def test_time_that_a_turn_waits_is_not_counted() -> None:
+    loop = ManualLoop()
+    loop.call_soon(time.sleep, 3 * LIMIT_S)
+    loop.turn()
+
+
+def test_turns_of_other_threads_are_not_limited() -> None:
+    loop = ManualLoop()
+    loop.call_soon(use_processor, 2 * LIMIT_S)
+    thread = threading.Thread(target=loop.turn)
+    thread.start()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()

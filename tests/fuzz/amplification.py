@@ -17,12 +17,16 @@ from coterie.protocol.schema import FieldType, WireField, fields_of
 from coterie.protocol.wire import REQUEST_ELEMENT_BUDGET
 from tests.fuzz.target import Finding
 from tests.unit.server.manual import Client, make_broker
+from tests.unit.server.turns import turn_limit
 
 # Room for the arrays around the filled one.
 _ELEMENTS = REQUEST_ELEMENT_BUDGET - 5
 # The most memory for a frame, beside twice its own size. The maximum so far is 30, DescribeGroups.
 MOST_MIB = 40.0
 _MIB = 1024 * 1024
+# The most processor time of one turn. It is far above what [framing/element-limit] states, because
+# a busy machine doubles the time and tracing the memory takes five times as much.
+_MOST_S = 1.0
 
 
 class Cost(NamedTuple):
@@ -69,8 +73,9 @@ def _cost(frame: bytes, name: str, *, metered: bool) -> Cost:
 
 
 def _feed(client: Client, frame: bytes, name: str) -> None:
-    client.connection.data_received(frame)
-    client.loop.turn()
+    with turn_limit(_MOST_S):
+        client.connection.data_received(frame)
+        client.loop.turn()
     log: Any = client.broker.log
     for event in ("request failed", "group append failed"):
         for fields in log.named(event):
@@ -90,31 +95,39 @@ def _arrays(
 
 
 def _filled(cls: type[Any], version: int, path: tuple[WireField, ...]) -> Any:
-    """Return the smallest message whose array at the end of `path` is full."""
+    """Return a small message whose array at the end of `path` is full."""
     field = path[0]
     element = field.type.element
     assert element is not None
     if len(path) > 1:
         items = [_filled(element.struct, version, path[1:])]  # type: ignore[arg-type]
     else:
-        items = [_smallest(element, version)] * _ELEMENTS
-    return _smallest_struct(cls, version, **{field.name: items})
+        # Different elements, because equal ones are handled once.
+        items = [_smallest(element, version, number) for number in range(_ELEMENTS)]
+    return _smallest_struct(cls, version, 0, {field.name: items})
 
 
-def _smallest(kind: FieldType, version: int) -> Any:
+def _smallest(kind: FieldType, version: int, number: int = 0) -> Any:
+    """Return a small value; different numbers return different ones, if that is possible."""
     if kind.element is not None:
         return []
     if kind.struct is not None:
-        return _smallest_struct(kind.struct, version)
+        return _smallest_struct(kind.struct, version, number)
     assert kind.wire is not None
-    return kind.wire.zero
+    if number and kind.wire.kind == "string":
+        return f"t{number}"
+    return number if number and kind.wire.kind == "int32" else kind.wire.zero
 
 
-def _smallest_struct(cls: type[Any], version: int, **given: Any) -> Any:
+def _smallest_struct(
+    cls: type[Any], version: int, number: int, given: dict[str, Any] | None = None
+) -> Any:
     values = {
-        field.name: _smallest(field.type, version) for field in fields_of(cls) if field.required
+        field.name: _smallest(field.type, version, number)
+        for field in fields_of(cls)
+        if field.required
     }
-    return cls(**{**values, **given})
+    return cls(**values | (given or {}))
 
 
 def api_names() -> list[str]:

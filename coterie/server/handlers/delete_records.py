@@ -1,5 +1,6 @@
 """DeleteRecords: delete the records before an offset (KIP-107) [data-plane/delete-records]."""
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
@@ -13,6 +14,7 @@ from coterie.protocol.messages.delete_records import (
 from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.partition import PartitionState
 from coterie.server.logs.topics import Topic
+from coterie.server.network.sliced_response import answer_in_slices
 from coterie.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -32,16 +34,27 @@ def handle(
     ]
     if must_wait(broker, broker.topics.existing(named), request, connection):
         return None
+    return answer_in_slices(broker, connection, _answer(broker, request))
+
+
+def _answer(
+    broker: "Broker", request: DeleteRecordsRequest
+) -> Generator[None, None, DeleteRecordsResponse]:
     # Of a partition that is named twice the last entry counts.
     last: dict[str, dict[int, DeleteRecordsRequestPartition]] = {}
     for asked in request.topics:
+        yield
         last.setdefault(asked.name, {}).update(
             (each.partition_index, each) for each in asked.partitions
         )
     topics = []
     for name, entries in last.items():
-        topic = broker.topics.by_name.get(name)
-        partitions = [_delete(broker, topic, each) for each in entries.values()]
+        partitions = []
+        yield
+        for each in entries.values():
+            # Looked up each time, because the topic may be deleted between two steps.
+            partitions.append(_delete(broker, broker.topics.by_name.get(name), each))
+            yield
         topics.append(DeleteRecordsResponseTopic(name=name, partitions=partitions))
     return DeleteRecordsResponse(topics=topics)
 

@@ -1,6 +1,6 @@
 """DescribeConfigs: settings of topics and of the broker, and where they come from (KIP-133)."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Generator
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
@@ -28,6 +28,7 @@ from coterie.server.config.described import (
     topic_settings,
 )
 from coterie.server.logs.topic_rules import invalid_name
+from coterie.server.network.sliced_response import answer_in_slices
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -43,9 +44,15 @@ _RESOURCES = (
 
 
 def handle(
-    broker: "Broker", request: DescribeConfigsRequest, _connection: "Connection"
-) -> DescribeConfigsResponse:
+    broker: "Broker", request: DescribeConfigsRequest, connection: "Connection"
+) -> DescribeConfigsResponse | None:
     """Describe each resource."""
+    return answer_in_slices(broker, connection, _answer(broker, request))
+
+
+def _answer(
+    broker: "Broker", request: DescribeConfigsRequest
+) -> Generator[None, None, DescribeConfigsResponse]:
     # Kafka answers equal resources as often as they are named. Here they are answered once: a
     # broker has so many settings that a small request would be answered with gigabytes.
     resources = {
@@ -56,6 +63,7 @@ def handle(
     is_supported = all(each.resource_type in _RESOURCES for each in request.resources)
     results = []
     for each in resources.values():
+        yield
         error, text, settings = ErrorCode.NONE, "", list[Setting]()
         try:
             if not is_supported:

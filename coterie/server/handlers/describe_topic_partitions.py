@@ -3,6 +3,7 @@
 [topics/description-pages]
 """
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from coterie.protocol.authorized_operations import TOPIC_OPERATIONS
@@ -16,6 +17,7 @@ from coterie.protocol.messages.describe_topic_partitions import (
 )
 from coterie.server.logs.partition import Partition
 from coterie.server.logs.topic_rules import invalid_name
+from coterie.server.network.sliced_response import answer_in_slices
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -26,9 +28,15 @@ _LARGEST_PAGE = 2_000
 
 
 def handle(
-    broker: "Broker", request: DescribeTopicPartitionsRequest, _connection: "Connection"
-) -> DescribeTopicPartitionsResponse:
+    broker: "Broker", request: DescribeTopicPartitionsRequest, connection: "Connection"
+) -> DescribeTopicPartitionsResponse | None:
     """Return one page, which begins at the cursor of the request."""
+    return answer_in_slices(broker, connection, _answer(broker, request))
+
+
+def _answer(
+    broker: "Broker", request: DescribeTopicPartitionsRequest
+) -> Generator[None, None, DescribeTopicPartitionsResponse]:
     asked = {each.name for each in request.topics}
     names = sorted(asked or broker.topics.by_name)
     cursor = request.cursor
@@ -43,6 +51,7 @@ def handle(
     left = max(1, min(request.response_partition_limit, _LARGEST_PAGE))
     topics = []
     for name in names:
+        yield
         topic = broker.topics.by_name.get(name)
         if topic is None:
             invalid = invalid_name(name) is not None

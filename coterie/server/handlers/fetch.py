@@ -5,7 +5,9 @@ one, which is a legal answer: a client that wants to open a session gets session
 continues a session gets FETCH_SESSION_ID_NOT_FOUND [data-plane/no-fetch-sessions].
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.fetch import (
@@ -30,6 +32,7 @@ from coterie.server.logs.fetching import (
 from coterie.server.logs.partition import Partition
 from coterie.server.logs.topics import Topic
 from coterie.server.network.delayed_response import DelayedResponse
+from coterie.server.network.sliced_response import run_in_slices
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -39,6 +42,11 @@ _TOPIC_IDS_SINCE = 13
 _LEADERS_SINCE = 16
 # -1 fetches without a session or closes one, 0 opens one; all others continue one.
 _EPOCHS_WITHOUT_SESSION = (-1, 0)
+
+# How many partitions are read in one turn of the event loop: about a millisecond.
+_READ_AT_ONCE = 128
+
+_Part = TypeVar("_Part")
 
 # A topic of the request, and its partitions.
 WantedTopic = tuple[FetchRequestTopic, list[FetchPartition]]
@@ -66,35 +74,119 @@ def handle(
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
     if request.isolation_level not in ISOLATION_LEVELS:
         return _unknown_isolation(request)
+    entries = len(request.topics)
+    for asked in request.topics:
+        entries += len(asked.partitions)
+    if entries > _READ_AT_ONCE:
+        _LargeFetch(broker, request, connection).begin()
+        return None
     closed: list[Partition] = []
     wanted = _look_up(broker, request, closed, by_id=connection.version >= _TOPIC_IDS_SINCE)
     if closed and must_wait(broker, closed, request, connection):
         return None
-    min_bytes = min(request.min_bytes, request.max_bytes, broker.fetch_max_bytes)
     version = connection.version
     result = _read(broker, request, wanted, version)
-    if (
-        result.answer_now
-        or result.size_bytes >= min_bytes
-        or request.max_wait_ms <= 0
-        or not wanted
-        or _is_cut(result, request.isolation_level)
-    ):
+    if _may_be_sent(broker, request, wanted, result):
         return result.response
     delayed = DelayedResponse(connection)
-    partitions = [
-        each.partition for _, topic in wanted for each in topic if each.partition is not None
-    ]
-    DelayedFetch(
-        broker.loop,
+    _wait(
+        broker,
+        request,
+        wanted,
+        result,
         delayed,
-        partitions,
-        min_bytes - result.size_bytes,
-        request.max_wait_ms,
-        lambda: _read(broker, request, wanted, version).response,
+        lambda: delayed.send(_read(broker, request, wanted, version).response),
     )
     connection.delay_and_mute(delayed)
     return None
+
+
+def _min_bytes(broker: "Broker", request: FetchRequest) -> int:
+    return min(request.min_bytes, request.max_bytes, broker.fetch_max_bytes)
+
+
+def _may_be_sent(
+    broker: "Broker", request: FetchRequest, wanted: list[WantedTopic], result: _Result
+) -> bool:
+    """Return whether a response need not wait for more records."""
+    return (
+        result.answer_now
+        or result.size_bytes >= _min_bytes(broker, request)
+        or request.max_wait_ms <= 0
+        or not wanted
+        or _is_cut(result, request.isolation_level)
+    )
+
+
+def _wait(
+    broker: "Broker",
+    request: FetchRequest,
+    wanted: list[WantedTopic],
+    result: _Result,
+    delayed: DelayedResponse,
+    answer: Callable[[], None],
+) -> None:
+    """Wait for more records; then `answer` reads again."""
+    DelayedFetch(
+        broker.loop,
+        delayed,
+        [each.partition for _, topic in wanted for each in topic if each.partition is not None],
+        _min_bytes(broker, request) - result.size_bytes,
+        request.max_wait_ms,
+        answer,
+    )
+
+
+class _LargeFetch:
+    """A fetch of many partitions, which are looked up and read in slices."""
+
+    def __init__(self, broker: "Broker", request: FetchRequest, connection: "Connection") -> None:
+        self._broker = broker
+        self._request = request
+        self._connection = connection
+        self._version = connection.version
+        self._delayed = DelayedResponse(connection)
+        self._wanted: list[WantedTopic] = []
+
+    def begin(self) -> None:
+        """Mute the connection, look the partitions up, and open those that are closed."""
+        self._connection.delay_and_mute(self._delayed)
+        run_in_slices(self._broker, self._connection, self._look_up(), self._open)
+
+    def _look_up(self) -> Generator[None, None, list[Partition]]:
+        closed: list[Partition] = []
+        by_id = self._version >= _TOPIC_IDS_SINCE
+        for asked in self._request.topics:
+            partitions: dict[int, FetchPartition] = {}
+            for part in _parts(asked.partitions):
+                partitions |= _look_up_topic(self._broker, asked, part, closed, by_id=by_id)
+                yield
+            self._wanted.append((asked, list(partitions.values())))
+            yield
+        return closed
+
+    def _open(self, closed: list[Partition]) -> None:
+        self._broker.topics.opener.open(closed, lambda: self._read(self._send_or_wait))
+
+    def _read(self, then: Callable[[_Result], None]) -> None:
+        steps = _read_in_steps(self._broker, self._request, self._wanted, self._version)
+        run_in_slices(self._broker, self._connection, steps, then)
+
+    def _send_or_wait(self, result: _Result) -> None:
+        if _may_be_sent(self._broker, self._request, self._wanted, result):
+            self._send(result)
+        elif not self._connection.closed:
+            answer = partial(self._read, self._send)
+            _wait(self._broker, self._request, self._wanted, result, self._delayed, answer)
+
+    def _send(self, result: _Result) -> None:
+        self._delayed.send(result.response)
+
+
+def _parts(partitions: list[_Part]) -> Iterator[list[_Part]]:
+    """Cut a list into parts of one step."""
+    for first in range(0, len(partitions), _READ_AT_ONCE):
+        yield partitions[first : first + _READ_AT_ONCE]
 
 
 def _is_cut(result: _Result, isolation: int) -> bool:
@@ -139,14 +231,24 @@ def _look_up(
     """
     wanted: list[WantedTopic] = []
     for asked in request.topics:
-        topics = broker.topics
-        topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.topic)
-        unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        partitions = {
-            each.partition: _partition(topic, each, unknown, closed) for each in asked.partitions
-        }
+        partitions = _look_up_topic(broker, asked, asked.partitions, closed, by_id=by_id)
         wanted.append((asked, list(partitions.values())))
     return wanted
+
+
+def _look_up_topic(
+    broker: "Broker",
+    asked: FetchRequestTopic,
+    partitions: list[FetchRequestPartition],
+    closed: list[Partition],
+    *,
+    by_id: bool,
+) -> dict[int, FetchPartition]:
+    """Look up some partitions of a topic."""
+    topics = broker.topics
+    topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.topic)
+    unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return {each.partition: _partition(topic, each, unknown, closed) for each in partitions}
 
 
 def _partition(
@@ -176,25 +278,63 @@ def _read(
     broker: "Broker", request: FetchRequest, wanted: list[WantedTopic], version: int
 ) -> _Result:
     """Read all partitions in the order of the request, up to the size limit of the response."""
-    left_bytes = min(request.max_bytes, broker.fetch_max_bytes)
-    size_bytes, answer_now = 0, False
-    responses = []
+    reading = _Reading(broker, request)
     for asked, partitions in wanted:
+        reading.read(asked, partitions)
+    return reading.result(wanted, version)
+
+
+def _read_in_steps(
+    broker: "Broker", request: FetchRequest, wanted: list[WantedTopic], version: int
+) -> Generator[None, None, _Result]:
+    reading = _Reading(broker, request)
+    for asked, partitions in wanted:
+        for number, part in enumerate(_parts(partitions)):
+            reading.read(asked, part, continued=number > 0)
+            yield
+    return reading.result(wanted, version)
+
+
+class _Reading:
+    """One read of all partitions."""
+
+    __slots__ = ("_answer_now", "_broker", "_isolation", "_left_bytes", "_responses", "_size_bytes")
+
+    def __init__(self, broker: "Broker", request: FetchRequest) -> None:
+        self._broker = broker
+        self._isolation = request.isolation_level
+        self._left_bytes = min(request.max_bytes, broker.fetch_max_bytes)
+        self._size_bytes = 0
+        self._answer_now = False
+        self._responses: list[FetchResponseTopic] = []
+
+    def read(
+        self, asked: FetchRequestTopic, partitions: list[FetchPartition], *, continued: bool = False
+    ) -> None:
+        """Read partitions of one topic, which may continue those of the last call."""
+        size_bytes, left_bytes = self._size_bytes, self._left_bytes
         answers = []
         for each in partitions:
-            found = read_partition(each, left_bytes, request.isolation_level, first=size_bytes == 0)
+            found = read_partition(each, left_bytes, self._isolation, first=size_bytes == 0)
             size_bytes += found.size_bytes
             if left_bytes > 0:
                 left_bytes = max(left_bytes - found.size_bytes, 0)
-            answer_now = answer_now or found.answer_now
+            self._answer_now = self._answer_now or found.answer_now
             answers.append(found.response)
-        responses.append(
-            FetchResponseTopic(topic=asked.topic, topic_id=asked.topic_id, partitions=answers)
-        )
-    response = FetchResponse(responses=responses)
-    if answer_now and version >= _LEADERS_SINCE:
-        _add_leaders(broker, wanted, response)
-    return _Result(response, size_bytes, answer_now)
+        self._size_bytes, self._left_bytes = size_bytes, left_bytes
+        if continued:
+            self._responses[-1].partitions += answers
+        else:
+            self._responses.append(
+                FetchResponseTopic(topic=asked.topic, topic_id=asked.topic_id, partitions=answers)
+            )
+
+    def result(self, wanted: list[WantedTopic], version: int) -> _Result:
+        """Return the response, and whether it may wait."""
+        response = FetchResponse(responses=self._responses)
+        if self._answer_now and version >= _LEADERS_SINCE:
+            _add_leaders(self._broker, wanted, response)
+        return _Result(response, self._size_bytes, self._answer_now)
 
 
 def _add_leaders(broker: "Broker", wanted: list[WantedTopic], response: FetchResponse) -> None:

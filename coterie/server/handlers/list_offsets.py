@@ -1,5 +1,6 @@
 """ListOffsets: the offset of a timestamp, or of a special time [data-plane/list-offsets]."""
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
@@ -19,6 +20,7 @@ from coterie.protocol.messages.list_offsets import (
 from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.fetching import ISOLATION_LEVELS, READ_COMMITTED
 from coterie.server.logs.partition import Partition
+from coterie.server.network.sliced_response import answer_in_slices
 from coterie.storage.errors import StorageError
 
 if TYPE_CHECKING:
@@ -45,11 +47,20 @@ def handle(
     ]
     if must_wait(broker, broker.topics.existing(named), request, connection):
         return None
+    return answer_in_slices(broker, connection, _answer(broker, request, connection.version))
+
+
+def _answer(
+    broker: "Broker", request: ListOffsetsRequest, version: int
+) -> Generator[None, None, ListOffsetsResponse]:
     topics = []
     for asked in request.topics:
-        topic = broker.topics.by_name.get(asked.name)
         answers: dict[int, ListOffsetsResponsePartition] = {}
+        yield
         for each in asked.partitions:
+            yield
+            # Looked up each time, because the topic may be deleted between two steps.
+            topic = broker.topics.by_name.get(asked.name)
             index = each.partition_index
             partition = None if topic is None else topic.partition(index)
             if request.isolation_level not in ISOLATION_LEVELS:
@@ -59,7 +70,7 @@ def handle(
             elif partition is None:
                 answers[index] = _without_offset(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             else:
-                answers[index] = _find(partition, each, connection.version, request.isolation_level)
+                answers[index] = _find(partition, each, version, request.isolation_level)
         topics.append(ListOffsetsResponseTopic(name=asked.name, partitions=list(answers.values())))
     return ListOffsetsResponse(topics=topics)
 

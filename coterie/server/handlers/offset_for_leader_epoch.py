@@ -1,5 +1,6 @@
 """OffsetForLeaderEpoch: where a leader epoch ended in a log [data-plane/epoch-end-offset]."""
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
@@ -12,6 +13,7 @@ from coterie.protocol.messages.offset_for_leader_epoch import (
 )
 from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.partition import Partition
+from coterie.server.network.sliced_response import answer_in_slices
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -25,13 +27,22 @@ def handle(
     named = [(each.topic, [one.partition for one in each.partitions]) for each in request.topics]
     if must_wait(broker, broker.topics.existing(named), request, connection):
         return None
+    return answer_in_slices(broker, connection, _answer(broker, request))
+
+
+def _answer(
+    broker: "Broker", request: OffsetForLeaderEpochRequest
+) -> Generator[None, None, OffsetForLeaderEpochResponse]:
     topics = []
     for asked in request.topics:
-        topic = broker.topics.by_name.get(asked.topic)
-        partitions = [
-            _find(None if topic is None else topic.partition(each.partition), each)
-            for each in asked.partitions
-        ]
+        partitions = []
+        yield
+        for each in asked.partitions:
+            # Looked up each time, because the topic may be deleted between two steps.
+            topic = broker.topics.by_name.get(asked.topic)
+            partition = None if topic is None else topic.partition(each.partition)
+            partitions.append(_find(partition, each))
+            yield
         topics.append(OffsetForLeaderEpochResponseTopic(topic=asked.topic, partitions=partitions))
     return OffsetForLeaderEpochResponse(topics=topics)
 

@@ -5,6 +5,7 @@ asks for, because every acknowledgement promises that [data-plane/durable-produc
 there is no response; as in Kafka, an error then closes the connection [data-plane/acks-0].
 """
 
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
@@ -21,6 +22,7 @@ from coterie.server.logs.log_validator import RefusedBatch, ValidBatch, only_bat
 from coterie.server.logs.partition import OPEN, Partition
 from coterie.server.logs.topics import Topic
 from coterie.server.network.delayed_response import DelayedResponse
+from coterie.server.network.sliced_response import run_in_slices
 from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
 
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 _TOPIC_IDS_SINCE = 13
 _NO_ACKS = 0
+# How many partitions are appended to in one turn of the event loop. The first batch of a log syncs
+# its leader epoch.
+_APPENDED_AT_ONCE = 32
 # One broker is all replicas [data-plane/required-acks].
 _VALID_ACKS = (-1, 0, 1)
 
@@ -47,6 +52,9 @@ def handle(
             return None
     if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) > 1:
         _drop_repeated(request)
+        if request.acks != _NO_ACKS and _is_large(request):
+            _append_in_slices(broker, request, connection)
+            return None
     appended: list[Log] = []
     responses = []
     for asked in request.topic_data:
@@ -76,6 +84,87 @@ def handle(
     for log in appended:
         broker.flusher.appended(log)
     return response
+
+
+def _is_large(request: ProduceRequest) -> bool:
+    topics = request.topic_data
+    return len(topics) + sum(len(each.partition_data) for each in topics) > _APPENDED_AT_ONCE
+
+
+def _append_in_slices(broker: "Broker", request: ProduceRequest, connection: "Connection") -> None:
+    """Handle a request for many partitions; each may be the first batch of its log."""
+    delayed = DelayedResponse(connection)
+    connection.delay_and_mute(delayed)
+    durable = _DurableResponse(broker, delayed)
+    steps = _append_each(broker, request, connection, durable.add)
+    run_in_slices(broker, connection, steps, durable.send)
+
+
+def _append_each(
+    broker: "Broker",
+    request: ProduceRequest,
+    connection: "Connection",
+    note: Callable[[Log], None],
+) -> Generator[None, None, ProduceResponse]:
+    """Append in steps; `note` is called with each log that was appended to."""
+    by_id = connection.version >= _TOPIC_IDS_SINCE
+    topics = broker.topics
+    response = ProduceResponse(responses=[])
+    for asked in request.topic_data:
+        answered = ProduceResponseTopic(
+            name=asked.name, topic_id=asked.topic_id, partition_responses=[]
+        )
+        response.responses.append(answered)
+        for each in asked.partition_data:
+            # Looked up each time, because the topic may be deleted between two steps.
+            topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.name)
+            if topic is None and by_id:
+                answered.partition_responses.append(_error(each.index, ErrorCode.UNKNOWN_TOPIC_ID))
+                continue
+            appended: list[Log] = []
+            answered.partition_responses.append(
+                _append(broker, topic, each, request, connection, appended)
+            )
+            for log in appended:
+                note(log)
+            yield
+    return response
+
+
+class _DurableResponse:
+    """A response that is sent when all logs that were appended to are durable."""
+
+    def __init__(self, broker: "Broker", delayed: DelayedResponse) -> None:
+        self._flusher = broker.flusher
+        self._delayed = delayed
+        self._response: ProduceResponse | None = None
+        self._unsynced = 0
+        self._failed = False
+
+    def add(self, log: Log) -> None:
+        """Wait for a log, if the broker syncs before it answers."""
+        if not self._flusher.commit:
+            self._flusher.appended(log)
+            return
+        self._unsynced += 1
+        self._flusher.appended(log, self._synced)
+
+    def _synced(self, error: Exception | None) -> None:
+        self._unsynced -= 1
+        assert self._unsynced >= 0, "each log is synced once"
+        self._failed = self._failed or error is not None
+        self._send_if_durable()
+
+    def send(self, response: ProduceResponse) -> None:
+        """Send the response when it may be sent."""
+        self._response = response
+        self._send_if_durable()
+
+    def _send_if_durable(self) -> None:
+        if self._response is not None and not self._unsynced:
+            if self._failed:
+                _fail_appended(self._response)
+            self._delayed.send(self._response)
 
 
 def _drop_repeated(request: ProduceRequest) -> None:

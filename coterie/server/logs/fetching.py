@@ -178,12 +178,11 @@ class DelayedFetch:
     """A fetch that waits for more records."""
 
     __slots__ = (
+        "_answer",
         "_done",
         "_loop",
         "_missing_bytes",
         "_partitions",
-        "_read",
-        "_response",
         "_timer",
     )
 
@@ -194,7 +193,7 @@ class DelayedFetch:
         partitions: list[Partition],
         missing_bytes: int,
         max_wait_ms: int,
-        read: Callable[[], object],
+        answer: Callable[[], None],
     ) -> None:
         """Wait for appends.
 
@@ -204,13 +203,12 @@ class DelayedFetch:
             partitions: the partitions whose appends count.
             missing_bytes: how many bytes must be appended.
             max_wait_ms: after this time the response has what there is.
-            read: reads again and returns the response.
+            answer: reads again and sends the response.
         """
         self._loop = loop
-        self._response = response
         self._partitions = partitions
         self._missing_bytes = missing_bytes
-        self._read = read
+        self._answer = answer
         self._done = False
         for partition in partitions:
             partition.delayed_fetches[self] = None
@@ -229,7 +227,7 @@ class DelayedFetch:
         if self._done:
             return
         self._end()
-        self._response.send(self._read())
+        self._answer()
 
     def _end(self) -> None:
         self._done = True

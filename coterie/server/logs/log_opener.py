@@ -6,7 +6,9 @@ last segment, so it is done by `DiskWork`; several logs are opened at the same t
 """
 
 import errno
+from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from coterie.server.logs.disk_work import DiskWork, once
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 # Errors of the operating system that pass by themselves and leave the log untouched: no file handle
 # is left, or no memory.
 _PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+# How many logs are handed to the threads at a time: making the work ready takes time, too.
+_HANDED_OVER = 16
 # After such an error the log is not opened again for this time.
 RETRY_MS = 500
 
@@ -54,6 +58,8 @@ class LogOpener:
         self._log_config = log_config
         # What to call when a partition that is being opened is open or has failed.
         self._waiting: dict[Partition, list[Callable[[], None]]] = {}
+        # Partitions whose turn comes when others are open.
+        self._queue: deque[Partition] = deque()
         # Partitions whose files a thread uses now.
         self._in_use: set[Partition] = set()
         # Some of these, and what to call when none of them is left.
@@ -85,8 +91,12 @@ class LogOpener:
 
         for partition in opening:
             if partition.state is PartitionState.CLOSED:
-                self._begin(partition)
+                assert partition not in self._waiting, "a partition is opened once"
+                partition.state = PartitionState.OPENING
+                self._waiting[partition] = []
+                self._queue.append(partition)
             self._waiting[partition].append(one_settled)
+        self._begin_some()
 
     def open_used(self, partition: Partition, then: Callable[[], None]) -> None:
         """Open a partition for the maintenance, unless its log is empty; then call `then`.
@@ -145,7 +155,7 @@ class LogOpener:
 
     def when_unused(self, partitions: Iterable[Partition], then: Callable[[], None]) -> None:
         """Call `then` when no thread uses the files of some partitions."""
-        left = self._in_use.intersection(partitions)
+        left = self._waiting.keys() & set(partitions)
         if left:
             self._leaving.append((left, then))
         else:
@@ -156,16 +166,16 @@ class LogOpener:
             partition.topic.name, partition.index, self._log_config(partition), self._now_ms()
         )
 
-    def _begin(self, partition: Partition) -> None:
-        assert partition not in self._waiting, "a partition is opened once"
-        partition.state = PartitionState.OPENING
-        self._waiting[partition] = []
-        self._in_use.add(partition)
-        opening = self._opening(partition)
-        self._disk.submit(once(opening.run), lambda error: self._settle(partition, opening, error))
+    def _begin_some(self) -> None:
+        while self._queue and len(self._in_use) < _HANDED_OVER:
+            partition = self._queue.popleft()
+            self._in_use.add(partition)
+            opening = self._opening(partition)
+            self._disk.submit(once(opening.run), partial(self._settle, partition, opening))
 
     def _settle(self, partition: Partition, opening: LogOpening, error: Exception | None) -> None:
         self._in_use.remove(partition)
+        self._begin_some()
         if partition.state is not PartitionState.OPENING:
             # The topic was deleted, or the data directory was lost.
             if opening.log is not None:

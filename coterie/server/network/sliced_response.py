@@ -1,6 +1,6 @@
 """Responses that take long to compute, in slices [connections/turns]."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
@@ -33,6 +33,20 @@ def answer_in_slices(
         return response
     delayed = DelayedResponse(connection)
     connection.delay_and_mute(delayed)
+    run_in_slices(broker, connection, steps, delayed.send)
+    return None
+
+
+def run_in_slices(
+    broker: "Broker",
+    connection: "Connection",
+    steps: Generator[None, None, Response],
+    then: Callable[[Response], None],
+) -> None:
+    """Run the steps of a request in later turns, and call `then` with what they return.
+
+    The connection is muted until then. It is closed if the steps fail.
+    """
     found: list[Response] = []
 
     def remember() -> Generator[None, None, None]:
@@ -40,9 +54,8 @@ def answer_in_slices(
 
     def done(error: Exception | None) -> None:
         if error is None:
-            delayed.send(found[0])
+            then(found[0])
         else:
             connection.fail_request(error)
 
     broker.slices.submit(remember(), done)
-    return None

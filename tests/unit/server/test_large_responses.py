@@ -1,16 +1,22 @@
 """Large responses: they are made in slices, and what is encoded of topics is kept."""
 
+import time
 from typing import Any
 
 import pytest
 
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.fetch import FetchRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.list_groups import ListGroupsRequest
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from coterie.protocol.messages.produce import ProduceRequestPartition
 from coterie.server.handlers import topic_descriptions
+from coterie.server.logs.flusher import FlushMode
 from tests.unit.server.groups import commit
 from tests.unit.server.manual import Client, make_broker, open_log
+from tests.unit.server.produced import batch, fetch_request, produce, produce_request, values_of
+from tests.unit.server.running import PATIENCE_S
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
@@ -147,3 +153,101 @@ class TestKeptDescriptions:
         open_log(client.broker, "t0")
         client.broker.topics.by_name["t0"].partitions[0].lead(5)
         assert described(client.call(self.REQUEST, 9))["t0"] == [(0, 5)]
+
+
+@pytest.mark.usefixtures("tiny_slices")
+class TestManyPartitions:
+    """Requests for many partitions, which are handled in slices."""
+
+    COUNT = 300
+
+    @pytest.fixture
+    def client(self) -> Client:
+        client = Client(make_broker())
+        client.broker.topics.create("t", self.COUNT, {})
+        return client
+
+    def produce(self, client: Client) -> Any:
+        request = produce_request(batch(b"x" * 100))
+        request.topic_data[0].partition_data = [
+            ProduceRequestPartition(index=index, records=batch(b"x" * 100))
+            for index in range(self.COUNT)
+        ]
+        return client.call(request, 9).responses[0].partition_responses
+
+    def fetch(self, **fields: Any) -> FetchRequest:
+        partitions = [(index, 0) for index in range(self.COUNT)]
+        return fetch_request(*partitions, **fields)
+
+    def values(self, answer: Any) -> list[bytes | None]:
+        partitions = answer.responses[0].partitions
+        return [value for each in partitions for value in values_of(each.records)]
+
+    def test_produce_appends_to_all(self, client: Client) -> None:
+        answers = self.produce(client)
+        assert [each.index for each in answers] == list(range(self.COUNT))
+        assert {(each.error_code, each.base_offset) for each in answers} == {(0, 0)}
+
+    def test_durable_produce_is_answered_after_all_syncs(self) -> None:
+        client = Client(make_broker(flush=FlushMode(commit=True, interval_ms=None)))
+        client.broker.topics.create("t", self.COUNT, {})
+        request = produce_request(batch(b"a"))
+        request.topic_data[0].partition_data = [
+            ProduceRequestPartition(index=index, records=batch(b"a")) for index in range(self.COUNT)
+        ]
+        client.send(request, 9)
+        deadline = time.monotonic() + PATIENCE_S
+        answers = client.answers()
+        while not answers and time.monotonic() < deadline:
+            client.loop.turn()
+            answers = client.answers()
+        ((_, answer),) = answers
+        partitions = client.broker.topics.by_name["t"].partitions
+        assert {each.error_code for each in answer.responses[0].partition_responses} == {0}
+        assert {each.log.synced_offset for each in partitions} == {1}
+
+    def test_fetch_reads_all_in_their_order(self, client: Client) -> None:
+        self.produce(client)
+        answer = client.call(self.fetch(), 12)
+        (topic,) = answer.responses
+        assert [each.partition_index for each in topic.partitions] == list(range(self.COUNT))
+        assert self.values(answer) == [b"x" * 100] * self.COUNT
+
+    def test_fetch_waits_for_records(self, client: Client) -> None:
+        client.send(self.fetch(min_bytes=1, max_wait_ms=1_000), 12)
+        client.loop.turn()
+        assert client.answers() == []
+        produce(Client(client.broker), batch(b"a"), partition=7)
+        client.loop.turn()
+        ((_, answer),) = client.answers()
+        assert self.values(answer) == [b"a"]
+
+    def test_fetch_ends_after_its_time(self, client: Client) -> None:
+        client.send(self.fetch(min_bytes=1, max_wait_ms=1_000), 12)
+        client.loop.turn()
+        client.loop.advance(1_000)
+        ((_, answer),) = client.answers()
+        assert self.values(answer) == []
+
+    def test_fetch_of_a_topic_that_is_deleted_meanwhile(self, client: Client) -> None:
+        self.produce(client)
+        client.send(self.fetch(), 12)
+        client.loop.turn_once()
+        client.broker.delete_topic(client.broker.topics.by_name["t"])
+        client.loop.turn()
+        ((_, answer),) = client.answers()
+        assert {each.error_code for each in answer.responses[0].partitions} <= {
+            ErrorCode.NONE,
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        }
+
+    def test_lost_connection_ends_the_fetch(self, client: Client) -> None:
+        client.send(self.fetch(min_bytes=1, max_wait_ms=1_000), 12)
+        client.connection.connection_lost(None)
+        client.loop.turn()
+        client.loop.advance(1_000)
+        assert client.answers() == []
+        assert not any(
+            each.delayed_fetches for each in client.broker.topics.by_name["t"].partitions
+        )

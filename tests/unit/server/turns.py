@@ -98,7 +98,7 @@ def limited_turn() -> Iterator[None]:
         signal.setitimer(signal.ITIMER_PROF, 0)
     used_s = thread_time() - began_s - (_uncounted.seconds - uncounted_s)
     if used_s > _limits_s[-1]:
-        stack = "\n  ".join(_stack)
+        stack = "\n  ".join(_stack or ["(not sampled in time)"])
         text = f"a turn used {used_s * 1000:.1f} ms of a processor; it was at\n  {stack}"
         raise LongTurnError(text)
 

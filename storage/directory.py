@@ -5,6 +5,7 @@
     *-offset-checkpoint             see `offset_checkpoints.py`
     .kafka_cleanshutdown            the last stop was clean; see `last_stop.py`
     coterie-boot-id                 how the directory was last used; see `last_stop.py`
+    coterie-wal.<id>                what was appended to several logs; see `write_ahead_log.py`
     <topic>-<n>/                    segments, partition.metadata, leader-epoch-checkpoint
     <topic>-<n>.<id>-delete/        a deleted partition whose files are not all removed yet
 
@@ -13,7 +14,7 @@ the randomness. Logs are opened when they are first used, and share one bounded 
 """
 
 import errno
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 
 from coterie.storage.errors import DirectoryLocked, DirectoryMismatch
@@ -33,6 +34,8 @@ from coterie.storage.opening import LogOpening
 from coterie.storage.recovery import Recovery
 from coterie.storage.segment_digests import FILE_NAME as DIGESTS_FILE
 from coterie.storage.topic_directories import TopicDirectories, TopicOnDisk
+from coterie.storage.write_ahead_log import WriteAheadLog
+from coterie.storage.write_ahead_recovery import Replayed, replay
 
 LOCK_FILE = ".lock"
 
@@ -48,6 +51,8 @@ class DataDirectory:
         files: the open files of all logs.
         cluster_id, node_id, directory_id: from `meta.properties`.
         last_stop: how the directory was left the last time.
+        write_ahead: syncs many logs as one; None if that was not asked for.
+        replayed: what the write-ahead log of the last stop held.
     """
 
     def __init__(
@@ -66,6 +71,8 @@ class DataDirectory:
         self.node_id = 0
         self.directory_id = ""
         self.last_stop = LastStop(files.filesystem, path, durable=durable)
+        self.write_ahead: WriteAheadLog | None = None
+        self.replayed = Replayed()
         self._filesystem = files.filesystem
         self._lock = lock
         self._durable = durable
@@ -95,6 +102,7 @@ class DataDirectory:
         durable: bool = False,
         max_open_files: int = MAX_OPEN_FILES,
         checkpoint_lock: AbstractContextManager[object] | None = None,
+        new_file_id: Callable[[], bytes] | None = None,
     ) -> "DataDirectory":
         """Lock a directory, which is made if it is missing, and find its partitions.
 
@@ -107,6 +115,8 @@ class DataDirectory:
             durable: whether what is made and deleted here must survive a loss of power.
             max_open_files: how many segments and indexes may be open.
             checkpoint_lock: a lock, if several threads use the directory as described below.
+            new_file_id: returns 8 random bytes at each call, for the names of write-ahead files;
+                None if logs are synced one by one.
 
         Raises:
             DirectoryLocked: another process or broker holds the directory.
@@ -130,6 +140,8 @@ class DataDirectory:
             )
             directory._load_meta(node_id, cluster_id, directory_id)
             directory._load_partitions()
+            if durable and new_file_id is not None:
+                directory.write_ahead = WriteAheadLog(directory.files, path, new_file_id)
         except BaseException:
             lock.release()
             raise
@@ -161,7 +173,11 @@ class DataDirectory:
             except Exception as error:  # noqa: BLE001 - raised below, when the others are closed
                 failure = failure or error
         try:
-            if failure is None and not any(log.failed for log in self._logs.values()):
+            is_synced = failure is None and not any(log.failed for log in self._logs.values())
+            if self.write_ahead is not None:
+                # Before the mark: a start that finds the mark does not replay.
+                self.write_ahead.close(synced=is_synced)
+            if is_synced:
                 self._leave_clean()
         except OSError as error:
             failure = error
@@ -251,6 +267,8 @@ class DataDirectory:
         """Close the logs of a deleted topic."""
         for key, log in logs.items():
             if log is not None:
+                if self.write_ahead is not None:
+                    self.write_ahead.forget(log)
                 log.abandon()
             self.last_stop.settled(key)
 
@@ -313,6 +331,7 @@ class DataDirectory:
         assert log is not None, "the log was opened before"
         assert opening.key not in self._logs, "a log is opened once"
         log.use(self.files)
+        log.write_ahead.partition_id = self._directories.partition_id(*opening.key)
         self._logs[opening.key] = log
         self.last_stop.settled(opening.key)
         return log
@@ -420,6 +439,10 @@ class DataDirectory:
         self._directories.load(was_synced=was_synced)
         if not all(checkpoints.is_ours for checkpoints in self._checkpoints):
             self._distrust_digests()
+        # Before any log is opened.
+        self.replayed = replay(
+            self._filesystem, self.path, self._directories.by_id, discard=self.last_stop.clean
+        )
         # In case that a deletion was interrupted before this.
         self._forget_deleted()
         self.last_stop.begin(self._directories.keys())

@@ -20,6 +20,7 @@ from coterie.storage.leader_epochs import LeaderEpochs
 from coterie.storage.log_config import LogConfig, is_full
 from coterie.storage.log_producers import LogProducers
 from coterie.storage.log_reader import LogReader
+from coterie.storage.log_write_ahead import LogWriteAhead
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.producer_loading import ProducerLoading
 from coterie.storage.producer_snapshots import ProducerSnapshots
@@ -41,6 +42,7 @@ class Log(LogReader):
         epochs: the leader epochs.
         digests: what is known of closed segments, if the log is compacted.
         leader_epoch: the epoch that appended batches get.
+        write_ahead: what is durable, in the log's own files or in the write-ahead log.
         swap_unfinished: a cleaning stopped while old files were being removed. The log is not
             cleaned again before it has been reopened, which finishes that.
     """
@@ -55,6 +57,7 @@ class Log(LogReader):
         self.swap_unfinished = False
         self._files = files
         self.digests = SegmentDigests(files.filesystem, directory)
+        self.write_ahead: LogWriteAhead
         self._sync = SyncState(files, directory)
 
     @classmethod
@@ -106,6 +109,11 @@ class Log(LogReader):
     def failed(self) -> bool:
         """Whether a write or sync has failed, for good."""
         return self._sync.failure is not None
+
+    @property
+    def failure(self) -> OSError | None:
+        """The first error of a write or sync."""
+        return self._sync.failure
 
     @property
     def synced_offset(self) -> int:
@@ -275,6 +283,8 @@ class Log(LogReader):
     def synced(self, pending: PendingSync, error: OSError | None = None) -> None:
         """Take the result of a sync: what `pending.run` raised, or None. An error fails the log."""
         self._sync.end(pending, error, self.log_end_offset)
+        if not self.failed:
+            self.write_ahead.note(pending.end)
 
     def sync(self) -> None:
         """Sync everything that was appended, here and now.
@@ -344,6 +354,7 @@ class Log(LogReader):
         self.leader_epoch = max(self.epochs.latest, 0)
         is_clean = known.trust is TailTrust.CLEAN
         self._sync.synced_offset = self.log_end_offset if is_clean else known.recovery_point
+        self.write_ahead = LogWriteAhead(self._segments)
         if self.config.flush:
             # Recovery may have found records that were never acknowledged. From now on they can be
             # read, so they must not be lost.
@@ -397,13 +408,19 @@ class Log(LogReader):
         is_removing = len(self._segments.all) > 1 and self._segments.all[1].base_offset <= offset
         if is_removing and self.config.flush:
             self._producers.snapshots.sync()
-        self._segments.remove_before(offset)
+        if self.config.flush:
+            self._segments.remove_before(offset, self._sync_names)
+        else:
+            self._segments.remove_before(offset)
         if is_removing:
             self._producers.prune_snapshots(self._segments.all)
+
+    def _sync_names(self) -> None:
+        self._files.filesystem.sync_directory(self.directory)
 
     def _begin_segment(self, base_offset: int) -> None:
         segment = self.new_segment(base_offset)
         segment.create()
         if self.config.flush:
-            self._files.filesystem.sync_directory(self.directory)
+            self._sync_names()
         self._segments.add(segment)

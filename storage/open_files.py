@@ -28,6 +28,7 @@ class OpenFiles:
 
     Attributes:
         filesystem: the file system.
+        limit: how many files may be open.
         dropped: the files that were dropped while they were pinned.
     """
 
@@ -41,7 +42,7 @@ class OpenFiles:
         assert limit > 1, "a file in use is open, and half of them may be pinned"
         self.filesystem = filesystem
         self.dropped: set[File] = set()
-        self._limit = limit
+        self.limit = limit
         # In the order of their last use.
         self._files: dict[str, File] = {}
         # The number of pins of each pinned file, including those that were dropped.
@@ -76,7 +77,7 @@ class OpenFiles:
     @property
     def pins_left(self) -> int:
         """How many more files may wait for a sync, so that others can be open meanwhile."""
-        return self._limit // 2 - len(self._pins)
+        return self.limit // 2 - len(self._pins)
 
     def pin(self, path: str) -> File:
         """Return the file, which stays open until it was unpinned as often as pinned.
@@ -135,7 +136,7 @@ class OpenFiles:
 
     def _make_room(self) -> None:
         """Close the files that were used longest ago, until there is room for one more."""
-        while self.count >= self._limit and self._close_oldest():
+        while self.count >= self.limit and self._close_oldest():
             pass
 
     def _close_oldest(self) -> bool:

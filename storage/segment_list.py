@@ -1,7 +1,7 @@
 """The segments of a log in the order of their offsets: finding, reading, replacing them."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from coterie.storage.aborted_transactions import (
     AbortedTransaction,
@@ -42,18 +42,27 @@ class SegmentList:
         self.all.append(segment)
         self._bases.append(segment.base_offset)
 
-    def remove_before(self, offset: int) -> None:
+    def remove_before(self, offset: int, sync_names: Callable[[], None] = lambda: None) -> None:
         """Remove the segments that end at or before `offset`, and their files.
 
         The active segment stays.
 
+        Args:
+            offset: where the log is to begin.
+            sync_names: called between two segments, so that no loss of power brings the first one
+                back without the second [recovery/removal-order].
+
         Raises:
             OSError: a file could not be removed.
         """
+        removed = 0
         while len(self.all) > 1 and self._bases[1] <= offset:
+            if removed:
+                sync_names()
             segment = self.all.pop(0)
             del self._bases[0]
             segment.remove()
+            removed += 1
         assert self.all, "a log has an active segment"
 
     def replace(self, old: Sequence[Segment], cleaned: Segment) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from coterie.storage.errors import LogFailed, OutOfHandles, is_shortage
 from coterie.storage.filesystem import File
+from coterie.storage.log_write_ahead import LogOffsetMetadata, end_of
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.segment import Segment
 
@@ -21,12 +22,14 @@ class PendingSync(NamedTuple):
     """A sync that has to be done. Give it back to `Log.synced` afterwards.
 
     Attributes:
-        end_offset: everything below it is included.
+        end: everything before it is included.
+        is_complete: whether that is everything that was appended.
         files: the files to sync; they are pinned.
         dropped: the files that the log has begun to remove. This set changes during the sync.
     """
 
-    end_offset: int
+    end: LogOffsetMetadata
+    is_complete: bool
     files: tuple[File, ...]
     dropped: AbstractSet[File]
 
@@ -130,14 +133,14 @@ class SyncState:
         pins: list[File] = []
         if len(unsynced) > _SEGMENTS_AT_ONCE:
             del unsynced[_SEGMENTS_AT_ONCE:]
-            end_offset = unsynced[-1].next_offset
         try:
             pins.extend(self._files.pin(segment.path) for segment in unsynced if segment.size)
         except OSError:
             for file in pins:
                 self._files.unpin(file)
             raise
-        return PendingSync(end_offset, tuple(pins), self._files.dropped)
+        end = end_of(unsynced[-1])
+        return PendingSync(end, end.offset == end_offset, tuple(pins), self._files.dropped)
 
     def end(self, pending: PendingSync, error: OSError | None, end_offset: int) -> None:
         """Take the result of a sync. An error fails the log.
@@ -153,7 +156,7 @@ class SyncState:
             self.stop(error)
         if self.failure is not None:
             return
-        self.synced_offset = max(self.synced_offset, pending.end_offset)
+        self.synced_offset = max(self.synced_offset, pending.end.offset)
         assert self.synced_offset <= end_offset, "only what was appended is synced"
         if self.synced_offset == end_offset:
             self.unpin()

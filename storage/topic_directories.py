@@ -31,6 +31,7 @@ from coterie.storage.partition_directories import (
     partition_of,
 )
 from coterie.storage.seals import open_lines, seal_lines
+from coterie.storage.write_ahead_format import PartitionId
 
 # A partition: topic and number.
 Key = tuple[str, int]
@@ -96,6 +97,25 @@ class TopicDirectories:
             ValueError: the topic's name is illegal.
         """
         return f"{self._path}/{directory_name(topic, partition)}"
+
+    def partition_id(self, topic: str, partition: int) -> PartitionId | None:
+        """Return what the write-ahead log calls a partition.
+
+        Returns:
+            None if its directory does not say which topic it belongs to.
+        """
+        if (topic, partition) in self._without_id:
+            return None
+        return PartitionId(self.topics[topic].topic_id, partition)
+
+    def by_id(self) -> dict[PartitionId, str]:
+        """Return the directories of the partitions that the write-ahead log may hold."""
+        paths = {}
+        for topic, partition in self.keys():
+            partition_id = self.partition_id(topic, partition)
+            if partition_id is not None:
+                paths[partition_id] = self.path(topic, partition)
+        return paths
 
     # --- the start --------------------------------------------------------------------------------
 

@@ -15,11 +15,11 @@ from coterie.address import Address
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config
-from coterie.server.environment import new_base64_id, new_uuid_text, system_clock
+from coterie.server.environment import new_base64_id, new_file_id, new_uuid_text, system_clock
 from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
 from coterie.server.groups.runtime import CoordinatorRuntime
 from coterie.server.logs.disk_work import disk_work
-from coterie.server.logs.flusher import Flusher, FlushMode
+from coterie.server.logs.flusher import RESUME_AFTER_S, Flusher, FlushMode
 from coterie.server.logs.maintenance import Maintenance
 from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges, make_now, run_here
 from coterie.server.logs.topics import Topic, Topics
@@ -128,6 +128,7 @@ class Broker:
         path = "memory" if in_memory else data_dir
         self.changes = TopicChanges(self.loop, self.disk)
         self._data = self._open_directory(filesystem, path, flush, handles)
+        self._begin_write_ahead()
         self.cluster_id = self._data.cluster_id
         node_id = str(self.node_id)
         config.record({"log.dirs": data_dir, "node.id": node_id, "broker.id": node_id})
@@ -159,7 +160,16 @@ class Broker:
             durable=flush.commit,
             max_open_files=handles.files,
             checkpoint_lock=Lock(),
+            new_file_id=new_file_id,
         )
+
+    def _begin_write_ahead(self) -> None:
+        """Let the flusher sync many logs as one, and report what the last stop has left."""
+        self.flusher.write_ahead = self._data.write_ahead
+        self.flusher.write_ahead_failed = self._write_ahead_failed
+        files, entries, skipped = self._data.replayed
+        if files:
+            self.log.info("write-ahead log replayed", files=files, appends=entries, skipped=skipped)
 
     def _make_group_runtime(self, new_uuid: Callable[[], str]) -> CoordinatorRuntime:
         offsets = self.topics.by_name.get(OFFSETS_TOPIC)
@@ -332,6 +342,17 @@ class Broker:
             self.log.warning(
                 "file handles are short", cause=describe_error(error), remedy=remedy_for(error)
             )
+
+    def _write_ahead_failed(self, error: Exception) -> None:
+        """Log that logs are synced one by one, for some time or until the next start."""
+        write_ahead = self._data.write_ahead
+        is_stopped = write_ahead is not None and write_ahead.stopped
+        self.log.error(
+            "write-ahead log not used",
+            cause=describe_error(error),
+            remedy=remedy_for(error),
+            until="the next start" if is_stopped else f"{RESUME_AFTER_S:.0f} s from now",
+        )
 
     def log_failed(self, log: Log, error: Exception) -> None:
         """Log, once, that a log cannot be written any more [log/fail-stop]."""

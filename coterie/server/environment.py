@@ -33,6 +33,11 @@ def system_clock() -> Callable[[], int]:
     return now_ms
 
 
+def new_file_id() -> bytes:
+    """Return 8 random bytes, for the name of a write-ahead file."""
+    return os.urandom(8)
+
+
 def new_uuid_text() -> str:
     """Return a random UUID in Java's text form; generated member ids end with one."""
     digits = f"{_random_uuid():032x}"

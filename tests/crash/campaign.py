@@ -20,7 +20,8 @@ from tests.crash.history import History
 from tests.crash.losses import A_FEW, NOWHERE, Crash, deaths, power_losses
 from tests.crash.producers import LATER, STALE
 from tests.crash.restart import Found, Restarts, Wrong, check, live_on, produce_on
-from tests.crash.scenarios import SCENARIOS, Recording, record
+from tests.crash.scenario_run import Recording
+from tests.crash.scenarios import SCENARIOS, record
 from tests.crash.windows import cleaned, histories, windows
 
 CRASHES = ("death", "power")

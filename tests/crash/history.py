@@ -40,10 +40,15 @@ class Register:
         self.states.append(state)
         self.moments.append((operations, acknowledged, len(self.states) - 1))
 
-    def acknowledge(self, operations: int) -> None:
-        """Note that the newest state was acknowledged to clients."""
+    def acknowledge(self, operations: int, number: int | None = None) -> None:
+        """Note that a state, by default the newest, was acknowledged to clients."""
         newest = len(self.states) - 1
-        self.moments.append((operations, newest, newest))
+        self.moments.append((operations, newest if number is None else number, newest))
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest state."""
+        return len(self.states) - 1
 
     def settle(self, number: int) -> None:
         """Make the state that a restart has found the newest one."""

@@ -5,7 +5,8 @@ one is promised, then the answers. Every answer is entered in the history. A fai
 raises `LogFailed` after the partition was stopped as the server stops it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import count
 from typing import Any
 
 from coterie.coordinator.effects import Effects
@@ -26,6 +27,8 @@ from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
+from coterie.storage.write_ahead_format import ID_BYTES
+from coterie.storage.write_ahead_log import WriteAheadLimits
 from tests.crash.history import History, TopicState
 from tests.crash.producers import Sent
 from tests.unit.coordinator.harness import START_MS, UnitHarness
@@ -36,18 +39,33 @@ NODE_ID = 1
 # A few commits fill a segment.
 SEGMENT_BYTES = 700
 _INDEX_INTERVAL_BYTES = 200
+# Two or three frames of a write-ahead file.
+EXTEND_BYTES = 1024
 
 # Every batch is a step of the cleaner, and tombstones expire soon.
 CLEANER = CleanerConfig(delete_retention_ms=500, segment_bytes=SEGMENT_BYTES, slice_bytes=200)
+
+_NO_VALUES: Mapping[str, bytes] = {}
 
 Pairs = frozenset[tuple[bytes, bytes]]
 
 
 def open_directory(filesystem: Any, *, flush: bool) -> DataDirectory:
     """Open the data directory as the broker does."""
-    return DataDirectory.open(
-        filesystem, DATA, node_id=NODE_ID, cluster_id="cluster", directory_id="d", durable=flush
+    # The write-ahead files of earlier openings are removed, so their ids can be used again.
+    file_ids = count(1)
+    directory = DataDirectory.open(
+        filesystem,
+        DATA,
+        node_id=NODE_ID,
+        cluster_id="cluster",
+        directory_id="d",
+        durable=flush,
+        new_file_id=lambda: next(file_ids).to_bytes(ID_BYTES),
     )
+    if directory.write_ahead is not None:
+        directory.write_ahead.limits = WriteAheadLimits(extend_bytes=EXTEND_BYTES)
+    return directory
 
 
 def log_config(topic: str, *, flush: bool) -> LogConfig:
@@ -124,28 +142,93 @@ class Node(UnitHarness):
 
     # -- groups ------------------------------------------------------------------------------------
 
-    def turn(self) -> None:
-        """Write the coordinator's pending records as one batch and answer, until none are left."""
-        while held := self.logs[0].take_pending():
-            pairs = [pair for batch in held for pair in batch.pairs]
-            log = self.log_of_groups
-            batch = encode_batch(
-                pairs, log.log_end_offset, self.now_ms, leader_epoch=log.leader_epoch
-            )
-            register = self.history.groups
-            state = log.log_end_offset + len(pairs), state_of(self.coordinator)
-            register.change(self.done, state)
+    def turn(
+        self, values: Mapping[str, bytes] = _NO_VALUES, during: Callable[[], None] = lambda: None
+    ) -> None:
+        """Write the coordinator's pending records as one batch and answer, until none are left.
+
+        Args:
+            values: what producers send to ordinary topics in the same turn, by topic.
+            during: what the event loop does while the disk is waited for.
+        """
+        while (held := self.logs[0].take_pending()) or values:
+            logs: list[Log] = []
+            registers = [self.history.topic(name) for name in values]
             try:
-                log.append(batch)
+                if held:
+                    logs.append(self._append_groups(held))
+                logs += [self.append_value(name, value) for name, value in values.items()]
+                numbers = [register.newest for register in registers]
                 if self.flush and not self.lags:
-                    log.sync()
+                    self._make_durable(logs, during)
             except StorageError:
                 self.take(self.coordinator.fail(0, self.now_ms))
                 self.logs[0].take_pending()
                 raise
+            for register, number in zip(registers, numbers, strict=True):
+                register.acknowledge(self.done, number)
+            values = _NO_VALUES
             self._behind += len(held)
-            if not self.lags:
+            if held and not self.lags:
                 self._acknowledge()
+
+    def _append_groups(self, held: list[Any]) -> Log:
+        pairs = [pair for batch in held for pair in batch.pairs]
+        log = self.log_of_groups
+        batch = encode_batch(pairs, log.log_end_offset, self.now_ms, leader_epoch=log.leader_epoch)
+        state = log.log_end_offset + len(pairs), state_of(self.coordinator)
+        self.history.groups.change(self.done, state)
+        log.append(batch)
+        return log
+
+    def append_value(self, name: str, value: bytes) -> Log:
+        """Append a value to a topic; nothing is synced or acknowledged."""
+        log = self.open_log(name)
+        topic_id = self.directory.topics[name].topic_id
+        self.history.values[topic_id].append(value)
+        end = log.log_end_offset + 1
+        state = TopicState(topic_id, log.log_start_offset, end)
+        self.history.topic(name).change(self.done, state)
+        log.append(encode_batch([(b"k", value)], 0, self.now_ms + end))
+        return log
+
+    def _make_durable(self, logs: list[Log], during: Callable[[], None] = lambda: None) -> None:
+        """Sync logs as the flusher does: many as one, or each by itself."""
+        write_ahead = self.directory.write_ahead
+        assert write_ahead is not None, "it is used with every sync"
+        frame = write_ahead.begin(logs)
+        during()
+        if frame is not None:
+            error = None
+            try:
+                frame.run()
+            except OSError as failure:
+                error = failure
+            write_ahead.end(frame, error)
+            if error is None:
+                logs = [log for log in logs if log not in frame.logs]
+        for log in logs:
+            log.sync()
+
+    def settle(self, *between: Callable[[], None]) -> None:
+        """Settle the write-ahead file; call the next of `between` after each step."""
+        write_ahead = self.directory.write_ahead
+        if write_ahead is None or not write_ahead.rotate():
+            return
+        waiting = list(between)
+        first_error: OSError | None = None
+        while (step := write_ahead.next_step()) is not None:
+            error = None
+            try:
+                step.run()
+            except OSError as failure:
+                error = failure
+                first_error = first_error or error
+            write_ahead.end_step(step, error)
+            if waiting and error is None:
+                waiting.pop(0)()
+        if first_error is not None:
+            raise first_error
 
     def catch_up(self) -> None:
         """Sync what was written since `lags` was set, and answer."""
@@ -273,17 +356,11 @@ class Node(UnitHarness):
 
     def produce(self, name: str, *values: bytes) -> None:
         """Produce one batch per value."""
-        log = self.open_log(name)
-        topic_id = self.directory.topics[name].topic_id
-        register = self.history.topic(name)
         for value in values:
-            self.history.values[topic_id].append(value)
-            end = log.log_end_offset + 1
-            register.change(self.done, TopicState(topic_id, log.log_start_offset, end))
-            log.append(encode_batch([(b"k", value)], 0, self.now_ms + end))
+            log = self.append_value(name, value)
             if self.flush:
                 log.sync()
-            register.acknowledge(self.done)
+            self.history.topic(name).acknowledge(self.done)
 
     def produce_batches(self, name: str, *batches: Sent) -> None:
         """Produce batches of producers with ids, and markers."""

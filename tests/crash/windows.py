@@ -21,7 +21,7 @@ from coterie.protocol.records import decode_records, iterate_batches
 from coterie.protocol.wire import ZERO_UUID
 from coterie.storage.log import Log
 from tests.crash.restart import Wrong
-from tests.crash.scenarios import Recording, ScenarioRun
+from tests.crash.scenario_run import Recording, ScenarioRun
 
 OPERATIONS = "abABr"
 LONGEST = 5

@@ -5,24 +5,32 @@ the death of the process, but not a loss of power. `commit` syncs before anythin
 one thread syncs everything that was appended since the last sync (group commit). `interval:MS`
 acknowledges at once and syncs every MS milliseconds.
 
+With `commit`, the appends of a turn to several logs are written to the write-ahead log, and only
+that is synced (storage/write_ahead_log.py). Its files are settled in the background: the same
+thread syncs one log after another between the turns.
+
 Invariants:
 * A callback is called exactly once, and reports success only after a sync that began after its
   append.
-* The thread uses only `PendingSync.run`, the clock and its queue. Everything else belongs to the
-  event loop, so nothing here needs a lock.
+* The thread uses only the `run` of pending work, the clock and its queue. Everything else belongs
+  to the event loop, so nothing here needs a lock.
+* There is one thread, so no file is synced twice at a time: the kernel would report an error to
+  only one of two syncs.
 * After `fail` no callback reports success.
 """
 
 import threading
 import time
-from asyncio import AbstractEventLoop
+from asyncio import AbstractEventLoop, TimerHandle
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import NamedTuple
 
 from coterie.storage.errors import OutOfHandles, StorageError
 from coterie.storage.log import Log
 from coterie.storage.sync import PendingSync
+from coterie.storage.write_ahead_log import PendingFrame, SettlingStep, WriteAheadLog
 
 # How long stopping waits for a sync in progress. A disk that takes longer will not answer.
 STOP_TIMEOUT_S = 10.0
@@ -32,6 +40,11 @@ STOP_TIMEOUT_S = 10.0
 _LOGS_AT_ONCE = 8
 # After a shortage of file handles a sync is tried again after this time.
 _RETRY_S = 0.1
+# How old a write-ahead file becomes. A start has at most the records of this time to write again,
+# and segments that it holds records of cannot be compacted.
+SETTLE_AFTER_S = 5.0
+# After an error the write-ahead log is not used for this time; each log is synced itself.
+RESUME_AFTER_S = 30.0
 
 # Called with the error of the sync, or with None after a success.
 Callback = Callable[[Exception | None], None]
@@ -63,11 +76,16 @@ def parse_flush_mode(text: str) -> FlushMode:
     raise ValueError(f"{text!r} is not one of: never, commit, interval:MS (MS at least 1)")
 
 
-class _Result(NamedTuple):
-    """The result of one sync."""
+class _Turn(NamedTuple):
+    """What has to become durable after a turn of the event loop."""
 
-    log: Log
-    pending: PendingSync
+    frame: PendingFrame | None
+    syncs: list[tuple[Log, PendingSync]]
+
+
+class _Done(NamedTuple):
+    """The result of something that waited for the disk."""
+
     error: OSError | None
     seconds: float
 
@@ -78,6 +96,9 @@ class Flusher:
     Attributes:
         mode: when to sync.
         commit: `mode.commit`, for the hot path.
+        write_ahead: the write-ahead log of the data directory, None if it has none.
+        write_ahead_failed: called with the error when the write-ahead log cannot be used, for some
+            time or, if it is stopped, until the next start.
         syncs, sync_seconds, slowest_sync_seconds: for the metrics.
     """
 
@@ -98,7 +119,14 @@ class Flusher:
         # Logs with appends for which no sync has begun, and those that are being synced.
         self._dirty: dict[Log, list[Callback]] = {}
         self._syncing: dict[Log, list[Callback]] = {}
-        self._work: SimpleQueue[list[tuple[Log, PendingSync]] | None] = SimpleQueue()
+        self.write_ahead: WriteAheadLog | None = None
+        self.write_ahead_failed: Callable[[Exception], None] = lambda _: None
+        self._settle_timer: TimerHandle | None = None
+        # Whether the write-ahead file should be settled once the one before it is.
+        self._is_old = False
+        # When the write-ahead log may be used again after an error.
+        self._resume_s = 0.0
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._scheduled = False
         # How many of the dirty logs are due, in mode `interval`.
@@ -146,9 +174,12 @@ class Flusher:
             del dirty[min(due, _LOGS_AT_ONCE) :]
             self._due = min(due, len(self._dirty)) - len(dirty)
         self._syncing = {log: self._dirty.pop(log) for log in dirty}
-        work: list[tuple[Log, PendingSync]] = []
+        frame = self._begin_frame()
+        turn = _Turn(frame, [])
         errors: dict[Log, Exception] = {}
         for log in dirty:
+            if (frame is not None and log in frame.logs) or self._is_covered(log):
+                continue
             try:
                 pending = log.unsynced()
             except OutOfHandles:
@@ -161,53 +192,102 @@ class Flusher:
             else:
                 # None: an earlier sync covers the append.
                 if pending is not None:
-                    work.append((log, pending))
+                    turn.syncs.append((log, pending))
         for log, failure in errors.items():
             self._call_back(log, self._syncing.pop(log), failure)
+        self._queue(partial(self._sync, turn))
+
+    def _begin_frame(self) -> PendingFrame | None:
+        """Return a frame for the write-ahead log, None if each log has to be synced itself."""
+        write_ahead = self.write_ahead
+        if write_ahead is None or len(self._syncing) < 2 or self._loop.time() < self._resume_s:
+            return None
+        frame = write_ahead.begin(self._syncing)
+        if frame is not None and self._settle_timer is None:
+            self._settle_timer = self._loop.call_later(SETTLE_AFTER_S, self._settle_by_age)
+        return frame
+
+    def _is_covered(self, log: Log) -> bool:
+        """Return whether all of a log is durable, perhaps in the write-ahead log only."""
+        if self.write_ahead is None or log.failed:
+            return False
+        return log.write_ahead.covered.offset >= log.log_end_offset
+
+    def _queue(self, work: Callable[[], None]) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="coterie-flusher", daemon=True)
             self._thread.start()
         self._work.put(work)
 
+    # --- the thread -------------------------------------------------------------------------------
+
     def _run(self) -> None:
-        """Sync what is queued until None is queued; this is the thread."""
+        """Do what is queued until None is queued; this is the thread."""
         while (work := self._work.get()) is not None:
-            results: list[_Result] = []
-            for log, pending in work:
-                error = None
-                began = time.monotonic()
-                try:
-                    pending.run()
-                except OSError as failure:
-                    error = failure
-                results.append(_Result(log, pending, error, time.monotonic() - began))
             try:
-                self._loop.call_soon_threadsafe(self._done, results)
+                work()
             except RuntimeError:
                 return  # The loop is closed: the broker has stopped without waiting for this sync.
 
-    def _done(self, results: "list[_Result]") -> None:
+    def _sync(self, turn: _Turn) -> None:
+        frame_done = None if turn.frame is None else _timed(turn.frame.run)
+        done = [_timed(pending.run) for _, pending in turn.syncs]
+        self._loop.call_soon_threadsafe(self._done, turn, frame_done, done)
+
+    def _settle(self, step: SettlingStep) -> None:
+        self._loop.call_soon_threadsafe(self._step_done, step, _timed(step.run))
+
+    # --- results ----------------------------------------------------------------------------------
+
+    def _done(self, turn: _Turn, frame_done: _Done | None, done: list[_Done]) -> None:
+        """Take the results of a turn, and call back."""
         synced, self._syncing = self._syncing, {}
         errors: dict[Log, Exception] = {}
-        for log, pending, error, seconds in results:
-            assert log in synced, "the thread syncs what was handed to it"
+        for (log, pending), (error, seconds) in zip(turn.syncs, done, strict=True):
+            self._count(seconds)
             log.synced(pending, error)
             if error is not None:
                 errors[log] = error
-            elif not self.commit and log.synced_offset < log.log_end_offset:
-                # There were too many segments for one sync, or there are new appends.
-                self._dirty.setdefault(log, [])
-            self.syncs += 1
-            self.sync_seconds += seconds
-            self.slowest_sync_seconds = max(self.slowest_sync_seconds, seconds)
+            elif not pending.is_complete and log in synced:
+                # There were too many segments for one sync.
+                self._dirty[log] = synced.pop(log) + self._dirty.get(log, [])
+        if turn.frame is not None and frame_done is not None:
+            self._end_frame(turn.frame, frame_done, synced)
         for log, callbacks in synced.items():
-            self._call_back(log, callbacks, errors.get(log))
+            failure = errors.get(log)
+            if failure is None and log.failed:
+                # Another call has synced its file meanwhile, and perhaps got the error instead.
+                failure = log.failure
+            self._call_back(log, callbacks, failure)
+        if self.write_ahead is not None and self.write_ahead.is_full:
+            self._rotate()
         if self._dirty and not self._scheduled:
             if self._due:
                 self._scheduled = True
                 self._loop.call_soon(self.begin)
             else:
                 self._schedule()
+
+    def _end_frame(
+        self, frame: PendingFrame, done: _Done, synced: dict[Log, list[Callback]]
+    ) -> None:
+        """Take the result of a frame. After an error its logs are taken out of `synced`."""
+        assert self.write_ahead is not None, "it has made the frame"
+        self._count(done.seconds)
+        self.write_ahead.end(frame, done.error)
+        if done.error is None:
+            return
+        # Nothing is lost: their own files are synced now, for the first time.
+        for log in frame.logs:
+            if log in synced:
+                self._dirty[log] = synced.pop(log) + self._dirty.get(log, [])
+        self._resume_s = self._loop.time() + RESUME_AFTER_S
+        self.write_ahead_failed(done.error)
+
+    def _count(self, seconds: float) -> None:
+        self.syncs += 1
+        self.sync_seconds += seconds
+        self.slowest_sync_seconds = max(self.slowest_sync_seconds, seconds)
 
     def _call_back(self, log: Log, callbacks: list[Callback], error: Exception | None) -> None:
         for callback in callbacks:
@@ -217,8 +297,9 @@ class Flusher:
 
     def forget(self, log: Log) -> None:
         """Drop a log that is about to be deleted; its records need not become durable any more."""
-        for callback in self._dirty.pop(log, ()):
-            callback(None)
+        for callbacks in (self._syncing.pop(log, []), self._dirty.pop(log, [])):
+            for callback in callbacks:
+                callback(None)
 
     def fail(self, error: Exception) -> None:
         """Report `error` to all callbacks, present and future: the data directory is lost."""
@@ -231,9 +312,72 @@ class Flusher:
             for callback in callbacks:
                 callback(error)
 
+    # --- settling the write-ahead log -------------------------------------------------------------
+
+    def _settle_by_age(self) -> None:
+        self._settle_timer = None
+        if not self._rotate():
+            # The file before is not settled yet. When it is, this one is next.
+            self._is_old = True
+
+    def _rotate(self) -> bool:
+        """Begin to settle the write-ahead file, unless the one before is not settled."""
+        write_ahead = self.write_ahead
+        if write_ahead is None or not write_ahead.rotate():
+            return False
+        self._is_old = False
+        if self._settle_timer is not None:
+            self._settle_timer.cancel()
+            self._settle_timer = None
+        self._next_step()
+        return True
+
+    def _next_step(self) -> None:
+        assert self.write_ahead is not None, "there is something to settle"
+        try:
+            step = self.write_ahead.next_step()
+        except OutOfHandles:
+            self._loop.call_later(_RETRY_S, self._next_step)
+            return
+        except StorageError as error:
+            self.write_ahead_failed(error)
+            return
+        if step is not None:
+            self._queue(partial(self._settle, step))
+        elif self._is_old or self.write_ahead.is_full:
+            self._rotate()
+
+    def _step_done(self, step: SettlingStep, done: _Done) -> None:
+        """Take the result of a step of settling, and do the next."""
+        self._count(done.seconds)
+        if self._thread is None or self._failure is not None or self.write_ahead is None:
+            # The directory is closed or lost.
+            if step.log is not None and step.pending is not None:
+                step.log.synced(step.pending, done.error)
+            return
+        self.write_ahead.end_step(step, done.error)
+        if done.error is not None and step.log is None:
+            self.write_ahead_failed(done.error)
+            return
+        if done.error is not None and step.log is not None:
+            self._failed(step.log, done.error)
+        self._next_step()
+
+    # --- the end ----------------------------------------------------------------------------------
+
     def stop(self) -> None:
         """Let the thread finish its work and end."""
         if self._thread is not None:
             self._work.put(None)
             self._thread.join(STOP_TIMEOUT_S)
             self._thread = None
+
+
+def _timed(run: Callable[[], None]) -> _Done:
+    began = time.monotonic()
+    error = None
+    try:
+        run()
+    except OSError as failure:
+        error = failure
+    return _Done(error, time.monotonic() - began)

@@ -135,7 +135,7 @@ def test_a_sync_has_three_steps(memory: Place) -> None:
     )
     pending = log.unsynced()
     assert pending is not None
-    assert pending.end_offset == 2
+    assert pending.end.offset == 2
     filesystem.fail_at("sync", 1)
     error = None
     try:

@@ -1,0 +1,138 @@
+"""The bytes of a write-ahead file: frames, one behind the other [recovery/write-ahead-format].
+
+A frame is what one turn of the event loop appended to several logs, written with one write. It is
+valid only with the id of its file, the number of its place in it, and a right checksum. So neither
+what an older file has left on the disk nor records that imitate a frame are taken for one.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import NamedTuple
+
+from coterie.protocol import checksum
+
+FILE_PREFIX = "coterie-wal."
+ID_BYTES = 8
+# A sector: what follows a frame never shares one with it, so writing it cannot tear the frame.
+BLOCK_BYTES = 512
+
+_MAGIC = b"CotrWal1"
+# Magic, id of the file, CRC-32C of everything behind it, length of the body, number of the frame.
+_FRAME_HEADER = Struct(">8s8sIIQ")
+_CRC_END = 20
+# Topic id, partition, base offset of the segment, position in its file, length of the data.
+_ENTRY_HEADER = Struct(">16siqqI")
+
+
+class PartitionId(NamedTuple):
+    """A partition. A topic of the same name that is created later has another id."""
+
+    topic_id: bytes
+    partition: int
+
+
+class Entry(NamedTuple):
+    """Bytes that were appended to a segment.
+
+    Attributes:
+        partition_id: the partition.
+        base_offset: of the segment.
+        position: where the bytes begin in its file.
+        data: the bytes, which are whole batches.
+    """
+
+    partition_id: PartitionId
+    base_offset: int
+    position: int
+    data: bytes
+
+
+class DamagedFrame(Exception):  # noqa: N818 - says what was found
+    """There is no valid frame at `position`, although one behind it is valid."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(f"byte {position}")
+        self.position = position
+
+
+def file_name(file_id: bytes) -> str:
+    """Return the name of a write-ahead file."""
+    assert len(file_id) == ID_BYTES, "the id is part of each frame"
+    return FILE_PREFIX + file_id.hex()
+
+
+def parse_file_name(name: str) -> bytes | None:
+    """Return the id in the name of a write-ahead file, None if it is not one's name."""
+    digits = name.removeprefix(FILE_PREFIX)
+    if digits == name or len(digits) != 2 * ID_BYTES:
+        return None
+    try:
+        return bytes.fromhex(digits)
+    except ValueError:
+        return None
+
+
+def encode_frame(file_id: bytes, number: int, entries: Sequence[Entry]) -> bytes:
+    """Return the bytes of a frame, up to the end of a block."""
+    assert entries, "a frame has a reason"
+    pieces: list[bytes] = []
+    for (topic_id, partition), base_offset, position, data in entries:
+        pieces += (
+            _ENTRY_HEADER.pack(topic_id, partition, base_offset, position, len(data)), data,
+        )  # fmt: skip
+    length = sum(map(len, pieces))
+    header = _FRAME_HEADER.pack(_MAGIC, file_id, 0, length, number)
+    # The padding is checked too, so that every byte of a frame is.
+    padding = bytes(-(len(header) + length) % BLOCK_BYTES)
+    checked = b"".join((header[_CRC_END:], *pieces, padding))
+    crc = checksum.crc32c(checked)
+    return b"".join((_MAGIC, file_id, crc.to_bytes(4, "big"), checked))
+
+
+def decode_frames(file_id: bytes, data: bytes) -> list[Entry]:
+    """Return the entries of all frames up to the first one that is not valid.
+
+    Raises:
+        DamagedFrame: a valid frame follows the first that is not. It was written after the first
+            one was synced, so no loss of power explains that [recovery/write-ahead-damage].
+    """
+    entries: list[Entry] = []
+    position = number = 0
+    while (end := _frame_end(file_id, data, position, number)) is not None:
+        _, _, _, length, _ = _FRAME_HEADER.unpack_from(data, position)
+        start = position + _FRAME_HEADER.size
+        entries += _entries(data[start : start + length])
+        position, number = end, number + 1
+    later = position - 1
+    while (later := data.find(_MAGIC + file_id, later + 1)) >= 0:
+        if not later % BLOCK_BYTES and _frame_end(file_id, data, later, None) is not None:
+            raise DamagedFrame(position)
+    return entries
+
+
+def _frame_end(file_id: bytes, data: bytes, position: int, number: int | None) -> int | None:
+    """Return where the frame at a position ends; None if there is none, or of another number."""
+    body = position + _FRAME_HEADER.size
+    if body > len(data):
+        return None
+    magic, found_id, crc, length, found_number = _FRAME_HEADER.unpack_from(data, position)
+    end = body + length + -(body + length) % BLOCK_BYTES
+    if magic != _MAGIC or found_id != file_id or end > len(data):
+        return None
+    if number is not None and found_number != number:
+        return None
+    checked = memoryview(data)[position + _CRC_END : end]
+    return end if checksum.crc32c(checked) == crc else None
+
+
+def _entries(body: bytes) -> list[Entry]:
+    entries = []
+    at = 0
+    while at < len(body):
+        topic_id, partition, base_offset, position, length = _ENTRY_HEADER.unpack_from(body, at)
+        at += _ENTRY_HEADER.size
+        partition_id = PartitionId(topic_id, partition)
+        entries.append(Entry(partition_id, base_offset, position, body[at : at + length]))
+        at += length
+    assert at == len(body), "the checksum of the frame is right"
+    return entries

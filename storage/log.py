@@ -55,6 +55,8 @@ class Log(LogReader):
         self.epochs = LeaderEpochs(files.filesystem, directory, durable=config.flush)
         self.leader_epoch = 0
         self.swap_unfinished = False
+        # A segment was begun, and its name could not be synced for lack of a file handle.
+        self._has_unsynced_name = False
         self._files = files
         self.digests = SegmentDigests(files.filesystem, directory)
         self.write_ahead: LogWriteAhead
@@ -149,6 +151,8 @@ class Log(LogReader):
         base_offset = self.log_end_offset
         data, placed, produced = place(batches, base_offset, self.leader_epoch)
         try:
+            if self._has_unsynced_name:
+                self._sync_name()
             segment = self._segments.all[-1]
             if segment.size and is_full(segment, len(data), placed[-1], self.config):
                 self._roll()
@@ -211,6 +215,7 @@ class Log(LogReader):
         try:
             if before_offset == self.log_end_offset and self._segments.all[-1].size:
                 self._roll()
+            self._sync_name()
             self.log_start_offset = before_offset
             self._remove_before(before_offset)
             self.epochs.truncate_before(before_offset)
@@ -406,8 +411,15 @@ class Log(LogReader):
     def _remove_before(self, offset: int) -> None:
         """Remove the segments before an offset. What they say of producers is in a snapshot."""
         is_removing = len(self._segments.all) > 1 and self._segments.all[1].base_offset <= offset
-        if is_removing and self.config.flush:
-            self._producers.snapshots.sync()
+        if is_removing:
+            first_base = max(s.base_offset for s in self._segments.all if s.base_offset <= offset)
+            if self._producers.lack_snapshot(first_base):
+                # Its write has failed. It must not be ahead of what is synced.
+                if self.config.flush:
+                    self.sync()
+                self._producers.require_snapshot(self.log_end_offset)
+            if self.config.flush:
+                self._producers.snapshots.sync()
         if self.config.flush:
             self._segments.remove_before(offset, self._sync_names)
         else:
@@ -421,6 +433,14 @@ class Log(LogReader):
     def _begin_segment(self, base_offset: int) -> None:
         segment = self.new_segment(base_offset)
         segment.create()
-        if self.config.flush:
-            self._sync_names()
+        # From now on the log ends here, even if the directory cannot be synced yet: an older
+        # segment that was appended to would overlap this one.
         self._segments.add(segment)
+        self._has_unsynced_name = self.config.flush
+        self._sync_name()
+
+    def _sync_name(self) -> None:
+        """Sync the name of the newest segment, before anything is appended to it."""
+        if self._has_unsynced_name:
+            self._sync_names()
+            self._has_unsynced_name = False

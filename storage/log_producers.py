@@ -71,6 +71,22 @@ class LogProducers:
         if self._damage is None:
             self.snapshots.write(end_offset, self._state)
 
+    def lack_snapshot(self, offset: int) -> bool:
+        """Return whether there is no snapshot at or behind `offset`, as there should be."""
+        offsets = self.snapshots.offsets
+        return self._damage is None and not (offsets and offsets[-1] >= offset)
+
+    def require_snapshot(self, end_offset: int) -> None:
+        """Write a snapshot whose first write has failed.
+
+        Args:
+            end_offset: the end of the log, which is synced.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        self.snapshots.write_now(end_offset, self._state)
+
     def prune_snapshots(self, segments: Iterable[Segment]) -> None:
         """Remove snapshots that belong to none of the log's segments."""
         self.snapshots.prune({segment.base_offset for segment in segments})

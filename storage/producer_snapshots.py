@@ -102,21 +102,28 @@ class ProducerSnapshots:
         Returns:
             False if the disk refuses. That is no failure of the log: the next start reads more.
         """
-        if self.offsets and self.offsets[-1] >= offset:
-            return True
-        path = self._path(offset)
         try:
-            file = self._filesystem.create(path)
-            try:
-                file.write(0, encode_snapshot(state))
-            finally:
-                file.close()
+            self.write_now(offset, state)
         except OSError:
             # What is there of it does not have the checksum.
             return False
+        return True
+
+    def write_now(self, offset: int, state: ProducerState) -> None:
+        """Write a snapshot, unless there is one at or behind `offset`.
+
+        Raises:
+            OSError: it could not be written.
+        """
+        if self.offsets and self.offsets[-1] >= offset:
+            return
+        file = self._filesystem.create(self._path(offset))
+        try:
+            file.write(0, encode_snapshot(state))
+        finally:
+            file.close()
         self.offsets.append(offset)
         self._is_synced = False
-        return True
 
     def sync(self) -> None:
         """Let the newest snapshot survive a loss of power.
@@ -149,8 +156,9 @@ class ProducerSnapshots:
             self._filesystem.sync_directory(self._directory)
 
     def prune(self, base_offsets: Collection[int]) -> None:
-        """Keep the snapshots at the base offsets of segments, and the newest; remove the others."""
-        for offset in self.offsets[:-1]:
+        """Remove snapshots, except those at the base offsets of segments and the newest."""
+        # A loss of power may take the newest one, if it was not synced.
+        for offset in self.offsets[: -1 if self._is_synced else -2]:
             if offset not in base_offsets:
                 # What cannot be removed now is removed after the next start.
                 with contextlib.suppress(OSError):

@@ -11,6 +11,7 @@ import time
 import click
 
 from tests.crash.campaign import KINDS, Campaign, Runner, Task, tasks_of
+from tests.crash.headers import try_headers
 from tests.crash.plants import PLANTS, find
 from tests.crash.scenarios import SCENARIOS
 
@@ -41,6 +42,7 @@ def main(
         raise SystemExit(_repeat(repeat))
     began = time.monotonic()
     failures = _kill(kills, processes) if kills else 0
+    failures += _try_headers() if plants else 0
     missed = _search_for_plants() if plants else 0
     campaign = Campaign()
     tasks = tasks_of(kinds.split(","), scenarios.split(","))
@@ -70,6 +72,14 @@ def _kill(kills: int, processes: int) -> int:
 
     done = kill_many(kills, processes)
     for line in done.table():
+        click.echo(line)
+    return len(done.failures)
+
+
+def _try_headers() -> int:
+    """Produce batches with wrong headers, print the figures, and return the number of failures."""
+    done = try_headers()
+    for line in done.table()[-_MAX_PRINTED:]:
         click.echo(line)
     return len(done.failures)
 

@@ -31,8 +31,9 @@ from tests.crash.producers import LATER, STALE, is_unprotected
 from tests.crash.restart import Found, Wrong, check
 
 SECTOR_BYTES = 512
-# Files of Kafka that have no checksum.
-_TEXTS = ("meta.properties", "partition.metadata", "-offset-checkpoint", ".txnindex")
+# A file of Kafka that has no checksum, and one that Kafka makes, too.
+_WITHOUT_CHECKSUM = ".txnindex"
+_EMPTIED = "-offset-checkpoint to 0"
 
 
 def truncations(base: Disk, operations: list[Operation], first: int, last: int) -> Iterator[Crash]:
@@ -115,7 +116,8 @@ def classify(crash: Crash, found: Found, history: History) -> str:
             if not is_unprotected(crash):
                 raise
             return "not protected"
-        if all(path.endswith(_TEXTS) for path in _damaged(crash)):
+        is_emptied = crash.kind == "truncated" and crash.detail.endswith(_EMPTIED)
+        if is_emptied or all(path.endswith(_WITHOUT_CHECKSUM) for path in _damaged(crash)):
             check_records(found, history, crash.operations)
             return "not protected"
         if _ends_later(found, history, crash.operations):

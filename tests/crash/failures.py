@@ -17,7 +17,7 @@ from coterie.storage.errors import LogFailed, StorageError
 from coterie.storage.filesystem import OsFileSystem
 from tests.crash.losses import Crash, deaths, power_losses
 from tests.crash.node import Node
-from tests.crash.restart import Restarts, Wrong, check
+from tests.crash.restart import NEW_KEY, NEW_VALUE, Restarts, Wrong, check
 from tests.crash.scenario_run import ScenarioRun
 from tests.crash.scenarios import SCENARIOS
 from tests.faulty_filesystem import FaultyFileSystem
@@ -36,6 +36,7 @@ FAULTS = {
     "EINTR": Fault(errno.EINTR, 0),
     "short write": Fault(errno.ENOSPC, 40),
     "written and failed": Fault(errno.EIO, 1 << 30),
+    "EMFILE": Fault(errno.EMFILE, 0),
 }
 
 
@@ -48,12 +49,36 @@ def fail_call(scenario: str, n: int, fault: Fault, *, flush: bool) -> tuple[Scen
     """
     run = ScenarioRun(flush=flush, wrap=FaultyFileSystem)
     faulty: FaultyFileSystem = run.filesystem
-    run.begins = lambda: faulty.fail_at("any", n, fault.number, fault.written_bytes)
+    is_shortage = fault.number == errno.EMFILE
+    calls = "opening" if is_shortage else "any"
+    run.begins = lambda: faulty.fail_at(calls, n, fault.number, fault.written_bytes)
     try:
         SCENARIOS[scenario](run)
     except (StorageError, OSError) as error:
-        _stays_failed(run, error)
+        if is_shortage:
+            _goes_on(run)
+        else:
+            _stays_failed(run, error)
     return run, faulty.failed > 0
+
+
+def _goes_on(run: ScenarioRun) -> None:
+    """Check that no log has failed for lack of a file handle, and use the group log further."""
+    node: Node | None = getattr(run, "node", None)
+    if node is None or not node.directory._logs:
+        # The start or the stop has failed.
+        return
+    for log in node.directory._logs.values():
+        # The transaction index is opened when its batch has been written already.
+        if log.failed and not run.filesystem.failed_path.endswith(".txnindex"):
+            raise Wrong(f"{log.directory} has failed for lack of a file handle")
+    register, end_offset = run.history.groups, node.log_of_groups.log_end_offset
+    known = [number for number, (end, _) in enumerate(register.states) if end == end_offset]
+    _, acknowledged, _ = register.moments[-1]
+    if not known or known[-1] < acknowledged:
+        raise Wrong(f"the log ends at {end_offset} after an operation that failed")
+    register.settle(known[-1])
+    node.put(NEW_KEY, NEW_VALUE)
 
 
 def _stays_failed(run: ScenarioRun, error: Exception) -> None:

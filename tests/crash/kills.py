@@ -4,7 +4,7 @@ Clients commit as fast as they are answered, and one group forms one generation 
 server rolls its segments several times a second and compacts them at once, so that kills hit all
 of this; some kills come while it starts and loads. After each restart every group must have the
 offset that was acknowledged last or the one whose request was unanswered, and no generation may be
-repeated.
+repeated. Every second server has 40 group partitions and 96 file handles.
 """
 
 import random
@@ -35,6 +35,8 @@ _CONFIG = {
     "log.cleaner.min.cleanable.ratio": "0.01",
     "group.initial.rebalance.delay.ms": "0",
 }
+# 16 for the files of logs, and 16 for connections.
+_FEW_HANDLES = 96
 # The share of kills followed by another one while the server starts.
 _IN_START_SHARE = 0.25
 _LONGEST_START_S = 0.5
@@ -79,11 +81,23 @@ class KillResult:
         ]
 
 
+class LimitedBroker(BrokerProcess):
+    """A server that may have few open files."""
+
+    def command(self) -> list[str]:
+        """Return the command line."""
+        limit = f'ulimit -n {_FEW_HANDLES} && exec "$@"'
+        return ["bash", "-c", limit, "bash", *super().command()]
+
+
 class KillRun:
     """One server, killed and restarted in one data directory."""
 
     def __init__(self, place: Path, seed: int) -> None:
-        self.broker = BrokerProcess(place / "data", _CONFIG)
+        # Every second server has many partitions and few file handles.
+        is_short = seed % 2 == 1
+        config = {**_CONFIG, "offsets.topic.num.partitions": "40"} if is_short else _CONFIG
+        self.broker = (LimitedBroker if is_short else BrokerProcess)(place / "data", config)
         self.random = random.Random(seed)
         self.offsets = [Ledger(f"committer-{number}") for number in range(COMMITTERS)]
         self.generations = Ledger("generations")

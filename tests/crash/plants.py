@@ -278,7 +278,7 @@ PLANTS = (
         "coterie.storage.log:Log._load",
         "if self.config.compacted and known.is_ours:",
         "if False:",
-        ("truncated:roll:commit",),
+        ("truncated:compact:commit",),
     ),
     Plant(
         "the entry of a cleaned segment is not written before the swap",

@@ -118,6 +118,11 @@ class Log(LogReader):
         return self._sync.failure
 
     @property
+    def waits_for_sync(self) -> bool:
+        """Whether file handles are kept open for the next sync."""
+        return bool(self._sync.pinned)
+
+    @property
     def synced_offset(self) -> int:
         """Everything below this offset needs no sync any more."""
         return self._sync.synced_offset

@@ -10,8 +10,8 @@ from coterie.storage.log_config import LogConfig
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.recovery import Recovery
 
-# Opening needs the log and the two indexes of a segment at a time, and closes them at the end.
-_OPEN_FILES = 4
+# Opening and closing a log need the log and the indexes of one segment at a time.
+FILES_OF_A_LOG = 4
 
 
 class LogOpening:
@@ -56,7 +56,7 @@ class LogOpening:
         """
         assert self.log is None, "a log is opened once"
         # With open files of its own, because those of the directory belong to another thread.
-        files = OpenFiles(self._filesystem, _OPEN_FILES)
+        files = OpenFiles(self._filesystem, FILES_OF_A_LOG)
         try:
             self.log = Log.open(
                 self._filesystem,

@@ -305,7 +305,7 @@ class Broker:
         self.flusher.stop()
         self.disk.stop()
         try:
-            self._data.close()
+            self._data.close(self.disk.run_all)
         except (StorageError, OSError) as error:
             self.log.error("data directory not closed cleanly", error=str(error))  # noqa: TRY400
         self.log.info("broker stopped")

@@ -42,6 +42,11 @@ class Slices:
         while self._queue:
             self._work()
 
+    @property
+    def run_all(self) -> None:
+        """See `DiskWork`: there are no threads."""
+        return
+
     def _schedule(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True

@@ -45,7 +45,7 @@ def handle(
     named = [
         (each.name, [one.partition_index for one in each.partitions]) for each in request.topics
     ]
-    if must_wait(broker, broker.topics.existing(named), request, connection):
+    if must_wait(broker, broker.topics.unopened(named), request, connection):
         return None
     return answer_in_slices(broker, connection, _answer(broker, request, connection.version))
 

@@ -25,7 +25,7 @@ def handle(
 ) -> OffsetForLeaderEpochResponse | None:
     """Answer for each partition."""
     named = [(each.topic, [one.partition for one in each.partitions]) for each in request.topics]
-    if must_wait(broker, broker.topics.existing(named), request, connection):
+    if must_wait(broker, broker.topics.unopened(named), request, connection):
         return None
     return answer_in_slices(broker, connection, _answer(broker, request))
 

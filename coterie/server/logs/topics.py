@@ -167,12 +167,15 @@ class Topics:
             if name not in self.by_name
         }
 
-    def existing(self, named: Iterable[tuple[str, Iterable[int]]]) -> list[Partition]:
-        """Return those of some partitions that exist, which are named by topic and numbers."""
+    def unopened(self, named: Iterable[tuple[str, Iterable[int]]]) -> list[Partition]:
+        """Return those of some partitions that exist and may have to be opened.
+
+        They are named by topic and numbers.
+        """
         found = []
         for name, indexes in named:
             topic = self.by_name.get(name)
-            if topic is not None:
+            if topic is not None and topic.unopened:
                 partitions = (topic.partition(index) for index in indexes)
                 found += [partition for partition in partitions if partition is not None]
         return found

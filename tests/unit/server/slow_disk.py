@@ -21,6 +21,10 @@ class SlowDisk:
     def stop(self) -> None:
         pass
 
+    @property
+    def run_all(self) -> None:
+        return
+
     def finish(self) -> None:
         """Do the work that was submitted."""
         work, self.work = self.work, []

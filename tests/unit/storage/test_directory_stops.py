@@ -2,6 +2,8 @@
 
 import errno
 import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -429,3 +431,31 @@ def test_a_log_start_beyond_the_end_is_damage_unless_power_was_lost(memory: Plac
     assert (log.log_start_offset, log.log_end_offset) == (9, 9)
     assert log.tail_cut is not None
     directory.close()
+
+
+def in_threads(calls: list[Callable[[], None]]) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        for each in [pool.submit(call) for call in calls]:
+            each.result()
+
+
+def test_logs_are_closed_by_several_threads(place: Place) -> None:
+    directory = opened(place)
+    directory.create_partitions("orders", range(40), ID)
+    for number in range(40):
+        directory.open_log("orders", number).append(batch(b"a"))
+    directory.close(in_threads)
+    again = opened(place)
+    assert again.last_stop.trust(KEY) is CLEAN
+    assert {again.open_log("orders", number).log_end_offset for number in range(40)} == {1}
+    again.close()
+
+
+def test_failed_log_does_not_keep_threads_from_closing_the_others(place: Place) -> None:
+    directory = filled(place)
+    directory.open_log("orders", 1).fail(OSError(errno.EIO, "Input/output error"))
+    directory.close(in_threads)
+    again = opened(place)
+    assert again.last_stop.trust(KEY) is not CLEAN
+    assert again.open_log("orders", 0).log_end_offset == 10
+    again.close()

@@ -328,8 +328,11 @@ class Log(LogReader):
         try:
             if not self.failed:
                 self._sync_for_good()
-                self._segments.all[-1].finish()
-                self._producers.write_snapshot(self.log_end_offset)
+                if self.log_end_offset or self.log_start_offset:
+                    # A log without records needs neither indexes nor a snapshot, and there may be
+                    # thousands of them.
+                    self._segments.all[-1].finish()
+                    self._producers.write_snapshot(self.log_end_offset)
         finally:
             self.abandon()
 

@@ -16,8 +16,8 @@ the randomness. Logs are opened when they are first used, and share one bounded 
 import errno
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 
+from coterie.storage.closing import RunAll, close_logs
 from coterie.storage.errors import DirectoryLocked, DirectoryMismatch
 from coterie.storage.filesystem import FileSystem, Lock
 from coterie.storage.last_stop import LastStop
@@ -31,7 +31,7 @@ from coterie.storage.offset_checkpoints import (
     OffsetCheckpoints,
 )
 from coterie.storage.open_files import MAX_OPEN_FILES, OpenFiles
-from coterie.storage.opening import FILES_OF_A_LOG, LogOpening
+from coterie.storage.opening import LogOpening
 from coterie.storage.recovery import Recovery
 from coterie.storage.segment_digests import FILE_NAME as DIGESTS_FILE
 from coterie.storage.topic_directories import TopicDirectories, TopicOnDisk
@@ -158,7 +158,7 @@ class DataDirectory:
             text = f"{LOCK_FILE} is missing: the directory was removed or replaced while in use"
             raise FileNotFoundError(errno.ENOENT, text, self.path)
 
-    def close(self, run_all: Callable[[list[Callable[[], None]]], None] | None = None) -> None:
+    def close(self, run_all: RunAll | None = None) -> None:
         """Sync and close every log, leave the mark of a clean stop, and release the directory.
 
         After a failure the mark is not left, so the next start recovers [recovery/clean-stop].
@@ -171,25 +171,7 @@ class DataDirectory:
             LogFailed: the last sync of a log failed. The other logs are closed all the same.
             OSError: a checkpoint could not be written, or the directory was removed.
         """
-        failures: list[Exception] = []
-
-        def close(log: Log) -> None:
-            try:
-                log.close()
-            except Exception as error:  # noqa: BLE001 - raised below, when the others are closed
-                failures.append(error)
-
-        logs = list(self._logs.values())
-        if run_all is not None:
-            movable = [log for log in logs if not log.waits_for_sync]
-            logs = [log for log in logs if log.waits_for_sync]
-            for log in movable:
-                # The open files of the directory belong to one thread.
-                log.use(OpenFiles(self._filesystem, FILES_OF_A_LOG))
-            run_all([partial(close, log) for log in movable])
-        for log in logs:
-            close(log)
-        failure = failures[0] if failures else None
+        failure = close_logs(list(self._logs.values()), self._filesystem, run_all)
         try:
             is_synced = failure is None and not any(log.failed for log in self._logs.values())
             if self.write_ahead is not None:

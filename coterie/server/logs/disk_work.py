@@ -15,6 +15,7 @@ from queue import SimpleQueue
 from typing import Protocol
 
 from coterie.server.slices import Done, Slices
+from coterie.storage.closing import RunAll
 
 # The threads that open logs: opening one keeps a processor or the disk busy, rarely both.
 _THREADS = 4
@@ -23,10 +24,6 @@ _THREADS = 4
 _CLOSING_THREADS = 8
 # How long stopping waits for the threads. A disk that takes longer will not answer.
 STOP_TIMEOUT_S = 10.0
-
-
-# Calls functions, and returns when all have returned.
-RunAll = Callable[[list[Callable[[], None]]], None]
 
 
 class DiskWork(Protocol):

@@ -204,7 +204,7 @@ class TestManyPartitions:
         ((_, answer),) = answers
         partitions = client.broker.topics.by_name["t"].partitions
         assert {each.error_code for each in answer.responses[0].partition_responses} == {0}
-        assert {each.log.synced_offset for each in partitions} == {1}
+        assert {each.log.log_end_offset for each in partitions} == {1}
 
     def test_fetch_reads_all_in_their_order(self, client: Client) -> None:
         self.produce(client)

@@ -104,12 +104,19 @@ class KillRun:
         self.member_id = ""
         self.done = KillResult()
 
-    def run(self, kills: int) -> None:
-        """Start the server and kill it at least `kills` times."""
+    def run(self, kills: int, until_s: float) -> None:
+        """Start the server and kill it at least `kills` times, unless that takes too long.
+
+        Args:
+            kills: how often.
+            until_s: no kill comes later, on the monotonic clock.
+        """
         self.broker.start()
         with closing(Connection(self.broker.port)) as connection:
             connection.create_topic(TOPIC)
         for _ in range(kills):
+            if time.monotonic() > until_s:
+                break
             self._live()
             if self.random.random() < _IN_START_SHARE:
                 self._kill_in_start()
@@ -223,8 +230,10 @@ def _patiently(ask: Callable[_P, _Answer], *arguments: _P.args, **named: _P.kwar
         time.sleep(0.01)
 
 
-def kill_many(kills: int, servers: int, first_seed: int = 0) -> KillResult:
-    """Kill several servers at the same time, `kills` times in total."""
+def kill_many(
+    kills: int, servers: int, first_seed: int = 0, at_most_s: float = 3_600.0
+) -> KillResult:
+    """Kill several servers at the same time, `kills` times in total or for `at_most_s` seconds."""
     began = time.monotonic()
     done = KillResult()
     servers = max(1, min(servers, kills))
@@ -235,7 +244,10 @@ def kill_many(kills: int, servers: int, first_seed: int = 0) -> KillResult:
             own.mkdir()
             runs.append(KillRun(own, first_seed + number))
         share = -(-kills // servers)
-        threads = [threading.Thread(target=_run, args=(each, share), daemon=True) for each in runs]
+        threads = [
+            threading.Thread(target=_run, args=(each, share, began + at_most_s), daemon=True)
+            for each in runs
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -253,9 +265,9 @@ def kill_many(kills: int, servers: int, first_seed: int = 0) -> KillResult:
     return done
 
 
-def _run(run: KillRun, kills: int) -> None:
+def _run(run: KillRun, kills: int, until_s: float) -> None:
     try:
-        run.run(kills)
+        run.run(kills, until_s)
     except Exception as error:
         run.done.failures.append(f"{type(error).__name__}: {error}")
         run.broker.kill()

@@ -346,7 +346,10 @@ class Log(LogReader):
 
     def _load(self, known: Recovery) -> None:
         loading = ProducerLoading(
-            self._producers.snapshots, known.now_ms, self.config.producer_expiration_ms
+            self._producers.snapshots,
+            known.now_ms,
+            self.config.producer_expiration_ms,
+            is_trusted=known.trust in (TailTrust.CLEAN, TailTrust.PROCESS_DIED),
         )
         if self.config.compacted and known.is_ours:
             self.digests.read()

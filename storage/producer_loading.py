@@ -1,11 +1,14 @@
 """Finding the producers of a log when it is opened: a snapshot, and the batches behind it.
 
-The recovery of the last segment scans its batches anyway [recovery/tail-scan]; the producers are
-read from the same scan. Older segments are read only where no snapshot covers them, for example in
-a directory of an older version of this broker [recovery/producer-snapshots].
+The recovery of the last segment scans its batches anyway [recovery/tail-scan]; the producers behind
+the snapshot are read from the same scan. Older segments are read only where no snapshot covers
+them, for example in a directory of an older version of this broker [recovery/producer-snapshots].
 """
 
+import struct
+
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.record_batch_layout import CONTROL, TRANSACTIONAL, header_format
 from coterie.protocol.records import BatchHeader, decode_records, read_header, read_marker
 from coterie.storage.aborted_transactions import AbortedTransaction
 from coterie.storage.batches import ProducerBatchReader
@@ -18,6 +21,14 @@ from coterie.storage.segment import Segment
 # last (delivery.timeout.ms, two minutes). A snapshot only has the timestamps of batches, which may
 # be much older than their appends [data-plane/producer-expiration].
 LEAST_MEMORY_MS = 600_000
+
+_ANY_OFFSET = 1 << 63
+_FIELDS = struct.Struct(
+    header_format(
+        "base_offset", "attributes", "last_offset_delta", "max_timestamp_ms",
+        "producer_id", "producer_epoch", "base_sequence",
+    )
+)  # fmt: skip
 
 
 def note_batch(
@@ -58,13 +69,17 @@ class ProducerLoading:
         damage: why the state is not complete, if it is not.
     """
 
-    def __init__(self, snapshots: ProducerSnapshots, now_ms: int, expiration_ms: int) -> None:
+    def __init__(
+        self, snapshots: ProducerSnapshots, now_ms: int, expiration_ms: int, *, is_trusted: bool
+    ) -> None:
         """Nothing is read yet.
 
         Args:
             snapshots: the snapshots of the log.
             now_ms: epoch milliseconds.
             expiration_ms: producer.id.expiration.ms.
+            is_trusted: whether every file has all that was written to it, so that a snapshot within
+                the last segment, and the transaction index of that segment, belong together.
         """
         self.state = ProducerState()
         self.damage: CorruptLog | None = None
@@ -74,6 +89,10 @@ class ProducerLoading:
         # The snapshot has the batches before this offset.
         self._from_offset = 0
         self._is_complete = False
+        self._is_trusted = is_trusted
+        self._segments: list[Segment] = []
+        # Whether batches of transactions were skipped in the segment that is being read.
+        self._has_skipped = False
         # Whether segments were read that are not scanned anyway.
         self._has_read_more = False
         # The segment that is being read, and the transactions that its markers have aborted.
@@ -81,7 +100,7 @@ class ProducerLoading:
         self._aborted: list[AbortedTransaction] = []
 
     def begin(self, names: list[str], segments: list[Segment], unscanned: int) -> None:
-        """Read the newest snapshot that does not lie behind the beginning of the scan.
+        """Read the newest snapshot; if files may have lost something, one before the scan.
 
         Args:
             names: the names in the partition's directory.
@@ -98,20 +117,21 @@ class ProducerLoading:
                 segment.transactions.begin()
         if not segments:
             return
-        found = self._snapshots.read(
-            segments[unscanned].base_offset, self._seen_after_ms, self._now_ms
-        )
-        if found is not None:
-            self._from_offset, self.state = found
+        self._segments = segments
+        self._read_snapshot(_ANY_OFFSET if self._is_trusted else segments[unscanned].base_offset)
+
+    def _read_snapshot(self, at_most: int) -> None:
+        found = self._snapshots.read(at_most, self._seen_after_ms, self._now_ms)
+        self._from_offset, self.state = (0, ProducerState()) if found is None else found
         # Without a snapshot it is unknown which transactions were open where the log begins.
-        self._is_complete = found is not None or segments[0].base_offset == 0
+        self._is_complete = found is not None or self._segments[0].base_offset == 0
 
     def reader(self, segment: Segment) -> ProducerBatchReader:
         """Return the function to be called with the batches of a segment that is scanned.
 
         `end_segment` has to be called afterwards.
         """
-        self._segment, self._aborted = segment, []
+        self._segment, self._aborted, self._has_skipped = segment, [], False
         return self._read_batch
 
     def end_segment(self) -> None:
@@ -122,10 +142,22 @@ class ProducerLoading:
         """
         segment, self._segment = self._segment, None
         assert segment is not None, "a segment was read"
-        if self._is_complete and segment.base_offset >= self._from_offset:
+        if segment is self._segments[-1] and self._from_offset > segment.base_offset:
+            is_ahead = self._from_offset > segment.next_offset
+            if is_ahead or self._has_skipped:
+                # The snapshot cannot be right, or the index is to be compared with all markers.
+                self._read_from_base(segment)
+                return
+        if self._is_complete and not self._has_skipped:
             segment.transactions.replace(self._aborted)
         else:
             segment.transactions.repair(self._aborted, segment.next_offset)
+
+    def _read_from_base(self, segment: Segment) -> None:
+        """Read a segment that was scanned, from a snapshot that is not within it."""
+        self._read_snapshot(segment.base_offset)
+        for each in self._segments:
+            self.read(each)
 
     def read(self, segment: Segment) -> None:
         """Read a segment that is not scanned, unless the snapshot covers it.
@@ -174,10 +206,21 @@ class ProducerLoading:
         self._snapshots.prune(base_offsets)
 
     def _read_batch(self, buffer: bytes, at: int) -> None:
-        header = read_header(buffer, at)
-        if header.base_offset < self._from_offset:
+        base_offset, attributes, delta, timestamp_ms, producer_id, epoch, sequence = (
+            _FIELDS.unpack_from(buffer, at)
+        )
+        if base_offset < self._from_offset:
+            if attributes & TRANSACTIONAL:
+                self._has_skipped = True
             return
-        seen_ms = min(max(header.max_timestamp_ms, self._seen_after_ms), self._now_ms)
+        seen_ms = min(max(timestamp_ms, self._seen_after_ms), self._now_ms)
+        if not attributes & CONTROL:
+            self.state.add(
+                producer_id, epoch, sequence, delta, base_offset, timestamp_ms, seen_ms,
+                is_transactional=attributes & TRANSACTIONAL != 0,
+            )  # fmt: skip
+            return
+        header = read_header(buffer, at)
         try:
             aborted = note_batch(self.state, buffer, at, header, seen_ms)
         except MalformedFrame as error:

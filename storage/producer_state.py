@@ -183,28 +183,51 @@ class ProducerState:
             header: of the batch.
             seen_ms: the time from which the producer's expiration counts.
         """
-        producer_id, delta = header.producer_id, header.last_offset_delta
-        assert producer_id >= 0, "only batches with a producer id are noted"
         assert not header.is_control, "a control batch ends a transaction"
+        self.add(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.last_offset_delta,
+            header.base_offset,
+            header.max_timestamp_ms,
+            seen_ms,
+            is_transactional=header.is_transactional,
+        )
+
+    def add(
+        self,
+        producer_id: int,
+        epoch: int,
+        base_sequence: int,
+        delta: int,
+        base_offset: int,
+        timestamp_ms: int,
+        seen_ms: int,
+        *,
+        is_transactional: bool,
+    ) -> None:
+        """Note a batch by the fields of its header: `append` without one, for a start."""
+        assert producer_id >= 0, "only batches with a producer id are noted"
         coordinator_epoch, first_offset = NO_COORDINATOR_EPOCH, NO_OFFSET
         place = self._places.pop(producer_id, None)
         if place is None:
             place = self._new_place()
         else:
-            _, epoch, *last, coordinator_epoch, first_offset = ENTRY.unpack_from(
+            _, known_epoch, *last, coordinator_epoch, first_offset = ENTRY.unpack_from(
                 self._entries, place
             )
             number = place // ENTRY_BYTES
-            if epoch != header.producer_epoch or last[1] < 0:
+            if epoch != known_epoch or last[1] < 0:
                 self._older[number] = b""
             else:
                 self._older[number] = (self._older[number] + _BATCH.pack(*last))[-_OLDER_BYTES:]
-        if first_offset < 0 and header.is_transactional:
-            first_offset = self._ongoing[producer_id] = header.base_offset
+        if first_offset < 0 and is_transactional:
+            first_offset = self._ongoing[producer_id] = base_offset
         ENTRY.pack_into(
             self._entries, place,
-            producer_id, header.producer_epoch, header.last_sequence, header.last_offset, delta,
-            header.max_timestamp_ms, coordinator_epoch, first_offset,
+            producer_id, epoch, (base_sequence + delta) % _SEQUENCES, base_offset + delta, delta,
+            timestamp_ms, coordinator_epoch, first_offset,
         )  # fmt: skip
         self._seen_ms[place // ENTRY_BYTES] = seen_ms
         self._places[producer_id] = place

@@ -52,7 +52,7 @@ def encode_batch(
     producer_epoch: int = NO_PRODUCER_EPOCH,
     base_sequence: int = 0,
 ) -> bytes:
-    """Return keys and values as one uncompressed batch whose records have the same timestamp.
+    """Return keys and values as one batch whose records have the same timestamp.
 
     The defaults are those of the group log [record-batch/coordinator-batches]. The records of a
     batch are stored together or not at all.
@@ -62,7 +62,7 @@ def encode_batch(
         base_offset: the offset of the first record, normally the log's end offset.
         timestamp_ms: epoch milliseconds.
         leader_epoch: see [record-batch/header], as for the arguments below.
-        attributes: the bits, without compression.
+        attributes: the bits, with the codec.
         producer_id: -1 for none.
         producer_epoch: -1 for none.
         base_sequence: -1 for none.
@@ -93,6 +93,9 @@ def encode_batch(
         attributes, delta - 1, timestamp_ms, timestamp_ms,
         producer_id, producer_epoch, base_sequence, delta,
     )  # fmt: skip
+    codec = attributes & COMPRESSION_MASK
+    if codec:
+        parts[1:] = [compress(Compression(codec), b"".join(parts[1:]))]
     rest = b"".join(parts)
     length = len(rest) + COUNTED_BEFORE_CRC_START
     return _pack_front(base_offset, length, leader_epoch, 2, checksum.crc32c(rest)) + rest

@@ -9,6 +9,7 @@ from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.recovery import Recovery
+from coterie.storage.torn_tail import TailTrust
 
 # Opening and closing a log need the log and the indexes of one segment at a time.
 FILES_OF_A_LOG = 4
@@ -47,6 +48,11 @@ class LogOpening:
         self._directory = directory
         self._config = config
         self._known = known
+
+    @property
+    def power_was_lost(self) -> bool:
+        """Whether records may be missing that were in the log before the last stop."""
+        return self._known.trust in (TailTrust.POWER_LOST, TailTrust.POWER_LOST_UNSYNCED)
 
     def run(self) -> None:
         """Open and recover the log, in any thread.

@@ -77,6 +77,14 @@ _GROUP_KEYS = (
         1000,
     ),
     ConfigKey(
+        "offsets.topic.compression.codec",
+        _I,
+        "0",
+        "Codec of batches in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        0,
+        4,
+    ),
+    ConfigKey(
         "offsets.topic.segment.bytes",
         _I,
         "104857600",

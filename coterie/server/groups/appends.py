@@ -73,6 +73,8 @@ class GroupAppends:
             diverged: called with a partition whose log has an unexpected end.
         """
         self.partitions: list[Partition] = []
+        # The codec of every batch [offsets/compression].
+        self._codec = broker.config.get_int("offsets.topic.compression.codec")
         self._broker = broker
         self._coordinator = coordinator
         self._apply = apply
@@ -166,7 +168,13 @@ class GroupAppends:
         if log.log_end_offset != ownership.next_offset:
             raise UnexpectedOffset
         partition.append_own(
-            encode_batch(pairs, log.log_end_offset, now_ms, leader_epoch=log.leader_epoch)
+            encode_batch(
+                pairs,
+                log.log_end_offset,
+                now_ms,
+                leader_epoch=log.leader_epoch,
+                attributes=self._codec,
+            )
         )
         ownership.next_offset += len(pairs)
         assert log.log_end_offset == ownership.next_offset, "each record has one offset"

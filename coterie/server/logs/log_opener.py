@@ -203,10 +203,11 @@ class LogOpener:
         log: Log = self._data.opened(opening)
         # The settings may have been altered since the beginning.
         log.config = self._log_config(partition)
-        if log.tail_cut is not None:
-            # Consumers may have read the records that were cut off. The new leader epoch lets them
+        if log.tail_cut is not None or (opening.power_was_lost and log.epochs.latest >= 0):
+            # Consumers may have read records that are missing now. The new leader epoch lets them
             # detect that [data-plane/epoch-after-cut].
             log.leader_epoch += 1
+        if log.tail_cut is not None:
             self._log.warning(
                 "log tail cut",
                 topic=partition.topic.name,

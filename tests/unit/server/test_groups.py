@@ -12,11 +12,18 @@ from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from coterie.protocol.records import encode_batch, iterate_batches
+from coterie.protocol.records import Compression, encode_batch, iterate_batches
 from coterie.server.groups import appends as group_appends
 from coterie.storage.memory_filesystem import MemoryFile
 from tests.unit.server.groups import commit, committed, join, stable_member
-from tests.unit.server.manual import COMMIT, Client, logged, make_broker, wait_for_disk
+from tests.unit.server.manual import (
+    COMMIT,
+    Client,
+    logged,
+    make_broker,
+    restarted,
+    wait_for_disk,
+)
 from tests.unit.server.produced import fetch_request
 
 
@@ -142,6 +149,24 @@ def test_requests_during_the_load_are_refused() -> None:
     # Members must not rejoin because of a load [sessions/heartbeat-while-loading].
     heartbeat = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
     assert client.call(heartbeat, 4).error_code == 0
+
+
+@pytest.mark.parametrize("codec", Compression)
+def test_compressed_group_log_is_loaded(codec: Compression) -> None:
+    settings = {"offsets.topic.compression.codec": str(int(codec))}
+    client = Client(make_broker(settings))
+    client.broker.topics.create("t", 2, {})
+    for offset in range(3):
+        client.call(commit(offset), 8)
+    partition = client.broker.coordinator.partition_for("g")
+    log = client.broker.topics.by_name["__consumer_offsets"].partitions[partition].log
+    headers = [header for _, header in iterate_batches(log.read(0, 1 << 20))]
+    assert [header.compression for header in headers] == [codec] * len(headers)
+    assert len(headers) >= 3
+    again = Client(restarted(client.broker, killed=True))
+    assert committed(again) == [2]
+    assert again.call(commit(9), 8).topics[0].partitions[0].error_code == 0
+    assert committed(again) == [9]
 
 
 def test_partition_that_cannot_be_replayed_fails_alone(

@@ -20,8 +20,9 @@ from coterie.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequestPartition,
     OffsetForLeaderEpochRequestTopic,
 )
+from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.record_batches import encode_marker
-from tests.unit.server.manual import Client, make_broker, open_log
+from tests.unit.server.manual import Client, make_broker, open_log, restarted
 from tests.unit.server.produced import batch, fetch_request, produce, produce_request, values_of
 
 ONE = len(batch(b"v0"))
@@ -390,3 +391,25 @@ class TestOffsetForLeaderEpoch:
         assert self.end_of(client, 0, 5)[0] == ErrorCode.UNKNOWN_LEADER_EPOCH
         assert self.end_of(client, 0, -2)[0] == ErrorCode.FENCED_LEADER_EPOCH
         assert self.end_of(client, 0, partition=9)[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    @pytest.mark.parametrize("loses_power", [False, True], ids=["killed", "power lost"])
+    def test_epoch_rises_after_a_loss_of_power(self, client: Client, loses_power: bool) -> None:
+        filesystem = client.broker._data.files.filesystem
+        assert isinstance(filesystem, MemoryFileSystem)
+        if loses_power:
+            filesystem.boot += " again"
+        again = Client(restarted(client.broker, killed=True))
+        epoch = 1 if loses_power else 0
+        assert [open_log(again.broker, "t", index).leader_epoch for index in range(3)] == [
+            epoch, epoch, 0,
+        ]  # fmt: skip
+        produce(again, batch(b"later"))
+        assert self.end_of(again, 0) == (0, 0, 5 if loses_power else 6)
+        assert self.end_of(again, epoch) == (0, epoch, 6)
+        found = only(fetch(again, (0, 5), last_fetched_epoch=0))
+        assert found.diverging_epoch is None
+        found = only(fetch(again, (0, 6), last_fetched_epoch=0))
+        if loses_power:
+            assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (0, 5)
+        else:
+            assert found.diverging_epoch is None

@@ -275,66 +275,60 @@ def _partition(
 
 
 def _read(
-    broker: "Broker", request: FetchRequest, wanted: list[WantedTopic], version: int
+    broker: "Broker",
+    request: FetchRequest,
+    wanted: list[WantedTopic],
+    version: int,
+    size_bytes: int = 0,
 ) -> _Result:
-    """Read all partitions in the order of the request, up to the size limit of the response."""
-    reading = _Reading(broker, request)
+    """Read partitions in the order of the request, up to the size limit of the response.
+
+    Args:
+        broker: the broker.
+        request: the request.
+        wanted: the partitions.
+        version: its version.
+        size_bytes: what the response holds already; it is part of the result's size.
+    """
+    left_bytes = min(request.max_bytes, broker.fetch_max_bytes)
+    if size_bytes and left_bytes > 0:
+        left_bytes = max(left_bytes - size_bytes, 0)
+    answer_now = False
+    responses = []
     for asked, partitions in wanted:
-        reading.read(asked, partitions)
-    return reading.result(wanted, version)
+        answers = []
+        for each in partitions:
+            found = read_partition(each, left_bytes, request.isolation_level, first=size_bytes == 0)
+            size_bytes += found.size_bytes
+            if left_bytes > 0:
+                left_bytes = max(left_bytes - found.size_bytes, 0)
+            answer_now = answer_now or found.answer_now
+            answers.append(found.response)
+        responses.append(
+            FetchResponseTopic(topic=asked.topic, topic_id=asked.topic_id, partitions=answers)
+        )
+    response = FetchResponse(responses=responses)
+    if answer_now and version >= _LEADERS_SINCE:
+        _add_leaders(broker, wanted, response)
+    return _Result(response, size_bytes, answer_now)
 
 
 def _read_in_steps(
     broker: "Broker", request: FetchRequest, wanted: list[WantedTopic], version: int
 ) -> Generator[None, None, _Result]:
-    reading = _Reading(broker, request)
+    response = FetchResponse(responses=[])
+    size_bytes, answer_now = 0, False
     for asked, partitions in wanted:
-        for number, part in enumerate(_parts(partitions)):
-            reading.read(asked, part, continued=number > 0)
+        answered = FetchResponseTopic(topic=asked.topic, topic_id=asked.topic_id, partitions=[])
+        response.responses.append(answered)
+        for part in _parts(partitions):
+            found = _read(broker, request, [(asked, part)], version, size_bytes)
+            size_bytes, answer_now = found.size_bytes, answer_now or found.answer_now
+            answered.partitions += found.response.responses[0].partitions
+            response.node_endpoints = found.response.node_endpoints or response.node_endpoints
             yield
-    return reading.result(wanted, version)
-
-
-class _Reading:
-    """One read of all partitions."""
-
-    __slots__ = ("_answer_now", "_broker", "_isolation", "_left_bytes", "_responses", "_size_bytes")
-
-    def __init__(self, broker: "Broker", request: FetchRequest) -> None:
-        self._broker = broker
-        self._isolation = request.isolation_level
-        self._left_bytes = min(request.max_bytes, broker.fetch_max_bytes)
-        self._size_bytes = 0
-        self._answer_now = False
-        self._responses: list[FetchResponseTopic] = []
-
-    def read(
-        self, asked: FetchRequestTopic, partitions: list[FetchPartition], *, continued: bool = False
-    ) -> None:
-        """Read partitions of one topic, which may continue those of the last call."""
-        size_bytes, left_bytes = self._size_bytes, self._left_bytes
-        answers = []
-        for each in partitions:
-            found = read_partition(each, left_bytes, self._isolation, first=size_bytes == 0)
-            size_bytes += found.size_bytes
-            if left_bytes > 0:
-                left_bytes = max(left_bytes - found.size_bytes, 0)
-            self._answer_now = self._answer_now or found.answer_now
-            answers.append(found.response)
-        self._size_bytes, self._left_bytes = size_bytes, left_bytes
-        if continued:
-            self._responses[-1].partitions += answers
-        else:
-            self._responses.append(
-                FetchResponseTopic(topic=asked.topic, topic_id=asked.topic_id, partitions=answers)
-            )
-
-    def result(self, wanted: list[WantedTopic], version: int) -> _Result:
-        """Return the response, and whether it may wait."""
-        response = FetchResponse(responses=self._responses)
-        if self._answer_now and version >= _LEADERS_SINCE:
-            _add_leaders(self._broker, wanted, response)
-        return _Result(response, self._size_bytes, self._answer_now)
+        yield
+    return _Result(response, size_bytes, answer_now)
 
 
 def _add_leaders(broker: "Broker", wanted: list[WantedTopic], response: FetchResponse) -> None:

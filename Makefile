@@ -47,7 +47,8 @@ coverage: setup  ## lines and branches that the tests of single parts reach, as 
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -p no:randomly --cov --cov-report=term:skip-covered \
 	  tests/unit tests/transcripts tests/property tests/fuzz
 
-fuzz: setup  ## minutes of mutated frames against the decoder and a live server
+fuzz: setup  ## minutes of mutated frames against the decoder and a live server; new examples for properties
+	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup --hypothesis-profile explore tests/property tests/unit/coordinator
 	@$(BIN)/python -m tests.fuzz --seconds $${SECONDS_TO_RUN:-180}
 
 sim: setup  ## the coordinator under simulated clients, faults and time; planted bugs to be found

@@ -1,6 +1,21 @@
-"""What every test shares: the option to rewrite recorded expectations."""
+"""What every test shares: how examples are drawn, and the option to rewrite expectations."""
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Drawn examples are the same in every run, so a red run can be repeated, and a busy machine is no
+# failure. `--hypothesis-profile explore` draws new ones; `make fuzz` does so too.
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("repeatable")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

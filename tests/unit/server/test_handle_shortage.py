@@ -254,9 +254,9 @@ def test_many_partitions_under_a_small_limit(tmp_path: Path, flush: str) -> None
     """400 partitions are written and read with 256 handles, before and after a restart."""
     partitions, rounds = 400, 3
     limited = ("bash", "-c", 'ulimit -Sn 256 && ulimit -Hn 256 && exec "$@"', "bash")
-    options = ("--port", "0", "--data-dir", str(tmp_path / "data"), "--flush", flush)
-    # A busy machine can hold the event loop.
-    options += ("--config", "event.loop.warning.ms=0")
+    # A busy machine can hold the event loop, which would be a warning.
+    settings = ("--config", "event.loop.warning.ms=0")
+    options = ("--port", "0", "--data-dir", str(tmp_path / "data"), "--flush", flush, *settings)
     stored = 0
     for _ in range(2):
         process = subprocess.Popen(

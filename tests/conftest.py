@@ -1,4 +1,6 @@
-"""What every test shares: how examples are drawn, and the option to rewrite expectations."""
+"""What every test shares: drawn examples, signals, and the option to rewrite expectations."""
+
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +18,11 @@ settings.register_profile(
     "explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
+
+# A shell starts programs in the background with SIGINT ignored, and their children inherit that.
+# Some tests end a process with SIGINT.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

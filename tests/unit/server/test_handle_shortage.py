@@ -282,7 +282,9 @@ def test_many_partitions_under_a_small_limit(tmp_path: Path, flush: str) -> None
                 process.communicate()
         assert process.returncode == 0
         assert "error" not in errors
-        assert "warning" not in errors
+        # In its debug mode asyncio warns of slow callbacks.
+        ours = [line for line in errors.splitlines() if "library=asyncio" not in line]
+        assert "warning" not in "".join(ours)
 
 
 def produce_to_all(client: SocketClient, partitions: int) -> list[int]:

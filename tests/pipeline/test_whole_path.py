@@ -158,10 +158,17 @@ def test_every_rebalance_is_found_with_its_cause(
     )
     assert replaced["member_key"] == "i1"
 
-    joined, shared, left = rebalances(output, "cooperative")[:3]
-    assert (joined["trigger_client_id"], shared["trigger_client_id"]) == ("first", "second")
-    assert (shared["generations"], shared["moved"]) == (2, PARTITIONS // 2)
-    assert (left["trigger"], left["trigger_client_id"]) == ("leave", "second")
+    # A client of kafka-python that leads may rejoin once more on a busy machine, between the two
+    # phases of the handover. Then they are two rows.
+    every = sorted(
+        rows(output, "rebalances", "cooperative"), key=lambda row: int(row["to_generation"])
+    )
+    triggers = [(row["trigger"], row["trigger_client_id"]) for row in every]
+    begins, ends = triggers.index(("join", "second")), triggers.index(("leave", "second"))
+    assert triggers[0] == ("join", "first")
+    handover = every[begins:ends]
+    assert sum(row["generations"] for row in handover) >= 2, handover
+    assert sum(row["moved"] for row in handover) == PARTITIONS // 2, handover
 
     findings = check(spark, Store.reading(str(output)))
     assert [each for each in findings if each.severity == ERROR] == []

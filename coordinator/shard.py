@@ -31,7 +31,7 @@ from coterie.coordinator.members import start_session
 from coterie.coordinator.operation import Completion, Operation, refuse_large, send_response
 from coterie.coordinator.partition_state import GroupCount, PartitionState
 from coterie.coordinator.rebalance import Cause, join_timer_fired, prepare_rebalance
-from coterie.coordinator.replay import LoggedState, replay, replay_other_group
+from coterie.coordinator.replay import replay, replay_other_group
 from coterie.coordinator.responses import (
     error_response,
     join_error,
@@ -247,7 +247,6 @@ class Shard(PartitionState):
         assert not self.groups, f"partition {self.partition} is loaded twice"
         assert not self.unacknowledged, f"partition {self.partition} has operations"
         self.state = ShardState.LOADING
-        self.logged = LoggedState()
         self.skipped_records = 0
 
     def replay(self, key_bytes: bytes | None, value_bytes: bytes | None) -> None:
@@ -287,12 +286,13 @@ class Shard(PartitionState):
         self.state = ShardState.ACTIVE
         self.restore_groups()
         for group in self.groups.values():
-            step = Step(self, group, now_ms, Effects())
+            step = Step(self, group, now_ms, effects)
             for member in group.members.values():
                 start_session(step, member, member.session_timeout_ms)
             if len(group.members) > self.config.group_max_size:
-                prepare_rebalance(step, Cause.LOAD)
-            effects.absorb(self.settle(step.effects, now_ms))
+                following = Step(self, group, now_ms, Effects())
+                prepare_rebalance(following, Cause.LOAD)
+                effects.absorb(self.settle(following.effects, now_ms))
         effects.note(
             "",
             PartitionLoaded(

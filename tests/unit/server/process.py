@@ -28,12 +28,10 @@ def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str
 
 
 @contextmanager
-def serving(
-    *arguments: str, port: int | None = 0, **environment: str
-) -> Iterator["subprocess.Popen[str]"]:
-    """Start a broker, by default on a free port; kill it at the end if it still runs."""
+def started(*command: str, **environment: str) -> Iterator["subprocess.Popen[str]"]:
+    """Start a program with its output in pipes; kill it at the end if it still runs."""
     process = subprocess.Popen(
-        (*COMMAND, *(() if port is None else ("--port", str(port))), *arguments),
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -45,6 +43,16 @@ def serving(
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@contextmanager
+def serving(
+    *arguments: str, port: int | None = 0, **environment: str
+) -> Iterator["subprocess.Popen[str]"]:
+    """Start a broker, by default on a free port; kill it at the end if it still runs."""
+    listening = () if port is None else ("--port", str(port))
+    with started(*COMMAND, *listening, *arguments, **environment) as process:
+        yield process
 
 
 def ready(process: "subprocess.Popen[str]") -> tuple[int, "re.Match[str]"]:

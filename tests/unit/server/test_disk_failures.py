@@ -9,7 +9,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import threading
 from pathlib import Path
 
@@ -31,7 +30,7 @@ from coterie.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.groups import commit, committed
 from tests.unit.server.manual import COMMIT, NEVER, Client, logged, make_broker, wait_for_disk
-from tests.unit.server.process import COMMAND, ready, run, serving
+from tests.unit.server.process import COMMAND, ready, run, serving, started
 from tests.unit.server.produced import batch, produce, produce_request
 from tests.unit.server.running import PATIENCE_S, SocketClient
 
@@ -259,13 +258,8 @@ class TestRealDirectories:
         """With RLIMIT_FSIZE the kernel refuses a write after a part of it (EFBIG)."""
         directory = tmp_path / "data"
         limited = ("bash", "-c", 'ulimit -f 256 && exec "$@"', "bash")
-        process = subprocess.Popen(
-            (*limited, *COMMAND, "--port", "0", "--data-dir", str(directory), "--flush", "never"),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        try:
+        options = ("--port", "0", "--data-dir", str(directory), "--flush", "never")
+        with started(*limited, *COMMAND, *options) as process:
             port, _ = ready(process)
             acknowledged = 0
             with SocketClient(socket.create_connection(("127.0.0.1", port))) as client:
@@ -281,10 +275,6 @@ class TestRealDirectories:
                 assert acknowledged > 2
             process.send_signal(signal.SIGTERM)
             _, errors = process.communicate(timeout=PATIENCE_S)
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.communicate()
         assert "ulimit -f" in errors
         assert "t-0" in errors
         # Without the limit all acknowledged records are there.

@@ -3,7 +3,6 @@
 import errno
 import signal
 import socket
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,7 @@ from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.groups import commit, committed
 from tests.unit.server.manual import Client, logged, make_broker
-from tests.unit.server.process import COMMAND, ready
+from tests.unit.server.process import COMMAND, ready, started
 from tests.unit.server.produced import batch, fetch_request, produce, values_of
 from tests.unit.server.running import PATIENCE_S, SocketClient
 from tests.unit.server.test_disk_failures import create
@@ -259,13 +258,7 @@ def test_many_partitions_under_a_small_limit(tmp_path: Path, flush: str) -> None
     options = ("--port", "0", "--data-dir", str(tmp_path / "data"), "--flush", flush, *settings)
     stored = 0
     for _ in range(2):
-        process = subprocess.Popen(
-            (*limited, *COMMAND, *options),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        try:
+        with started(*limited, *COMMAND, *options) as process:
             port, _ = ready(process)
             with SocketClient(socket.create_connection(("127.0.0.1", port))) as client:
                 if not stored:
@@ -276,10 +269,6 @@ def test_many_partitions_under_a_small_limit(tmp_path: Path, flush: str) -> None
                 assert set(fetch_from_all(client, partitions)) == {stored}
             process.send_signal(signal.SIGTERM)
             _, errors = process.communicate(timeout=PATIENCE_S)
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.communicate()
         assert process.returncode == 0
         assert "error" not in errors
         # In its debug mode asyncio warns of slow callbacks.

@@ -3,7 +3,6 @@
 import re
 import signal
 import socket
-import subprocess
 import sys
 import urllib.request
 from contextlib import suppress
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from coterie.protocol.records import Compression
 from tests.fuzz.corpus import frames
-from tests.unit.server.process import ready
+from tests.unit.server.process import ready, started
 from tests.unit.server.produced import batch, produce_request
 from tests.unit.server.running import PATIENCE_S, SocketClient
 from tests.unit.server.test_disk_failures import create
@@ -58,17 +57,12 @@ def test_nothing_is_imported_while_serving(tmp_path: Path) -> None:
         "offsets.topic.num.partitions": "2",
         "offsets.topic.segment.bytes": "1048576",
     }
-    process = subprocess.Popen(
-        (
-            *(sys.executable, "-m", "tests.unit.server.import_probe", str(begin), str(found)),
-            *("--port", "0", "--metrics-port", "0", "--data-dir", str(tmp_path / "data")),
-            *(word for name, value in options.items() for word in ("--config", f"{name}={value}")),
-        ),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    command = (
+        *(sys.executable, "-m", "tests.unit.server.import_probe", str(begin), str(found)),
+        *("--port", "0", "--metrics-port", "0", "--data-dir", str(tmp_path / "data")),
+        *(word for name, value in options.items() for word in ("--config", f"{name}={value}")),
     )
-    try:
+    with started(*command) as process:
         port, _ = ready(process)
         metrics = METRICS.fullmatch(process.stdout.readline()) if process.stdout else None
         assert metrics
@@ -78,9 +72,5 @@ def test_nothing_is_imported_while_serving(tmp_path: Path) -> None:
             assert b"coterie_" in answer.read()
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=PATIENCE_S)
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
     assert process.returncode == 0, errors
     assert found.read_text().split() == []

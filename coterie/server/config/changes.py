@@ -7,7 +7,7 @@ resource are worked out and checked completely before any of them is applied.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.incremental_alter_configs import APPEND, DELETE, SET, SUBTRACT
@@ -16,10 +16,8 @@ from coterie.server.config.keys import ConfigKey, ConfigType, InvalidValue, Upda
 from coterie.server.config.topic_keys import TOPIC, check_compaction_lags, check_topic_value
 from coterie.server.logs.topic_changes import Change as TopicChange
 from coterie.server.logs.topic_rules import invalid_name
+from coterie.server.services import Services
 from coterie.storage.errors import describe_error
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
@@ -77,7 +75,7 @@ Outcome = tuple[ErrorCode, str | None]
 
 
 def alter_each(
-    broker: "Broker", resources: list[Resource], *, replace: bool, only_check: bool
+    broker: Services, resources: list[Resource], *, replace: bool, only_check: bool
 ) -> TopicChange[list[Outcome]]:
     """Change every resource of a request, or only check whether it could be changed.
 
@@ -110,7 +108,7 @@ def set_all(values: Iterable[tuple[str, str | None]]) -> list[Change]:
 
 
 def _alter(
-    broker: "Broker", resource: Resource, *, replace: bool, only_check: bool
+    broker: Services, resource: Resource, *, replace: bool, only_check: bool
 ) -> TopicChange[None]:
     """Change the settings of one resource, or raise ChangeRefused and change nothing."""
     resource_type, name, changes = resource
@@ -132,7 +130,7 @@ def _alter(
 
 
 def _alter_topic(
-    broker: "Broker", name: str, changes: list[Change], *, replace: bool, only_check: bool
+    broker: Services, name: str, changes: list[Change], *, replace: bool, only_check: bool
 ) -> TopicChange[None]:
     if not name:
         text = "Default topic resources are not allowed."
@@ -170,7 +168,7 @@ def _alter_topic(
 
 
 def _alter_broker(
-    broker: "Broker", name: str, changes: list[Change], *, replace: bool, only_check: bool
+    broker: Services, name: str, changes: list[Change], *, replace: bool, only_check: bool
 ) -> TopicChange[None]:
     """Change the settings of this broker, or those of the cluster if `name` is empty."""
     if name:
@@ -221,7 +219,7 @@ def parse_node_id(name: str) -> int | None:
     return int(name) if _INTEGER.fullmatch(name) else None
 
 
-def _check_node_id(broker: "Broker", name: str) -> None:
+def _check_node_id(broker: Services, name: str) -> None:
     node_id = parse_node_id(name)
     if node_id is None:
         text = f"Node id must be an integer, but it is: {name}"

@@ -25,13 +25,12 @@ from coterie.server.groups.deleted_topics import DeletedTopics
 from coterie.server.groups.event_log import EventLog
 from coterie.server.groups.journal import Journal
 from coterie.server.groups.loading import GroupLoading
-from coterie.server.network.delayed_response import CompletedResponse, DelayedResponse
+from coterie.server.network.delayed_response import CompletedResponse, DelayedResponse, Exchange
 from coterie.storage.log import Log
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
     from coterie.server.logs.partition import Partition
-    from coterie.server.network.connection import Connection
 
 # The leader epoch of a partition that no broker has led before. A log that was led before has the
 # epoch in its batches.
@@ -77,7 +76,7 @@ class CoordinatorRuntime:
         self,
         verb: Callable[[int, Any, RequestContext], Effects],
         request: Any,
-        connection: "Connection",
+        connection: Exchange,
         *,
         mutes_connection: bool = False,
         complete: Callable[[Any], Message] | None = None,
@@ -102,7 +101,8 @@ class CoordinatorRuntime:
             else CompletedResponse(connection, complete)
         )
         version = connection.route.version
-        context = RequestContext(connection.client_id, connection.client_host, version, delayed)
+        client = connection.client
+        context = RequestContext(client.client_id, client.client_host, version, delayed)
         effects = verb(connection.now_ms, request, context)
         response: Message | None = effects.response
         if response is None:

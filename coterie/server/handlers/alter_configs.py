@@ -1,7 +1,5 @@
 """AlterConfigs replaces all settings of a resource (KIP-133)."""
 
-from typing import TYPE_CHECKING
-
 from coterie.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResponse,
@@ -10,20 +8,18 @@ from coterie.protocol.messages.alter_configs import (
 from coterie.server.config.changes import Resource, alter_each, set_all
 from coterie.server.handlers.topic_changes import answer_with_change
 from coterie.server.logs.topic_changes import Change as TopicChange
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.services import Services
 
 
 def handle(
-    broker: "Broker", request: AlterConfigsRequest, connection: "Connection"
+    broker: Services, request: AlterConfigsRequest, connection: Exchange
 ) -> AlterConfigsResponse | None:
     """Change each resource, or only check whether it could be changed."""
     return answer_with_change(broker, connection, _alter_all(broker, request))
 
 
-def _alter_all(broker: "Broker", request: AlterConfigsRequest) -> TopicChange[AlterConfigsResponse]:
+def _alter_all(broker: Services, request: AlterConfigsRequest) -> TopicChange[AlterConfigsResponse]:
     resources = [
         Resource(
             each.resource_type,

@@ -1,7 +1,6 @@
 """ApiVersions: the served APIs and versions; often the first request of a connection (KIP-35)."""
 
 import re
-from typing import TYPE_CHECKING
 
 from coterie.protocol.api_keys import ADVERTISED_MINIMUM, SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode
@@ -10,10 +9,8 @@ from coterie.protocol.messages.api_versions import (
     ApiVersionsResponse,
     ApiVersionsResponseApiKey,
 )
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.services import Services
 
 _SOFTWARE_SINCE = 3
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
@@ -27,7 +24,7 @@ _SERVED = [
 
 
 def handle(
-    _broker: "Broker", request: ApiVersionsRequest, connection: "Connection"
+    _broker: Services, request: ApiVersionsRequest, connection: Exchange
 ) -> ApiVersionsResponse:
     """Return the served versions, unless the client's software is invalid.
 
@@ -38,6 +35,11 @@ def handle(
         and _SOFTWARE.fullmatch(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=[])
+    if connection.version >= _SOFTWARE_SINCE:
+        connection.client = connection.client._replace(
+            software_name=request.client_software_name,
+            software_version=request.client_software_version,
+        )
     # Without features: they describe KRaft's metadata and transactions, which do not exist here.
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE, api_keys=_SERVED, finalized_features_epoch=0
@@ -45,7 +47,7 @@ def handle(
 
 
 def handle_unsupported(
-    _broker: "Broker", _request: object, _connection: "Connection"
+    _broker: Services, _request: object, _connection: Exchange
 ) -> ApiVersionsResponse:
     """Answer a version of ApiVersions that is newer than this broker.
 

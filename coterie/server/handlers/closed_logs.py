@@ -1,17 +1,14 @@
 """Requests for partitions whose logs are not open yet [topics/partition-states]."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from coterie.server.logs.partition import Partition
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.services import Services
 
 
 def must_wait(
-    broker: "Broker", partitions: Iterable[Partition], request: object, connection: "Connection"
+    broker: Services, partitions: Iterable[Partition], request: object, connection: Exchange
 ) -> bool:
     """Return whether a request waits for logs to be opened; it is handled again when they are.
 

@@ -1,7 +1,6 @@
 """CreatePartitions: raise the number of partitions of topics (KIP-195) [topics/more-partitions]."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.create_partitions import (
@@ -18,21 +17,19 @@ from coterie.server.logs.topic_rules import (
     check_replicas,
 )
 from coterie.server.logs.topics import Topic
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.services import Services
 
 
 def handle(
-    broker: "Broker", request: CreatePartitionsRequest, connection: "Connection"
+    broker: Services, request: CreatePartitionsRequest, connection: Exchange
 ) -> CreatePartitionsResponse | None:
     """Add partitions, or only check whether they could be added; answer for each name."""
     return answer_with_change(broker, connection, _extend_all(broker, request))
 
 
 def _extend_all(
-    broker: "Broker", request: CreatePartitionsRequest
+    broker: Services, request: CreatePartitionsRequest
 ) -> Change[CreatePartitionsResponse]:
     times = Counter(each.name for each in request.topics)
     results: dict[str, CreatePartitionsResponseResult] = {}
@@ -57,7 +54,7 @@ def _extend_all(
 
 
 def _check(
-    broker: "Broker",
+    broker: Services,
     asked: CreatePartitionsRequestTopic,
     *,
     is_repeated: bool,

@@ -4,7 +4,6 @@
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.create_topics import (
@@ -24,20 +23,18 @@ from coterie.server.logs.topic_rules import (
     TopicRefused,
     check_new_topic,
 )
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.services import Services
 
 
 def handle(
-    broker: "Broker", request: CreateTopicsRequest, connection: "Connection"
+    broker: Services, request: CreateTopicsRequest, connection: Exchange
 ) -> CreateTopicsResponse | None:
     """Create the topics that can be created, and answer for each name."""
     return answer_with_change(broker, connection, _create_all(broker, request))
 
 
-def _create_all(broker: "Broker", request: CreateTopicsRequest) -> Change[CreateTopicsResponse]:
+def _create_all(broker: Services, request: CreateTopicsRequest) -> Change[CreateTopicsResponse]:
     counts = [
         len(each.assignments) if each.assignments else each.num_partitions
         for each in request.topics
@@ -63,7 +60,7 @@ def _create_all(broker: "Broker", request: CreateTopicsRequest) -> Change[Create
 
 
 def _create(
-    broker: "Broker",
+    broker: Services,
     asked: CreateTopicsRequestTopic,
     *,
     is_repeated: bool,

@@ -1,7 +1,6 @@
 """DeleteRecords: delete the records before an offset (KIP-107) [data-plane/delete-records]."""
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_records import (
@@ -14,19 +13,17 @@ from coterie.protocol.messages.delete_records import (
 from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.partition import PartitionState
 from coterie.server.logs.topics import Topic
+from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
+from coterie.server.services import Services
 from coterie.storage.errors import StorageError
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
 
 # An offset that stands for the high watermark.
 _HIGH_WATERMARK = -1
 
 
 def handle(
-    broker: "Broker", request: DeleteRecordsRequest, connection: "Connection"
+    broker: Services, request: DeleteRecordsRequest, connection: Exchange
 ) -> DeleteRecordsResponse | None:
     """Delete, and answer with the new log start offset of each partition."""
     named = [
@@ -38,7 +35,7 @@ def handle(
 
 
 def _answer(
-    broker: "Broker", request: DeleteRecordsRequest
+    broker: Services, request: DeleteRecordsRequest
 ) -> Generator[None, None, DeleteRecordsResponse]:
     # Of a partition that is named twice the last entry counts.
     last: dict[str, dict[int, DeleteRecordsRequestPartition]] = {}
@@ -60,7 +57,7 @@ def _answer(
 
 
 def _delete(
-    broker: "Broker", topic: Topic | None, asked: DeleteRecordsRequestPartition
+    broker: Services, topic: Topic | None, asked: DeleteRecordsRequestPartition
 ) -> DeleteRecordsResponsePartition:
     partition = None if topic is None else topic.partition(asked.partition_index)
     if partition is None:

@@ -4,7 +4,6 @@
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from coterie.protocol.messages.delete_topics import (
@@ -18,14 +17,11 @@ from coterie.protocol.wire import ZERO_UUID
 from coterie.server.logs.topic_changes import Change
 from coterie.server.logs.topic_rules import TopicRefused
 from coterie.server.logs.topics import Topic
-from coterie.server.network.delayed_response import DelayedResponse
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import DelayedResponse, Exchange
+from coterie.server.services import Services
 
 
-def handle(broker: "Broker", request: DeleteTopicsRequest, connection: "Connection") -> None:
+def handle(broker: Services, request: DeleteTopicsRequest, connection: Exchange) -> None:
     """Delete the topics that can be deleted, and answer for each name or id.
 
     The response is sent when the deletions are complete.
@@ -47,7 +43,7 @@ def handle(broker: "Broker", request: DeleteTopicsRequest, connection: "Connecti
 class _Deletions:
     """The deletions of one request, and its response."""
 
-    def __init__(self, broker: "Broker", delayed: DelayedResponse) -> None:
+    def __init__(self, broker: Services, delayed: DelayedResponse) -> None:
         self._broker = broker
         self._delayed = delayed
         self._answers: list[DeleteTopicsResponseTopic] = []
@@ -90,7 +86,7 @@ class _Deletions:
             self._delayed.send(DeleteTopicsResponse(responses=self._answers))
 
 
-def _find(broker: "Broker", name: str | None, topic_id: bytes, *, once: bool) -> Topic:
+def _find(broker: Services, name: str | None, topic_id: bytes, *, once: bool) -> Topic:
     """Return the topic to delete.
 
     Raises:

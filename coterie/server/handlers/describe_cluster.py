@@ -1,7 +1,5 @@
 """DescribeCluster: this broker is the whole cluster (KIP-700) [topics/one-broker]."""
 
-from typing import TYPE_CHECKING
-
 from coterie.protocol.authorized_operations import (
     AUTHORIZED_OPERATIONS_OMITTED,
     CLUSTER_OPERATIONS,
@@ -14,10 +12,8 @@ from coterie.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
     DescribeClusterResponseBroker,
 )
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.services import Services
 
 _NOT_A_CONTROLLER = (
     "The request was sent to an endpoint of type BROKER,"
@@ -26,7 +22,7 @@ _NOT_A_CONTROLLER = (
 
 
 def handle(
-    broker: "Broker", request: DescribeClusterRequest, _connection: "Connection"
+    broker: Services, request: DescribeClusterRequest, _connection: Exchange
 ) -> DescribeClusterResponse:
     """Describe the cluster; requests for a controller's endpoint are refused."""
     if request.endpoint_type == CONTROLLERS:

@@ -1,7 +1,6 @@
 """DescribeConfigs: settings of topics and of the broker, and where they come from (KIP-133)."""
 
 from collections.abc import Collection, Generator
-from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from coterie.protocol.messages.describe_configs import (
@@ -28,11 +27,9 @@ from coterie.server.config.described import (
     topic_settings,
 )
 from coterie.server.logs.topic_rules import invalid_name
+from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.services import Services
 
 _RESOURCES = (
     TOPIC_RESOURCE,
@@ -44,14 +41,14 @@ _RESOURCES = (
 
 
 def handle(
-    broker: "Broker", request: DescribeConfigsRequest, connection: "Connection"
+    broker: Services, request: DescribeConfigsRequest, connection: Exchange
 ) -> DescribeConfigsResponse | None:
     """Describe each resource."""
     return answer_in_slices(broker, connection, _answer(broker, request))
 
 
 def _answer(
-    broker: "Broker", request: DescribeConfigsRequest
+    broker: Services, request: DescribeConfigsRequest
 ) -> Generator[None, None, DescribeConfigsResponse]:
     # Kafka answers equal resources as often as they are named. Here they are answered once: a
     # broker has so many settings that a small request would be answered with gigabytes.
@@ -83,7 +80,7 @@ def _answer(
     return DescribeConfigsResponse(results=results)
 
 
-def _settings(broker: "Broker", resource: DescribeConfigsRequestResource) -> list[Setting]:
+def _settings(broker: Services, resource: DescribeConfigsRequestResource) -> list[Setting]:
     name = resource.resource_name
     # An empty list of keys means all of them, as a missing one does.
     keys = resource.configuration_keys or None
@@ -103,7 +100,7 @@ def _settings(broker: "Broker", resource: DescribeConfigsRequestResource) -> lis
     return []
 
 
-def _broker_settings(broker: "Broker", name: str, keys: Collection[str] | None) -> list[Setting]:
+def _broker_settings(broker: Services, name: str, keys: Collection[str] | None) -> list[Setting]:
     if not name:
         return cluster_settings(broker.config, keys)
     node_id = parse_node_id(name)

@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
 
 from coterie.protocol.authorized_operations import TOPIC_OPERATIONS
 from coterie.protocol.errors import ErrorCode
@@ -17,25 +16,23 @@ from coterie.protocol.messages.describe_topic_partitions import (
 )
 from coterie.server.logs.partition import Partition
 from coterie.server.logs.topic_rules import invalid_name
+from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.services import Services
 
 # Kafka's max.request.partition.size.limit.
 _LARGEST_PAGE = 2_000
 
 
 def handle(
-    broker: "Broker", request: DescribeTopicPartitionsRequest, connection: "Connection"
+    broker: Services, request: DescribeTopicPartitionsRequest, connection: Exchange
 ) -> DescribeTopicPartitionsResponse | None:
     """Return one page, which begins at the cursor of the request."""
     return answer_in_slices(broker, connection, _answer(broker, request))
 
 
 def _answer(
-    broker: "Broker", request: DescribeTopicPartitionsRequest
+    broker: Services, request: DescribeTopicPartitionsRequest
 ) -> Generator[None, None, DescribeTopicPartitionsResponse]:
     asked = {each.name for each in request.topics}
     names = sorted(asked or broker.topics.by_name)

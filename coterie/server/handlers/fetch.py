@@ -7,7 +7,7 @@ continues a session gets FETCH_SESSION_ID_NOT_FOUND [data-plane/no-fetch-session
 
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.fetch import (
@@ -31,12 +31,9 @@ from coterie.server.logs.fetching import (
 )
 from coterie.server.logs.partition import Partition
 from coterie.server.logs.topics import Topic
-from coterie.server.network.delayed_response import DelayedResponse
+from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import run_in_slices
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.services import Services
 
 _TOPIC_IDS_SINCE = 13
 _LEADERS_SINCE = 16
@@ -66,9 +63,7 @@ class _Result(NamedTuple):
     answer_now: bool
 
 
-def handle(
-    broker: "Broker", request: FetchRequest, connection: "Connection"
-) -> FetchResponse | None:
+def handle(broker: Services, request: FetchRequest, connection: Exchange) -> FetchResponse | None:
     """Answer with the records there are, or wait for more."""
     if request.session_epoch not in _EPOCHS_WITHOUT_SESSION:
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
@@ -101,12 +96,12 @@ def handle(
     return None
 
 
-def _min_bytes(broker: "Broker", request: FetchRequest) -> int:
+def _min_bytes(broker: Services, request: FetchRequest) -> int:
     return min(request.min_bytes, request.max_bytes, broker.fetch_max_bytes)
 
 
 def _may_be_sent(
-    broker: "Broker", request: FetchRequest, wanted: list[WantedTopic], result: _Result
+    broker: Services, request: FetchRequest, wanted: list[WantedTopic], result: _Result
 ) -> bool:
     """Return whether a response need not wait for more records."""
     return (
@@ -119,7 +114,7 @@ def _may_be_sent(
 
 
 def _wait(
-    broker: "Broker",
+    broker: Services,
     request: FetchRequest,
     wanted: list[WantedTopic],
     result: _Result,
@@ -140,7 +135,7 @@ def _wait(
 class _LargeFetch:
     """A fetch of many partitions, which are looked up and read in slices."""
 
-    def __init__(self, broker: "Broker", request: FetchRequest, connection: "Connection") -> None:
+    def __init__(self, broker: Services, request: FetchRequest, connection: Exchange) -> None:
         self._broker = broker
         self._request = request
         self._connection = connection
@@ -223,7 +218,7 @@ def _unknown_isolation(request: FetchRequest) -> FetchResponse:
 
 
 def _look_up(
-    broker: "Broker", request: FetchRequest, closed: list[Partition], *, by_id: bool
+    broker: Services, request: FetchRequest, closed: list[Partition], *, by_id: bool
 ) -> list[WantedTopic]:
     """Look up the partitions. Of a partition that is named twice the last entry counts.
 
@@ -237,7 +232,7 @@ def _look_up(
 
 
 def _look_up_topic(
-    broker: "Broker",
+    broker: Services,
     asked: FetchRequestTopic,
     partitions: list[FetchRequestPartition],
     closed: list[Partition],
@@ -275,7 +270,7 @@ def _partition(
 
 
 def _read(
-    broker: "Broker",
+    broker: Services,
     request: FetchRequest,
     wanted: list[WantedTopic],
     version: int,
@@ -314,7 +309,7 @@ def _read(
 
 
 def _read_in_steps(
-    broker: "Broker", request: FetchRequest, wanted: list[WantedTopic], version: int
+    broker: Services, request: FetchRequest, wanted: list[WantedTopic], version: int
 ) -> Generator[None, None, _Result]:
     response = FetchResponse(responses=[])
     size_bytes, answer_now = 0, False
@@ -331,7 +326,7 @@ def _read_in_steps(
     return _Result(response, size_bytes, answer_now)
 
 
-def _add_leaders(broker: "Broker", wanted: list[WantedTopic], response: FetchResponse) -> None:
+def _add_leaders(broker: Services, wanted: list[WantedTopic], response: FetchResponse) -> None:
     """Name the leader of partitions for which the client's epoch is too old (KIP-951)."""
     for (_, partitions), answered in zip(wanted, response.responses, strict=True):
         for each, answer in zip(partitions, answered.partitions, strict=True):

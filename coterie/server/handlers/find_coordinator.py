@@ -5,18 +5,14 @@ coordinator before any other step of a transaction, so it is refused here. The e
 that clients retry: with COORDINATOR_NOT_AVAILABLE they would wait for a minute.
 """
 
-from typing import TYPE_CHECKING
-
 from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     FindCoordinatorResponseCoordinator,
 )
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.services import Services
 
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _MANY_KEYS_SINCE = 4
@@ -26,7 +22,7 @@ _NO_SHARE_GROUPS = "This broker has no share groups."
 
 
 def handle(
-    broker: "Broker", request: FindCoordinatorRequest, connection: "Connection"
+    broker: Services, request: FindCoordinatorRequest, connection: Exchange
 ) -> FindCoordinatorResponse:
     """Answer for the one key of old versions, or for each key of newer ones."""
     error, text = _refusal(request.key_type, connection.version)

@@ -5,7 +5,7 @@ their topics, and ListGroups has one, because its response is made in slices.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -15,33 +15,25 @@ from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.leave_group import LeaveGroupRequest
 from coterie.protocol.messages.sync_group import SyncGroupRequest
 from coterie.protocol.wire import Message
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.services import Services
 
 
-def join_group(
-    broker: "Broker", request: JoinGroupRequest, connection: "Connection"
-) -> Message | None:
+def join_group(broker: Services, request: JoinGroupRequest, connection: Exchange) -> Message | None:
     """Join a group; the response is delayed until the join phase ends, and mutes the connection."""
     return broker.groups.submit(
         broker.coordinator.join_group, request, connection, mutes_connection=True
     )
 
 
-def sync_group(
-    broker: "Broker", request: SyncGroupRequest, connection: "Connection"
-) -> Message | None:
+def sync_group(broker: Services, request: SyncGroupRequest, connection: Exchange) -> Message | None:
     """Store or await an assignment; a delayed response mutes the connection."""
     return broker.groups.submit(
         broker.coordinator.sync_group, request, connection, mutes_connection=True
     )
 
 
-def heartbeat(
-    broker: "Broker", request: HeartbeatRequest, connection: "Connection"
-) -> Message | None:
+def heartbeat(broker: Services, request: HeartbeatRequest, connection: Exchange) -> Message | None:
     """Extend a session.
 
     Heartbeats are the most frequent requests and never delayed, so they skip `submit`.
@@ -51,14 +43,14 @@ def heartbeat(
 
 
 def leave_group(
-    broker: "Broker", request: LeaveGroupRequest, connection: "Connection"
+    broker: Services, request: LeaveGroupRequest, connection: Exchange
 ) -> Message | None:
     """Remove members from their group."""
     return broker.groups.submit(broker.coordinator.leave_group, request, connection)
 
 
 def describe_groups(
-    broker: "Broker", request: DescribeGroupsRequest, connection: "Connection"
+    broker: Services, request: DescribeGroupsRequest, connection: Exchange
 ) -> Message | None:
     """Describe groups, each once [administration/describe-named-twice]."""
     # Kafka describes a group as often as the request names it. A small request that names a group
@@ -68,7 +60,7 @@ def describe_groups(
 
 
 def delete_groups(
-    broker: "Broker", request: DeleteGroupsRequest, connection: "Connection"
+    broker: Services, request: DeleteGroupsRequest, connection: Exchange
 ) -> Message | None:
     """Delete empty groups and their offsets."""
     return broker.groups.submit(broker.coordinator.delete_groups, request, connection)

@@ -1,7 +1,5 @@
 """IncrementalAlterConfigs changes some settings of a resource (KIP-339)."""
 
-from typing import TYPE_CHECKING
-
 from coterie.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -10,21 +8,19 @@ from coterie.protocol.messages.incremental_alter_configs import (
 from coterie.server.config.changes import Change, Resource, alter_each
 from coterie.server.handlers.topic_changes import answer_with_change
 from coterie.server.logs.topic_changes import Change as TopicChange
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.services import Services
 
 
 def handle(
-    broker: "Broker", request: IncrementalAlterConfigsRequest, connection: "Connection"
+    broker: Services, request: IncrementalAlterConfigsRequest, connection: Exchange
 ) -> IncrementalAlterConfigsResponse | None:
     """Change each resource, or only check whether it could be changed."""
     return answer_with_change(broker, connection, _alter_all(broker, request))
 
 
 def _alter_all(
-    broker: "Broker", request: IncrementalAlterConfigsRequest
+    broker: Services, request: IncrementalAlterConfigsRequest
 ) -> TopicChange[IncrementalAlterConfigsResponse]:
     resources = [
         Resource(

@@ -1,19 +1,15 @@
 """InitProducerId: an id for an idempotent producer (KIP-98) [data-plane/producer-ids]."""
 
-from typing import TYPE_CHECKING
-
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from coterie.server.handlers.topic_changes import answer_with_change
 from coterie.server.logs.topic_changes import Change
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.services import Services
 
 
 def handle(
-    broker: "Broker", request: InitProducerIdRequest, connection: "Connection"
+    broker: Services, request: InitProducerIdRequest, connection: Exchange
 ) -> InitProducerIdResponse | None:
     """Return a new id with epoch 0, also to a producer that names its old one (KIP-360)."""
     if request.transactional_id == "" or (request.producer_id < 0) != (request.producer_epoch < 0):
@@ -26,7 +22,7 @@ def handle(
     return _new_id(broker)
 
 
-def _reserve(broker: "Broker") -> Change[InitProducerIdResponse]:
+def _reserve(broker: Services) -> Change[InitProducerIdResponse]:
     try:
         yield from broker.topics.reserve_producer_ids(broker.changes.on_disk)
     except OSError:
@@ -35,7 +31,7 @@ def _reserve(broker: "Broker") -> Change[InitProducerIdResponse]:
     return _new_id(broker)
 
 
-def _new_id(broker: "Broker") -> InitProducerIdResponse:
+def _new_id(broker: Services) -> InitProducerIdResponse:
     return InitProducerIdResponse(
         error_code=ErrorCode.NONE, producer_id=broker.topics.new_producer_id(), producer_epoch=0
     )

@@ -1,27 +1,25 @@
 """ListGroups: the groups that this broker coordinates; there may be 100,000."""
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from coterie.coordinator.admin import list_groups
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from coterie.protocol.spliced import EncodedArray, elements_encoder
+from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.services import Services
 
 
 def handle(
-    broker: "Broker", request: ListGroupsRequest, connection: "Connection"
+    broker: Services, request: ListGroupsRequest, connection: Exchange
 ) -> ListGroupsResponse | None:
     """Return the groups of all loaded partitions."""
     return answer_in_slices(broker, connection, _answer(broker, request, connection.version))
 
 
 def _answer(
-    broker: "Broker", request: ListGroupsRequest, version: int
+    broker: Services, request: ListGroupsRequest, version: int
 ) -> Generator[None, None, ListGroupsResponse]:
     encode = elements_encoder(ListGroupsResponse, version, ListGroupsResponse, "groups")
     groups = EncodedArray()

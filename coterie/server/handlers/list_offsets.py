@@ -1,7 +1,6 @@
 """ListOffsets: the offset of a timestamp, or of a special time [data-plane/list-offsets]."""
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.list_offsets import (
@@ -20,12 +19,10 @@ from coterie.protocol.messages.list_offsets import (
 from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.fetching import ISOLATION_LEVELS, READ_COMMITTED
 from coterie.server.logs.partition import Partition
+from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
+from coterie.server.services import Services
 from coterie.storage.errors import StorageError
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
 
 # The first version in which each special time may be asked for.
 _SINCE = {
@@ -39,7 +36,7 @@ _SINCE = {
 
 
 def handle(
-    broker: "Broker", request: ListOffsetsRequest, connection: "Connection"
+    broker: Services, request: ListOffsetsRequest, connection: Exchange
 ) -> ListOffsetsResponse | None:
     """Answer for each partition; one that is named twice is refused, as in Kafka."""
     named = [
@@ -51,7 +48,7 @@ def handle(
 
 
 def _answer(
-    broker: "Broker", request: ListOffsetsRequest, version: int
+    broker: Services, request: ListOffsetsRequest, version: int
 ) -> Generator[None, None, ListOffsetsResponse]:
     topics = []
     for asked in request.topics:

@@ -5,7 +5,6 @@ asks again [topics/auto-creation].
 """
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
 
 from coterie.protocol.authorized_operations import (
     AUTHORIZED_OPERATIONS_OMITTED,
@@ -22,11 +21,9 @@ from coterie.protocol.wire import ZERO_UUID
 from coterie.server.handlers.topic_descriptions import TopicDescriptions
 from coterie.server.logs.topic_rules import INTERNAL_TOPICS, TopicRefused, invalid_name
 from coterie.server.logs.topics import Topic
+from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.services import Services
 
 # The most topics that one request creates; the client asks again for the others. A topic is a
 # directory, and 20,000 names fit into a small request.
@@ -38,14 +35,14 @@ _IDS_ANSWERED_SINCE = 12
 
 
 def handle(
-    broker: "Broker", request: MetadataRequest, connection: "Connection"
+    broker: Services, request: MetadataRequest, connection: Exchange
 ) -> MetadataResponse | None:
     """Describe the broker and the topics of the request, or all topics."""
     return answer_in_slices(broker, connection, _answer(broker, request, connection.version))
 
 
 def _answer(
-    broker: "Broker", request: MetadataRequest, version: int
+    broker: Services, request: MetadataRequest, version: int
 ) -> Generator[None, None, MetadataResponse]:
     asked = request.topics
     topics = TopicDescriptions(
@@ -91,7 +88,7 @@ def _refusal(asked: list[MetadataRequestTopic], version: int) -> ErrorCode:
 
 
 def _add_asked(
-    broker: "Broker",
+    broker: Services,
     asked: list[MetadataRequestTopic],
     request: MetadataRequest,
     topics: TopicDescriptions,
@@ -119,7 +116,7 @@ def _add_asked(
             topics.add_error(name, ZERO_UUID, error, is_internal=name in INTERNAL_TOPICS)
 
 
-def _create_missing(broker: "Broker", name: str, *, may_create: bool) -> ErrorCode:
+def _create_missing(broker: Services, name: str, *, may_create: bool) -> ErrorCode:
     """Begin to create a topic that does not exist, if that is allowed; return the error for it."""
     if invalid_name(name) is not None:
         return ErrorCode.INVALID_TOPIC_EXCEPTION

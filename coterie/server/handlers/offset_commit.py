@@ -4,8 +4,6 @@ As in Kafka, a request of which no partition exists does not reach its group
 [offsets/commit-of-unknown-partition].
 """
 
-from typing import TYPE_CHECKING
-
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -16,19 +14,15 @@ from coterie.protocol.messages.offset_commit import (
 from coterie.protocol.wire import Message
 from coterie.server.handlers.missing_partitions import MissingPartitions
 from coterie.server.logs.topics import Topics
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.services import Services
 
 _TOPIC_IDS_SINCE = 10
 
 Missing = MissingPartitions[OffsetCommitResponseTopic]
 
 
-def handle(
-    broker: "Broker", request: OffsetCommitRequest, connection: "Connection"
-) -> Message | None:
+def handle(broker: Services, request: OffsetCommitRequest, connection: Exchange) -> Message | None:
     """Commit offsets of the partitions that exist."""
     missing = _take_out_missing(
         broker.topics, request, by_id=connection.version >= _TOPIC_IDS_SINCE

@@ -1,7 +1,5 @@
 """OffsetDelete: the server checks which partitions exist, the coordinator deletes (KIP-496)."""
 
-from typing import TYPE_CHECKING
-
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -11,15 +9,11 @@ from coterie.protocol.messages.offset_delete import (
 )
 from coterie.protocol.wire import Message
 from coterie.server.handlers.missing_partitions import MissingPartitions
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.services import Services
 
 
-def handle(
-    broker: "Broker", request: OffsetDeleteRequest, connection: "Connection"
-) -> Message | None:
+def handle(broker: Services, request: OffsetDeleteRequest, connection: Exchange) -> Message | None:
     """Delete a group's offsets of the partitions that exist.
 
     The coordinator gets the request even if none exists: its error about the group comes first.

@@ -5,8 +5,6 @@ server turns the ids of a request into names, and names into ids where a group's
 topics are fetched.
 """
 
-from typing import TYPE_CHECKING
-
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -18,17 +16,13 @@ from coterie.protocol.messages.offset_fetch import (
 )
 from coterie.protocol.wire import Message
 from coterie.server.logs.topics import Topics
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.services import Services
 
 _TOPIC_IDS_SINCE = 10
 
 
-def handle(
-    broker: "Broker", request: OffsetFetchRequest, connection: "Connection"
-) -> Message | None:
+def handle(broker: Services, request: OffsetFetchRequest, connection: Exchange) -> Message | None:
     """Fetch the committed offsets of each group once."""
     if len(request.groups) > 1:
         # Kafka answers for a group as often as the request names it: a small request could need a

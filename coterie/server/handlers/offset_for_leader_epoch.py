@@ -1,7 +1,6 @@
 """OffsetForLeaderEpoch: where a leader epoch ended in a log [data-plane/epoch-end-offset]."""
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.offset_for_leader_epoch import (
@@ -13,15 +12,13 @@ from coterie.protocol.messages.offset_for_leader_epoch import (
 )
 from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.partition import Partition
+from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.services import Services
 
 
 def handle(
-    broker: "Broker", request: OffsetForLeaderEpochRequest, connection: "Connection"
+    broker: Services, request: OffsetForLeaderEpochRequest, connection: Exchange
 ) -> OffsetForLeaderEpochResponse | None:
     """Answer for each partition."""
     named = [(each.topic, [one.partition for one in each.partitions]) for each in request.topics]
@@ -31,7 +28,7 @@ def handle(
 
 
 def _answer(
-    broker: "Broker", request: OffsetForLeaderEpochRequest
+    broker: Services, request: OffsetForLeaderEpochRequest
 ) -> Generator[None, None, OffsetForLeaderEpochResponse]:
     topics = []
     for asked in request.topics:

@@ -6,7 +6,6 @@ there is no response; as in Kafka, an error then closes the connection [data-pla
 """
 
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.produce import (
@@ -21,14 +20,11 @@ from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.log_validator import RefusedBatch, ValidBatch, only_batch, validate_batch
 from coterie.server.logs.partition import OPEN, Partition
 from coterie.server.logs.topics import Topic
-from coterie.server.network.delayed_response import DelayedResponse
+from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import run_in_slices
+from coterie.server.services import Services
 from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
 
 _TOPIC_IDS_SINCE = 13
 _NO_ACKS = 0
@@ -40,7 +36,7 @@ _VALID_ACKS = (-1, 0, 1)
 
 
 def handle(
-    broker: "Broker", request: ProduceRequest, connection: "Connection"
+    broker: Services, request: ProduceRequest, connection: Exchange
 ) -> ProduceResponse | None:
     """Append the batches that can be appended, and answer for each partition."""
     by_id = connection.version >= _TOPIC_IDS_SINCE
@@ -91,7 +87,7 @@ def _is_large(request: ProduceRequest) -> bool:
     return len(topics) + sum(len(each.partition_data) for each in topics) > _APPENDED_AT_ONCE
 
 
-def _append_in_slices(broker: "Broker", request: ProduceRequest, connection: "Connection") -> None:
+def _append_in_slices(broker: Services, request: ProduceRequest, connection: Exchange) -> None:
     """Handle a request for many partitions; each may be the first batch of its log."""
     delayed = DelayedResponse(connection)
     connection.delay_and_mute(delayed)
@@ -101,9 +97,9 @@ def _append_in_slices(broker: "Broker", request: ProduceRequest, connection: "Co
 
 
 def _append_each(
-    broker: "Broker",
+    broker: Services,
     request: ProduceRequest,
-    connection: "Connection",
+    connection: Exchange,
     note: Callable[[Log], None],
 ) -> Generator[None, None, ProduceResponse]:
     """Append in steps; `note` is called with each log that was appended to."""
@@ -134,7 +130,7 @@ def _append_each(
 class _DurableResponse:
     """A response that is sent when all logs that were appended to are durable."""
 
-    def __init__(self, broker: "Broker", delayed: DelayedResponse) -> None:
+    def __init__(self, broker: Services, delayed: DelayedResponse) -> None:
         self._flusher = broker.flusher
         self._delayed = delayed
         self._response: ProduceResponse | None = None
@@ -179,7 +175,7 @@ def _drop_repeated(request: ProduceRequest) -> None:
     request.topic_data = list(topics.values())
 
 
-def _must_wait(broker: "Broker", request: ProduceRequest, connection: "Connection") -> bool:
+def _must_wait(broker: Services, request: ProduceRequest, connection: Exchange) -> bool:
     """Return whether the request waits for partitions to be opened."""
     topics = broker.topics
     partitions = []
@@ -192,11 +188,11 @@ def _must_wait(broker: "Broker", request: ProduceRequest, connection: "Connectio
 
 
 def _append(
-    broker: "Broker",
+    broker: Services,
     topic: Topic | None,
     asked: ProduceRequestPartition,
     request: ProduceRequest,
-    connection: "Connection",
+    connection: Exchange,
     appended: list[Log],
 ) -> ProduceResponsePartition:
     """Append to one partition; a log that was appended to is added to `appended`."""
@@ -267,7 +263,7 @@ def _error(index: int, error: ErrorCode) -> ProduceResponsePartition:
     return ProduceResponsePartition(index=index, error_code=error, base_offset=-1)
 
 
-def _close_on_error(response: ProduceResponse, connection: "Connection") -> None:
+def _close_on_error(response: ProduceResponse, connection: Exchange) -> None:
     for topic in response.responses:
         for each in topic.partition_responses:
             if each.error_code:
@@ -278,7 +274,7 @@ def _close_on_error(response: ProduceResponse, connection: "Connection") -> None
 
 
 def _answer_when_durable(
-    broker: "Broker", response: ProduceResponse, connection: "Connection", appended: list[Log]
+    broker: Services, response: ProduceResponse, connection: Exchange, appended: list[Log]
 ) -> None:
     """Send the response when all logs have been synced."""
     delayed = DelayedResponse(connection)

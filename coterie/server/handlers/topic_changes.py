@@ -1,19 +1,16 @@
 """Responses to requests that change topics or stored settings."""
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from coterie.server.logs.topic_changes import Change
-from coterie.server.network.delayed_response import DelayedResponse
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
+from coterie.server.network.delayed_response import DelayedResponse, Exchange
+from coterie.server.services import Services
 
 Response = TypeVar("Response")
 
 
 def answer_with_change(
-    broker: "Broker", connection: "Connection", change: Change[Response]
+    broker: Services, connection: Exchange, change: Change[Response]
 ) -> Response | None:
     """Make a change and return the response that is its result, or send it later.
 

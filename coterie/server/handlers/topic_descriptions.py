@@ -5,7 +5,7 @@ is valid for one version of the request, with or without the authorized operatio
 """
 
 from collections.abc import Generator, Iterable
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from coterie.protocol.authorized_operations import AUTHORIZED_OPERATIONS_OMITTED, TOPIC_OPERATIONS
 from coterie.protocol.errors import ErrorCode
@@ -17,9 +17,7 @@ from coterie.protocol.messages.metadata import (
 from coterie.protocol.spliced import EncodedArray, elements_encoder, splicing_encoder
 from coterie.server.logs.partition import Partition
 from coterie.server.logs.topics import Topic
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
+from coterie.server.services import Services
 
 # How many encodings of a topic are kept. The clients of one broker use few versions.
 _KEPT_IMAGES = 4
@@ -30,7 +28,7 @@ _PARTITIONS_A_STEP = 256
 class TopicDescriptions:
     """The topics of one response."""
 
-    def __init__(self, broker: "Broker", version: int, *, with_operations: bool) -> None:
+    def __init__(self, broker: Services, version: int, *, with_operations: bool) -> None:
         """Start without topics.
 
         Args:

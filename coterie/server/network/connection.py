@@ -23,6 +23,7 @@ from coterie.protocol.errors import DECODE_ERRORS, MalformedFrame
 from coterie.protocol.primitives import skip_tags
 from coterie.server.network import limits
 from coterie.server.network.channel import Channel
+from coterie.server.network.client_context import ClientContext
 from coterie.server.network.connection_quotas import ConnectionState, java_address
 from coterie.server.network.delayed_response import DelayedResponse, PostponedRequest
 from coterie.server.network.receive_buffer import (
@@ -48,8 +49,8 @@ class Connection(Channel):
     """The server's end of one client connection.
 
     Attributes:
-        client_id, correlation_id, route: of the current request, for its handler.
-        client_host: the peer's address as Java prints it.
+        client: who sends the requests.
+        correlation_id, route: of the current request, for its handler.
         now_ms: the time of the read that brought the current request.
         active: bytes arrived since the last sweep.
         state, deadline_ms, unsent_at_sweep: kept by `ConnectionQuotas.sweep`: what the connection
@@ -64,8 +65,7 @@ class Connection(Channel):
         "_received",
         "_yielded",
         "active",
-        "client_host",
-        "client_id",
+        "client",
         "correlation_id",
         "deadline_ms",
         "now_ms",
@@ -76,7 +76,7 @@ class Connection(Channel):
 
     route: Route
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "Broker", listener: str = "PLAINTEXT") -> None:
         super().__init__(broker)
         self._largest = broker.connection_quotas.max_request_bytes
         self._client_id_bytes = b""
@@ -85,8 +85,7 @@ class Connection(Channel):
         self._reading_paused = False
         # The client sends no more, and the connection ends when all its requests are handled.
         self._eof = False
-        self.client_id = ""
-        self.client_host = ""
+        self.client = ClientContext(broker.connection_quotas.next_id(), listener)
         self.correlation_id = 0
         self.now_ms = 0
         self.active = True
@@ -107,7 +106,7 @@ class Connection(Channel):
         address = transport.get_extra_info("peername")
         host, port = (address[0], address[1]) if address else ("unknown", 0)
         self.peer = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self.client_host = java_address(host)
+        self.client = self.client._replace(client_host=java_address(host))
         refusal = self._broker.connection_quotas.admit(self, host)
         if refusal is not None:
             self.close("ConnectionLimit", refusal, abort=True)
@@ -273,13 +272,14 @@ class Connection(Channel):
     def _take_client_id(self, data: bytes, start: int, length: int, end: int) -> int:
         """Decode a client id that differs from the last one; return the position behind it."""
         if length == -1:
-            self._client_id_bytes, self.client_id = b"", ""
+            self._client_id_bytes = b""
+            self.client = self.client._replace(client_id="")
             return start
         stop = start + length
         if not start <= stop <= end:
             raise MalformedFrame(f"client_id claims {length} bytes where {end - start} are left")
         self._client_id_bytes = data[start:stop]
-        self.client_id = self._client_id_bytes.decode()
+        self.client = self.client._replace(client_id=self._client_id_bytes.decode())
         return stop
 
     def _close_on(self, error: Exception, route: Route | None, *, decoded: bool) -> None:

@@ -62,10 +62,16 @@ class ConnectionQuotas:
         self._per_address: dict[str, int] = {}
         self.buffered_bytes = 0
         self._close_lines = 0
+        self._last_id = 0
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._connections)
+
+    def next_id(self) -> int:
+        """Return a number that no other connection has had since the start."""
+        self._last_id += 1
+        return self._last_id
 
     def admit(self, connection: "Connection", address: str) -> str | None:
         """Admit a connection; return the reason if it is refused.

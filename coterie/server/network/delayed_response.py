@@ -1,4 +1,7 @@
-"""Responses that are sent after their request was handled.
+"""Responses that are sent after their request was handled, and what they need of a connection.
+
+Handlers and delayed responses know a connection only as an `Exchange`, so nothing but the broker
+imports `Connection`.
 
 A handler that cannot answer at once creates a `DelayedResponse` and passes it to
 `Connection.delay` or `Connection.delay_and_mute`. The response has its place in the connection's
@@ -7,13 +10,74 @@ queue from then on, because responses leave in the order of the requests
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+from coterie.server.network.client_context import ClientContext
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from coterie.server.network.channel import Channel
-    from coterie.server.network.connection import Connection
+
+
+class RequestRoute(Protocol):
+    """The part of a route that its requests need.
+
+    Attributes:
+        version: the version of the request and its response.
+        framer: `framer(response, correlation_id)` returns the whole frame.
+    """
+
+    version: int
+    framer: Callable[[Any, int], bytes]
+
+
+class Exchange(Protocol):
+    """A connection while it handles a request.
+
+    A handler returns its response, or makes a `DelayedResponse` and passes it to `delay` or
+    `delay_and_mute`, or calls `postpone`.
+
+    Attributes:
+        client: who sent the request.
+        now_ms: the time of the read that brought the request.
+        correlation_id, route: of the request.
+        closed: nothing is read or written any more.
+    """
+
+    client: ClientContext
+    now_ms: int
+    correlation_id: int
+    closed: bool
+
+    @property
+    def route(self) -> RequestRoute:
+        """How the request is served."""
+
+    @property
+    def version(self) -> int:
+        """The API version of the request."""
+
+    def delay(self, response: "DelayedResponse") -> None:
+        """Delay the response to the request; responses to later ones queue behind it."""
+
+    def delay_and_mute(self, response: "DelayedResponse") -> None:
+        """Delay the response to the request, and handle no later one until it is sent."""
+
+    def response_ready(self, response: "DelayedResponse") -> None:
+        """Write the responses at the head of the queue that are ready; `response` became ready."""
+
+    def handle_postponed(self, postponed: "PostponedRequest", request: object) -> None:
+        """Handle a request that was postponed, as if it had just arrived."""
+
+    def postpone(self, request: object) -> Callable[[], None]:
+        """Mute the connection, and return a function that handles the request again."""
+
+    def fail_request(self, error: Exception) -> None:
+        """Close the connection, because a request that mutes it failed by our own mistake."""
+
+    def close(self, error: str, reason: str, *, abort: bool = False) -> None:
+        """Close the connection and log one line."""
 
 
 class DelayedResponse:
@@ -27,7 +91,7 @@ class DelayedResponse:
 
     __slots__ = ("connection", "correlation_id", "frame", "framer", "on_disconnect")
 
-    def __init__(self, connection: "Connection") -> None:
+    def __init__(self, connection: Exchange) -> None:
         """Delay the response to the request that `connection` is handling now."""
         self.connection = connection
         self.correlation_id = connection.correlation_id
@@ -53,7 +117,7 @@ class CompletedResponse(DelayedResponse):
 
     __slots__ = ("_complete",)
 
-    def __init__(self, connection: "Connection", complete: Callable[[Any], Any]) -> None:
+    def __init__(self, connection: Exchange, complete: Callable[[Any], Any]) -> None:
         super().__init__(connection)
         self._complete = complete
 
@@ -67,7 +131,7 @@ class PostponedRequest(DelayedResponse):
 
     __slots__ = ("_request",)
 
-    def __init__(self, connection: "Connection", request: object) -> None:
+    def __init__(self, connection: Exchange, request: object) -> None:
         super().__init__(connection)
         self._request = request
 

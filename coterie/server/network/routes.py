@@ -1,6 +1,7 @@
 """From API key and version to the code that serves a request.
 
-A handler is a function `handle(broker, request, connection)`; a route joins it with the compiled
+A handler is a function `handle(broker, request, connection)`, with the `Services` of the
+broker and the `Exchange` of the connection; a route joins it with the compiled
 decoder and framer of one version. The handlers that only forward to the group coordinator are in
 handlers/group_requests.py; every other API has a module handlers/<api>.py.
 

@@ -2,20 +2,17 @@
 
 from collections.abc import Callable, Generator
 from time import monotonic
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from coterie.server.network.delayed_response import DelayedResponse
+from coterie.server.network.delayed_response import DelayedResponse, Exchange
+from coterie.server.services import Services
 from coterie.server.slices import SLICE_S
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
 
 Response = TypeVar("Response")
 
 
 def answer_in_slices(
-    broker: "Broker", connection: "Connection", steps: Generator[None, None, Response]
+    broker: Services, connection: Exchange, steps: Generator[None, None, Response]
 ) -> Response | None:
     """Return the response that `steps` return, or send it later if they take long.
 
@@ -38,8 +35,8 @@ def answer_in_slices(
 
 
 def run_in_slices(
-    broker: "Broker",
-    connection: "Connection",
+    broker: Services,
+    connection: Exchange,
     steps: Generator[None, None, Response],
     then: Callable[[Response], None],
 ) -> None:

@@ -10,8 +10,10 @@ import pytest
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.frames import encode_request
+from coterie.protocol.messages.api_versions import ApiVersionsRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from coterie.server.network import limits
+from coterie.server.network.client_context import ClientContext
 from coterie.server.network.connection import Connection
 from coterie.server.network.delayed_response import DelayedResponse
 from coterie.server.network.routes import Route
@@ -102,7 +104,9 @@ class TestFrames:
         seen = []
 
         def handle(_broker: Any, _request: Any, connection: Connection) -> HeartbeatResponse:
-            seen.append((connection.client_id, connection.client_host, connection.version))
+            seen.append(
+                (connection.client.client_id, connection.client.client_host, connection.version)
+            )
             return answer(0)
 
         client = with_handler(handle)
@@ -111,6 +115,27 @@ class TestFrames:
             client.send(heartbeat(1), VERSION)
         names = ["one", "other", "other", "", "größe"]
         assert seen == [(name, "/127.0.0.1", VERSION) for name in names]
+
+    def test_client_is_one_value_until_its_id_changes(self) -> None:
+        seen: list[ClientContext] = []
+
+        def handle(_broker: Any, _request: Any, connection: Connection) -> HeartbeatResponse:
+            seen.append(connection.client)
+            return answer(0)
+
+        client = with_handler(handle)
+        versions = ApiVersionsRequest(client_software_name="lib", client_software_version="2.1")
+        client.call(versions, 3)
+        for client_id in ("test", "test", "other"):
+            client.client_id = client_id
+            client.send(heartbeat(1), VERSION)
+        first, again, other = seen
+        assert first is again
+        assert other == first._replace(client_id="other")
+        assert first == ClientContext(
+            first.connection_id, "PLAINTEXT", "User:ANONYMOUS", "/127.0.0.1", "test", "lib", "2.1"
+        )
+        assert Client(client.broker).connection.client.connection_id > first.connection_id
 
     def test_tagged_fields_of_the_header_are_skipped(self, client: Client) -> None:
         frame = client.frame(heartbeat(7), VERSION)
@@ -129,7 +154,7 @@ class TestFrames:
 
     def test_ipv6_address_is_printed_as_java_prints_it(self) -> None:
         client = Client(make_broker(), host="2001:db8::7")
-        assert client.connection.client_host == "/2001:db8:0:0:0:0:0:7"
+        assert client.connection.client.client_host == "/2001:db8:0:0:0:0:0:7"
         assert client.connection.peer == "[2001:db8::7]:50000"
 
 

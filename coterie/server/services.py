@@ -1,0 +1,56 @@
+"""What handlers see of the broker."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    from structlog.typing import FilteringBoundLogger
+
+    from coterie.coordinator.service import GroupCoordinator
+    from coterie.server.config.config import Config
+    from coterie.server.groups.runtime import CoordinatorRuntime
+    from coterie.server.logs.flusher import Flusher
+    from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges
+    from coterie.server.logs.topics import Topic, Topics
+    from coterie.server.slices import Slices
+    from coterie.storage.log import Log
+
+
+class Services(Protocol):
+    """The parts of the broker that handlers use.
+
+    Attributes:
+        config, log, loop: the settings, the log and the event loop.
+        topics: all topics.
+        changes: makes changes of topics and settings.
+        groups, coordinator: the runtime of the group coordinator, and the coordinator.
+        flusher: syncs logs.
+        slices: does work that takes long, in slices.
+        node_id, cluster_id, host, port: what clients see; host and port are the advertised ones.
+        fetch_max_bytes: fetch.max.bytes.
+    """
+
+    config: "Config"
+    log: "FilteringBoundLogger"
+    loop: "AbstractEventLoop"
+    topics: "Topics"
+    changes: "TopicChanges"
+    groups: "CoordinatorRuntime"
+    coordinator: "GroupCoordinator"
+    flusher: "Flusher"
+    slices: "Slices"
+    node_id: int
+    cluster_id: str
+    host: str
+    port: int
+    fetch_max_bytes: int
+
+    def log_failed(self, log: "Log", error: Exception) -> None:
+        """Log, once, that a log cannot be written any more."""
+
+    def topic_deletion(
+        self, topic: "Topic", done: Callable[[], None], on_disk: "OnDisk"
+    ) -> "Change[None]":
+        """Delete a topic with its records and with all committed offsets for it."""

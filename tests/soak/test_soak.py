@@ -1,14 +1,17 @@
 """A short slice of the soak, and proof that its oracles can fail."""
 
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.soak.__main__ import Soak
 from tests.soak.ledger import Ledger
-from tests.soak.samples import GROWTH_KIB, Sample, not_level
+from tests.soak.samples import GROWTH_KIB, OTHER_FILES, Sample, not_level
 
 SLICE_S = 12.0
+FILE_BOUND = 50
 ORDERS = ("orders", 0)
 
 
@@ -25,28 +28,60 @@ def test_slice_has_no_findings(tmp_path: Path) -> None:
         assert counts[name], f"the slice had no {name}"
 
 
-def samples(*, growth_kib: int = 0, handles: int = 0, threads: int = 0) -> list[Sample]:
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+def test_server_that_leaks_handles_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COTERIE_TEST_COMMAND", f"{shlex.quote(sys.executable)} -m tests.soak.leak")
+    soak = Soak(tmp_path, seed=7)
+    workload = soak.run(SLICE_S)
+    assert any(each.startswith("open files") for each in soak.findings(workload))
+
+
+def samples(
+    *, growth_kib: int = 0, files: int = 0, sockets: int = 0, threads: int = 0
+) -> list[Sample]:
     """Samples of a process that grows by so much from one to the next."""
     return [
-        Sample(float(at), 40_000 + at * growth_kib, 50 + at * handles, 5 + at * threads, 0.0)
+        Sample(
+            float(at),
+            40_000 + at * growth_kib,
+            20 + at * files,
+            50 + at * sockets,
+            5 + at * threads,
+            0.0,
+        )
         for at in range(100)
     ]
 
 
-def test_level_process_passes() -> None:
-    assert not_level(samples()) == []
+@pytest.mark.parametrize(
+    "level",
+    [
+        samples(),
+        # The files of logs may become more until the end, up to their bound.
+        [
+            each._replace(files=min(each.files, FILE_BOUND + OTHER_FILES))
+            for each in samples(files=1)
+        ],
+    ],
+)
+def test_level_process_passes(level: list[Sample]) -> None:
+    assert not_level(level, FILE_BOUND) == []
 
 
 @pytest.mark.parametrize(
     ("growing", "word"),
     [
         (samples(growth_kib=GROWTH_KIB // 20), "memory"),
-        (samples(handles=2), "open files"),
+        (samples(files=1), "open files"),
+        (samples(sockets=2), "sockets"),
         (samples(threads=1), "threads"),
     ],
 )
 def test_growing_process_is_found(growing: list[Sample], word: str) -> None:
-    (finding,) = not_level(growing)
+    (finding,) = not_level(growing, FILE_BOUND)
     assert finding.startswith(word)
 
 

@@ -161,6 +161,7 @@ class ErrorCode(IntEnum):
 # The messages that Kafka sends with an error code when the cause needs no words of its own
 # (org.apache.kafka.common.protocol.Errors). Clients show them to their users.
 DEFAULT_MESSAGES = {
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
     ErrorCode.INVALID_REQUEST: (
         "This most likely occurs because of a request being malformed by the client library or the"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from coterie.address import Address
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.topic_names import OFFSETS_TOPIC
+from coterie.server.cluster import ClusterImage, Node
 from coterie.server.config.config import Config
 from coterie.server.environment import new_base64_id, new_file_id, new_uuid_text, system_clock
 from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
@@ -71,7 +72,8 @@ class Broker:
         topics: all topics.
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
         maintenance: the background work on the logs.
-        node_id, cluster_id, host, port: what clients see; host and port are the advertised ones.
+        node_id: the id of this broker.
+        image: the cluster as clients see it.
         fetch_max_bytes: fetch.max.bytes.
         started_ms, load_seconds: when the broker was made, and how long it loaded the groups.
         fatal: set to the reason when the broker cannot continue.
@@ -119,7 +121,6 @@ class Broker:
         self._failed_partitions: set[int] = set()
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
         self.node_id = config.get_int("node.id")
-        self.host, self.port = "", 0
         in_memory = data_dir == IN_MEMORY
         if filesystem is None:
             filesystem = MemoryFileSystem() if in_memory else OsFileSystem()
@@ -129,7 +130,7 @@ class Broker:
         self.changes = TopicChanges(self.loop, self.disk)
         self._data = self._open_directory(filesystem, path, flush, handles)
         self._begin_write_ahead()
-        self.cluster_id = self._data.cluster_id
+        self.image = ClusterImage(self._data.cluster_id, Node(self.node_id, {}))
         node_id = str(self.node_id)
         config.record({"log.dirs": data_dir, "node.id": node_id, "broker.id": node_id})
         try:
@@ -215,11 +216,16 @@ class Broker:
             # A signal can end the start.
             await asyncio.sleep(0)
         self._server = await self.loop.create_server(
-            lambda: Connection(self), host, port, backlog=limits.LISTEN_BACKLOG, start_serving=False
+            lambda: Connection(self, listener_name),
+            host,
+            port,
+            backlog=limits.LISTEN_BACKLOG,
+            start_serving=False,
         )
         bound = self._server.sockets[0].getsockname()
         address = Address(host, bound[1])
-        self.host, self.port = advertised = advertise or address
+        advertised = advertise or address
+        self.advertise(listener_name, advertised)
         self.config.record(
             {
                 "listeners": f"{listener_name}://{address}",
@@ -232,6 +238,10 @@ class Broker:
         await self.groups.load()
         self.load_seconds = self.loop.time() - began_s
         return address
+
+    def advertise(self, listener: str, address: Address) -> None:
+        """Let the clients of a listener find this broker at an address."""
+        self.image = self.image.advertising(self.node_id, listener, address)
 
     async def serve_metrics(self, host: str, port: int) -> Address:
         """Serve the metrics over HTTP; return the address, with the port that 0 has picked.

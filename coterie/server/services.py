@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
     from coterie.coordinator.service import GroupCoordinator
+    from coterie.server.cluster import ClusterImage
     from coterie.server.config.config import Config
     from coterie.server.groups.runtime import CoordinatorRuntime
     from coterie.server.logs.flusher import Flusher
@@ -28,7 +29,8 @@ class Services(Protocol):
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
         flusher: syncs logs.
         slices: does work that takes long, in slices.
-        node_id, cluster_id, host, port: what clients see; host and port are the advertised ones.
+        node_id: the id of this broker.
+        image: the cluster as clients see it.
         fetch_max_bytes: fetch.max.bytes.
     """
 
@@ -42,9 +44,7 @@ class Services(Protocol):
     flusher: "Flusher"
     slices: "Slices"
     node_id: int
-    cluster_id: str
-    host: str
-    port: int
+    image: "ClusterImage"
     fetch_max_bytes: int
 
     def log_failed(self, log: "Log", error: Exception) -> None:

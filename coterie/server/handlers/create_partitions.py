@@ -95,5 +95,5 @@ def _check(
                 f" {len(asked.assignments)} assignment(s) were specified.",
             )
         for assignment in asked.assignments:
-            check_replicas(assignment.broker_ids, broker.node_id)
+            check_replicas(assignment.broker_ids, broker.image.nodes)
     return topic

@@ -85,7 +85,7 @@ def _create(
         text = "Excessively large number of partitions per request."
         raise TopicRefused(ErrorCode.POLICY_VIOLATION, text)
     broker.topics.check_name(asked.name)
-    partitions = check_new_topic(asked, broker.node_id)
+    partitions = check_new_topic(asked, broker.image.nodes)
     settings = {config.name: config.value or "" for config in asked.configs}
     if partitions == -1:
         partitions = broker.config.get_int("num.partitions")

@@ -1,4 +1,4 @@
-"""DescribeCluster: this broker is the whole cluster (KIP-700) [topics/one-broker]."""
+"""DescribeCluster: the brokers of the cluster (KIP-700) [topics/one-broker]."""
 
 from coterie.protocol.authorized_operations import (
     AUTHORIZED_OPERATIONS_OMITTED,
@@ -22,7 +22,7 @@ _NOT_A_CONTROLLER = (
 
 
 def handle(
-    broker: Services, request: DescribeClusterRequest, _connection: Exchange
+    broker: Services, request: DescribeClusterRequest, connection: Exchange
 ) -> DescribeClusterResponse:
     """Describe the cluster; requests for a controller's endpoint are refused."""
     if request.endpoint_type == CONTROLLERS:
@@ -33,14 +33,16 @@ def handle(
     operations = AUTHORIZED_OPERATIONS_OMITTED
     if request.include_cluster_authorized_operations:
         operations = CLUSTER_OPERATIONS
+    image = broker.image
     return DescribeClusterResponse(
         error_code=ErrorCode.NONE,
-        cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
         brokers=[
             DescribeClusterResponseBroker(
-                broker_id=broker.node_id, host=broker.host, port=broker.port
+                broker_id=each.node_id, host=each.host, port=each.port, rack=each.rack
             )
+            for each in image.endpoints(connection.client.listener)
         ],
         cluster_authorized_operations=operations,
     )

@@ -14,6 +14,7 @@ from coterie.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from coterie.server.cluster import ClusterImage
 from coterie.server.logs.partition import Partition
 from coterie.server.logs.topic_rules import invalid_name
 from coterie.server.network.delayed_response import Exchange
@@ -65,7 +66,7 @@ def _answer(
                 name=name,
                 topic_id=topic.topic_id,
                 is_internal=topic.is_internal,
-                partitions=[_partition(broker.node_id, each) for each in partitions],
+                partitions=[_partition(broker.image, each) for each in partitions],
                 topic_authorized_operations=TOPIC_OPERATIONS,
             )
         )
@@ -89,16 +90,19 @@ def _missing(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopi
     return DescribeTopicPartitionsResponseTopic(error_code=error, name=name, partitions=[])
 
 
-def _partition(node_id: int, partition: Partition) -> DescribeTopicPartitionsResponsePartition:
-    online = not partition.failed
+def _partition(
+    image: ClusterImage, partition: Partition
+) -> DescribeTopicPartitionsResponsePartition:
+    where = image.placement(partition)
+    online = where.leader_id >= 0
     return DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.NONE if online else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=partition.index,
-        leader_id=node_id if online else -1,
-        leader_epoch=partition.leader_epoch if online else -1,
-        replica_nodes=[node_id],
-        isr_nodes=[node_id] if online else [],
+        leader_id=where.leader_id,
+        leader_epoch=where.leader_epoch,
+        replica_nodes=where.replicas,
+        isr_nodes=where.isr,
         eligible_leader_replicas=[],
         last_known_elr=[],
-        offline_replicas=[] if online else [node_id],
+        offline_replicas=where.offline,
     )

@@ -79,8 +79,7 @@ def handle(broker: Services, request: FetchRequest, connection: Exchange) -> Fet
     wanted = _look_up(broker, request, closed, by_id=connection.version >= _TOPIC_IDS_SINCE)
     if closed and must_wait(broker, closed, request, connection):
         return None
-    version = connection.version
-    result = _read(broker, request, wanted, version)
+    result = _read(broker, request, wanted, connection)
     if _may_be_sent(broker, request, wanted, result):
         return result.response
     delayed = DelayedResponse(connection)
@@ -90,7 +89,7 @@ def handle(broker: Services, request: FetchRequest, connection: Exchange) -> Fet
         wanted,
         result,
         delayed,
-        lambda: delayed.send(_read(broker, request, wanted, version).response),
+        lambda: delayed.send(_read(broker, request, wanted, connection).response),
     )
     connection.delay_and_mute(delayed)
     return None
@@ -139,7 +138,6 @@ class _LargeFetch:
         self._broker = broker
         self._request = request
         self._connection = connection
-        self._version = connection.version
         self._delayed = DelayedResponse(connection)
         self._wanted: list[WantedTopic] = []
 
@@ -150,7 +148,7 @@ class _LargeFetch:
 
     def _look_up(self) -> Generator[None, None, list[Partition]]:
         closed: list[Partition] = []
-        by_id = self._version >= _TOPIC_IDS_SINCE
+        by_id = self._connection.version >= _TOPIC_IDS_SINCE
         for asked in self._request.topics:
             partitions: dict[int, FetchPartition] = {}
             for part in _parts(asked.partitions):
@@ -164,7 +162,7 @@ class _LargeFetch:
         self._broker.topics.opener.open(closed, lambda: self._read(self._send_or_wait))
 
     def _read(self, then: Callable[[_Result], None]) -> None:
-        steps = _read_in_steps(self._broker, self._request, self._wanted, self._version)
+        steps = _read_in_steps(self._broker, self._request, self._wanted, self._connection)
         run_in_slices(self._broker, self._connection, steps, then)
 
     def _send_or_wait(self, result: _Result) -> None:
@@ -273,7 +271,7 @@ def _read(
     broker: Services,
     request: FetchRequest,
     wanted: list[WantedTopic],
-    version: int,
+    connection: Exchange,
     size_bytes: int = 0,
 ) -> _Result:
     """Read partitions in the order of the request, up to the size limit of the response.
@@ -282,7 +280,7 @@ def _read(
         broker: the broker.
         request: the request.
         wanted: the partitions.
-        version: its version.
+        connection: the connection of the request, which is muted while it waits.
         size_bytes: what the response holds already; it is part of the result's size.
     """
     left_bytes = min(request.max_bytes, broker.fetch_max_bytes)
@@ -303,13 +301,13 @@ def _read(
             FetchResponseTopic(topic=asked.topic, topic_id=asked.topic_id, partitions=answers)
         )
     response = FetchResponse(responses=responses)
-    if answer_now and version >= _LEADERS_SINCE:
-        _add_leaders(broker, wanted, response)
+    if answer_now and connection.version >= _LEADERS_SINCE:
+        _add_leaders(broker, wanted, response, connection.client.listener)
     return _Result(response, size_bytes, answer_now)
 
 
 def _read_in_steps(
-    broker: Services, request: FetchRequest, wanted: list[WantedTopic], version: int
+    broker: Services, request: FetchRequest, wanted: list[WantedTopic], connection: Exchange
 ) -> Generator[None, None, _Result]:
     response = FetchResponse(responses=[])
     size_bytes, answer_now = 0, False
@@ -317,7 +315,7 @@ def _read_in_steps(
         answered = FetchResponseTopic(topic=asked.topic, topic_id=asked.topic_id, partitions=[])
         response.responses.append(answered)
         for part in _parts(partitions):
-            found = _read(broker, request, [(asked, part)], version, size_bytes)
+            found = _read(broker, request, [(asked, part)], connection, size_bytes)
             size_bytes, answer_now = found.size_bytes, answer_now or found.answer_now
             answered.partitions += found.response.responses[0].partitions
             response.node_endpoints = found.response.node_endpoints or response.node_endpoints
@@ -326,16 +324,21 @@ def _read_in_steps(
     return _Result(response, size_bytes, answer_now)
 
 
-def _add_leaders(broker: Services, wanted: list[WantedTopic], response: FetchResponse) -> None:
+def _add_leaders(
+    broker: Services, wanted: list[WantedTopic], response: FetchResponse, listener: str
+) -> None:
     """Name the leader of partitions for which the client's epoch is too old (KIP-951)."""
     for (_, partitions), answered in zip(wanted, response.responses, strict=True):
         for each, answer in zip(partitions, answered.partitions, strict=True):
             if answer.error_code == ErrorCode.FENCED_LEADER_EPOCH and each.partition is not None:
+                where = broker.image.placement(each.partition)
                 answer.current_leader = FetchResponseCurrentLeader(
-                    leader_id=broker.node_id, leader_epoch=each.partition.leader_epoch
+                    leader_id=where.leader_id, leader_epoch=where.leader_epoch
                 )
                 response.node_endpoints = [
                     FetchResponseNodeEndpoint(
-                        node_id=broker.node_id, host=broker.host, port=broker.port
+                        node_id=found.node_id, host=found.host, port=found.port, rack=found.rack
                     )
+                    for found in broker.image.endpoints(listener)
+                    if found.node_id == where.leader_id
                 ]

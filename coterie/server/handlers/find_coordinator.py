@@ -1,4 +1,4 @@
-"""FindCoordinator: this broker coordinates every group [coordinator/find-coordinator].
+"""FindCoordinator: the broker that coordinates a group [coordinator/find-coordinator].
 
 There are no coordinators for transactions and share groups. A client looks for the transaction
 coordinator before any other step of a transaction, so it is refused here. The error must not be one
@@ -11,49 +11,68 @@ from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
     FindCoordinatorResponseCoordinator,
 )
+from coterie.server.cluster import ClusterImage, CoordinatorType, Endpoint
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 
-_GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _MANY_KEYS_SINCE = 4
 _SHARE_SINCE = 6
 _NO_TRANSACTIONS = "This broker has no transactions; use a producer without transactional.id."
 _NO_SHARE_GROUPS = "This broker has no share groups."
+_NOWHERE = Endpoint(-1, "", -1)
+
+# The error of a key and its message, and where its coordinator is.
+_Found = tuple[ErrorCode, str, Endpoint]
 
 
 def handle(
     broker: Services, request: FindCoordinatorRequest, connection: Exchange
 ) -> FindCoordinatorResponse:
     """Answer for the one key of old versions, or for each key of newer ones."""
-    error, text = _refusal(request.key_type, connection.version)
-    if error is ErrorCode.NONE:
-        node_id, host, port = broker.node_id, broker.host, broker.port
-    else:
-        node_id, host, port = -1, "", -1
+    refusal = _refusal(request.key_type, connection.version)
+    listener = connection.client.listener
     if connection.version < _MANY_KEYS_SINCE:
+        error, text, where = refusal or _find(broker.image, request.key, listener)
         return FindCoordinatorResponse(
             error_code=error,
             error_message=text if error else "NONE",
-            node_id=node_id,
-            host=host,
-            port=port,
+            node_id=where.node_id,
+            host=where.host,
+            port=where.port,
         )
-    return FindCoordinatorResponse(
-        coordinators=[
+    coordinators = []
+    for key in request.coordinator_keys:
+        error, text, where = refusal or _find(broker.image, key, listener)
+        coordinators.append(
             FindCoordinatorResponseCoordinator(
-                key=key, node_id=node_id, host=host, port=port, error_code=error, error_message=text
+                key=key,
+                node_id=where.node_id,
+                host=where.host,
+                port=where.port,
+                error_code=error,
+                error_message=text,
             )
-            for key in request.coordinator_keys
-        ]
-    )
+        )
+    return FindCoordinatorResponse(coordinators=coordinators)
 
 
-def _refusal(key_type: int, version: int) -> tuple[ErrorCode, str]:
-    """Return the error of a key type and its message; NONE for groups."""
-    if key_type == _GROUP:
-        return ErrorCode.NONE, ""
-    if key_type == _TRANSACTION:
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, _NO_TRANSACTIONS
-    if key_type == _SHARE and version >= _SHARE_SINCE:
-        return ErrorCode.INVALID_REQUEST, _NO_SHARE_GROUPS
-    return ErrorCode.INVALID_REQUEST, DEFAULT_MESSAGES[ErrorCode.INVALID_REQUEST]
+def _find(image: ClusterImage, group_id: str, listener: str) -> _Found:
+    node_id = image.coordinator(CoordinatorType.GROUP, group_id)
+    where = None if node_id is None else image.endpoint(node_id, listener)
+    if where is None:
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return error, DEFAULT_MESSAGES[error], _NOWHERE
+    return ErrorCode.NONE, "", where
+
+
+def _refusal(key_type: int, version: int) -> _Found | None:
+    """Return the response for keys of a type that has no coordinators; None for groups."""
+    if key_type == CoordinatorType.GROUP:
+        return None
+    if key_type == CoordinatorType.TRANSACTION:
+        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return error, _NO_TRANSACTIONS, _NOWHERE
+    error = ErrorCode.INVALID_REQUEST
+    if key_type == CoordinatorType.SHARE and version >= _SHARE_SINCE:
+        return error, _NO_SHARE_GROUPS, _NOWHERE
+    return error, DEFAULT_MESSAGES[error], _NOWHERE

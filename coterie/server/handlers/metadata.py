@@ -38,13 +38,14 @@ def handle(
     broker: Services, request: MetadataRequest, connection: Exchange
 ) -> MetadataResponse | None:
     """Describe the broker and the topics of the request, or all topics."""
-    return answer_in_slices(broker, connection, _answer(broker, request, connection.version))
+    return answer_in_slices(broker, connection, _answer(broker, request, connection))
 
 
 def _answer(
-    broker: Services, request: MetadataRequest, version: int
+    broker: Services, request: MetadataRequest, connection: Exchange
 ) -> Generator[None, None, MetadataResponse]:
-    asked = request.topics
+    asked, version = request.topics, connection.version
+    image = broker.image
     topics = TopicDescriptions(
         broker, version, with_operations=request.include_topic_authorized_operations
     )
@@ -68,10 +69,13 @@ def _answer(
         operations = CLUSTER_OPERATIONS
     return MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=broker.node_id, host=broker.host, port=broker.port)
+            MetadataResponseBroker(
+                node_id=each.node_id, host=each.host, port=each.port, rack=each.rack
+            )
+            for each in image.endpoints(connection.client.listener)
         ],
-        cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
         topics=topics.encoded,
         cluster_authorized_operations=operations,
     )

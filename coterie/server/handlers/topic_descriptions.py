@@ -1,7 +1,8 @@
 """The topics of a Metadata response, encoded, and kept with each topic until it changes.
 
 Clients ask for all topics every few minutes, and a broker may have thousands of them. An encoding
-is valid for one version of the request, with or without the authorized operations.
+is valid for one version of the cluster's image and one of the request, with or without the
+authorized operations.
 """
 
 from collections.abc import Generator, Iterable
@@ -36,8 +37,9 @@ class TopicDescriptions:
             version: the version of the request.
             with_operations: whether the authorized operations are returned.
         """
-        self._broker = broker
-        self._format = version, with_operations
+        self._topics = broker.topics
+        self._image = broker.image
+        self._format = self._image.version, version, with_operations
         self._operations = TOPIC_OPERATIONS if with_operations else AUTHORIZED_OPERATIONS_OMITTED
         self._array = EncodedArray()
         self._encode_partitions = elements_encoder(
@@ -54,7 +56,7 @@ class TopicDescriptions:
 
     def add_all(self, topics: Iterable[Topic]) -> Generator[None, None, None]:
         """Add topics that exist, in steps."""
-        by_name = self._broker.topics.by_name
+        by_name = self._topics.by_name
         for number, topic in enumerate(topics):
             if by_name.get(topic.name) is topic:
                 image = topic.images.get(self._format)
@@ -113,22 +115,15 @@ class TopicDescriptions:
         )
 
     def _partition(self, partition: Partition) -> MetadataResponsePartition:
-        """Describe a partition; one without a log is offline [topics/offline-partitions]."""
-        node = [self._broker.node_id]
-        if partition.failed:
-            return MetadataResponsePartition(
-                error_code=ErrorCode.LEADER_NOT_AVAILABLE,
-                partition_index=partition.index,
-                leader_id=-1,
-                replica_nodes=node,
-                isr_nodes=[],
-                offline_replicas=node,
-            )
+        """Describe a partition."""
+        where = self._image.placement(partition)
+        online = where.leader_id >= 0
         return MetadataResponsePartition(
-            error_code=ErrorCode.NONE,
+            error_code=ErrorCode.NONE if online else ErrorCode.LEADER_NOT_AVAILABLE,
             partition_index=partition.index,
-            leader_id=self._broker.node_id,
-            leader_epoch=partition.leader_epoch,
-            replica_nodes=node,
-            isr_nodes=node,
+            leader_id=where.leader_id,
+            leader_epoch=where.leader_epoch,
+            replica_nodes=where.replicas,
+            isr_nodes=where.isr,
+            offline_replicas=where.offline,
         )

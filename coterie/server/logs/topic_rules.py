@@ -5,7 +5,7 @@ The checks run in Kafka's order and use Kafka's words, because clients and their
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
@@ -83,8 +83,12 @@ def collision_key(name: str) -> str:
     return name.replace(".", "_")
 
 
-def check_new_topic(asked: "CreateTopicsRequestTopic", node_id: int) -> int:
+def check_new_topic(asked: "CreateTopicsRequestTopic", node_ids: Collection[int]) -> int:
     """Check the settings, partitions and replicas of a topic that is to be created.
+
+    Args:
+        asked: the topic.
+        node_ids: the brokers of the cluster.
 
     Returns:
         The number of partitions, or -1 for the broker's default.
@@ -94,7 +98,7 @@ def check_new_topic(asked: "CreateTopicsRequestTopic", node_id: int) -> int:
     """
     check_settings({config.name: config.value for config in asked.configs})
     if asked.assignments:
-        return _check_assignments(asked, node_id)
+        return _check_assignments(asked, node_ids)
     factor = asked.replication_factor
     if factor < -1 or factor == 0:
         raise TopicRefused(
@@ -106,12 +110,12 @@ def check_new_topic(asked: "CreateTopicsRequestTopic", node_id: int) -> int:
             ErrorCode.INVALID_PARTITIONS,
             "Number of partitions was set to an invalid non-positive value.",
         )
-    if factor > 1:
+    if factor > len(node_ids):
         raise TopicRefused(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"Unable to replicate the partition {factor} time(s): The target replication factor of"
-            f" {factor} cannot be reached because only 1 broker(s) are registered or some brokers"
-            " have all their log directories cordoned.",
+            f" {factor} cannot be reached because only {len(node_ids)} broker(s) are registered or"
+            " some brokers have all their log directories cordoned.",
         )
     return asked.num_partitions
 
@@ -138,11 +142,12 @@ def check_settings(values: Mapping[str, str | None]) -> None:
         raise TopicRefused(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
-def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
+def check_replicas(broker_ids: Sequence[int], node_ids: Collection[int]) -> None:
     """Check the brokers that are to hold the replicas of one partition [topics/replication].
 
     Raises:
-        TopicRefused: they are not exactly this broker (INVALID_REPLICA_ASSIGNMENT).
+        TopicRefused: there are none, one is repeated, or one is not in the cluster
+            (INVALID_REPLICA_ASSIGNMENT).
     """
     text = None
     if not broker_ids:
@@ -150,15 +155,15 @@ def check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
     elif len(set(broker_ids)) < len(broker_ids):
         repeated = next(each for each in broker_ids if broker_ids.count(each) > 1)
         text = f"includes the broker {repeated} more than once."
-    elif list(broker_ids) != [node_id]:
-        other = next(each for each in broker_ids if each != node_id)
+    elif any(each not in node_ids for each in broker_ids):
+        other = next(each for each in broker_ids if each not in node_ids)
         text = f"includes broker {other}, but no such broker is registered."
     if text is not None:
         text = f"The manual partition assignment {text}"
         raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
 
 
-def _check_assignments(asked: "CreateTopicsRequestTopic", node_id: int) -> int:
+def _check_assignments(asked: "CreateTopicsRequestTopic", node_ids: Collection[int]) -> int:
     """Check a manual assignment of partitions to brokers; return the number of partitions."""
     conflict = "A manual partition assignment was specified, but"
     if asked.replication_factor != -1:
@@ -174,7 +179,7 @@ def _check_assignments(asked: "CreateTopicsRequestTopic", node_id: int) -> int:
             text = f"Found multiple manual partition assignments for partition {index}"
             raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
         seen.add(index)
-        check_replicas(assignment.broker_ids, node_id)
+        check_replicas(assignment.broker_ids, node_ids)
     if seen != set(range(len(seen))):
         text = "partitions should be a consecutive 0-based integer sequence"
         raise TopicRefused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)

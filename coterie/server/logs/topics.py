@@ -76,7 +76,7 @@ class Topic:
         self.is_own = name in OWN_TOPICS
         self.partitions: list[Partition] = []
         self.unopened = 0
-        self.images: dict[tuple[int, bool], bytes] = {}
+        self.images: dict[tuple[int, int, bool], bytes] = {}
 
     def __repr__(self) -> str:
         return f"Topic({self.name!r}, {len(self.partitions)} partitions)"

@@ -8,6 +8,7 @@ import heapq
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from coterie.address import Address
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import response_class
 from coterie.protocol.frames import decode_response, encode_request
@@ -241,7 +242,7 @@ def make_broker(
         loop=loop.as_loop(),
         new_uuid=lambda: f"{next(numbers):08d}-0000-4000-8000-000000000000",
     )
-    broker.host, broker.port = "127.0.0.1", 9092
+    broker.advertise("PLAINTEXT", Address("127.0.0.1", 9092))
     if load:
         run(broker, broker.groups.load())
     return broker
@@ -279,11 +280,15 @@ class Client:
     """A client's end of a connection to a broker, without a socket."""
 
     def __init__(
-        self, broker: Broker, client_id: str | None = "test", host: str = "127.0.0.1"
+        self,
+        broker: Broker,
+        client_id: str | None = "test",
+        host: str = "127.0.0.1",
+        listener: str = "PLAINTEXT",
     ) -> None:
         self.broker = broker
         self.client_id = client_id
-        self.connection = Connection(broker)
+        self.connection = Connection(broker, listener)
         self.transport = FakeTransport(self.connection, host)
         self.connection.connection_made(self.transport)
         self._correlation_id = 0

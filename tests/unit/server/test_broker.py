@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from coterie.address import Address
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.metadata import MetadataRequest
 from coterie.server.broker import Broker
@@ -27,9 +28,9 @@ def test_committed_offsets_survive_a_restart(tmp_path: Path, flush: FlushMode) -
             for offset in range(20):
                 answer = client.call(commit(offset), 8)
                 assert answer.topics[0].partitions[0].error_code == 0
-        cluster_id = first.broker.cluster_id
+        cluster_id = first.broker.image.cluster_id
     with RunningBroker(data_dir=directory, flush=flush) as second:
-        assert second.broker.cluster_id == cluster_id
+        assert second.broker.image.cluster_id == cluster_id
         with second.client() as client:
             answer = client.call(fetch_committed(), 8)
             assert answer.groups[0].topics[0].partitions[0].committed_offset == 19
@@ -69,7 +70,7 @@ def test_clients_get_the_advertised_address() -> None:
         assert [(each.host, each.port) for each in answer.brokers] == [tuple(running.address)]
 
         def advertise() -> None:
-            running.broker.host, running.broker.port = "broker.example", 19092
+            running.broker.advertise("PLAINTEXT", Address("broker.example", 19092))
 
         running.call(advertise)
         answer = client.call(MetadataRequest(topics=[]), 9)

@@ -108,7 +108,7 @@ class TestDescribeCluster:
         request = DescribeClusterRequest(include_cluster_authorized_operations=True)
         for version in range(3):
             answer = client.call(request, version)
-            assert answer.cluster_id == client.broker.cluster_id
+            assert answer.cluster_id == client.broker.image.cluster_id
             assert [(each.broker_id, each.port) for each in answer.brokers] == [(1, 9092)]
             assert answer.controller_id == 1
             assert answer.cluster_authorized_operations == 8096

@@ -27,7 +27,7 @@ def test_topics_settings_and_records_survive_a_restart() -> None:
     found = again.topics.by_name["orders"]
     assert (found.topic_id, len(found.partitions)) == (topic.topic_id, 3)
     assert found.config.overrides == {"retention.ms": "5"}
-    assert again.cluster_id == broker.cluster_id
+    assert again.image.cluster_id == broker.image.cluster_id
     answer = Client(again).call(fetch_request((2, 0), topic="orders"), 12)
     assert values_of(answer.responses[0].partitions[0].records) == [b"a"]
     assert len(again.topics.by_name["__consumer_offsets"].partitions) == 4

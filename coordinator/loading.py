@@ -1,4 +1,4 @@
-"""Reading the log of a group partition in bulk: collect by key first, decode what is left.
+"""Reading the log of a coordinator in bulk: collect by key first, decode what is left.
 
 A log of a million records may have some thousand keys. Raw bytes are collected by key, and only the
 last value of each key is decoded and replayed [group-log/newest-record-wins]. A value that was
@@ -19,23 +19,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.messages.log_records import (
-    OTHER_GROUP_TYPES,
-    GroupMetadataKey,
-    OffsetCommitKey,
-    encode_key,
-)
+from coterie.protocol.messages.record_types import RecordTypes
 from coterie.protocol.newest_records import PairLayouts
+from coterie.protocol.primitives import PREFIX_BYTES
 from coterie.protocol.record_batch import BatchHeader, Record
 from coterie.protocol.record_reader import read_marker
 
-# The record types, which are the first two bytes of a key [group-log/record-types].
-_OFFSET_TYPE = encode_key(OffsetCommitKey(group="", topic="", partition=0))[:2]
-_GROUP_TYPE = encode_key(GroupMetadataKey(group=""))[:2]
-# The type of an offset that Kafka 0.8.2 wrote; the rest of the key is the same.
-_LEGACY_OFFSET_TYPE = b"\0\0"
-_OTHER_GROUP_TYPES = frozenset(each.to_bytes(2, "big") for each in OTHER_GROUP_TYPES)
-_STORED_TYPES = frozenset({_OFFSET_TYPE, _GROUP_TYPE}) | _OTHER_GROUP_TYPES
 # The type under which records without a key are counted. Kafka writes no such records.
 NO_KEY = -1
 
@@ -72,13 +61,20 @@ class NewestRecords:
         skipped: the number of records of each unknown type.
     """
 
-    __slots__ = ("_committed", "_layouts", "_newest", "_open_transactions", "skipped")
+    __slots__ = ("_committed", "_layouts", "_newest", "_open_transactions", "_prefixes", "skipped")
 
-    def __init__(self) -> None:
-        """Start with nothing read."""
+    def __init__(self, types: RecordTypes) -> None:
+        """Start with nothing read.
+
+        Args:
+            types: the record types of the log; records of others are skipped.
+        """
         self.skipped: Counter[int] = Counter()
         self._newest: dict[bytes, bytes] = {}
-        self._layouts = PairLayouts(_STORED_TYPES)
+        # The prefix of each type, and that under which its records are stored.
+        self._prefixes = types.stored_prefixes
+        unchanged = {each for each, stored in self._prefixes.items() if each == stored}
+        self._layouts = PairLayouts(frozenset(unchanged))
         # By producer id, then by key.
         self._open_transactions: dict[int, dict[bytes, _PendingRecord]] = {}
         # The records in `_newest` that a transaction has committed; they need their offset.
@@ -131,14 +127,13 @@ class NewestRecords:
         if key is None:
             self.skipped[NO_KEY] += 1
             return None
-        record_type = key[:2]
-        if record_type in _STORED_TYPES:
-            return key
-        if record_type == _LEGACY_OFFSET_TYPE:
-            return _OFFSET_TYPE + key[2:]
-        if len(record_type) < len(_OFFSET_TYPE):
+        prefix = key[:PREFIX_BYTES]
+        stored = self._prefixes.get(prefix)
+        if stored is not None:
+            return key if stored == prefix else stored + key[PREFIX_BYTES:]
+        if len(prefix) < PREFIX_BYTES:
             raise MalformedFrame(f"a record key of {len(key)} bytes has no room for its type")
-        self.skipped[int.from_bytes(record_type, "big", signed=True)] += 1
+        self.skipped[int.from_bytes(prefix, "big", signed=True)] += 1
         return None
 
     def _remove(self, key: bytes, offset: int | None) -> None:

@@ -10,13 +10,17 @@ of a partition from its start gives the state of the shard that wrote it [group-
 
 from coterie.coordinator.effects import LogRecord
 from coterie.protocol.messages.log_records import (
+    GROUP_RECORDS,
+    OTHER_GROUP_TYPES,
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
-    UnknownKey,
-    other_group,
+    decode_key,
+    decode_value,
+    group_of,
 )
+from coterie.protocol.messages.record_types import UnknownKey
 
 Partitions = dict[int, OffsetCommitValue]
 
@@ -71,27 +75,30 @@ def replay(state: LoggedState, record: LogRecord) -> None:
         state.groups[key.group] = value
 
 
-def replay_other_group(state: LoggedState, key: UnknownKey, *, exists: bool) -> bool:
-    """Apply the record of a consumer, share or streams group [group-log/other-group-types].
+def replay_encoded(state: LoggedState, key_bytes: bytes, value_bytes: bytes | None) -> bool:
+    """Decode and apply one record of a log.
 
-    Args:
-        state: the state to change.
-        key: the key of a record that is neither of an offset nor of a classic group.
-        exists: whether the record has a value.
+    Of consumer, share and streams groups only the existence is kept, so the values of their records
+    are not decoded [group-log/other-group-types].
 
     Returns:
-        Whether it is the record of a group; records of members and assignments change nothing.
+        Whether the record is of a known type [group-log/unknown-types].
 
     Raises:
-        MalformedFrame: the key is not one of its record type.
+        MalformedFrame: the record is not what its type says, or has an unknown value version.
     """
-    group_id = other_group(key)
-    if group_id is None:
+    key = decode_key(key_bytes)
+    if isinstance(key, UnknownKey):
         return False
-    if exists:
-        state.other_groups[group_id] = key.record_type
-    else:
-        state.other_groups.pop(group_id, None)
+    if isinstance(key, OffsetCommitKey | GroupMetadataKey):
+        replay(state, (key, decode_value(key, value_bytes)))
+        return True
+    record_type = GROUP_RECORDS.type_of(key).number
+    if record_type in OTHER_GROUP_TYPES:
+        if value_bytes is not None:
+            state.other_groups[group_of(key)] = record_type
+        else:
+            state.other_groups.pop(group_of(key), None)
     return True
 
 

@@ -31,7 +31,7 @@ from coterie.coordinator.members import start_session
 from coterie.coordinator.operation import Completion, Operation, refuse_large, send_response
 from coterie.coordinator.partition_state import GroupCount, PartitionState
 from coterie.coordinator.rebalance import Cause, join_timer_fired, prepare_rebalance
-from coterie.coordinator.replay import replay, replay_other_group
+from coterie.coordinator.replay import replay, replay_encoded
 from coterie.coordinator.responses import (
     error_response,
     join_error,
@@ -43,12 +43,7 @@ from coterie.coordinator.step import Step
 from coterie.coordinator.sync import AssignmentWrite, assignment_stored, sync_timer_fired
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import PartitionLoaded, PartitionUnloaded
-from coterie.protocol.messages.log_records import (
-    GroupMetadataKey,
-    UnknownKey,
-    decode_key,
-    decode_value,
-)
+from coterie.protocol.messages.log_records import GroupMetadataKey
 
 
 class ShardState(Enum):
@@ -252,23 +247,14 @@ class Shard(PartitionState):
     def replay(self, key_bytes: bytes | None, value_bytes: bytes | None) -> None:
         """Apply one record of the log while loading.
 
-        Of consumer, share and streams groups only the existence is kept
-        [group-log/other-group-types]; other unknown records are skipped and counted
-        [group-log/unknown-types].
+        Records of unknown types are skipped and counted [group-log/unknown-types].
 
         Raises:
             MalformedFrame: the record is not what its type says, or has an unknown value version.
         """
         assert self.state is ShardState.LOADING, f"partition {self.partition} is {self.state}"
-        if key_bytes is None:
+        if key_bytes is None or not replay_encoded(self.logged, key_bytes, value_bytes):
             self.skipped_records += 1
-            return
-        key = decode_key(key_bytes)
-        if isinstance(key, UnknownKey):
-            if not replay_other_group(self.logged, key, exists=value_bytes is not None):
-                self.skipped_records += 1
-            return
-        replay(self.logged, (key, decode_value(key, value_bytes)))
 
     def finish_load(self, now_ms: int, effects: Effects, skipped_records: int = 0) -> None:
         """Create the groups that the log describes and serve them.

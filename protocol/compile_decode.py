@@ -158,7 +158,13 @@ class DecodeEmitter:
             self._depth += 1
             name = f"{where}.{field.name}"
             nullable = field.nullable(self.version)
-            self._value(field.type, f"{target}.{field.name}", name, nullable=nullable)
+            if nullable and field.type.struct is not None:
+                self._tagged_null_mark(f"{target}.{field.name}")
+                self._depth += 1
+                self._nested(field.type.struct, f"{target}.{field.name}", name, nullable=False)
+                self._depth -= 1
+            else:
+                self._value(field.type, f"{target}.{field.name}", name, nullable=nullable)
             self._flush()
             self._line(f"if p != {stop}: refuse_leftover({name!r}, p, {stop})")
             self._depth -= 1
@@ -200,6 +206,14 @@ class DecodeEmitter:
         self._line(f"{target} = {inner}")
         if nullable:
             self._depth -= 1
+
+    def _tagged_null_mark(self, target: str) -> None:
+        """Emit the mark of a tagged structure [framing/tagged-null-structs]."""
+        mark = self._name("n")
+        self._fixed(mark, "B")
+        self._flush()
+        self._line(f"if not {mark}: {target} = None")
+        self._line("else:")
 
     def _count(self) -> str:
         """Emit the reading of an array's count; return its variable, which is -1 for null."""

@@ -259,6 +259,18 @@ class EncodeEmitter:
         self._flush()
         self._depth -= 1
 
+    def _tagged_nested(self, cls: type[Declaration], source: str) -> None:
+        """Emit a tagged structure that may be null [framing/tagged-null-structs]."""
+        inner = self._name("s")
+        self._line(f"{inner} = {source}")
+        self._line(f"if {inner} is None: {self._out}.append(b'\\x00')")
+        self._line("else:")
+        self._depth += 1
+        self._fixed("b", "1")
+        self._structure(cls, inner)
+        self._flush()
+        self._depth -= 1
+
     def _array(self, element: FieldType, source: str, *, nullable: bool) -> None:
         """Emit the encoding of an array."""
         items = self._name("items")
@@ -329,14 +341,21 @@ class EncodeEmitter:
             return f"{value} is not None"
         if default == []:
             return f"len({value}) > 0"
+        if isinstance(default, Declaration):
+            name = f"default_{field.name}"
+            self.names[name] = field.declared.factory
+            return f"{value} != {name}()"
         return f"{value} != {default!r}"
 
     def _tag(self, field: WireField, source: str) -> None:
         """Emit one tagged field; its size precedes it, so its pieces are joined on their own."""
         outer, self._out = self._out, self._name("held")
         self._line(f"{self._out} = []")
-        nullable = field.nullable(self.version)
-        self._value(field.type, f"{source}.{field.name}", nullable=nullable)
+        value, nullable = f"{source}.{field.name}", field.nullable(self.version)
+        if nullable and field.type.struct is not None:
+            self._tagged_nested(field.type.struct, value)
+        else:
+            self._value(field.type, value, nullable=nullable)
         self._flush()
         inner, self._out = self._out, outer
         data = self._name("b")

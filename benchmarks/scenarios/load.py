@@ -21,12 +21,12 @@ from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.messages.log_records import (
     OffsetCommitKey,
     OffsetCommitValue,
-    UnknownKey,
     decode_key,
     decode_value,
     encode_key,
     encode_value,
 )
+from coterie.protocol.messages.record_types import UnknownKey
 from coterie.protocol.records import decode_records, encode_batch, iterate_batches
 from coterie.server.groups.loading import LogReplay
 from coterie.storage.filesystem import OsFileSystem

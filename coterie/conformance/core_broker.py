@@ -25,7 +25,7 @@ from coterie.conformance.responses import response_lines
 from coterie.conformance.versions import TOPIC_IDS_SINCE
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Append, Effects, RequestContext
-from coterie.coordinator.replay import LoggedState, replay
+from coterie.coordinator.replay import LoggedState, replay_encoded
 from coterie.coordinator.shard import ShardState
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.frames import (
@@ -33,7 +33,6 @@ from coterie.protocol.frames import (
     decode_response,
     encode_request,
 )
-from coterie.protocol.messages.log_records import UnknownKey, decode_key, decode_value
 from coterie.protocol.messages.log_records import encode_value as encode_record_value
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
@@ -242,9 +241,7 @@ class CoreBroker(CoordinatorHarness):
                 continue
             replayed = LoggedState()
             for key_bytes, value_bytes in self.logs[shard.partition].durable:
-                key = decode_key(key_bytes)
-                if not isinstance(key, UnknownKey):
-                    replay(replayed, (key, decode_value(key, value_bytes)))
+                replay_encoded(replayed, key_bytes, value_bytes)
             assert _as_bytes(replayed) == _as_bytes(shard.logged), "log and memory differ"
 
 

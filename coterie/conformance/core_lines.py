@@ -13,13 +13,14 @@ from coterie.coordinator.group import Group
 from coterie.coordinator.purgatory import Purgatory
 from coterie.protocol.messages.log_records import (
     NO_EXPIRY,
+    GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
-    UnknownKey,
     decode_key,
     decode_value,
 )
+from coterie.protocol.primitives import read_prefix
 
 _CORE_LINE = re.compile(r"\d+(:\d\d)+\.\d{3} |log\+ |log +\d|timer |state ")
 
@@ -38,12 +39,12 @@ def record_text(key_bytes: bytes, value_bytes: bytes | None, start_ms: int) -> s
         start_ms: the start of virtual time.
     """
     key = decode_key(key_bytes)
-    if isinstance(key, UnknownKey):
-        return f"record of type {key.record_type}"
     if isinstance(key, OffsetCommitKey):
         text = f"offset {quote(key.group)} {key.topic}-{key.partition}"
         offset = decode_value(key, value_bytes)
         return f"{text} {'tombstone' if offset is None else _offset_text(offset, start_ms)}"
+    if not isinstance(key, GroupMetadataKey):
+        return f"record of type {read_prefix(key_bytes, 'the type of a record')}"
     group = decode_value(key, value_bytes)
     text = f"group {quote(key.group)}"
     return f"{text} {'tombstone' if group is None else _group_text(group)}"

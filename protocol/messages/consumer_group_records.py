@@ -1,8 +1,8 @@
 """Records of consumer groups (KIP-848) in `__consumer_offsets`: types 3 to 8 and 16.
 
-The coordinator skips these records, because it serves classic groups only; tools decode them. Keys
-have one version and are never flexible; values have version 0 and are flexible. Timestamps and
-timeouts are milliseconds. Field names are Kafka's.
+The coordinator serves classic groups only and keeps of these groups that they exist; tools decode
+all records. Keys have one version and are never flexible; values have version 0 and are flexible.
+Timestamps and timeouts are milliseconds. Field names are Kafka's.
 
 Partitions are listed by topic id. The log of such a group does not contain the names of its topics.
 """
@@ -94,9 +94,14 @@ class ClassicMemberMetadata(Struct):
     supported_protocols: list[ClassicProtocol]
 
 
+def _absent_classic_member() -> ClassicMemberMetadata:
+    """Return what Kafka reads where the field is absent: a classic member without protocols."""
+    return ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=[])
+
+
 @message(versions=(0, 0), flexible=0, element_budget=RESPONSE_ELEMENT_BUDGET)
 class ConsumerGroupMemberMetadataValue(Message):
-    """A member and its subscription."""
+    """A member and its subscription; a member of the consumer protocol has no classic metadata."""
 
     instance_id: String | None
     rack_id: String | None
@@ -106,7 +111,9 @@ class ConsumerGroupMemberMetadataValue(Message):
     subscribed_topic_regex: String | None
     rebalance_timeout_ms: Int32 = -1
     server_assignor: String | None
-    classic_member_metadata: ClassicMemberMetadata | None = since(0, tag=0, default=None)
+    classic_member_metadata: ClassicMemberMetadata | None = since(
+        0, tag=0, factory=_absent_classic_member
+    )
 
 
 @message(versions=(0, 0), flexible=None)

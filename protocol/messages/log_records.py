@@ -1,16 +1,15 @@
-"""Keys and values of the records in `__consumer_offsets`: committed offsets and classic groups.
+"""The records of `__consumer_offsets`: all their types; keys and values of offsets and groups.
 
-A key is an int16 record type and a body; a value is an int16 version and a body; a null value is a
-tombstone [group-log/record-types]. Keys have one version and are never flexible. Values are written
-as Kafka 4.1 and later writes them; every version that a Kafka release wrote is read. A key of
-another record type is kept undecoded, so that the log of a newer broker can be read: the newer
-group types have record types of their own [group-log/unknown-types].
+Values are written as Kafka 4.1 and later writes them; every version that a Kafka release wrote is
+read [group-log/record-types]. The newer group types have records of their own, whose classes are in
+other modules. A key of a type that no release wrote is kept undecoded, so that the log of a newer
+broker can be read [group-log/unknown-types].
 """
 
-from typing import NamedTuple, overload
+from typing import overload
 
-from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.primitives import PREFIX_BYTES, read_prefix
+from coterie.protocol.messages.record_types import RecordType, RecordTypes
+from coterie.protocol.primitives import PREFIX_BYTES
 from coterie.protocol.wire import (
     RESPONSE_ELEMENT_BUDGET,
     ZERO_UUID,
@@ -26,27 +25,8 @@ from coterie.protocol.wire import (
     struct,
 )
 
-_LEGACY_OFFSET_COMMIT = 0  # written by Kafka 0.8.2; read as type 1, never written
-_OFFSET_COMMIT = 1
-_GROUP_METADATA = 2
-
-# The record types of the groups that exist beside classic ones, and Kafka's names of these groups.
-# The key is the id of a group, which exists as long as it has this record.
-OTHER_GROUP_TYPES = {3: "consumer", 11: "share", 17: "streams"}
-
 # OffsetCommitValue.expire_timestamp of a commit without a retention of its own.
 NO_EXPIRY = -1
-
-
-class UnknownValueVersion(MalformedFrame):
-    """A value is newer than this code; skipping it loses state [group-log/unknown-versions]."""
-
-
-class UnknownKey(NamedTuple):
-    """A key of another record type; a load skips the record [group-log/unknown-types]."""
-
-    record_type: int
-    body: bytes
 
 
 @message(versions=(0, 0), flexible=None)
@@ -115,102 +95,102 @@ class GroupMetadataValue(Message):
     members: list[GroupMetadataMember]
 
 
-LogKey = OffsetCommitKey | GroupMetadataKey
-LogValue = OffsetCommitValue | GroupMetadataValue
+# -- the types of records --------------------------------------------------------------------------
 
-# The versions that are written.
+# The versions of values that are written.
 _OFFSET_VERSION = 4
 _EXPIRING_OFFSET_VERSION = 1
 _GROUP_VERSION = 3
 
-_OFFSET_COMMIT_PREFIX = _OFFSET_COMMIT.to_bytes(PREFIX_BYTES, "big")
-_GROUP_METADATA_PREFIX = _GROUP_METADATA.to_bytes(PREFIX_BYTES, "big")
 _OFFSET_VERSION_PREFIX = _OFFSET_VERSION.to_bytes(PREFIX_BYTES, "big")
 _EXPIRING_VERSION_PREFIX = _EXPIRING_OFFSET_VERSION.to_bytes(PREFIX_BYTES, "big")
-_GROUP_VERSION_PREFIX = _GROUP_VERSION.to_bytes(PREFIX_BYTES, "big")
 
-# Looked up once: every commit encodes a key and a value.
-_encode_offset_key = OffsetCommitKey.encoder(0)
-_encode_group_key = GroupMetadataKey.encoder(0)
-_encode_offset_value = OffsetCommitValue.encoder(_OFFSET_VERSION)
-_encode_group_value = GroupMetadataValue.encoder(_GROUP_VERSION)
+# Looked up once: every commit encodes a value.
+_encode_offset = OffsetCommitValue.encoder(_OFFSET_VERSION)
 
 
-def encode_key(key: LogKey) -> bytes:
+def _encode_offset_value(value: OffsetCommitValue) -> bytes:
+    """Encode an offset as Kafka 4.1 and later does: version 1 if it has an expiry of its own."""
+    if value.expire_timestamp == NO_EXPIRY:
+        return _OFFSET_VERSION_PREFIX + _encode_offset(value)
+    return _EXPIRING_VERSION_PREFIX + value.encode(_EXPIRING_OFFSET_VERSION)
+
+
+_CONSUMER, _SHARE, _STREAMS = (
+    "consumer_group_records",
+    "share_group_records",
+    "streams_group_records",
+)
+
+# All record types of `__consumer_offsets`. Kafka never used the numbers 9 and 18.
+GROUP_RECORDS = RecordTypes(
+    [
+        # Written by Kafka 0.8.2.
+        RecordType(0, "log_records", "OffsetCommit", name="LegacyOffsetCommit", read_as=1),
+        RecordType(1, "log_records", "OffsetCommit", encode_value=_encode_offset_value),
+        RecordType(2, "log_records", "GroupMetadata", version=_GROUP_VERSION),
+        RecordType(3, _CONSUMER, "ConsumerGroupMetadata"),
+        RecordType(4, _CONSUMER, "ConsumerGroupPartitionMetadata"),
+        RecordType(5, _CONSUMER, "ConsumerGroupMemberMetadata"),
+        RecordType(6, _CONSUMER, "ConsumerGroupTargetAssignmentMetadata"),
+        RecordType(7, _CONSUMER, "ConsumerGroupTargetAssignmentMember"),
+        RecordType(8, _CONSUMER, "ConsumerGroupCurrentMemberAssignment"),
+        RecordType(10, _SHARE, "ShareGroupMemberMetadata"),
+        RecordType(11, _SHARE, "ShareGroupMetadata"),
+        RecordType(12, _SHARE, "ShareGroupTargetAssignmentMetadata"),
+        RecordType(13, _SHARE, "ShareGroupTargetAssignmentMember"),
+        RecordType(14, _SHARE, "ShareGroupCurrentMemberAssignment"),
+        RecordType(15, _SHARE, "ShareGroupStatePartitionMetadata"),
+        RecordType(16, _CONSUMER, "ConsumerGroupRegularExpression"),
+        RecordType(17, _STREAMS, "StreamsGroupMetadata"),
+        RecordType(19, _STREAMS, "StreamsGroupMemberMetadata"),
+        RecordType(20, _STREAMS, "StreamsGroupTargetAssignmentMetadata"),
+        RecordType(21, _STREAMS, "StreamsGroupTargetAssignmentMember"),
+        RecordType(22, _STREAMS, "StreamsGroupCurrentMemberAssignment"),
+        RecordType(23, _STREAMS, "StreamsGroupTopology"),
+    ]
+)
+
+# The record types of the groups that exist beside classic ones, and Kafka's names of these groups.
+# The key is the id of a group, which exists as long as it has this record.
+OTHER_GROUP_TYPES = {3: "consumer", 11: "share", 17: "streams"}
+
+LogKey = OffsetCommitKey | GroupMetadataKey
+LogValue = OffsetCommitValue | GroupMetadataValue
+
+decode_key = GROUP_RECORDS.decode_key
+
+# Nearly all records that are written are of offsets. A look at the class is faster than the lookup
+# in the registry.
+_OFFSET_KEY_PREFIX, _encode_offset_key = GROUP_RECORDS.by_number[1].key_encoder()
+
+
+def encode_key(key: Message) -> bytes:
     """Encode the key of a record: record type and body."""
     if type(key) is OffsetCommitKey:
-        return _OFFSET_COMMIT_PREFIX + _encode_offset_key(key)
-    assert type(key) is GroupMetadataKey, key
-    return _GROUP_METADATA_PREFIX + _encode_group_key(key)
+        return _OFFSET_KEY_PREFIX + _encode_offset_key(key)
+    return GROUP_RECORDS.encode_key(key)
 
 
-def encode_value(value: LogValue) -> bytes:
-    """Encode the value of a record in the version that Kafka 4.1 and later writes.
-
-    This is version 4 for an offset, 1 for an offset with an expiry of its own, 3 for a group.
-    """
-    if type(value) is OffsetCommitValue:
-        if value.expire_timestamp == NO_EXPIRY:
-            return _OFFSET_VERSION_PREFIX + _encode_offset_value(value)
-        return _EXPIRING_VERSION_PREFIX + OffsetCommitValue.encoder(_EXPIRING_OFFSET_VERSION)(value)
-    assert type(value) is GroupMetadataValue, value
-    return _GROUP_VERSION_PREFIX + _encode_group_value(value)
-
-
-def decode_key(key: bytes) -> LogKey | UnknownKey:
-    """Decode the key of a record.
-
-    Raises:
-        MalformedFrame: the bytes are too short, or are not a key of their record type.
-    """
-    record_type = read_prefix(key, "the type of a record key")
-    if record_type in (_LEGACY_OFFSET_COMMIT, _OFFSET_COMMIT):
-        return OffsetCommitKey.decode(key, 0, PREFIX_BYTES)
-    if record_type == _GROUP_METADATA:
-        return GroupMetadataKey.decode(key, 0, PREFIX_BYTES)
-    return UnknownKey(record_type, key[PREFIX_BYTES:])
-
-
-def other_group(key: UnknownKey) -> str | None:
-    """Return the id of the consumer, share or streams group that the key is about, if it is one.
-
-    Other records of such groups, of members and assignments, are not looked at
-    [group-log/other-group-types].
-
-    Raises:
-        MalformedFrame: the bytes are not a key of their record type.
-    """
-    if key.record_type not in OTHER_GROUP_TYPES:
-        return None
-    return GroupMetadataKey.decode(key.body, 0).group
+def encode_value(value: Message) -> bytes:
+    """Encode the value of a record in the version that Kafka 4.1 and later writes."""
+    if type(value) is OffsetCommitValue and value.expire_timestamp == NO_EXPIRY:
+        return _OFFSET_VERSION_PREFIX + _encode_offset(value)
+    return GROUP_RECORDS.encode_value(value)
 
 
 @overload
 def decode_value(key: OffsetCommitKey, value: bytes | None) -> OffsetCommitValue | None: ...
 @overload
 def decode_value(key: GroupMetadataKey, value: bytes | None) -> GroupMetadataValue | None: ...
-def decode_value(key: LogKey, value: bytes | None) -> LogValue | None:
-    """Decode the value of a record; None for a tombstone.
-
-    Raises:
-        UnknownValueVersion: a newer broker wrote the value.
-        MalformedFrame: the bytes are not a value of their version.
-    """
-    if value is None:
-        return None
-    cls = OffsetCommitValue if type(key) is OffsetCommitKey else GroupMetadataValue
-    return cls.decode(value, value_version(cls, value), PREFIX_BYTES)
+@overload
+def decode_value(key: Message, value: bytes | None) -> Message | None: ...
+def decode_value(key: Message, value: bytes | None) -> Message | None:
+    """Decode the value of a record; None for a tombstone. See `RecordTypes.decode_value`."""
+    return GROUP_RECORDS.decode_value(key, value)
 
 
-def value_version(cls: type[Message], value: bytes) -> int:
-    """Return the version of an encoded value, which must be one that `cls` declares.
-
-    Raises:
-        UnknownValueVersion: `cls` does not declare the version.
-        MalformedFrame: the bytes are too short.
-    """
-    version = read_prefix(value, "the version of a record value")
-    first, last = cls.versions
-    if not first <= version <= last:
-        raise UnknownValueVersion(f"{cls.__name__} has versions {first} to {last}, not {version}")
-    return version
+def group_of(key: Message) -> str:
+    """Return the group of a record: the first field of every key."""
+    group_id: str = getattr(key, next(iter(key.fields_)))
+    return group_id

@@ -1,8 +1,8 @@
 """Records of share groups (KIP-932) in `__consumer_offsets`: types 10 to 15.
 
-The coordinator skips these records; tools decode them. Keys have one version and are never
-flexible; values have version 0 and are flexible. Timestamps are milliseconds, field names Kafka's.
-The delivery state of share groups is in another topic, `__share_group_state`.
+The coordinator keeps of these groups that they exist; tools decode all records. Keys have one
+version and are never flexible; values have version 0 and are flexible. Timestamps are milliseconds,
+field names Kafka's. The delivery state of share groups is in another topic, `__share_group_state`.
 """
 
 from coterie.protocol.wire import (

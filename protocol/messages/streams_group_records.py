@@ -1,8 +1,8 @@
 """Records of streams groups (KIP-1071) in `__consumer_offsets`: types 17 and 19 to 23.
 
-The coordinator skips these records; tools decode them. Keys have one version and are never
-flexible; values have version 0 and are flexible. Timestamps and timeouts are milliseconds, field
-names Kafka's.
+The coordinator keeps of these groups that they exist; tools decode all records. Keys have one
+version and are never flexible; values have version 0 and are flexible. Timestamps and timeouts are
+milliseconds, field names Kafka's.
 """
 
 from coterie.protocol.wire import (

@@ -61,7 +61,8 @@ class _Writer:
     def field(self, field: WireField, value: Any) -> Iterator[bytes]:
         nullable = field.nullable(self.version)
         if field.type.struct is not None and nullable:
-            yield b"\xff" if value is None else b"\x01"
+            null = b"\xff" if field.declared.tag is None else b"\0"
+            yield null if value is None else b"\x01"
             if value is None:
                 return
         yield from self.value(field.type, value)

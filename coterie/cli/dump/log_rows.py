@@ -14,8 +14,8 @@ from coterie.cli.dump.message_fields import jsonable
 from coterie.cli.output import Row
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
-from coterie.protocol.messages.group_record_types import decode_group_key, decode_group_value
-from coterie.protocol.messages.log_records import UnknownKey, UnknownValueVersion
+from coterie.protocol.messages.log_records import GROUP_RECORDS, group_of
+from coterie.protocol.messages.record_types import UnknownKey, UnknownValueVersion
 from coterie.protocol.record_batch_layout import HAS_DELETE_HORIZON
 from coterie.protocol.records import BatchHeader, Compression, Record, decode_records, read_marker
 from coterie.protocol.wire import Message
@@ -171,17 +171,18 @@ def _decode_group_record(row: Row, record: Record) -> None:
         row["error"] = "the record has no key"
         return
     try:
-        decoded = decode_group_key(record.key)
-        row["record_type"] = _version(record.key)
-        if isinstance(decoded, UnknownKey):
+        key = GROUP_RECORDS.decode_key(record.key)
+        number = row["record_type"] = _version(record.key)
+        if isinstance(key, UnknownKey):
             return
-        row["record_name"] = decoded.record_type.name
-        row["group"] = decoded.group_id
-        row["key"] = jsonable(decoded.key, readable_ids=True)
+        record_type = GROUP_RECORDS.by_number[number]
+        row["record_name"] = record_type.name
+        row["group"] = group_of(key)
+        row["key"] = jsonable(key, readable_ids=True)
         row["key_format"] = "fields"
         if record.value is None:
             return
-        version, value = decode_group_value(decoded.record_type, record.value)
+        value = record_type.decode_value(record.value)
     except UnknownValueVersion as error:
         assert record.value is not None, "the version is in the value"
         row["value_version"] = _version(record.value)
@@ -191,7 +192,7 @@ def _decode_group_record(row: Row, record: Record) -> None:
     else:
         row["value"] = _with_consumer_protocol(value, jsonable(value, readable_ids=True))
         row["value_format"] = "fields"
-        row["value_version"] = version
+        row["value_version"] = _version(record.value)
 
 
 def _with_consumer_protocol(value: Message, fields: Row) -> Row:

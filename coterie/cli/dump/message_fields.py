@@ -25,6 +25,9 @@ from coterie.protocol.wire import Message, Struct, Wire
 INT16 = Wire("int16", "h", 2, 0)
 INT32 = Wire("int32", "i", 4, 0)
 
+# The marks of a null structure [framing/null-structs] [framing/tagged-null-structs].
+_NULL, _TAGGED_NULL = -1, 0
+
 # The opaque fields in which consumers put messages of the consumer protocol.
 _EMBEDDED: dict[str, type[Message]] = {
     "metadata": ConsumerProtocolSubscription,
@@ -128,19 +131,24 @@ class MessageFields:
                 self._add(start, depth + 1, "unknown")
             else:
                 nullable = field.nullable(self._version)
-                self._add_value(field.type, field.name, depth + 1, nullable=nullable)
+                self._add_value(
+                    field.type, field.name, depth + 1, nullable=nullable, null_mark=_TAGGED_NULL
+                )
             if self.position != stop:
                 raise MalformedFrame(f"tag {tag} ends at byte {self.position}, not {stop}")
 
-    def _add_value(self, kind: FieldType, name: str, depth: int, *, nullable: bool) -> None:
+    def _add_value(
+        self, kind: FieldType, name: str, depth: int, *, nullable: bool, null_mark: int = _NULL
+    ) -> None:
         if kind.element is not None:
             self._add_array(kind.element, name, depth, nullable=nullable)
         elif kind.struct is not None:
             if nullable:
                 start = self.position
                 (marker,) = struct.unpack(">b", self._take(1))
-                self._add(start, depth, f"{name} {'null' if marker < 0 else 'present'}")
-                if marker < 0:
+                is_null = marker <= null_mark
+                self._add(start, depth, f"{name} {'null' if is_null else 'present'}")
+                if is_null:
                     return
             before = len(self.pieces)
             self._add_struct(kind.struct, depth + 1)

@@ -14,11 +14,8 @@ from coterie.pipeline.codec import columns
 from coterie.pipeline.codec.piece import DecodedView, Piece, decode_each
 from coterie.pipeline.schemas import CONSUMER_EPOCHS
 from coterie.protocol.messages import consumer_group_records as records
-from coterie.protocol.messages.group_record_types import (
-    DecodedKey,
-    decode_group_key,
-    decode_group_value,
-)
+from coterie.protocol.messages.log_records import GROUP_RECORDS, decode_key, decode_value
+from coterie.protocol.messages.record_types import UnknownKey
 
 _MEMBER_STATES = ("Stable", "UnrevokedPartitions", "UnreleasedPartitions")
 
@@ -91,13 +88,14 @@ def epoch_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
     Raises:
         MalformedFrame: the key or the value does not match its type and version.
     """
-    decoded = decode_group_key(key)
-    assert isinstance(decoded, DecodedKey), "selected by its record type"
-    fields: Any = decoded.key
-    kind, columns_of = KINDS[decoded.record_type.number]
+    decoded = decode_key(key)
+    assert not isinstance(decoded, UnknownKey), "selected by its record type"
+    fields: Any = decoded
+    record_type = GROUP_RECORDS.type_of(decoded).number
+    kind, columns_of = KINDS[record_type]
     row: dict[str, Any] = {
         "group_id": fields.group_id,
-        "record_type": decoded.record_type.number,
+        "record_type": record_type,
         "kind": kind,
         "is_tombstone": value is None,
         "member_id": getattr(fields, "member_id", None),
@@ -105,7 +103,7 @@ def epoch_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
     }
     if value is None:
         return row
-    return row | columns_of(decode_group_value(decoded.record_type, value).value)
+    return row | columns_of(decode_value(decoded, value))
 
 
 def _partitions(topics: Iterable[Any]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from coterie.pipeline.codec.framing import Batches
 from coterie.pipeline.codec.numbers import Buffer, Int64s
 from coterie.pipeline.codec.records import Records, is_control, open_records
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.messages.log_records import UnknownValueVersion
+from coterie.protocol.messages.record_types import UnknownValueVersion
 
 # The record type of records without one: markers, null keys, keys of one byte.
 NO_KEY_TYPE = -32768

@@ -25,7 +25,7 @@ from coterie.pipeline.codec.piece import (
 from coterie.pipeline.codec.records import is_control
 from coterie.pipeline.schemas import BATCHES, MARKERS, QUARANTINE, RAW
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.messages.group_record_types import GROUP_RECORD_TYPES
+from coterie.protocol.messages.log_records import GROUP_RECORDS
 from coterie.protocol.record_batch_layout import (
     COMPRESSION_MASK,
     CONTROL,
@@ -36,7 +36,7 @@ from coterie.protocol.records import Record, read_marker
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 
 # The record types that some release of Kafka writes [pipeline/key-types].
-_KNOWN_KEY_TYPES = list(GROUP_RECORD_TYPES)
+_KNOWN_KEY_TYPES = list(GROUP_RECORDS.by_number)
 # Nearly all records have this type, so only the others are looked up.
 _COMMIT_KEY_TYPE = COMMIT_KEY_TYPES[-1]
 

@@ -18,6 +18,7 @@ from coterie.coordinator.effects import Effects
 from coterie.coordinator.loading import NewestRecords
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages.log_records import GROUP_RECORDS
 from coterie.server.logs.log_opener import RETRY_MS
 from coterie.server.logs.partition import Partition, PartitionState
 from coterie.storage.errors import LogFailed, StorageError, is_shortage
@@ -54,7 +55,7 @@ class LogReplay:
             log: the log; nothing is appended to it until the replay has ended.
             replay: called with key and value of each remaining record, after all were read.
         """
-        self.newest = NewestRecords()
+        self.newest = NewestRecords(GROUP_RECORDS)
         self.bytes_read = 0
         self.size_bytes = log.size_bytes
         self._log = log

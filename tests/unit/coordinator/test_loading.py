@@ -10,16 +10,17 @@ from hypothesis import strategies as st
 from coterie.coordinator.loading import NO_KEY, NewestRecords
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.log_records import (
+    GROUP_RECORDS,
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
-    UnknownValueVersion,
     decode_key,
     decode_value,
     encode_key,
     encode_value,
 )
+from coterie.protocol.messages.record_types import UnknownValueVersion
 from coterie.protocol.newest_records import PairLayouts
 from coterie.protocol.records import Compression, Record, encode_records
 from tests.record_batches import encode_marker
@@ -55,7 +56,7 @@ def batch_of(
 
 
 def survivors(*batches: bytes) -> dict[bytes, bytes]:
-    newest = NewestRecords()
+    newest = NewestRecords(GROUP_RECORDS)
     for batch in batches:
         newest.add_batches(batch)
     return dict(newest.survivors())
@@ -106,7 +107,7 @@ batches = st.lists(
 
 
 # The types of the records that a load keeps; the first one becomes the second.
-STORED_TYPES = (b"\0\0", b"\0\1", b"\0\2", b"\0\3", b"\0\x0b", b"\0\x11")
+STORED_TYPES = tuple(number.to_bytes(2) for number in GROUP_RECORDS.by_number)
 
 
 def encoded(log: list[Batch]) -> list[bytes]:
@@ -170,7 +171,7 @@ def reference(log: list[Batch]) -> tuple[dict[bytes, bytes], int]:
           Batch([], 2, commit=True)], False)  # fmt: skip
 def test_bulk_reading_leaves_what_plain_reading_leaves(log: list[Batch], in_one: bool) -> None:
     data = encoded(log)
-    newest = NewestRecords()
+    newest = NewestRecords(GROUP_RECORDS)
     for each in [b"".join(data)] if in_one else data:
         newest.add_batches(each)
     expected, skipped = reference(log)
@@ -216,12 +217,12 @@ def test_changed_bit_in_a_run_is_read_as_plain_reading_reads_it() -> None:
 def test_keys_of_other_types_end_a_run() -> None:
     key = offset_key("g")
     run = [batch_of([(key, offset_value(n))]) for n in range(4)]
-    for prefix, expected in ((b"\0\0", offset_value(9)), (b"\0\5", offset_value(3))):
-        newest = NewestRecords()
+    for prefix, expected in ((b"\0\0", offset_value(9)), (b"\0\x09", offset_value(3))):
+        newest = NewestRecords(GROUP_RECORDS)
         other = batch_of([(prefix + key[2:], offset_value(9))])
         newest.add_batches(b"".join([*run, other]))
         assert newest.records == 5
-        assert newest.skipped.total() == (prefix == b"\0\5")
+        assert newest.skipped.total() == (prefix == b"\0\x09")
         assert dict(newest.survivors()) == {key: expected}
 
 
@@ -249,10 +250,10 @@ def _read_plainly(buffer: bytes) -> dict[bytes | None, bytes | None] | None:
 
 
 def test_memory_is_bounded_by_live_keys_and_open_transactions() -> None:
-    newest = NewestRecords()
+    newest = NewestRecords(GROUP_RECORDS)
     for number in range(300):
         key, value = offset_key(f"g{number % 3}"), offset_value(number)
-        unknown = b"\0\x05" + number.to_bytes(4)
+        unknown = b"\0\x09" + number.to_bytes(4)
         newest.add_batches(batch_of([(key, value), (unknown, b"\0\0not kept")]))
         producer = 7 + number % 5
         newest.add_batches(batch_of([(key, value)], producer=producer))
@@ -261,7 +262,7 @@ def test_memory_is_bounded_by_live_keys_and_open_transactions() -> None:
         newest.add_batches(batch_of([(offset_key(f"removed {number}"), value)]))
         newest.add_batches(batch_of([(offset_key(f"removed {number}"), None)]))
     assert len(newest) == 3
-    assert newest.skipped == {5: 300}
+    assert newest.skipped == {9: 300}
     assert sum(len(each) for each in newest._open_transactions.values()) <= 5 * 3
     assert len(newest._committed) <= 3
     assert len(list(newest.survivors())) == 3
@@ -325,7 +326,7 @@ def test_key_without_room_for_its_type_is_refused() -> None:
 
 
 def test_records_without_a_key_are_counted() -> None:
-    newest = NewestRecords()
+    newest = NewestRecords(GROUP_RECORDS)
     newest.add_batches(batch_of([(None, b"value"), (None, None)]))
     assert newest.skipped == {NO_KEY: 2}
 

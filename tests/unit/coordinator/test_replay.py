@@ -17,12 +17,12 @@ from coterie.protocol.messages.log_records import (
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
-    UnknownValueVersion,
     decode_key,
     decode_value,
     encode_key,
     encode_value,
 )
+from coterie.protocol.messages.record_types import UnknownValueVersion
 from tests.unit.coordinator.harness import SALES, START_MS, UnitHarness
 
 
@@ -145,7 +145,7 @@ def test_leader_that_is_no_member_is_replaced_by_the_first() -> None:
 
 def test_records_of_unknown_types_are_skipped_and_counted() -> None:
     harness = UnitHarness()
-    harness.logs[0].durable = [(b"\0\x05\0\x01g\0\x01m", b"\0\0"), (b"\0\x63", None)]
+    harness.logs[0].durable = [(b"\0\x09\0\x01g\0\x01m", b"\0\0"), (b"\0\x63", None)]
     harness.restart()
     assert harness.coordinator.shards[0].skipped_records == 2
     assert harness.coordinator.group("g") is None

@@ -3,6 +3,8 @@
 import base64
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,14 +31,15 @@ from coterie.protocol.messages.consumer_group_records import (
     TargetTopicPartitions,
 )
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
-from coterie.protocol.messages.group_record_types import (
-    GROUP_RECORD_TYPES,
-    NO_CLASSIC_MEMBER,
-    DecodedKey,
-    decode_group_key,
-    decode_group_value,
+from coterie.protocol.messages.log_records import (
+    GROUP_RECORDS,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+    group_of,
 )
-from coterie.protocol.messages.log_records import UnknownKey, UnknownValueVersion, decode_key
+from coterie.protocol.messages.record_types import UnknownKey, UnknownValueVersion
 from coterie.protocol.records import Record, decode_records, iterate_batches
 from coterie.protocol.schema import fields_of
 from coterie.protocol.wire import Message, Struct
@@ -115,44 +118,42 @@ _SUBSCRIPTION = ConsumerGroupMemberMetadataValue(
     subscribed_topic_regex="",
     rebalance_timeout_ms=300000,
     server_assignor=None,
+    classic_member_metadata=None,
 )
-# A member without the tagged field is legal, but Kafka's coordinator always writes the field.
 _MEMBER_KEY = ConsumerGroupMemberMetadataKey(**_MEMBER)
 _MEMBER_BARE = "0000000002630b2f3132372e302e302e31030462617204666f6f01000493e00000"
 _MEMBER_HEX = _MEMBER_BARE[:-2] + "01000100"
 
 
-def encode_group_key(number: int, key: Message) -> bytes:
-    """Encode the key of a record: record type and body."""
-    return number.to_bytes(2, "big") + key.encode(0)
-
-
-def encode_group_value(value: Message, version: int = 0) -> bytes:
-    """Encode the value of a record as Kafka does, with its mark for a null classic member."""
-    data = version.to_bytes(2, "big") + value.encode(version)
-    if type(value) is not ConsumerGroupMemberMetadataValue:
-        return data
-    if value.classic_member_metadata is not None:
-        return data
-    return data[:-1] + NO_CLASSIC_MEMBER
+def in_version(value: Message, version: int) -> bytes:
+    """Encode the value of a record in another version than the one that is written."""
+    return version.to_bytes(2, "big") + value.encode(version)
 
 
 @pytest.mark.parametrize("name", GIVEN)
 def test_keys_and_values_have_kafkas_bytes(name: str) -> None:
     number, key_hex, key, value_hex, value = GIVEN[name]
-    record_type = GROUP_RECORD_TYPES[number]
-    assert decode_group_key(bytes.fromhex(key_hex)) == DecodedKey(record_type, key)
-    assert encode_group_key(number, key).hex() == key_hex
-    assert decode_group_value(record_type, bytes.fromhex(value_hex)) == (0, value)
-    assert encode_group_value(value).hex() == value_hex
+    assert decode_key(bytes.fromhex(key_hex)) == key
+    assert GROUP_RECORDS.type_of(key).number == number
+    assert encode_key(key).hex() == key_hex
+    assert decode_value(key, bytes.fromhex(value_hex)) == value
+    assert encode_value(value).hex() == value_hex
 
 
 def test_a_null_classic_member_is_marked_as_by_kafka() -> None:
-    assert encode_group_key(5, _MEMBER_KEY).hex() == "0005000367727000026d31"
-    record_type = GROUP_RECORD_TYPES[5]
-    assert decode_group_value(record_type, bytes.fromhex(_MEMBER_HEX)) == (0, _SUBSCRIPTION)
-    assert decode_group_value(record_type, bytes.fromhex(_MEMBER_BARE)) == (0, _SUBSCRIPTION)
-    assert encode_group_value(_SUBSCRIPTION).hex() == _MEMBER_HEX
+    """[framing/tagged-null-structs]"""
+    assert encode_key(_MEMBER_KEY).hex() == "0005000367727000026d31"
+    assert decode_value(_MEMBER_KEY, bytes.fromhex(_MEMBER_HEX)) == _SUBSCRIPTION
+    assert encode_value(_SUBSCRIPTION).hex() == _MEMBER_HEX
+
+
+def test_a_member_without_the_mark_is_a_classic_member() -> None:
+    """[framing/tagged-null-structs]"""
+    member = decode_value(_MEMBER_KEY, bytes.fromhex(_MEMBER_BARE))
+    assert isinstance(member, ConsumerGroupMemberMetadataValue)
+    without = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=[])
+    assert member.classic_member_metadata == without
+    assert encode_value(member).hex() == _MEMBER_BARE
 
 
 def test_a_classic_member_has_its_protocols() -> None:
@@ -169,53 +170,61 @@ def test_a_classic_member_has_its_protocols() -> None:
         server_assignor="range",
         classic_member_metadata=classic,
     )
-    assert decode_group_value(GROUP_RECORD_TYPES[5], encode_group_value(value)).value == value
+    assert decode_value(_MEMBER_KEY, encode_value(value)) == value
 
 
 def test_every_type_has_kafkas_name_and_a_group_id() -> None:
-    assert set(GROUP_RECORD_TYPES) == set(range(24)) - {9, 18}
-    for number, record_type in GROUP_RECORD_TYPES.items():
+    assert set(GROUP_RECORDS.by_number) == set(range(24)) - {9, 18}
+    for number, record_type in GROUP_RECORDS.by_number.items():
         assert record_type.number == number
         values: dict[str, Any] = dict.fromkeys(record_type.key.fields_, "x")
         if "partition" in values:
             values["partition"] = 0
         key = record_type.key(**values)
-        assert decode_group_key(encode_group_key(number, key)) == DecodedKey(record_type, key)
-        assert DecodedKey(record_type, key).group_id == "x"
-    names = {record_type.name for record_type in GROUP_RECORD_TYPES.values()}
-    assert len(names) == len(GROUP_RECORD_TYPES)
+        written = encode_key(key)
+        assert int.from_bytes(written[:2], "big") == (number or 1)
+        assert decode_key(number.to_bytes(2, "big") + written[2:]) == key
+        assert group_of(key) == "x"
+        assert record_type.value.versions.includes(0)
+    names = {record_type.name for record_type in GROUP_RECORDS.by_number.values()}
+    assert len(names) == len(GROUP_RECORDS.by_number)
     assert {"OffsetCommit", "GroupMetadata", "ShareGroupStatePartitionMetadata"} < names
+
+
+def test_modules_of_types_that_a_log_does_not_contain_are_not_loaded() -> None:
+    code = (
+        "import sys; from coterie.protocol.messages.log_records import *\n"
+        "value = OffsetCommitValue(offset=1, metadata='', commit_timestamp=2)\n"
+        "key = OffsetCommitKey(group='g', topic='t', partition=0)\n"
+        "decode_value(decode_key(encode_key(key)), encode_value(value))\n"
+        "print([name for name in sys.modules if name.endswith('group_records')])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code]) == b"[]\n"
 
 
 @pytest.mark.parametrize("number", [9, 18, 24, -1])
 def test_keys_of_unknown_types_are_kept_undecoded(number: int) -> None:
     key = number.to_bytes(2, "big", signed=True) + b"\x00\x01g"
-    assert decode_group_key(key) == UnknownKey(number, b"\x00\x01g")
+    assert decode_key(key) == UnknownKey(number, b"\x00\x01g")
 
 
 @pytest.mark.parametrize("version", ["0001", "7fff", "ffff"])
 def test_a_value_of_an_unknown_version_is_an_error(version: str) -> None:
     with pytest.raises(UnknownValueVersion, match="has versions 0 to 0, not"):
-        decode_group_value(GROUP_RECORD_TYPES[8], bytes.fromhex(version + "00000000"))
+        GROUP_RECORDS.by_number[8].decode_value(bytes.fromhex(version + "00000000"))
 
 
 def test_damaged_keys_and_values_are_malformed() -> None:
-    for number, key_hex, _, value_hex, _ in GIVEN.values():
+    for _, key_hex, given, value_hex, _ in GIVEN.values():
         key, value = bytes.fromhex(key_hex), bytes.fromhex(value_hex)
         for size in range(len(key)):
             with pytest.raises(MalformedFrame):
-                decode_group_key(key[:size])
+                decode_key(key[:size])
         for size in range(len(value)):
             with pytest.raises(MalformedFrame):
-                decode_group_value(GROUP_RECORD_TYPES[number], value[:size])
+                decode_value(given, value[:size])
         with pytest.raises(MalformedFrame):
-            decode_group_value(GROUP_RECORD_TYPES[number], value + b"\x00")
-
-
-def test_the_coordinator_skips_the_newer_types() -> None:
-    for number in set(GROUP_RECORD_TYPES) - {0, 1, 2}:
-        key = number.to_bytes(2, "big") + b"\x00\x01g\x00\x01m"
-        assert decode_key(key) == UnknownKey(number, key[2:])
+            decode_value(given, value + b"\x00")
 
 
 # --- records of a real Kafka, and the output of its DumpLogSegments -------------------------------
@@ -284,14 +293,15 @@ def test_every_record_is_decoded_as_by_kafkas_own_tool() -> None:
     types = set()
     for partition, record in golden_records():
         assert record.key is not None
-        decoded = decode_group_key(record.key)
-        assert isinstance(decoded, DecodedKey)
-        number = decoded.record_type.number
-        key = {"type": str(number), "data": as_kafka_prints(decoded.key, 0)}
+        decoded = decode_key(record.key)
+        assert not isinstance(decoded, UnknownKey)
+        number = int.from_bytes(record.key[:2], "big")
+        key = {"type": str(number), "data": as_kafka_prints(decoded, 0)}
         value: Any = None
         if record.value is not None:
             types.add(number)
-            version, message = decode_group_value(decoded.record_type, record.value)
+            message = GROUP_RECORDS.by_number[number].decode_value(record.value)
+            version = int.from_bytes(record.value[:2], "big")
             printed = as_kafka_prints(message, version)
             if printed.get("protocolType") == "consumer":
                 decode_payloads(message, printed)
@@ -305,11 +315,12 @@ def test_every_record_is_encoded_as_by_kafka() -> None:
     count = 0
     for _, record in golden_records():
         assert record.key is not None
-        decoded = decode_group_key(record.key)
-        assert isinstance(decoded, DecodedKey)
-        assert encode_group_key(decoded.record_type.number, decoded.key) == record.key
+        decoded = decode_key(record.key)
+        assert not isinstance(decoded, UnknownKey)
+        assert encode_key(decoded) == record.key
         if record.value is not None:
-            version, message = decode_group_value(decoded.record_type, record.value)
-            assert encode_group_value(message, version) == record.value
+            message = decode_value(decoded, record.value)
+            assert message is not None
+            assert in_version(message, int.from_bytes(record.value[:2], "big")) == record.value
             count += 1
     assert count > 70

@@ -11,13 +11,12 @@ from coterie.protocol.messages.log_records import (
     GroupMetadataValue,
     OffsetCommitKey,
     OffsetCommitValue,
-    UnknownKey,
-    UnknownValueVersion,
     decode_key,
     decode_value,
     encode_key,
     encode_value,
 )
+from coterie.protocol.messages.record_types import UnknownKey, UnknownValueVersion
 
 _TIME = 1700000000000
 _TOPIC_ID = (1).to_bytes(8, "big") + (2).to_bytes(8, "big")
@@ -196,9 +195,8 @@ def test_a_null_value_is_a_tombstone() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "00030003677270",  # consumer group epoch
-        "0008000367727000026d31",  # consumer group current assignment
-        "001000036772700003662e2a",  # regular expression
+        "00090003677270",
+        "00120003677270",
         "7fff",
         "ffff00",
     ],

@@ -309,11 +309,11 @@ def test_long_load_logs_its_progress(client: Client, monkeypatch: pytest.MonkeyP
 def test_records_of_unknown_types_are_counted_in_the_log(client: Client) -> None:
     client.call(commit(7), 8)
     log = log_of_g(client)
-    pairs = [(b"\0\x05\0\x01g", b"\0\0"), (b"\0\x05\0\x01h", b"\0\0"), (b"\0\x63", None)]
+    pairs = [(b"\0\x09\0\x01g", b"\0\0"), (b"\0\x09\0\x01h", b"\0\0"), (b"\0\x63", None)]
     log.append(encode_batch(pairs, log.log_end_offset, START_MS))
     again = restarted(client)
     (line,) = logged(again.broker, "records of unknown types skipped")
-    assert line == {"partition": partition_of_g(again), "records": {"5": 2, "99": 1}}
+    assert line == {"partition": partition_of_g(again), "records": {"9": 2, "99": 1}}
     assert again.broker.coordinator.shards[partition_of_g(again)].skipped_records == 3
     assert committed(again) == [7]
 

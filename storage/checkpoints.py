@@ -63,6 +63,10 @@ def replace_file(
         OSError: the file could not be replaced.
     """
     new = path + suffix
+    if not durable and filesystem.exists(new):
+        # An earlier attempt has failed. In a new file a loss of power leaves the new text, or
+        # something without its checksum; in this one it could leave the text of that attempt.
+        filesystem.remove(new)
     file = filesystem.create(new)
     try:
         file.write(0, text.encode())

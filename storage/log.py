@@ -274,7 +274,7 @@ class Log(LogReader):
 
     def prune_snapshots(self) -> None:
         """Remove snapshots of the producers that belong to no segment any more."""
-        self._producers.prune_snapshots(self._segments.all)
+        self._producers.prune_snapshots(self._segments.all, durable=self.config.flush)
 
     # --- syncing, failing, closing ----------------------------------------------------------------
 
@@ -381,6 +381,7 @@ class Log(LogReader):
             self.log_end_offset,
             {segment.base_offset for segment in self._segments.all},
             trusted=not is_unsynced,
+            durable=self.config.flush,
         )
         self._producers.take(loading)
         self._remove_before(self.log_start_offset)
@@ -423,20 +424,32 @@ class Log(LogReader):
         """Remove the segments before an offset. What they say of producers is in a snapshot."""
         is_removing = len(self._segments.all) > 1 and self._segments.all[1].base_offset <= offset
         if is_removing:
-            first_base = max(s.base_offset for s in self._segments.all if s.base_offset <= offset)
-            if self._producers.lack_snapshot(first_base):
-                # Its write has failed. It must not be ahead of what is synced.
-                if self.config.flush:
-                    self.sync()
-                self._producers.require_snapshot(self.log_end_offset)
-            if self.config.flush:
-                self._producers.snapshots.sync()
+            self._keep_snapshot(
+                max(s.base_offset for s in self._segments.all if s.base_offset <= offset)
+            )
         if self.config.flush:
             self._segments.remove_before(offset, self._sync_names)
         else:
             self._segments.remove_before(offset)
         if is_removing:
-            self._producers.prune_snapshots(self._segments.all)
+            self.prune_snapshots()
+
+    def _keep_snapshot(self, first_base: int) -> None:
+        """Let the next start find a snapshot at or behind the first segment that will be left.
+
+        After a loss of power it uses none within the last segment.
+        """
+        durable, last = self.config.flush, self._segments.all[-1]
+        end_offset = last.base_offset if durable else self.log_end_offset
+        if self._producers.keep_snapshot(first_base, end_offset, durable=durable):
+            return
+        # Its write has failed. A snapshot of now is usable if a segment begins here.
+        if durable and last.size:
+            self._roll()
+        end_offset = self.log_end_offset
+        if not self._producers.keep_snapshot(end_offset, end_offset, durable=durable):
+            self._producers.require_snapshot(end_offset)
+            self._producers.keep_snapshot(end_offset, end_offset, durable=durable)
 
     def _sync_names(self) -> None:
         self._files.filesystem.sync_directory(self.directory)

@@ -71,10 +71,22 @@ class LogProducers:
         if self._damage is None:
             self.snapshots.write(end_offset, self._state)
 
-    def lack_snapshot(self, offset: int) -> bool:
-        """Return whether there is no snapshot at or behind `offset`, as there should be."""
-        offsets = self.snapshots.offsets
-        return self._damage is None and not (offsets and offsets[-1] >= offset)
+    def keep_snapshot(self, first: int, last: int, *, durable: bool) -> bool:
+        """Return whether a start finds a snapshot between two offsets.
+
+        Args:
+            first, last: the offsets.
+            durable: whether it must find one after a loss of power, too.
+
+        Raises:
+            OSError: it could not be synced.
+        """
+        if self._damage is not None:
+            # No snapshot can be written, and the next start finds the damage again.
+            return True
+        if durable:
+            return self.snapshots.keep_durable(first, last)
+        return any(first <= each <= last for each in self.snapshots.offsets)
 
     def require_snapshot(self, end_offset: int) -> None:
         """Write a snapshot whose first write has failed.
@@ -87,6 +99,7 @@ class LogProducers:
         """
         self.snapshots.write_now(end_offset, self._state)
 
-    def prune_snapshots(self, segments: Iterable[Segment]) -> None:
-        """Remove snapshots that belong to none of the log's segments."""
-        self.snapshots.prune({segment.base_offset for segment in segments})
+    def prune_snapshots(self, segments: Iterable[Segment], *, durable: bool) -> None:
+        """Remove snapshots that belong to none of the log's segments; see `prune`."""
+        bases = {segment.base_offset for segment in segments}
+        self.snapshots.prune(bases, durable=durable)

@@ -186,16 +186,19 @@ class ProducerLoading:
         self.damage = None
         self._from_offset = 0
 
-    def finish(self, end_offset: int, base_offsets: set[int], *, trusted: bool) -> None:
+    def finish(
+        self, end_offset: int, base_offsets: set[int], *, trusted: bool, durable: bool
+    ) -> None:
         """Remove snapshots that are ahead of the log, and write one for the next start.
 
         Args:
             end_offset: the end of the log.
             base_offsets: those of its segments.
             trusted: whether snapshots behind the offset at which reading began belong to this log.
+            durable: whether a loss of power must leave a usable snapshot.
 
         Raises:
-            OSError: a snapshot could not be removed.
+            OSError: a snapshot could not be removed or synced.
         """
         self._snapshots.remove_after(end_offset if trusted else self._from_offset)
         if self.damage is None:
@@ -203,7 +206,10 @@ class ProducerLoading:
             # Without producers the scan of the last segment finds as much.
             if len(self.state) or self._has_read_more:
                 self._snapshots.write(end_offset, self.state)
-        self._snapshots.prune(base_offsets)
+        if durable and self._snapshots.surplus(base_offsets):
+            # It may be the only durable one that is removed.
+            self._snapshots.keep_durable(0, max(base_offsets))
+        self._snapshots.prune(base_offsets, durable=durable)
 
     def _read_batch(self, buffer: bytes, at: int) -> None:
         base_offset, attributes, delta, timestamp_ms, producer_id, epoch, sequence = (

@@ -10,7 +10,7 @@ entries (int32), the entries.
 
 import contextlib
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable
 
 from coterie.protocol import checksum
@@ -52,15 +52,15 @@ class ProducerSnapshots:
         offsets: their offsets, ascending.
     """
 
-    __slots__ = ("_directory", "_filesystem", "_is_synced", "offsets")
+    __slots__ = ("_directory", "_durable", "_filesystem", "offsets")
 
     def __init__(self, filesystem: FileSystem, directory: str) -> None:
         """No snapshot is known yet."""
         self.offsets: list[int] = []
         self._filesystem = filesystem
         self._directory = directory
-        # Whether the newest one was synced.
-        self._is_synced = False
+        # The one that is known to survive a loss of power; -1 if there is none.
+        self._durable = -1
 
     def find(self, names: Iterable[str]) -> None:
         """Find the snapshots among the names of the directory."""
@@ -83,13 +83,8 @@ class ProducerSnapshots:
         Raises:
             OSError: a snapshot could not be read or removed.
         """
-        for offset in reversed(self.offsets[: bisect_right(self.offsets, at_most)]):
-            file = self._filesystem.open(self._path(offset))
-            try:
-                data = file.read(0, file.size())
-            finally:
-                file.close()
-            entries = decode_snapshot(data)
+        for offset in self._from_newest(0, at_most):
+            entries = self._entries(offset, sync=False)
             state = ProducerState()
             if entries is not None and state.restore(entries, offset, seen_after_ms, now_ms):
                 return offset, state
@@ -123,23 +118,27 @@ class ProducerSnapshots:
         finally:
             file.close()
         self.offsets.append(offset)
-        self._is_synced = False
 
-    def sync(self) -> None:
-        """Let the newest snapshot survive a loss of power.
+    def keep_durable(self, first: int, last: int) -> bool:
+        """Let the newest usable snapshot between two offsets survive a loss of power.
+
+        After that a start finds one there, because `prune` spares it until there is a later one.
+
+        Returns:
+            Whether there is one.
 
         Raises:
-            OSError: it could not be synced.
+            OSError: it could not be read or synced, or a damaged one could not be removed.
         """
-        if self._is_synced or not self.offsets:
-            return
-        file = self._filesystem.open(self._path(self.offsets[-1]))
-        try:
-            file.sync()
-        finally:
-            file.close()
-        self._filesystem.sync_directory(self._directory)
-        self._is_synced = True
+        for offset in self._from_newest(first, last):
+            if offset != self._durable:
+                if self._entries(offset, sync=True) is None:
+                    self._remove(offset)
+                    continue
+                self._filesystem.sync_directory(self._directory)
+                self._durable = offset
+            return True
+        return False
 
     def remove_after(self, offset: int) -> None:
         """Remove the snapshots behind `offset`, which are ahead of the log.
@@ -155,17 +154,46 @@ class ProducerSnapshots:
         if ahead:
             self._filesystem.sync_directory(self._directory)
 
-    def prune(self, base_offsets: Collection[int]) -> None:
-        """Remove snapshots, except those at the base offsets of segments and the newest."""
-        # A loss of power may take the newest one, if it was not synced.
-        for offset in self.offsets[: -1 if self._is_synced else -2]:
-            if offset not in base_offsets:
+    def surplus(self, base_offsets: Collection[int]) -> list[int]:
+        """Return the snapshots that `prune` may remove, perhaps later."""
+        # A loss of power may take the newest one.
+        return [each for each in self.offsets[:-2] if each not in base_offsets]
+
+    def prune(self, base_offsets: Collection[int], *, durable: bool) -> None:
+        """Remove snapshots, except those at the base offsets of segments and the newest.
+
+        Args:
+            base_offsets: of the segments of the log.
+            durable: whether a loss of power must leave a usable one. Then those before the one that
+                `keep_durable` has found are removed, and those within the last segment.
+        """
+        last_base = max(base_offsets, default=0)
+        for offset in self.surplus(base_offsets):
+            if not durable or offset < self._durable or offset > last_base:
                 # What cannot be removed now is removed after the next start.
                 with contextlib.suppress(OSError):
                     self._remove(offset)
 
+    def _from_newest(self, first: int, last: int) -> list[int]:
+        """Return the offsets of the snapshots between two offsets, descending."""
+        offsets = self.offsets
+        return offsets[bisect_left(offsets, first) : bisect_right(offsets, last)][::-1]
+
+    def _entries(self, offset: int, *, sync: bool) -> bytes | None:
+        """Return the entries of a snapshot, None if it is damaged; sync it if it is not."""
+        file = self._filesystem.open(self._path(offset))
+        try:
+            entries = decode_snapshot(file.read(0, file.size()))
+            if sync and entries is not None:
+                file.sync()
+        finally:
+            file.close()
+        return entries
+
     def _remove(self, offset: int) -> None:
         self.offsets.remove(offset)
+        if offset == self._durable:
+            self._durable = -1
         self._filesystem.remove(self._path(offset))
 
     def _path(self, offset: int) -> str:

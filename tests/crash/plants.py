@@ -156,10 +156,24 @@ PLANTS = (
     ),
     Plant(
         "segments are removed before the snapshot that replaces them is durable",
-        "coterie.storage.log:Log._remove_before",
-        "self._producers.snapshots.sync()",
-        "pass",
+        "coterie.storage.log:Log._keep_snapshot",
+        "durable, last = self.config.flush,",
+        "durable, last = False,",
         ("power:producers:commit",),
+    ),
+    Plant(
+        "the only durable snapshot is removed by the next start",
+        "coterie.storage.producer_loading:ProducerLoading.finish",
+        "self._snapshots.keep_durable(0, max(base_offsets))",
+        "self._snapshots.prune(base_offsets, durable=False)",
+        ("failing written and failed:producers:commit",),
+    ),
+    Plant(
+        "a failed attempt to replace a file is written over",
+        "coterie.storage.checkpoints:replace_file",
+        "if not durable and filesystem.exists(new):",
+        "if False:",
+        ("failing EIO:compact_tombstones:commit",),
     ),
     Plant(
         "the transaction index of a recovered segment is never synced",

@@ -58,6 +58,18 @@ def test_a_file_is_replaced_whole_or_not_at_all(memory: Place) -> None:
     assert filesystem.calls["sync_directory"] == 1
 
 
+def test_what_a_failed_attempt_wrote_is_removed_first(memory: Place) -> None:
+    """Written over without a sync, it could come back by a loss of power."""
+    filesystem = FaultyFileSystem(memory.filesystem)
+    filesystem.fail_at("rename", 1)
+    with pytest.raises(OSError, match="EIO"):
+        replace_file(filesystem, "/data/c", "first", durable=False)
+    assert memory.names() == ["c.tmp"]
+    replace_file(filesystem, "/data/c", "second", durable=False)
+    assert filesystem.calls["remove"] == 1
+    assert read_file(memory.filesystem, "/data/c") == "second"
+
+
 def epochs(place: Place, *entries: tuple[int, int]) -> LeaderEpochs:
     known = LeaderEpochs(place.filesystem, place.directory, durable=False)
     for epoch, start in entries:

@@ -173,6 +173,48 @@ class TestWriting:
         assert filesystem.failed_path.endswith("02.snapshot")
         assert "00000000000000000000.log" in memory.names()
 
+    def test_snapshot_within_the_last_segment_is_not_relied_on(self, memory: Place) -> None:
+        """A loss of power makes it unusable, so the one before that segment is synced."""
+        log = opened(memory, DURABLE)
+        for sequence in range(3):
+            log.append(produced(sequence), NOW_MS)
+        log.sync()
+        filesystem = FaultyFileSystem(memory.filesystem)
+        log = restarted(log, memory._replace(filesystem=filesystem), killed=True)
+        assert snapshots_in(memory) == [2, 3]
+        filesystem.fail_at("sync", 1)
+        with pytest.raises(LogFailed, match="EIO"):
+            log.delete_records(2)
+        assert filesystem.failed_path.endswith("02.snapshot")
+
+    def test_segment_is_begun_if_no_snapshot_can_be_relied_on(self, memory: Place) -> None:
+        log = opened(memory, DURABLE)
+        for sequence in range(3):
+            log.append(produced(sequence), NOW_MS)
+        memory.write(f"{2:020d}.snapshot", b"damaged")
+        log.delete_records(2)
+        assert snapshots_in(memory) == [3]
+        log = opened(memory, DURABLE, log_start_offset=2)
+        assert retried(log, 2) == (ErrorCode.NONE, 2)
+
+    def test_durable_snapshot_stays_until_a_later_one_is_durable(self, memory: Place) -> None:
+        # Three batches fill a segment.
+        log = opened(memory, DURABLE._replace(segment_bytes=250))
+        for sequence in range(5):
+            log.append(produced(sequence), NOW_MS)
+        log = restarted(log, memory, killed=True)
+        for sequence in range(5, 7):
+            log.append(produced(sequence), NOW_MS)
+        assert snapshots_in(memory) == [3, 5, 6]
+        # As if its write had failed. So the one before it has to be synced.
+        memory.write(f"{6:020d}.snapshot", b"damaged")
+        log.delete_records(3)
+        assert snapshots_in(memory) == [3, 5]
+        log = restarted(log, memory, killed=False)
+        log.append(produced(7), NOW_MS)
+        log = restarted(log, memory, killed=False)
+        assert snapshots_in(memory) == [3, 5, 7, 8]
+
 
 @pytest.mark.parametrize("killed", [False, True], ids=["stopped", "killed"])
 class TestRestart:

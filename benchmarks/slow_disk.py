@@ -14,7 +14,8 @@ from pathlib import Path
 import click
 
 from coterie.protocol.records import encode_batch
-from coterie.server.environment import new_file_id
+from coterie.server.environment import Environment
+from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import Flusher, FlushMode
 from coterie.storage.directory import DataDirectory
 from coterie.storage.filesystem import OsFile, OsFileSystem
@@ -76,13 +77,14 @@ class _Load:
 
 
 async def _measure(path: str, partitions: int, seconds: float, *, write_ahead: bool) -> _Load:
+    environment = Environment.of_process(make_logger())
     directory = DataDirectory.open(
         _SlowFileSystem(), path, node_id=1, cluster_id="c", directory_id="d", durable=True,
-        new_file_id=new_file_id if write_ahead else None,
+        new_file_id=environment.new_file_id if write_ahead else None,
     )  # fmt: skip
     directory.create_partitions("t", range(partitions), os.urandom(16))
     logs = [directory.open_log("t", number, LogConfig(flush=True)) for number in range(partitions)]
-    flusher = Flusher(asyncio.get_running_loop(), _COMMIT, lambda _, error: None)
+    flusher = Flusher(environment, _COMMIT, lambda _, error: None)
     flusher.write_ahead = directory.write_ahead
     load = _Load(logs, flusher, 256)
     load.begin()

@@ -28,6 +28,21 @@ MAX_FILE_LINES = 500  # a file that long has two subjects
 MAX_FUNCTION_LINES = 70  # what one sees at once
 VAGUE_NAMES = re.compile(r"(^|_)(util|utils|helper|helpers|manager|managers|misc|common)(_|$|\.)")
 UNDONE = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+# Where the server may read clocks, draw random numbers and start threads: its environment, and what
+# belongs to the process (docs/adr/0016-environment.md).
+SERVER = "coterie/server/"
+ENVIRONMENT = {f"{SERVER}{name}.py" for name in ("environment", "workers", "watchdog", "run")}
+AMBIENT_MODULES = {"time", "random", "secrets", "uuid", "threading", "concurrent", "queue"}
+AMBIENT_CALLS = {
+    "asyncio.get_running_loop",
+    "asyncio.get_event_loop",
+    "asyncio.sleep",
+    "asyncio.to_thread",
+    "loop.time",
+    "loop.run_in_executor",
+    "os.urandom",
+    "datetime.now",
+}
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval"}
 # The one place that compiles code: our own declarations (ADR 0002).
 EXEC_ALLOWED = {"protocol/compile.py"}
@@ -52,6 +67,8 @@ def findings(path: Path) -> Iterator[str]:
     yield from _defaults(tree, name)
     if name.split("/")[0] in PURE:
         yield from _impure(tree, name)
+    if name.startswith(SERVER) and name not in ENVIRONMENT:
+        yield from ambient(tree, name)
 
 
 def _functions(tree: ast.Module, name: str) -> Iterator[str]:
@@ -83,6 +100,24 @@ def _impure(tree: ast.Module, name: str) -> Iterator[str]:
             and name not in EXEC_ALLOWED
         ):
             yield f"{name}:{node.lineno}: {node.func.id}() in a pure package"
+
+
+def ambient(tree: ast.Module, name: str) -> Iterator[str]:
+    """Find sources of time, chance and threads beside the server's `Environment`."""
+    for node in ast.walk(tree):
+        found: list[str] = []
+        if isinstance(node, ast.Import):
+            found = [each.name for each in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found = [f"{node.module}.{each.name}" for each in node.names]
+        elif isinstance(node, ast.Attribute):
+            found = [".".join(ast.unparse(node).replace("_loop.", "loop.").split(".")[-2:])]
+        for each in found:
+            # Modules count where they are imported; of others, only some functions do.
+            is_import = not isinstance(node, ast.Attribute)
+            if each in AMBIENT_CALLS or (is_import and each.split(".")[0] in AMBIENT_MODULES):
+                line = getattr(node, "lineno", 0)
+                yield f"{name}:{line}: {each}: the server has it from its Environment only"
 
 
 def main() -> int:

@@ -1,14 +1,26 @@
-"""The server's sources of time and chance: its clock, and random ids.
+"""The server's environment: event loop, clocks, randomness, threads and log.
 
-Nothing else in the server reads a clock that decides about groups, or draws a random number. A test
-passes functions of its own in their place.
+Nothing else in the server has a source of these (`make lint` checks it), so a broker with another
+environment runs on a loop that a test turns, in virtual time, with ids from a seed, and does the
+same again for the same seed. run.py and watchdog.py belong to the process and use its own.
 """
 
+import asyncio
 import os
+import threading
 import time
+from asyncio import AbstractEventLoop
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from coterie.protocol.fields import uuid_text
+from coterie.server.workers import Workers, WorkerThreads, once
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+T = TypeVar("T")
 
 # A UUID of version 4 has fixed bits for its version and its variant.
 _RANDOM_BITS = ~((0xF000 << 64) | (0xC000 << 48))
@@ -33,33 +45,126 @@ def system_clock() -> Callable[[], int]:
     return now_ms
 
 
-def new_file_id() -> bytes:
-    """Return 8 random bytes, for the name of a write-ahead file."""
-    return os.urandom(8)
+class Environment:
+    """What one broker gets from outside, besides sockets and files.
 
-
-def new_uuid_text() -> str:
-    """Return a random UUID in Java's text form; generated member ids end with one."""
-    digits = f"{_random_uuid():032x}"
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-
-
-def new_topic_id() -> bytes:
-    """Return a random topic id of 16 bytes [topics/topic-ids].
-
-    As in Kafka, the text form of an id does not begin with a dash, which tools would read as an
-    option.
+    Attributes:
+        loop: the event loop.
+        log: a structlog logger.
+        now_ms: the clock, in epoch milliseconds; it does not jump.
+        monotonic_s: counts seconds, for durations; threads may call it, too.
+        slice_clock_s: counts the seconds that computing takes, to end a slice of long work.
+        random_bytes: returns so many random bytes.
     """
-    while True:
-        topic_id = _random_uuid().to_bytes(16)
-        if topic_id[0] >> 2 != _DASH:
-            return topic_id
 
+    def __init__(
+        self,
+        loop: AbstractEventLoop,
+        log: "FilteringBoundLogger",
+        *,
+        now_ms: Callable[[], int],
+        monotonic_s: Callable[[], float],
+        slice_clock_s: Callable[[], float],
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        """Take the parts."""
+        self.loop = loop
+        self.log = log
+        self.now_ms = now_ms
+        self.monotonic_s = monotonic_s
+        self.slice_clock_s = slice_clock_s
+        self.random_bytes = random_bytes
+        self._blocking: Workers | None = None
 
-def new_base64_id() -> str:
-    """Return a random id in Kafka's text form of 22 characters, for a cluster or a directory."""
-    return uuid_text(new_topic_id())
+    @classmethod
+    def of_process(cls, log: "FilteringBoundLogger") -> Self:
+        """Return the environment of a broker on the running loop, with real clocks and threads."""
+        return cls(
+            asyncio.get_running_loop(),
+            log,
+            now_ms=system_clock(),
+            monotonic_s=time.monotonic,
+            slice_clock_s=time.monotonic,
+            random_bytes=os.urandom,
+        )
 
+    # --- work that waits --------------------------------------------------------------------------
 
-def _random_uuid() -> int:
-    return int.from_bytes(os.urandom(16)) & _RANDOM_BITS | _VERSION_4_BITS
+    def workers(self, name: str, threads: int) -> Workers:
+        """Return what does work that waits, such as for the disk.
+
+        Args:
+            name: the name of the threads.
+            threads: their greatest number; with one, work is done in order.
+        """
+        return WorkerThreads(self.loop, name, threads)
+
+    async def run_blocking(self, call: Callable[[], T]) -> T:
+        """Return what a function returns that takes long, without holding the event loop."""
+        if self._blocking is None:
+            self._blocking = self.workers("coterie-blocking", 1)
+        found: list[T] = []
+        ended = self.loop.create_future()
+
+        def done(error: Exception | None) -> None:
+            if ended.cancelled():
+                return
+            if error is None:
+                ended.set_result(None)
+            else:
+                ended.set_exception(error)
+
+        self._blocking.submit(once(lambda: found.append(call())), done)
+        await ended
+        return found[0]
+
+    def stop(self) -> None:
+        """End the thread of `run_blocking`."""
+        if self._blocking is not None:
+            self._blocking.stop()
+
+    def new_lock(self) -> AbstractContextManager[object]:
+        """Return a lock for what workers and the event loop both change."""
+        return threading.Lock()
+
+    async def next_turn(self) -> None:
+        """Let others be served."""
+        await asyncio.sleep(0)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        elapsed = self.loop.create_future()
+        timer = self.loop.call_later(seconds, elapsed.set_result, None)
+        try:
+            await elapsed
+        finally:
+            timer.cancel()
+
+    # --- ids --------------------------------------------------------------------------------------
+
+    def new_file_id(self) -> bytes:
+        """Return 8 random bytes, for the name of a write-ahead file."""
+        return self.random_bytes(8)
+
+    def new_uuid_text(self) -> str:
+        """Return a random UUID in Java's text form; generated member ids end with one."""
+        digits = f"{self._random_uuid():032x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+    def new_topic_id(self) -> bytes:
+        """Return a random topic id of 16 bytes [topics/topic-ids].
+
+        As in Kafka, the text form of an id does not begin with a dash, which tools would read as an
+        option.
+        """
+        while True:
+            topic_id = self._random_uuid().to_bytes(16)
+            if topic_id[0] >> 2 != _DASH:
+                return topic_id
+
+    def new_base64_id(self) -> str:
+        """Return a random id in Kafka's text form of 22 characters, for a cluster or directory."""
+        return uuid_text(self.new_topic_id())
+
+    def _random_uuid(self) -> int:
+        return int.from_bytes(self.random_bytes(16)) & _RANDOM_BITS | _VERSION_4_BITS

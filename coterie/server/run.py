@@ -22,6 +22,7 @@ from coterie.server.allocator import keep_large_blocks
 from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
 from coterie.server.config.place import Place
+from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles, raise_limit, share_handles
 from coterie.server.logging import make_logger, route_library_logs
 from coterie.server.logs.flusher import FlushMode
@@ -196,7 +197,8 @@ def _open(options: Options, log: "FilteringBoundLogger", handles: FileHandles) -
     data_dir = options.place.data_dir
     other = "use another directory with --data-dir, or --data-dir :memory:"
     try:
-        return Broker(options.config, data_dir, log, flush=options.flush, handles=handles)
+        environment = Environment.of_process(log)
+        return Broker(options.config, data_dir, environment, flush=options.flush, handles=handles)
     except DirectoryLocked:
         text = f"the data directory {data_dir} is in use by another broker; stop it, or {other}"
         raise CannotStart(text) from None

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from coterie.coordinator.service import GroupCoordinator
     from coterie.server.cluster import ClusterImage
     from coterie.server.config.config import Config
+    from coterie.server.environment import Environment
     from coterie.server.groups.runtime import CoordinatorRuntime
     from coterie.server.logs.flusher import Flusher
     from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges
@@ -23,6 +24,7 @@ class Services(Protocol):
     """The parts of the broker that handlers use.
 
     Attributes:
+        environment: where clocks, ids and threads come from.
         config, log, loop: the settings, the log and the event loop.
         topics: all topics.
         changes: makes changes of topics and settings.
@@ -34,6 +36,7 @@ class Services(Protocol):
         fetch_max_bytes: fetch.max.bytes.
     """
 
+    environment: "Environment"
     config: "Config"
     log: "FilteringBoundLogger"
     loop: "AbstractEventLoop"

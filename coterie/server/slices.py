@@ -6,13 +6,11 @@ large requests hold nobody longer than one.
 Work is an iterator of steps, each of which takes less than a few milliseconds.
 """
 
-import time
-from asyncio import AbstractEventLoop
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-# Called on the event loop with the exception that ended the work, or None.
-Done = Callable[[Exception | None], None]
+from coterie.server.environment import Environment
+from coterie.server.workers import Done
 
 # How long a slice may hold the event loop, not counting the last of its steps.
 SLICE_S = 0.004
@@ -21,9 +19,10 @@ SLICE_S = 0.004
 class Slices:
     """The work to be done, in turn."""
 
-    def __init__(self, loop: AbstractEventLoop) -> None:
+    def __init__(self, environment: Environment) -> None:
         """Start without work."""
-        self._loop = loop
+        self._loop = environment.loop
+        self._slice_clock_s = environment.slice_clock_s
         self._queue: deque[tuple[Iterator[object], Done]] = deque()
         self._is_scheduled = False
 
@@ -44,7 +43,7 @@ class Slices:
 
     @property
     def run_all(self) -> None:
-        """See `DiskWork`: there are no threads."""
+        """See `Workers`: there are no threads."""
         return
 
     def _schedule(self) -> None:
@@ -60,13 +59,13 @@ class Slices:
 
     def _work(self) -> None:
         """Work for one slice."""
-        deadline_s = time.monotonic() + SLICE_S
+        deadline_s = self._slice_clock_s() + SLICE_S
         while self._queue:
             steps, done = self._queue[0]
             failure: Exception | None = None
             try:
                 for _ in steps:
-                    if time.monotonic() >= deadline_s:
+                    if self._slice_clock_s() >= deadline_s:
                         # Other work has the next slice.
                         self._queue.rotate(-1)
                         return
@@ -74,5 +73,5 @@ class Slices:
                 failure = error
             self._queue.popleft()
             done(failure)
-            if time.monotonic() >= deadline_s:
+            if self._slice_clock_s() >= deadline_s:
                 return

@@ -1,11 +1,13 @@
 """The checks of references and imports find what they are there to find."""
 
+import ast
 from pathlib import Path
 
 import pytest
 
 from tests.import_circles import circles, import_graph
 from tests.spec_references import references, rules, unresolvable
+from tests.tidy import ambient
 
 
 def test_a_rule_is_a_heading_of_the_third_level(tmp_path: Path) -> None:
@@ -64,3 +66,24 @@ def test_a_circle_through_type_checking_and_a_function_is_found(tmp_path: Path) 
 
 def test_a_tree_has_no_circle() -> None:
     assert circles({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []
+
+
+def test_only_the_environment_has_clocks_chance_and_threads() -> None:
+    code = """
+import time
+import threading as threads
+from time import monotonic
+from os import urandom
+from asyncio import AbstractEventLoop
+import os
+os.urandom(8)
+asyncio.get_running_loop()
+self._loop.time()
+environment.monotonic_s()
+log.time
+"""
+    found = [each.split(": ")[1] for each in ambient(ast.parse(code), "coterie/server/x.py")]
+    assert sorted(found) == [
+        "asyncio.get_running_loop", "loop.time", "os.urandom", "os.urandom", "threading", "time",
+        "time.monotonic",
+    ]  # fmt: skip

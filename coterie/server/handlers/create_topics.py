@@ -15,7 +15,6 @@ from coterie.protocol.messages.create_topics import (
 )
 from coterie.server.config.described import topic_settings
 from coterie.server.config.topic_config import TopicConfig
-from coterie.server.environment import new_topic_id
 from coterie.server.handlers.topic_changes import answer_with_change
 from coterie.server.logs.topic_changes import Change
 from coterie.server.logs.topic_rules import (
@@ -90,7 +89,8 @@ def _create(
     if partitions == -1:
         partitions = broker.config.get_int("num.partitions")
     if only_check:
-        topic_id, config = new_topic_id(), TopicConfig(broker.config, settings)
+        topic_id = broker.environment.new_topic_id()
+        config = TopicConfig(broker.config, settings)
     else:
         topic = yield from broker.topics.creation(
             asked.name, partitions, settings, broker.changes.on_disk

@@ -12,28 +12,23 @@ thread syncs one log after another between the turns.
 Invariants:
 * A callback is called exactly once, and reports success only after a sync that began after its
   append.
-* The thread uses only the `run` of pending work, the clock and its queue. Everything else belongs
+* The thread uses only the `run` of pending work and the clock. Everything else belongs
   to the event loop, so nothing here needs a lock.
 * There is one thread, so no file is synced twice at a time: the kernel would report an error to
   only one of two syncs.
 * After `fail` no callback reports success.
 """
 
-import threading
-import time
-from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable
+from asyncio import TimerHandle
+from collections.abc import Callable, Iterator
 from functools import partial
-from queue import SimpleQueue
 from typing import NamedTuple
 
+from coterie.server.environment import Environment
 from coterie.storage.errors import OutOfHandles, StorageError
 from coterie.storage.log import Log
 from coterie.storage.sync import PendingSync
 from coterie.storage.write_ahead_log import PendingFrame, SettlingStep, WriteAheadLog
-
-# How long stopping waits for a sync in progress. A disk that takes longer will not answer.
-STOP_TIMEOUT_S = 10.0
 
 # How many logs are synced at once in mode `interval`, because their files are opened for it. In
 # mode `commit` they are open.
@@ -103,18 +98,19 @@ class Flusher:
     """
 
     def __init__(
-        self, loop: AbstractEventLoop, mode: FlushMode, failed: Callable[[Log, Exception], None]
+        self, environment: Environment, mode: FlushMode, failed: Callable[[Log, Exception], None]
     ) -> None:
         """Start without a thread; the first sync starts it.
 
         Args:
-            loop: the event loop, on which callbacks are called.
+            environment: its loop, on which callbacks are called, its clock and its workers.
             mode: when to sync.
             failed: called with a log whose sync failed, after its callbacks.
         """
         self.mode = mode
         self.commit = mode.commit
-        self._loop = loop
+        self._loop = environment.loop
+        self._monotonic_s = environment.monotonic_s
         self._failed = failed
         # Logs with appends for which no sync has begun, and those that are being synced.
         self._dirty: dict[Log, list[Callback]] = {}
@@ -126,8 +122,9 @@ class Flusher:
         self._is_old = False
         # When the write-ahead log may be used again after an error.
         self._resume_s = 0.0
-        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        # One thread, so that turns and steps of settling are done in order.
+        self._thread = environment.workers("coterie-flusher", 1)
+        self._is_stopped = False
         self._scheduled = False
         # How many of the dirty logs are due, in mode `interval`.
         self._due = 0
@@ -195,12 +192,15 @@ class Flusher:
                     turn.syncs.append((log, pending))
         for log, failure in errors.items():
             self._call_back(log, self._syncing.pop(log), failure)
-        self._queue(partial(self._sync, turn))
+        runs = [pending.run for _, pending in turn.syncs]
+        if frame is not None:
+            runs.insert(0, frame.run)
+        self._submit(runs, partial(self._done, turn))
 
     def _begin_frame(self) -> PendingFrame | None:
         """Return a frame for the write-ahead log, None if each log has to be synced itself."""
         write_ahead = self.write_ahead
-        if write_ahead is None or len(self._syncing) < 2 or self._loop.time() < self._resume_s:
+        if write_ahead is None or len(self._syncing) < 2 or self._monotonic_s() < self._resume_s:
             return None
         frame = write_ahead.begin(self._syncing)
         if frame is not None and self._settle_timer is None:
@@ -213,34 +213,37 @@ class Flusher:
             return False
         return log.write_ahead.covered.offset >= log.log_end_offset
 
-    def _queue(self, work: Callable[[], None]) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="coterie-flusher", daemon=True)
-            self._thread.start()
-        self._work.put(work)
+    def _submit(self, runs: list[Callable[[], None]], then: Callable[[list[_Done]], None]) -> None:
+        """Let the thread do what waits for the disk; `then` takes the results."""
+        results: list[_Done] = []
 
-    # --- the thread -------------------------------------------------------------------------------
+        def done(failure: Exception | None) -> None:
+            if failure is not None:
+                raise failure
+            then(results)
 
-    def _run(self) -> None:
-        """Do what is queued until None is queued; this is the thread."""
-        while (work := self._work.get()) is not None:
-            try:
-                work()
-            except RuntimeError:
-                return  # The loop is closed: the broker has stopped without waiting for this sync.
+        def steps() -> Iterator[None]:
+            for run in runs:
+                results.append(self._timed(run))
+                yield
 
-    def _sync(self, turn: _Turn) -> None:
-        frame_done = None if turn.frame is None else _timed(turn.frame.run)
-        done = [_timed(pending.run) for _, pending in turn.syncs]
-        self._loop.call_soon_threadsafe(self._done, turn, frame_done, done)
+        self._thread.submit(steps(), done)
 
-    def _settle(self, step: SettlingStep) -> None:
-        self._loop.call_soon_threadsafe(self._step_done, step, _timed(step.run))
+    def _timed(self, run: Callable[[], None]) -> _Done:
+        """Run and measure; the thread calls this."""
+        began_s = self._monotonic_s()
+        error = None
+        try:
+            run()
+        except OSError as failure:
+            error = failure
+        return _Done(error, self._monotonic_s() - began_s)
 
     # --- results ----------------------------------------------------------------------------------
 
-    def _done(self, turn: _Turn, frame_done: _Done | None, done: list[_Done]) -> None:
-        """Take the results of a turn, and call back."""
+    def _done(self, turn: _Turn, done: list[_Done]) -> None:
+        """Take the results of a turn, that of its frame first, and call back."""
+        frame_done = None if turn.frame is None else done.pop(0)
         synced, self._syncing = self._syncing, {}
         errors: dict[Log, Exception] = {}
         for (log, pending), (error, seconds) in zip(turn.syncs, done, strict=True):
@@ -281,7 +284,7 @@ class Flusher:
         for log in frame.logs:
             if log in synced:
                 self._dirty[log] = synced.pop(log) + self._dirty.get(log, [])
-        self._resume_s = self._loop.time() + RESUME_AFTER_S
+        self._resume_s = self._monotonic_s() + RESUME_AFTER_S
         self.write_ahead_failed(done.error)
 
     def _count(self, seconds: float) -> None:
@@ -343,14 +346,15 @@ class Flusher:
             self.write_ahead_failed(error)
             return
         if step is not None:
-            self._queue(partial(self._settle, step))
+            self._submit([step.run], partial(self._step_done, step))
         elif self._is_old or self.write_ahead.is_full:
             self._rotate()
 
-    def _step_done(self, step: SettlingStep, done: _Done) -> None:
+    def _step_done(self, step: SettlingStep, results: list[_Done]) -> None:
         """Take the result of a step of settling, and do the next."""
+        (done,) = results
         self._count(done.seconds)
-        if self._thread is None or self._failure is not None or self.write_ahead is None:
+        if self._is_stopped or self._failure is not None or self.write_ahead is None:
             # The directory is closed or lost.
             if step.log is not None and step.pending is not None:
                 step.log.synced(step.pending, done.error)
@@ -367,17 +371,5 @@ class Flusher:
 
     def stop(self) -> None:
         """Let the thread finish its work and end."""
-        if self._thread is not None:
-            self._work.put(None)
-            self._thread.join(STOP_TIMEOUT_S)
-            self._thread = None
-
-
-def _timed(run: Callable[[], None]) -> _Done:
-    began = time.monotonic()
-    error = None
-    try:
-        run()
-    except OSError as failure:
-        error = failure
-    return _Done(error, time.monotonic() - began)
+        self._is_stopped = True
+        self._thread.stop()

@@ -11,13 +11,13 @@ cleaner is written after the swap, so losing it costs work and nothing else. App
 continue during a cleaning.
 """
 
-import threading
 from collections.abc import Callable, Iterator
-from time import monotonic
+from functools import partial
 from typing import TYPE_CHECKING
 
 from coterie.server.logs.cleanable_logs import CleanableLogs
 from coterie.server.logs.partition import Partition
+from coterie.server.workers import once
 from coterie.storage.cleanable import Cleanable
 from coterie.storage.cleaner import Cleaning, Step
 from coterie.storage.directory import DataDirectory
@@ -41,20 +41,26 @@ MIN_PAUSE_S = 0.01
 LOADING_PAUSE_S = 0.05
 # How long a cleaning pauses when no file can be opened.
 SHORTAGE_PAUSE_S = 0.5
-# How long stopping, and the deletion of a topic, wait for the thread.
-JOIN_TIMEOUT_S = 10.0
 
 
 class _Work:
-    """The cleaning in progress; `ended` when only its checkpoint is left to write."""
+    """The cleaning in progress.
 
-    def __init__(self, partition: Partition, found: Cleanable, cleaning: Cleaning) -> None:
+    Attributes:
+        ended: only its checkpoint is left to write.
+        in_thread: a thread works on it.
+    """
+
+    def __init__(
+        self, partition: Partition, found: Cleanable, cleaning: Cleaning, began_s: float
+    ) -> None:
         self.partition = partition
         self.found = found
         self.cleaning = cleaning
         self.steps: Iterator[Step] = iter(cleaning)
-        self.began_s = monotonic()
+        self.began_s = began_s
         self.ended = False
+        self.in_thread = False
 
 
 class LogCleaner:
@@ -86,7 +92,9 @@ class LogCleaner:
         self._filthiest: tuple[Partition, Cleanable] | None = None
         self._greatest_ratio = 0.0
         self._work: _Work | None = None
-        self._thread: threading.Thread | None = None
+        self._monotonic_s = broker.environment.monotonic_s
+        self._slice_clock_s = broker.environment.slice_clock_s
+        self._thread = broker.environment.workers("coterie-cleaner", 1)
         self._rest_s = 0.0
 
     @property
@@ -105,6 +113,7 @@ class LogCleaner:
             self._timer.cancel()
             self._timer = None
         self._abandon()
+        self._thread.stop()
 
     def release(self, partition: Partition) -> None:
         """Leave a partition and its files alone, because it is about to be deleted."""
@@ -112,9 +121,9 @@ class LogCleaner:
         work = self._work
         if work is None:
             return
-        if work.ended and self._thread is not None:
+        if work.ended and work.in_thread:
             # The thread writes the checkpoint, from which the deletion removes the topic.
-            self._thread.join(JOIN_TIMEOUT_S)
+            self._thread.stop()
         if work.partition is partition:
             self._abandon()
             self._later(self._search, 0)
@@ -128,7 +137,7 @@ class LogCleaner:
         self._continue_search()
 
     def _continue_search(self) -> None:
-        began_s = monotonic()
+        began_s = self._slice_clock_s()
         for partition, found in self._found:
             if found is None:
                 self._broker.topics.opener.open_used(partition, self._search_opened)
@@ -137,7 +146,7 @@ class LogCleaner:
             self._greatest_ratio = max(self._greatest_ratio, ratio)
             if found.due and (self._filthiest is None or ratio > self._filthiest[1].dirty_ratio):
                 self._filthiest = partition, found
-            took_s = monotonic() - began_s
+            took_s = self._slice_clock_s() - began_s
             if took_s >= SLICE_S:
                 self._later(self._continue_search, took_s * REST_FACTOR)
                 return
@@ -162,7 +171,7 @@ class LogCleaner:
         assert self._work is None, "one log is cleaned at a time"
         config = self._logs.cleaner_config(partition.topic.config)
         cleaning = Cleaning(partition.log, found, self._broker.now_ms(), config)
-        self._work = _Work(partition, found, cleaning)
+        self._work = _Work(partition, found, cleaning, self._monotonic_s())
         self._slice()
 
     def _slice(self) -> None:
@@ -172,9 +181,9 @@ class LogCleaner:
         if self._logs.is_loading(work.partition):
             self._later(self._slice, LOADING_PAUSE_S)
             return
-        began_s, done_bytes, pending = monotonic(), 0, None
+        began_s, done_bytes, pending = self._slice_clock_s(), 0, None
         try:
-            while pending is None and monotonic() - began_s < SLICE_S:
+            while pending is None and self._slice_clock_s() - began_s < SLICE_S:
                 step = next(work.steps)
                 done_bytes += step.bytes_done
                 pending = step.pending
@@ -185,7 +194,7 @@ class LogCleaner:
             self._fail(work, error)
             return
         rate = self._broker.config.get_float("log.cleaner.io.max.bytes.per.second")
-        self._rest_s = max((monotonic() - began_s) * REST_FACTOR, done_bytes / rate)
+        self._rest_s = max((self._slice_clock_s() - began_s) * REST_FACTOR, done_bytes / rate)
         if pending is None:
             self._later(self._slice, self._rest_s)
             return
@@ -193,30 +202,16 @@ class LogCleaner:
 
     def _run_in_thread(self, work: _Work, run: Callable[[], None]) -> None:
         """Run what waits for the disk in a thread; `_disk_done` continues on the event loop."""
-        assert self._thread is None, "the cleaner has one thread at a time"
-        self._thread = threading.Thread(
-            target=self._run, args=(work, run), name="coterie-cleaner", daemon=True
-        )
-        self._thread.start()
-
-    def _run(self, work: _Work, run: Callable[[], None]) -> None:
-        """Run and report; this is the thread."""
-        error: Exception | None = None
-        try:
-            run()
-        except Exception as failure:  # noqa: BLE001 - reported on the event loop
-            error = failure
-        try:
-            self._broker.loop.call_soon_threadsafe(self._disk_done, work, run, error)
-        except RuntimeError:
-            return  # The loop is closed: the broker has stopped without waiting for this thread.
+        assert not work.in_thread, "one step waits for the disk at a time"
+        work.in_thread = True
+        self._thread.submit(once(run), partial(self._disk_done, work, run))
 
     def _disk_done(self, work: _Work, run: Callable[[], None], error: Exception | None) -> None:
         """Continue after the thread."""
         if work is not self._work:
             # The cleaning was abandoned.
             return
-        self._thread = None
+        work.in_thread = False
         if error is None:
             if work.ended:
                 self._cleaned(work)
@@ -258,7 +253,7 @@ class LogCleaner:
         """Log a cleaning and search again at once."""
         self._work = None
         partition, result = work.partition, work.cleaning.result
-        took_s = monotonic() - work.began_s
+        took_s = self._monotonic_s() - work.began_s
         self._logs.cleaned(partition)
         self.cleanings += 1
         self.last_cleaning_s = took_s
@@ -288,10 +283,9 @@ class LogCleaner:
         work, self._work = self._work, None
         if work is None:
             return
-        thread, self._thread = self._thread, None
-        if thread is not None:
+        if work.in_thread:
             # It uses files of this log, which must not be touched while it runs.
-            thread.join(JOIN_TIMEOUT_S)
+            self._thread.stop()
         try:
             work.cleaning.abandon()
         except (StorageError, OSError) as error:

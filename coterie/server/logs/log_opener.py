@@ -2,25 +2,22 @@
 
 A data directory may hold thousands of partitions, so a log is opened when a request or the
 maintenance needs it [topics/partition-states]. Opening reads the end of the log, perhaps all of its
-last segment, so it is done by `DiskWork`; several logs are opened at the same time.
+last segment, so it is done by `Workers`; several logs are opened at the same time.
 """
 
 import errno
 from collections import deque
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
-from coterie.server.logs.disk_work import DiskWork, once
+from coterie.server.environment import Environment
 from coterie.server.logs.partition import Partition, PartitionState
+from coterie.server.workers import Workers, once
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import StorageError, remedy_for, root_cause
 from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
 from coterie.storage.opening import LogOpening
-
-if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
 
 # Errors of the operating system that pass by themselves and leave the log untouched: no file handle
 # is left, or no memory.
@@ -37,24 +34,22 @@ class LogOpener:
     def __init__(
         self,
         data: DataDirectory,
-        disk: DiskWork,
-        log: "FilteringBoundLogger",
-        now_ms: Callable[[], int],
+        environment: Environment,
+        disk: Workers,
         log_config: Callable[[Partition], LogConfig],
     ) -> None:
         """Open nothing yet.
 
         Args:
             data: the data directory.
+            environment: its clock and its log are used.
             disk: does the work.
-            log: the broker's log.
-            now_ms: the clock.
             log_config: returns the settings of a partition's log.
         """
         self._data = data
         self._disk = disk
-        self._log = log
-        self._now_ms = now_ms
+        self._log = environment.log
+        self._now_ms = environment.now_ms
         self._log_config = log_config
         # What to call when a partition that is being opened is open or has failed.
         self._waiting: dict[Partition, list[Callable[[], None]]] = {}

@@ -10,13 +10,12 @@ directory stops the broker.
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
-from time import monotonic
 from typing import TYPE_CHECKING
 
-from coterie.server.logs.disk_work import once
 from coterie.server.logs.log_cleaner import REST_FACTOR, SLICE_S, LogCleaner
 from coterie.server.logs.partition import Partition, PartitionState
 from coterie.server.logs.topic_changes import Change
+from coterie.server.workers import once
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog, LogFailed, StorageError, describe_error, remedy_for
 from coterie.storage.log import Log
@@ -47,6 +46,7 @@ class Maintenance:
         self.bytes_removed = 0
         self._broker = broker
         self._data = data
+        self._slice_clock_s = broker.environment.slice_clock_s
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._stopped = False
         self._expiring: Iterator[Partition | None] = iter(())
@@ -143,9 +143,9 @@ class Maintenance:
         self._continue_expiration()
 
     def _continue_expiration(self) -> None:
-        began_s = monotonic()
+        began_s = self._slice_clock_s()
         for _ in self._forgetting:
-            took_s = monotonic() - began_s
+            took_s = self._slice_clock_s() - began_s
             if took_s >= SLICE_S:
                 self._later("producers", self._continue_expiration, took_s * REST_FACTOR)
                 return
@@ -169,12 +169,12 @@ class Maintenance:
         self._continue_retention()
 
     def _continue_retention(self) -> None:
-        began_s = monotonic()
+        began_s = self._slice_clock_s()
         for unopened in self._expiring:
             if unopened is not None:
                 self._broker.topics.opener.open_used(unopened, self._retention_opened)
                 return
-            took_s = monotonic() - began_s
+            took_s = self._slice_clock_s() - began_s
             if took_s >= SLICE_S:
                 self._later("retention", self._continue_retention, took_s * REST_FACTOR)
                 return

@@ -6,7 +6,7 @@ some are made by threads.
 """
 
 from collections.abc import Mapping
-from threading import Lock
+from contextlib import AbstractContextManager
 
 from coterie.server.logs.stored_settings import (
     StoredSettings,
@@ -28,19 +28,27 @@ class SettingsFile:
         is_missing: whether there was no file at the start: another broker wrote the directory.
     """
 
-    def __init__(self, filesystem: FileSystem, path: str, *, durable: bool) -> None:
+    def __init__(
+        self,
+        filesystem: FileSystem,
+        path: str,
+        lock: AbstractContextManager[object],
+        *,
+        durable: bool,
+    ) -> None:
         """Read the file.
 
         Args:
             filesystem: where the data directory is.
             path: the data directory.
+            lock: held during a change.
             durable: whether changes must survive a loss of power.
 
         Raises:
             CorruptLog: it is damaged.
             OSError: it cannot be read.
         """
-        self._lock = Lock()
+        self._lock = lock
         self._filesystem = filesystem
         self._path = path
         self._durable = durable

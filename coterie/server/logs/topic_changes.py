@@ -1,7 +1,7 @@
 """Changes of topics and stored settings, one after the other and off the event loop.
 
 Creating a topic makes directories and files and syncs them, so the disk decides how long it takes.
-`DiskWork` does that, and the event loop does the rest between [connections/turns]. As in Kafka's
+`Workers` do that, and the event loop does the rest between [connections/turns]. As in Kafka's
 controller one change ends before the next begins, so a change sees no other one half done
 [topics/one-change-at-a-time].
 
@@ -9,14 +9,13 @@ A change is a generator. It checks and changes the broker's state, and yields wo
 for; an exception of the work is raised where it was yielded. None only lets others be served.
 """
 
-from asyncio import AbstractEventLoop
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from time import monotonic
 from typing import Any, TypeVar
 
-from coterie.server.logs.disk_work import DiskWork
-from coterie.server.slices import SLICE_S, Done
+from coterie.server.environment import Environment
+from coterie.server.slices import SLICE_S
+from coterie.server.workers import Done, Workers
 
 # Begins some work, and calls the given function when it is done.
 Work = Callable[[Done], None]
@@ -33,9 +32,10 @@ Changed = Callable[[Any, Exception | None], None]
 class TopicChanges:
     """The changes that wait, and the one in progress."""
 
-    def __init__(self, loop: AbstractEventLoop, disk: DiskWork) -> None:
+    def __init__(self, environment: Environment, disk: Workers) -> None:
         """Start without changes."""
-        self._loop = loop
+        self._loop = environment.loop
+        self._slice_clock_s = environment.slice_clock_s
         self._disk = disk
         self._queue: deque[tuple[Change[Any], Changed]] = deque()
 
@@ -56,7 +56,7 @@ class TopicChanges:
 
     def _continue(self, error: Exception | None = None) -> None:
         """Go on with the change in progress, and with the next ones if it is done."""
-        deadline_s = monotonic() + SLICE_S
+        deadline_s = self._slice_clock_s() + SLICE_S
         while self._queue:
             change, changed = self._queue[0]
             result, failure = None, None
@@ -71,7 +71,7 @@ class TopicChanges:
                     work(self._continue)
                     return
                 error = None
-                if monotonic() >= deadline_s:
+                if self._slice_clock_s() >= deadline_s:
                     self._loop.call_soon(self._continue)
                     return
                 continue

@@ -7,16 +7,14 @@ Invariants: `by_name` and `by_id` contain the same topics. The partitions of a t
 without gaps. A log is opened when it is first used.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.config.topic_config import TopicConfig
-from coterie.server.environment import new_topic_id
-from coterie.server.logs.disk_work import DiskWork, once
+from coterie.server.environment import Environment
 from coterie.server.logs.log_configs import log_config
 from coterie.server.logs.log_opener import LogOpener
 from coterie.server.logs.partition import Partition
@@ -31,12 +29,10 @@ from coterie.server.logs.topic_rules import (
     collision_key,
     invalid_name,
 )
+from coterie.server.workers import Workers, once
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import StorageError, remedy_for
 from coterie.storage.log_config import LogConfig
-
-if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
 
 # The most partitions of a broker [topics/partition-limits]. Each is a directory and about 1 KiB of
 # memory, and any client may create them.
@@ -106,9 +102,8 @@ class Topics:
         self,
         data: DataDirectory,
         config: Config,
-        log: "FilteringBoundLogger",
-        disk: DiskWork,
-        now_ms: Callable[[], int],
+        environment: Environment,
+        disk: Workers,
         *,
         durable: bool,
     ) -> None:
@@ -117,9 +112,8 @@ class Topics:
         Args:
             data: the locked directory.
             config: the broker's settings; those that clients altered are applied to it.
-            log: the broker's log.
+            environment: its clock, ids and log are used.
             disk: does the work that waits for the disk.
-            now_ms: the clock, in epoch milliseconds.
             durable: whether creations and changes must survive a loss of power.
 
         Raises:
@@ -130,11 +124,14 @@ class Topics:
         self.being_created: set[str] = set()
         self._data = data
         self._config = config
-        self._log = log
+        self._environment = environment
+        self._log = environment.log
         self._durable = durable
-        self.opener = LogOpener(data, disk, log, now_ms, self._log_config)
+        self.opener = LogOpener(data, environment, disk, self._log_config)
         self._by_collision: dict[str, str] = {}
-        self._settings = SettingsFile(data.files.filesystem, data.path, durable=durable)
+        self._settings = SettingsFile(
+            data.files.filesystem, data.path, environment.new_lock(), durable=durable
+        )
         stored = self._settings.stored
         config.alter(stored.broker, stored.cluster)
         overrides = self._foreign_overrides() if self._settings.is_missing else {}
@@ -143,7 +140,7 @@ class Topics:
             topic_id = found.topic_id
             has_own_id = not any(topic_id)
             if has_own_id:
-                topic_id = stored.own_id(name) or new_topic_id()
+                topic_id = stored.own_id(name) or environment.new_topic_id()
                 data.take_id(name, topic_id)
             own = overrides.get(name) or stored.overrides(name, topic_id)
             if own or has_own_id:
@@ -242,7 +239,7 @@ class Topics:
         if name == OFFSETS_TOPIC:
             overrides = {**self._offsets_overrides(), **overrides}
         count = self._config.get_int("num.partitions") if partitions == -1 else partitions
-        topic = Topic(name, new_topic_id(), TopicConfig(self._config, overrides))
+        topic = Topic(name, self._environment.new_topic_id(), TopicConfig(self._config, overrides))
         # First the settings: the topic exists with them or not at all. They belong to its new id,
         # so they have no effect if it is not created.
         yield from self._create_partitions(topic, range(count), on_disk, overrides)

@@ -6,6 +6,7 @@ scrapes share one collection [metrics/collected-in-slices].
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from prometheus_client import Metric
@@ -14,6 +15,7 @@ from prometheus_client.registry import Collector
 
 Collect = Callable[[], Awaitable[list[Metric]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+RunBlocking = Callable[[Callable[[], bytes]], Awaitable[bytes]]
 
 _PATH = "/metrics"
 _TEXT = "text/plain; charset=utf-8"
@@ -34,15 +36,22 @@ class Snapshot(Collector):
 class MetricsEndpoint:
     """The ASGI application."""
 
-    def __init__(self, collect: Collect, report_failure: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        collect: Collect,
+        report_failure: Callable[[Exception], None],
+        run_blocking: RunBlocking,
+    ) -> None:
         """Serve what `collect` returns.
 
         Args:
             collect: collects all metrics.
             report_failure: called if that fails; the scraper receives a 500.
+            run_blocking: renders them, without holding the event loop.
         """
         self._collect = collect
         self._report_failure = report_failure
+        self._run_blocking = run_blocking
         self._collecting: asyncio.Task[list[Metric] | None] | None = None
 
     async def __call__(
@@ -69,7 +78,7 @@ class MetricsEndpoint:
             await _respond(send, 500, text)
             return
         # Thousands of topics take a second to render, and the event loop must not wait for that.
-        body = await asyncio.to_thread(encode, Snapshot(metrics))
+        body = await self._run_blocking(partial(encode, Snapshot(metrics)))
         await _respond(send, 200, body, content_type=content_type)
 
     async def _collect_once(self) -> list[Metric] | None:

@@ -6,7 +6,6 @@ they happen. The names follow [metrics/names] and [metrics/stable-names], the sl
 [metrics/collected-in-slices].
 """
 
-import asyncio
 import os
 import resource
 import sys
@@ -88,7 +87,7 @@ async def _groups(broker: "Broker") -> list[Metric]:
                 offset_count += sum(map(len, topics.values()))
             seen += 1
             if seen % _GROUPS_PER_TURN == 0:
-                await asyncio.sleep(0)
+                await broker.environment.next_turn()
     shard_states = Counter(_SHARD_STATES.get(shard.state, "failed") for shard in shards)
     return [
         _gauge(
@@ -179,7 +178,7 @@ async def _logs(broker: "Broker") -> list[Metric]:
                 offset_count += log.log_end_offset - log.log_start_offset
             partition_count += 1
             if partition_count % _PARTITIONS_PER_TURN == 0:
-                await asyncio.sleep(0)
+                await broker.environment.next_turn()
         sizes.append((topic.name, size_bytes))
         segments.append((topic.name, segment_count))
         offsets.append((topic.name, offset_count))

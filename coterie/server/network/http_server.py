@@ -38,8 +38,9 @@ _SILENT = logging.Logger("coterie.http", logging.CRITICAL + 1)
 class HttpServer:
     """The sockets, connections and tasks of one ASGI application."""
 
-    def __init__(self, application: Any) -> None:
-        """Prepare to serve `application` (ASGI 3); nothing listens yet."""
+    def __init__(self, application: Any, loop: asyncio.AbstractEventLoop) -> None:
+        """Prepare to serve `application` (ASGI 3) on a loop; nothing listens yet."""
+        self._loop = loop
         config = uvicorn.Config(
             application,
             interface="asgi3",
@@ -63,8 +64,7 @@ class HttpServer:
         Raises:
             OSError: the address cannot be used.
         """
-        loop = asyncio.get_running_loop()
-        resolved = await loop.getaddrinfo(
+        resolved = await self._loop.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         sockets: list[socket.socket] = []
@@ -78,7 +78,7 @@ class HttpServer:
                 each.close()
             raise
         bound_port = int(sockets[0].getsockname()[1])
-        self._serving = loop.create_task(self._server.serve(sockets=sockets))
+        self._serving = self._loop.create_task(self._server.serve(sockets=sockets))
         await self._server.startup_ended.wait()
         if not self._server.started:
             await self._serving  # raises what went wrong

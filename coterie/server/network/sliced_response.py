@@ -1,7 +1,6 @@
 """Responses that take long to compute, in slices [connections/turns]."""
 
 from collections.abc import Callable, Generator
-from time import monotonic
 from typing import TypeVar
 
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
@@ -19,11 +18,12 @@ def answer_in_slices(
     The connection is muted meanwhile. The generator yields after every piece of work; each takes
     less than a few milliseconds.
     """
-    deadline_s = monotonic() + SLICE_S
+    clock_s = broker.environment.slice_clock_s
+    deadline_s = clock_s() + SLICE_S
     try:
         while True:
             next(steps)
-            if monotonic() >= deadline_s:
+            if clock_s() >= deadline_s:
                 break
     except StopIteration as end:
         response: Response = end.value

@@ -5,6 +5,9 @@ The event loop runs only when a test turns or advances it, and the transport kee
 
 import asyncio
 import heapq
+import itertools
+import os
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +17,7 @@ from coterie.protocol.apis import response_class
 from coterie.protocol.frames import decode_response, encode_request
 from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
+from coterie.server.environment import Environment
 from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
 from coterie.server.logs.flusher import FlushMode
 from coterie.server.network.connection import Connection
@@ -45,6 +49,27 @@ class Handle:
 
     def cancel(self) -> None:
         self.cancelled = True
+
+
+class ManualEnvironment(Environment):
+    """The environment of a broker on a manual loop, with the loop's clocks and numbered member ids.
+
+    Slices of long work end by real time, as in a real loop; work that waits is done by threads.
+    """
+
+    def __init__(self, loop: "ManualLoop", log: "RecordingLog | None" = None) -> None:
+        super().__init__(
+            loop.as_loop(),
+            (RecordingLog() if log is None else log).as_logger(),
+            now_ms=loop.clock,
+            monotonic_s=loop.time,
+            slice_clock_s=time.monotonic,
+            random_bytes=os.urandom,
+        )
+        self._numbers = itertools.count()
+
+    def new_uuid_text(self) -> str:
+        return f"{next(self._numbers):08d}-0000-4000-8000-000000000000"
 
 
 class ManualLoop:
@@ -226,21 +251,18 @@ def make_broker(
     loop: ManualLoop | None = None,
     load: bool = True,
     handles: FileHandles = DEFAULT_HANDLES,
+    environment: Environment | None = None,
 ) -> Broker:
     """Make a broker on a file system in memory and a manual loop."""
     loop = ManualLoop() if loop is None else loop
     values = {"offsets.topic.num.partitions": "4", "group.initial.rebalance.delay.ms": "0"}
-    numbers = iter(range(1_000_000))
     broker = Broker(
         Config({**values, **(settings or {})}),
         IN_MEMORY,
-        RecordingLog().as_logger(),
+        ManualEnvironment(loop) if environment is None else environment,
         flush=flush,
         handles=handles,
         filesystem=filesystem,
-        now_ms=loop.clock,
-        loop=loop.as_loop(),
-        new_uuid=lambda: f"{next(numbers):08d}-0000-4000-8000-000000000000",
     )
     broker.advertise("PLAINTEXT", Address("127.0.0.1", 9092))
     if load:

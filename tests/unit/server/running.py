@@ -17,6 +17,7 @@ from coterie.protocol.frames import decode_response, encode_request
 from coterie.protocol.messages.api_versions import ApiVersionsRequest
 from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
+from coterie.server.environment import Environment
 from coterie.server.logs.flusher import FlushMode
 from tests.unit.server.manual import NEVER, RecordingLog
 
@@ -83,7 +84,7 @@ class RunningBroker:
         self.broker = Broker(
             Config({**values, **self._settings}),
             self._data_dir,
-            self.log.as_logger(),
+            Environment.of_process(self.log.as_logger()),
             flush=self._flush,
         )
         if self._prepare is not None:

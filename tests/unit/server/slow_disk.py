@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from coterie.server.slices import Done
+from coterie.server.workers import Done
 
 
 class SlowDisk:

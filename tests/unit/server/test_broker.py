@@ -15,7 +15,7 @@ from coterie.server.config.config import Config
 from coterie.server.logs.flusher import FlushMode
 from coterie.storage.errors import DirectoryLocked, DirectoryMismatch
 from tests.unit.server.groups import commit, fetch_committed, join
-from tests.unit.server.manual import COMMIT, NEVER, ManualLoop, RecordingLog
+from tests.unit.server.manual import COMMIT, NEVER, ManualEnvironment, ManualLoop
 from tests.unit.server.running import RunningBroker, is_closed
 
 
@@ -92,9 +92,8 @@ def test_directory_belongs_to_one_broker_with_one_node_id(tmp_path: Path) -> Non
         return Broker(
             Config({"offsets.topic.num.partitions": "1", "node.id": node_id}),
             directory,
-            RecordingLog().as_logger(),
+            ManualEnvironment(ManualLoop()),
             flush=NEVER,
-            loop=ManualLoop().as_loop(),
         )
 
     first = another()

@@ -17,7 +17,14 @@ from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from coterie.server.logs.topic_changes import Change, TopicChanges
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
-from tests.unit.server.manual import Client, ManualLoop, logged, make_broker, open_log
+from tests.unit.server.manual import (
+    Client,
+    ManualEnvironment,
+    ManualLoop,
+    logged,
+    make_broker,
+    open_log,
+)
 from tests.unit.server.produced import batch, produce, produce_request
 from tests.unit.server.slow_disk import SlowDisk
 
@@ -162,7 +169,7 @@ def test_topic_that_cannot_be_deleted_is_served_again() -> None:
 class TestQueue:
     @pytest.fixture
     def changes(self, disk: SlowDisk) -> TopicChanges:
-        return TopicChanges(ManualLoop().as_loop(), disk)
+        return TopicChanges(ManualEnvironment(ManualLoop()), disk)
 
     def test_one_change_ends_before_the_next_begins(
         self, changes: TopicChanges, disk: SlowDisk

@@ -9,7 +9,7 @@ from coterie.server.logs.flusher import Flusher, FlushMode, parse_flush_mode
 from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
 from coterie.storage.memory_filesystem import MemoryFile, MemoryFileSystem
-from tests.unit.server.manual import COMMIT, NEVER, ManualLoop
+from tests.unit.server.manual import COMMIT, NEVER, ManualEnvironment, ManualLoop
 
 
 def make_log(name: str = "t-0") -> Log:
@@ -57,7 +57,7 @@ def make_flusher(
     loop: ManualLoop, mode: FlushMode, failed: list[tuple[Log, Exception]] | None = None
 ) -> Flusher:
     failures = [] if failed is None else failed
-    return Flusher(loop.as_loop(), mode, lambda log, error: failures.append((log, error)))
+    return Flusher(ManualEnvironment(loop), mode, lambda log, error: failures.append((log, error)))
 
 
 def test_parsing_of_modes() -> None:

@@ -16,7 +16,7 @@ from coterie.storage.log_config import LogConfig
 from coterie.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from coterie.storage.write_ahead_format import FILE_PREFIX, ID_BYTES
 from coterie.storage.write_ahead_log import WriteAheadLimits, WriteAheadLog
-from tests.unit.server.manual import COMMIT, ManualLoop
+from tests.unit.server.manual import COMMIT, ManualEnvironment, ManualLoop
 
 LOGS = 5
 SETTLE_AFTER_MS = int(SETTLE_AFTER_S * 1000)
@@ -38,7 +38,9 @@ class Bench:
         self.directory.create_partitions("t", range(LOGS), b"\1" * 16)
         self.logs = [self.open_log(number) for number in range(LOGS)]
         self.flusher = Flusher(
-            self.loop.as_loop(), COMMIT, lambda log, error: self.failed.append((log, error))
+            ManualEnvironment(self.loop),
+            COMMIT,
+            lambda log, error: self.failed.append((log, error)),
         )
         self.flusher.write_ahead = self.write_ahead
         self.flusher.write_ahead_failed = self.unused.append

@@ -11,15 +11,15 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from coterie.server.broker import Broker
-from coterie.server.logs.disk_work import DiskThreads, once
 from coterie.server.logs.log_opener import RETRY_MS
 from coterie.server.logs.partition import PartitionState
 from coterie.server.logs.topic_rules import TopicRefused
 from coterie.server.slices import Slices
+from coterie.server.workers import WorkerThreads, once
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.opening import LogOpening
 from tests.faulty_filesystem import FaultyFileSystem
-from tests.unit.server.manual import Client, ManualLoop, logged, make_broker
+from tests.unit.server.manual import Client, ManualEnvironment, ManualLoop, logged, make_broker
 from tests.unit.server.produced import batch, fetch_request, produce, produce_request, values_of
 from tests.unit.server.running import PATIENCE_S, RunningBroker
 from tests.unit.server.slow_disk import SlowDisk
@@ -234,7 +234,7 @@ class TestDiskWork:
     def test_long_work_takes_turns(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("coterie.server.slices.SLICE_S", 0)
         loop = ManualLoop()
-        disk = Slices(loop.as_loop())
+        disk = Slices(ManualEnvironment(loop))
         seen: list[object] = []
         disk.submit(map(seen.append, range(3)), seen.append)
         disk.submit(once(lambda: 1 // 0), seen.append)
@@ -251,7 +251,7 @@ class TestDiskWork:
 
     def test_threads_report_errors_and_end(self) -> None:
         loop = ManualLoop()
-        disk = DiskThreads(loop.as_loop(), "disk under test", 2)
+        disk = WorkerThreads(loop.as_loop(), "disk under test", 2)
         seen: list[object] = []
         works: list[Callable[[], object]] = [lambda: 1 // 0, lambda: None]
         for work in works:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from coterie.server.broker import Broker
-from coterie.server.logs import log_cleaner
 from coterie.storage.cleaner import Cleaning
 from coterie.storage.errors import StorageError
 from coterie.storage.memory_filesystem import MemoryFileSystem
@@ -200,7 +199,7 @@ class TestPace:
             clock[0] += 0.0002
             return clock[0]
 
-        monkeypatch.setattr(log_cleaner, "monotonic", tick)
+        monkeypatch.setattr(broker.maintenance.cleaner, "_slice_clock_s", tick)
         rests: list[tuple[float, float]] = []
         later = broker.loop.call_later
 
@@ -263,9 +262,9 @@ class TestDeletion:
             run_pending(pending)
 
         monkeypatch.setattr(PendingDisk, "run", slowly)
-        while not cleaner.busy or (waits and cleaner._thread is None):
+        while not cleaner.busy or (waits and cleaner._thread.idle):
             loop.advance(1)
-        assert (cleaner._thread is not None) == waits
+        assert (not cleaner._thread.idle) == waits
         threading.Timer(0.05, go_on.set).start()
         broker.delete_topic(broker.topics.by_name["deleted"])
         assert not broker._data.files.filesystem.exists("memory/deleted-0")

@@ -25,12 +25,19 @@ GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 PLAIN = "text/plain; version=0.0.4; charset=utf-8"
 
 
+def new_server(collect: Collect, report_failure: Callable[[Exception], None]) -> HttpServer:
+    endpoint = MetricsEndpoint(collect, report_failure, asyncio.to_thread)
+    return HttpServer(endpoint, asyncio.get_running_loop())
+
+
 @asynccontextmanager
 async def listening(
     collect: Collect, failures: list[Exception] | None = None
 ) -> AsyncIterator[int]:
     failures = [] if failures is None else failures
-    server = HttpServer(MetricsEndpoint(collect, failures.append))
+    server = HttpServer(
+        MetricsEndpoint(collect, failures.append, asyncio.to_thread), asyncio.get_running_loop()
+    )
     port = await server.start("127.0.0.1", 0)
     try:
         yield port
@@ -252,7 +259,9 @@ def test_stopping_cuts_waiting_requests_at_once() -> None:
 def test_a_port_in_use_is_an_error() -> None:
     async def go() -> None:
         async with listening(some_metrics) as port:
-            server = HttpServer(MetricsEndpoint(some_metrics, print))
+            server = HttpServer(
+                MetricsEndpoint(some_metrics, print, asyncio.to_thread), asyncio.get_running_loop()
+            )
             with pytest.raises(OSError, match="ddress already in use"):
                 await server.start("127.0.0.1", port)
             await server.stop()
@@ -262,7 +271,9 @@ def test_a_port_in_use_is_an_error() -> None:
 
 def test_every_address_of_a_name_is_served() -> None:
     async def go() -> None:
-        server = HttpServer(MetricsEndpoint(some_metrics, print))
+        server = HttpServer(
+            MetricsEndpoint(some_metrics, print, asyncio.to_thread), asyncio.get_running_loop()
+        )
         port = await server.start("localhost", 0)
         try:
             for address in await asyncio.get_running_loop().getaddrinfo("localhost", port):

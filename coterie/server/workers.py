@@ -1,10 +1,12 @@
-"""Work that waits for the disk: opening logs, creating and deleting partitions, small files.
+"""Work that waits for the disk: syncs, opening logs, creating partitions, compaction, small files.
 
-The event loop hands such work over and is called back with its result [connections/turns]. On a
-real disk threads do it; files in memory need none, so there the loop does it in slices.
+The event loop hands such work over and is called back with its result [connections/turns]. Threads
+do it on a real disk. Files in memory need none, so there the loop opens logs and creates partitions
+in slices (slices.py).
 
 Work is an iterator of steps. What it computes it keeps itself; only an exception is passed on. It
-reads no state of the event loop.
+reads no state of the event loop. This is the only module of the server that starts threads, besides
+the watchdog.
 """
 
 import threading
@@ -14,12 +16,11 @@ from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import Protocol
 
-from coterie.server.slices import Done, Slices
 from coterie.storage.closing import RunAll
 
-# The threads that open logs. Much of their work is Python, which one thread runs at a time: two
-# open 3,000 logs sooner than four, and the event loop waits less.
-_THREADS = 2
+# Called on the event loop with the exception that ended the work, or None.
+Done = Callable[[Exception | None], None]
+
 # The threads that close logs. Each log waits for several syncs, and those of eight threads take
 # a tenth of the time of one.
 _CLOSING_THREADS = 8
@@ -27,7 +28,7 @@ _CLOSING_THREADS = 8
 STOP_TIMEOUT_S = 10.0
 
 
-class DiskWork(Protocol):
+class Workers(Protocol):
     """Where work is handed over to."""
 
     @property
@@ -38,7 +39,7 @@ class DiskWork(Protocol):
         """Do some work; `done` is called later, never before this returns."""
 
     def stop(self) -> None:
-        """End the threads after the work that was submitted."""
+        """Wait for the work that was submitted, and end the threads; it is reported later."""
 
     @property
     def run_all(self) -> RunAll | None:
@@ -50,7 +51,7 @@ def once(call: Callable[[], object]) -> Iterator[object]:
     yield call()
 
 
-class DiskThreads:
+class WorkerThreads:
     """A few threads that share one queue; with one thread, work is done in order."""
 
     def __init__(self, loop: AbstractEventLoop, name: str, threads: int) -> None:
@@ -72,11 +73,11 @@ class DiskThreads:
 
     @property
     def idle(self) -> bool:
-        """See `DiskWork`."""
+        """See `Workers`."""
         return not self._pending
 
     def submit(self, steps: Iterator[object], done: Done) -> None:
-        """See `DiskWork`."""
+        """See `Workers`."""
         self._pending += 1
         self._queue.put((steps, done))
         if len(self._threads) < min(self._limit, self._pending):
@@ -105,7 +106,7 @@ class DiskThreads:
         done(error)
 
     def stop(self) -> None:
-        """See `DiskWork`."""
+        """See `Workers`."""
         for _ in self._threads:
             self._queue.put(None)
         deadline_s = time.monotonic() + STOP_TIMEOUT_S
@@ -115,7 +116,7 @@ class DiskThreads:
 
     @property
     def run_all(self) -> RunAll:
-        """See `DiskWork`."""
+        """See `Workers`."""
         return _run_all
 
 
@@ -135,8 +136,3 @@ def _run_all(calls: list[Callable[[], None]]) -> None:
 def _run_each(calls: Iterator[Callable[[], None]]) -> None:
     for call in calls:
         call()
-
-
-def disk_work(slices: Slices, loop: AbstractEventLoop, *, in_memory: bool) -> DiskWork:
-    """Return what does the work on the files of a broker."""
-    return slices if in_memory else DiskThreads(loop, "coterie-disk", _THREADS)

@@ -231,11 +231,27 @@ class Broker:
             }
         )
         await self._server.start_serving()
+        await self.begin()
+        return address
+
+    async def begin(self) -> None:
+        """Begin the background work and load the groups; `accept` may be called meanwhile."""
         self.maintenance.start()
         began_s = self.environment.monotonic_s()
         await self.groups.load()
         self.load_seconds = self.environment.monotonic_s() - began_s
-        return address
+
+    def accept(self, transport: asyncio.Transport, listener: str = "PLAINTEXT") -> Connection:
+        """Serve a client on a transport that is connected already, such as one in memory."""
+        connection = Connection(self, listener)
+        transport.set_protocol(connection)
+        connection.connection_made(transport)
+        return connection
+
+    def use_routes(self, routes: Routes) -> None:
+        """Serve all connections, those that are open and later ones, by another table of routes."""
+        self.routes = routes
+        self.connection_quotas.use_routes(routes)
 
     def advertise(self, listener: str, address: Address) -> None:
         """Let the clients of a listener find this broker at an address."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.server.broker import Broker
+from coterie.server.network.routes import Handler, Overlay
 from tests.fuzz.corpus import frames
 from tests.fuzz.mutation import Mutator
 from tests.fuzz.target import Finding, Target
@@ -33,13 +34,12 @@ def find_canary(seed: int) -> str:
 
 
 def _plant(broker: Broker) -> None:
-    for version in range(5):
-        route = broker.routes.load(ApiKey.HEARTBEAT << 16 | version)
-        handle = route.handle
-
-        def planted(broker: Any, request: Any, connection: Any, handle: Any = handle) -> Any:
+    def wrap(handle: Handler) -> Handler:
+        def planted(broker: Any, request: Any, connection: Any) -> Any:
             if request.generation_id > 2**30:
                 raise KeyError(request.generation_id)
             return handle(broker, request, connection)
 
-        route.handle = planted
+        return planted
+
+    broker.use_routes(Overlay(broker.routes, {ApiKey.HEARTBEAT: wrap}))

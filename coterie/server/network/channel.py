@@ -13,6 +13,7 @@ Invariants:
 
 import asyncio
 from collections import deque
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, cast
 
 from coterie.server.network import limits
@@ -36,10 +37,12 @@ class Channel(asyncio.Protocol):
         "_broker",
         "_delayed",
         "_handling",
+        "_lost",
         "_muted",
         "_muted_by",
         "_out",
         "_transport",
+        "_when_closed",
         "_writing_paused",
         "closed",
         "peer",
@@ -60,6 +63,9 @@ class Channel(asyncio.Protocol):
         # or earlier bytes are still in the buffer.
         self._muted = False
         self._writing_paused = False
+        # What to call when the connection is lost, by the subject that it is for.
+        self._when_closed: dict[Hashable, Callable[[], None]] | None = None
+        self._lost = False
         self.peer = ""
         self.closed = False
 
@@ -155,3 +161,24 @@ class Channel(asyncio.Protocol):
     def abort(self) -> None:
         """Close the socket at once; unsent responses are lost."""
         self._transport.abort()
+
+    def when_closed(self, subject: Hashable, call: Callable[[], None] | None) -> None:
+        """Call a function when the connection is lost; see `Exchange` [connections/when-closed]."""
+        calls = {} if self._when_closed is None else self._when_closed
+        calls.pop(subject, None)
+        if call is not None:
+            calls[subject] = call
+        self._when_closed = calls
+        if self._lost:
+            self._end()
+
+    def _end(self) -> None:
+        """Make the calls that wait for the loss of the connection."""
+        self._lost = True
+        calls, self._when_closed = self._when_closed, None
+        for subject, call in () if calls is None else calls.items():
+            try:
+                call()
+            except Exception as error:
+                log = self._broker.log
+                log.error("not ended", peer=self.peer, subject=str(subject), exc_info=error)  # noqa: TRY400

@@ -32,7 +32,7 @@ from coterie.server.network.receive_buffer import (
     bad_length,
     frame_bytes,
 )
-from coterie.server.network.routes import Route
+from coterie.server.network.routes import Route, Routes
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -50,6 +50,7 @@ class Connection(Channel):
 
     Attributes:
         client: who sends the requests.
+        routes: the APIs that the client may use; replaced at a login.
         correlation_id, route: of the current request, for its handler.
         now_ms: the time of the read that brought the current request.
         active: bytes arrived since the last sweep.
@@ -70,6 +71,7 @@ class Connection(Channel):
         "deadline_ms",
         "now_ms",
         "route",
+        "routes",
         "state",
         "unsent_at_sweep",
     )
@@ -78,6 +80,7 @@ class Connection(Channel):
 
     def __init__(self, broker: "Broker", listener: str = "PLAINTEXT") -> None:
         super().__init__(broker)
+        self.routes: Routes = broker.routes
         self._largest = broker.connection_quotas.max_request_bytes
         self._client_id_bytes = b""
         self._received = ReceiveBuffer()
@@ -125,6 +128,7 @@ class Connection(Channel):
         self._delayed.clear()
         self._muted_by = None
         self._broker.connection_quotas.remove(self)
+        self._end()
 
     def data_received(self, data: bytes) -> None:  # noqa: C901 - one piece: each call made here would cost a tenth of a heartbeat
         """Handle all complete requests of a read, write the responses, buffer the rest."""
@@ -134,7 +138,6 @@ class Connection(Channel):
             return
         # Local names: in this loop a lookup of an attribute is a measurable part of a heartbeat.
         broker = self._broker
-        routes = broker.routes
         out = self._out
         delayed = self._delayed
         largest = self._largest
@@ -156,9 +159,10 @@ class Connection(Channel):
                 end = position + LENGTH_BYTES + length
                 if end > available:
                     break
-                route = routes.get(route_key)
+                # Read anew for each request, because a login replaces it.
+                route = self.routes.get(route_key)
                 if route is None:
-                    route = routes.load(route_key)
+                    route = self.routes.load(route_key)
                 start = body + id_length
                 # A client sends the same id every time, so it is compared instead of decoded.
                 if id_length < 0 or data[body:start] != client_id_bytes:

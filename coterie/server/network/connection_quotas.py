@@ -14,6 +14,7 @@ from struct import unpack
 from typing import TYPE_CHECKING
 
 from coterie.server.network import limits
+from coterie.server.network.routes import Routes
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
@@ -125,6 +126,11 @@ class ConnectionQuotas:
             self._broker.log.warning("connection closed", peer=peer, error=error, reason=reason)
         if self._timer is None:
             self._start_timer()
+
+    def use_routes(self, routes: Routes) -> None:
+        """Give another table of routes to all connections."""
+        for connection in self._connections:
+            connection.routes = routes
 
     def close_all(self) -> None:
         """Close all connections after writing their responses, because the server stops."""

@@ -9,7 +9,7 @@ queue from then on, because responses leave in the order of the requests
 [connections/response-order].
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from coterie.server.network.client_context import ClientContext
@@ -75,6 +75,14 @@ class Exchange(Protocol):
 
     def fail_request(self, error: Exception) -> None:
         """Close the connection, because a request that mutes it failed by our own mistake."""
+
+    def when_closed(self, subject: Hashable, call: Callable[[], None] | None) -> None:
+        """Call a function once when the connection is lost, or at once if it is.
+
+        Args:
+            subject: what the call is for; a later call for the same subject replaces it.
+            call: the function; None to call nothing any more.
+        """
 
     def close(self, error: str, reason: str, *, abort: bool = False) -> None:
         """Close the connection and log one line."""

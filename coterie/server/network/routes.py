@@ -10,7 +10,7 @@ few of them. What requests import is imported before the server listens, by `imp
 import opens files, which fails while file handles are short [connections/no-late-imports].
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -21,6 +21,8 @@ from coterie.protocol.spliced import splicing_framer
 from coterie.server.handlers.group_requests import GROUP_HANDLERS
 
 Handler = Callable[[Any, Any, Any], Any]
+# Makes a handler of another one, which it may call.
+Wrapper = Callable[[Handler], Handler]
 
 # Libraries that the first append, the first compressed batch and the first group id need. They are
 # not imported by programs that use the codecs without a broker.
@@ -64,22 +66,39 @@ class Route:
         self.framer = framer
         self.flexible = flexible
 
+    def with_handler(self, handle: Handler) -> "Route":
+        """Return the same route with another handler."""
+        return Route(
+            self.api, self.version, handle, self.decoder, self.framer, flexible=self.flexible
+        )
+
 
 class Routes(dict[int, Route]):
-    """The loaded routes by `api_key << 16 | version`."""
+    """The loaded routes of a table, by `api_key << 16 | version`.
+
+    Each connection has a table, and may get another one: before a login it may ask for a few APIs
+    only [connections/routes].
+    """
+
+    def __init__(self, apis: Collection[ApiKey] = SERVED_VERSIONS.keys()) -> None:
+        """Serve some APIs; routes are loaded at their first use."""
+        super().__init__()
+        self._apis = apis
 
     def load(self, route_key: int) -> Route:
         """Load the route of an API and version that no request used before.
 
         Raises:
-            MalformedFrame: the API or version is not served. As in Kafka the connection is closed
-                then [framing/unknown-version].
+            MalformedFrame: this table does not serve the API or version. As in Kafka the connection
+                is closed then [framing/unknown-version].
         """
         api_key, version = route_key >> 16, route_key & 0xFFFF
         try:
             api = ApiKey(api_key)
         except ValueError:
             raise MalformedFrame(f"api key {api_key} is not served") from None
+        if api not in self._apis:
+            raise MalformedFrame(f"{api.kafka_name} is not served at this stage of the connection")
         first, last = SERVED_VERSIONS[api]
         if first <= version <= last:
             route = self[route_key] = _load(api, version)
@@ -89,6 +108,34 @@ class Routes(dict[int, Route]):
         raise MalformedFrame(
             f"{api.kafka_name} version {version} is not served, only {first} to {last}"
         )
+
+
+class Overlay(Routes):
+    """A table over another one, in which the handlers of some APIs are replaced.
+
+    All other routes are those of the table below, so requests cost the same with an overlay.
+    """
+
+    def __init__(self, below: Routes, wrappers: Mapping[ApiKey, Wrapper]) -> None:
+        """Lay over a table.
+
+        Args:
+            below: the table below.
+            wrappers: for each of some APIs, what makes the new handler of the one below.
+        """
+        super().__init__()
+        self._below = below
+        self._wrappers = wrappers
+
+    def load(self, route_key: int) -> Route:
+        """Take a route from the table below, and replace its handler if that is wanted."""
+        below = self._below.get(route_key)
+        found = self._below.load(route_key) if below is None else below
+        wrap = self._wrappers.get(found.api)
+        route = found if wrap is None else found.with_handler(wrap(found.handle))
+        if route_key in self._below:
+            self[route_key] = route
+        return route
 
 
 def import_handlers() -> Iterator[None]:

@@ -160,6 +160,10 @@ class FakeTransport(asyncio.Transport):
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return (self.host, 50_000) if name == "peername" else default
 
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, Connection)
+        self.protocol = protocol
+
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         assert high is not None
         self.high_bytes = high
@@ -310,9 +314,8 @@ class Client:
     ) -> None:
         self.broker = broker
         self.client_id = client_id
-        self.connection = Connection(broker, listener)
-        self.transport = FakeTransport(self.connection, host)
-        self.connection.connection_made(self.transport)
+        self.transport = FakeTransport(host=host)
+        self.connection = broker.accept(self.transport, listener)
         self._correlation_id = 0
         self._requests: dict[int, tuple[Any, int]] = {}
         self._received = b""

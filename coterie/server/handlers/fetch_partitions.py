@@ -1,0 +1,206 @@
+"""The partitions of a Fetch: looked up, read, and the rules by which a response may be sent."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeVar
+
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.fetch import (
+    FetchRequest,
+    FetchRequestPartition,
+    FetchRequestTopic,
+    FetchResponse,
+    FetchResponseCurrentLeader,
+    FetchResponseNodeEndpoint,
+    FetchResponsePartition,
+    FetchResponseTopic,
+)
+from coterie.protocol.records import iterate_batches
+from coterie.server.logs.fetching import READ_COMMITTED, FetchPartition, read_partition
+from coterie.server.logs.partition import Partition
+from coterie.server.logs.topics import Topic
+from coterie.server.services import Services
+
+TOPIC_IDS_SINCE = 13
+LEADERS_SINCE = 16
+
+# How many partitions are looked up or read in one step: about a millisecond.
+READ_AT_ONCE = 128
+
+_Part = TypeVar("_Part")
+
+# A topic of the request, and its partitions.
+WantedTopic = tuple[FetchRequestTopic, list[FetchPartition]]
+
+
+class FetchResult(NamedTuple):
+    """The result of one read of all partitions.
+
+    Attributes:
+        response: the response.
+        size_bytes: the size of its records.
+        answer_now: it must not wait for more records.
+    """
+
+    response: FetchResponse
+    size_bytes: int
+    answer_now: bool
+
+
+def partitions_of(wanted: list[WantedTopic]) -> list[Partition]:
+    """Return the partitions that exist."""
+    return [each.partition for _, topic in wanted for each in topic if each.partition is not None]
+
+
+def parts(partitions: list[_Part]) -> Iterator[list[_Part]]:
+    """Cut a list into parts of one step."""
+    for first in range(0, len(partitions), READ_AT_ONCE):
+        yield partitions[first : first + READ_AT_ONCE]
+
+
+def look_up(
+    broker: Services, request: FetchRequest, closed: list[Partition], *, by_id: bool
+) -> list[WantedTopic]:
+    """Look up the partitions. Of a partition that is named twice the last entry counts.
+
+    Those whose logs are not open are added to `closed`.
+    """
+    wanted: list[WantedTopic] = []
+    for asked in request.topics:
+        partitions = look_up_topic(broker, asked, asked.partitions, closed, by_id=by_id)
+        wanted.append((asked, list(partitions.values())))
+    return wanted
+
+
+def look_up_topic(
+    broker: Services,
+    asked: FetchRequestTopic,
+    partitions: list[FetchRequestPartition],
+    closed: list[Partition],
+    *,
+    by_id: bool,
+) -> dict[int, FetchPartition]:
+    """Look up some partitions of a topic."""
+    topics = broker.topics
+    topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.topic)
+    unknown = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return {each.partition: find_partition(topic, each, unknown, closed) for each in partitions}
+
+
+def find_partition(
+    topic: Topic | None,
+    asked: FetchRequestPartition,
+    unknown: ErrorCode,
+    closed: list[Partition],
+) -> FetchPartition:
+    """Look up one partition; `unknown` is the error if its topic does not exist."""
+    partition = None if topic is None else topic.partition(asked.partition)
+    error = ErrorCode.NONE
+    if partition is None:
+        error = unknown if topic is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    elif partition.opened_log is None:
+        closed.append(partition)
+    return FetchPartition(
+        asked.partition,
+        partition,
+        error,
+        asked.fetch_offset,
+        asked.partition_max_bytes,
+        asked.current_leader_epoch,
+        asked.last_fetched_epoch,
+    )
+
+
+def read(
+    broker: Services,
+    request: FetchRequest,
+    wanted: list[WantedTopic],
+    connection: Exchange,
+    size_bytes: int = 0,
+) -> FetchResult:
+    """Read partitions in the order of the request, up to the size limit of the response.
+
+    Args:
+        broker: the broker.
+        request: the request.
+        wanted: the partitions.
+        connection: the connection of the request, which is muted while it waits.
+        size_bytes: what the response holds already; it is part of the result's size.
+    """
+    left_bytes = min(request.max_bytes, broker.fetch_max_bytes)
+    if size_bytes and left_bytes > 0:
+        left_bytes = max(left_bytes - size_bytes, 0)
+    answer_now = False
+    responses = []
+    for asked, partitions in wanted:
+        answers = []
+        for each in partitions:
+            found = read_partition(each, left_bytes, request.isolation_level, first=size_bytes == 0)
+            size_bytes += found.size_bytes
+            if left_bytes > 0:
+                left_bytes = max(left_bytes - found.size_bytes, 0)
+            answer_now = answer_now or found.answer_now
+            answers.append(found.response)
+        responses.append(
+            FetchResponseTopic(topic=asked.topic, topic_id=asked.topic_id, partitions=answers)
+        )
+    response = FetchResponse(responses=responses)
+    if answer_now and connection.version >= LEADERS_SINCE:
+        for (_, partitions), answered in zip(wanted, responses, strict=True):
+            pairs = zip(partitions, answered.partitions, strict=True)
+            add_leaders(broker, response, pairs, connection.client.listener)
+    return FetchResult(response, size_bytes, answer_now)
+
+
+def add_leaders(
+    broker: Services,
+    response: FetchResponse,
+    partitions: Iterable[tuple[FetchPartition, FetchResponsePartition]],
+    listener: str,
+) -> None:
+    """Name the leader of partitions for which the client's epoch is too old (KIP-951)."""
+    for each, answer in partitions:
+        if answer.error_code == ErrorCode.FENCED_LEADER_EPOCH and each.partition is not None:
+            where = broker.image.placement(each.partition)
+            answer.current_leader = FetchResponseCurrentLeader(
+                leader_id=where.leader_id, leader_epoch=where.leader_epoch
+            )
+            response.node_endpoints = [
+                FetchResponseNodeEndpoint(
+                    node_id=found.node_id, host=found.host, port=found.port, rack=found.rack
+                )
+                for found in broker.image.endpoints(listener)
+                if found.node_id == where.leader_id
+            ]
+
+
+def min_bytes(broker: Services, request: FetchRequest) -> int:
+    """Return for how many bytes of records a response waits."""
+    return min(request.min_bytes, request.max_bytes, broker.fetch_max_bytes)
+
+
+def may_be_sent(broker: Services, request: FetchRequest, result: FetchResult) -> bool:
+    """Return whether a response need not wait for more records [data-plane/long-poll]."""
+    return (
+        result.answer_now
+        or result.size_bytes >= min_bytes(broker, request)
+        or request.max_wait_ms <= 0
+        or _is_cut(result, request.isolation_level)
+    )
+
+
+def _is_cut(result: FetchResult, isolation: int) -> bool:
+    """Return whether records were left out of the response, so that waiting adds nothing to it.
+
+    They did not fit, or are in another segment.
+    """
+    if not result.size_bytes:
+        return False
+    for topic in result.response.responses:
+        for each in topic.partitions:
+            end = each.last_stable_offset if isolation == READ_COMMITTED else each.high_watermark
+            next_offset = end
+            for _, header in iterate_batches(each.records or b""):
+                next_offset = header.next_offset
+            if next_offset < end:
+                return True
+    return False

@@ -1,0 +1,283 @@
+"""Fetches that open or continue a fetch session [data-plane/fetch-sessions]."""
+
+from collections.abc import Generator
+
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.fetch import (
+    FetchRequest,
+    FetchResponse,
+    FetchResponsePartition,
+    FetchResponseTopic,
+)
+from coterie.server.handlers.fetch_partitions import (
+    LEADERS_SINCE,
+    READ_AT_ONCE,
+    TOPIC_IDS_SINCE,
+    FetchResult,
+    WantedTopic,
+    add_leaders,
+    find_partition,
+    may_be_sent,
+    parts,
+)
+from coterie.server.handlers.stepped_fetch import SteppedFetch, run_now
+from coterie.server.logs.fetch_sessions import (
+    FetchSession,
+    SessionKey,
+    SessionPartition,
+    next_epoch,
+)
+from coterie.server.logs.fetching import read_partition
+from coterie.server.logs.partition import OPEN, Partition
+from coterie.server.logs.topic_rules import MAX_NAME_LENGTH
+from coterie.server.logs.topics import Topic
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.services import Services
+
+# A partition with news: its key, what the session has of it, and what was found.
+_Found = tuple[SessionKey, SessionPartition, FetchResponsePartition]
+
+
+def open_session(
+    broker: Services,
+    connection: Exchange,
+    wanted: list[WantedTopic],
+    response: FetchResponse,
+) -> Generator[None, None, FetchResponse]:
+    """Open a session with the partitions of a full request; return the response with its id."""
+    by_id = connection.version >= TOPIC_IDS_SINCE
+    partitions: dict[SessionKey, SessionPartition] = {}
+    for (asked, topic_partitions), answered in zip(wanted, response.responses, strict=True):
+        if len(asked.topic) > MAX_NAME_LENGTH:
+            # There is no such topic, and clients must not fill the memory with names.
+            continue
+        topic: str | bytes = asked.topic_id if by_id else asked.topic
+        for count, each in enumerate(topic_partitions, 1):
+            cached = SessionPartition(_name(each.partition, asked.topic), asked.topic_id, each)
+            cached.answered(answered.partitions[count - 1])
+            partitions[topic, each.partition_index] = cached
+            if not count % READ_AT_ONCE:
+                yield
+        yield
+    response.session_id = broker.fetch_sessions.open(
+        partitions, connection.now_ms, uses_topic_ids=by_id
+    )
+    return response
+
+
+def continue_session(
+    broker: Services, request: FetchRequest, connection: Exchange
+) -> FetchResponse | None:
+    """Answer with the news of the partitions of a session, or wait for some."""
+    found = broker.fetch_sessions.find(
+        request.session_id,
+        request.session_epoch,
+        uses_topic_ids=connection.version >= TOPIC_IDS_SINCE,
+    )
+    if isinstance(found, ErrorCode):
+        return FetchResponse(error_code=found, responses=[])
+    return SessionFetch(broker, request, connection, found).answer()
+
+
+def _name(partition: Partition | None, name: str) -> str:
+    return name if partition is None else partition.topic.name
+
+
+class SessionFetch(SteppedFetch):
+    """A fetch that continues a session.
+
+    The request changes the session before anything is read. What the client was told is noted when
+    the response is sent, since a fetch that waits reads twice.
+    """
+
+    def __init__(
+        self, broker: Services, request: FetchRequest, connection: Exchange, session: FetchSession
+    ) -> None:
+        """Take the epoch of the session: no other request may have it."""
+        super().__init__(broker, request, connection)
+        self._session = session
+        self._epoch = session.epoch = next_epoch(session.epoch)
+        # The response, if the request ends the session.
+        self._end: FetchResponse | None = None
+        self._found: list[_Found] = []
+
+    def answer(self) -> FetchResponse | None:
+        """Answer at once if the session is small and the response need not wait."""
+        if self._is_large():
+            self.begin()
+            return None
+        closed = run_now(self._look_up())
+        if self._end is not None:
+            return self._end
+        if closed:
+            self._connection.delay_and_mute(self._delayed)
+            self._open(closed)
+            return None
+        result = run_now(self._read())
+        if may_be_sent(self._broker, self._request, result):
+            return run_now(self._complete(result))
+        self._wait(result)
+        self._connection.delay_and_mute(self._delayed)
+        return None
+
+    def _is_large(self) -> bool:
+        entries = len(self._session.partitions)
+        for asked in self._request.topics:
+            entries += 1 + len(asked.partitions)
+        for forgotten in self._request.forgotten_topics_data:
+            entries += 1 + len(forgotten.partitions)
+        return entries > READ_AT_ONCE
+
+    # --- the session ------------------------------------------------------------------------------
+
+    def _look_up(self) -> Generator[None, None, list[Partition]]:
+        """Change the session as the request asks, and look up what was not found before."""
+        yield from self._add_partitions()
+        yield from self._forget_partitions()
+        session, sessions = self._session, self._broker.fetch_sessions
+        if not sessions.continued(session, self._connection.now_ms):
+            self._end = FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
+        elif not session.partitions:
+            sessions.close(session.session_id)
+            self._end = FetchResponse(responses=[])
+        closed: list[Partition] = []
+        for count, cached in enumerate(list(session.partitions.values()), 1):
+            partition = cached.wanted.partition
+            if partition is None or partition.state is not OPEN:
+                self._look_up_again(cached, closed)
+            if not count % READ_AT_ONCE:
+                yield
+        return closed
+
+    def _add_partitions(self) -> Generator[None, None, None]:
+        partitions = self._session.partitions
+        by_id = self._session.uses_topic_ids
+        for asked in self._request.topics:
+            if len(asked.topic) > MAX_NAME_LENGTH:
+                continue
+            topic = self._topic(asked.topic, asked.topic_id)
+            name: str | bytes = asked.topic_id if by_id else asked.topic
+            for part in parts(asked.partitions):
+                for each in part:
+                    wanted = find_partition(topic, each, ErrorCode.NONE, [])
+                    known = partitions.get((name, each.partition))
+                    if known is None:
+                        partitions[name, each.partition] = SessionPartition(
+                            _name(wanted.partition, asked.topic), asked.topic_id, wanted
+                        )
+                    else:
+                        known.wanted = wanted
+                yield
+
+    def _forget_partitions(self) -> Generator[None, None, None]:
+        partitions = self._session.partitions
+        by_id = self._session.uses_topic_ids
+        for forgotten in self._request.forgotten_topics_data:
+            name: str | bytes = forgotten.topic_id if by_id else forgotten.topic
+            for part in parts(forgotten.partitions):
+                for index in part:
+                    partitions.pop((name, index), None)
+                yield
+
+    def _topic(self, name: str, topic_id: bytes) -> Topic | None:
+        topics = self._broker.topics
+        by_id = self._session.uses_topic_ids
+        return topics.by_id.get(topic_id) if by_id else topics.by_name.get(name)
+
+    def _look_up_again(self, cached: SessionPartition, closed: list[Partition]) -> None:
+        """Look up a partition that did not exist, was deleted, or is not open."""
+        topic = self._topic(cached.topic, cached.topic_id)
+        partition = None if topic is None else topic.partition(cached.wanted.partition_index)
+        error = ErrorCode.NONE
+        if partition is None:
+            error = self._unknown(cached) if topic is None else _UNKNOWN
+        elif partition.opened_log is None and self._broker.topics.opener.may_open(partition):
+            closed.append(partition)
+        cached.wanted = cached.wanted._replace(partition=partition, error=error)
+        cached.topic = _name(partition, cached.topic)
+
+    def _unknown(self, cached: SessionPartition) -> ErrorCode:
+        """Return the error for a topic that does not exist, or not any more."""
+        if not self._session.uses_topic_ids:
+            return _UNKNOWN
+        if not cached.topic:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        topic = self._broker.topics.by_name.get(cached.topic)
+        if topic is None or topic.partition(cached.wanted.partition_index) is None:
+            return _UNKNOWN
+        return ErrorCode.INCONSISTENT_TOPIC_ID
+
+    # --- records ----------------------------------------------------------------------------------
+
+    def _read(self) -> Generator[None, None, FetchResult]:
+        """Read the partitions that may have news."""
+        broker, request = self._broker, self._request
+        left_bytes = min(request.max_bytes, broker.fetch_max_bytes)
+        size_bytes, answer_now = 0, False
+        self._found = found = []
+        for count, (key, cached) in enumerate(list(self._session.partitions.items()), 1):
+            if not count % READ_AT_ONCE:
+                yield
+            if cached.has_no_news():
+                continue
+            data = read_partition(
+                cached.wanted, left_bytes, request.isolation_level, first=size_bytes == 0
+            )
+            size_bytes += data.size_bytes
+            if left_bytes > 0:
+                left_bytes = max(left_bytes - data.size_bytes, 0)
+            answer_now = answer_now or data.answer_now
+            if cached.is_news(data.response):
+                found.append((key, cached, data.response))
+        response = FetchResponse(session_id=self._session.session_id, responses=_by_topic(found))
+        if answer_now and self._connection.version >= LEADERS_SINCE:
+            pairs = ((cached.wanted, part) for _, cached, part in found)
+            add_leaders(broker, response, pairs, self._connection.client.listener)
+        return FetchResult(response, size_bytes, answer_now)
+
+    def _complete(self, result: FetchResult) -> Generator[None, None, FetchResponse]:
+        """Note what the client is told."""
+        session = self._session
+        if session.epoch != self._epoch:
+            # Another request has continued the session while this one was waiting.
+            return FetchResponse(
+                error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+                session_id=session.session_id,
+                responses=[],
+            )
+        for count, (key, cached, part) in enumerate(self._found, 1):
+            cached.answered(part)
+            if part.records:
+                session.read_last(key)
+            if not count % READ_AT_ONCE:
+                yield
+        return result.response
+
+    def _partitions(self) -> list[Partition]:
+        found = (each.wanted.partition for each in self._session.partitions.values())
+        return [partition for partition in found if partition is not None]
+
+    # --- the order of the steps -------------------------------------------------------------------
+
+    def _open(self, closed: list[Partition]) -> None:
+        if self._end is not None:
+            self._delayed.send(self._end)
+        else:
+            super()._open(closed)
+
+
+_UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _by_topic(found: list[_Found]) -> list[FetchResponseTopic]:
+    """Group neighbours of one topic: the order of the partitions stays as they were read."""
+    topics: list[FetchResponseTopic] = []
+    last = None
+    for (topic, _), cached, part in found:
+        if topic != last:
+            last = topic
+            topics.append(
+                FetchResponseTopic(topic=cached.topic, topic_id=cached.topic_id, partitions=[])
+            )
+        topics[-1].partitions.append(part)
+    return topics

@@ -1,0 +1,114 @@
+"""Fetches in steps: of many partitions, or of partitions whose logs have to be opened.
+
+The connection is muted until the response is sent. Between two steps the event loop serves others,
+and any topic may be created or deleted.
+"""
+
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import TypeVar
+
+from coterie.protocol.messages.fetch import FetchRequest, FetchResponse
+from coterie.server.handlers.fetch_partitions import FetchResult, may_be_sent, min_bytes
+from coterie.server.logs.fetching import DelayedFetch
+from coterie.server.logs.partition import Partition
+from coterie.server.network.delayed_response import DelayedResponse, Exchange
+from coterie.server.network.sliced_response import run_in_slices
+from coterie.server.services import Services
+
+_Value = TypeVar("_Value")
+
+
+def run_now(steps: Generator[None, None, _Value]) -> _Value:
+    """Run all steps here and now, because they are few; return what they return."""
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        value: _Value = end.value
+        return value
+
+
+def wait_for_records(
+    broker: Services,
+    request: FetchRequest,
+    partitions: list[Partition],
+    size_bytes: int,
+    delayed: DelayedResponse,
+    answer: Callable[[], None],
+) -> None:
+    """Wait until enough is appended to the partitions, or for `max_wait_ms`; then call `answer`.
+
+    Args:
+        broker: the broker.
+        request: the request.
+        partitions: its partitions.
+        size_bytes: the size of the records that there are already.
+        delayed: the response; the wait ends with its connection.
+        answer: reads again and sends the response.
+    """
+    missing_bytes = min_bytes(broker, request) - size_bytes
+    DelayedFetch(broker.loop, delayed, partitions, missing_bytes, request.max_wait_ms, answer)
+
+
+class SteppedFetch:
+    """A fetch in steps: look up, open logs, read, wait for more records, complete the response."""
+
+    def __init__(self, broker: Services, request: FetchRequest, connection: Exchange) -> None:
+        """Begin nothing yet."""
+        self._broker = broker
+        self._request = request
+        self._connection = connection
+        self._delayed = DelayedResponse(connection)
+
+    # --- the steps --------------------------------------------------------------------------------
+
+    def _look_up(self) -> Generator[None, None, list[Partition]]:
+        """Look the partitions up, and return those whose logs are not open."""
+        raise NotImplementedError
+
+    def _read(self) -> Generator[None, None, FetchResult]:
+        """Read the partitions."""
+        raise NotImplementedError
+
+    def _complete(self, result: FetchResult) -> Generator[None, None, FetchResponse]:
+        """Return the response with what belongs to its session."""
+        raise NotImplementedError
+
+    def _partitions(self) -> list[Partition]:
+        """Return the partitions whose appends end the wait."""
+        raise NotImplementedError
+
+    # --- their order ------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Mute the connection and look the partitions up."""
+        self._connection.delay_and_mute(self._delayed)
+        run_in_slices(self._broker, self._connection, self._look_up(), self._open)
+
+    def _open(self, closed: list[Partition]) -> None:
+        """Open logs, then go on. The connection is muted."""
+        self._broker.topics.opener.open(closed, lambda: self._read_then(self._send_or_wait))
+
+    def _read_then(self, then: Callable[[FetchResult], None]) -> None:
+        run_in_slices(self._broker, self._connection, self._read(), then)
+
+    def _send_or_wait(self, result: FetchResult) -> None:
+        if may_be_sent(self._broker, self._request, result):
+            self._send(result)
+        elif not self._connection.closed:
+            self._wait(result)
+
+    def _wait(self, result: FetchResult) -> None:
+        wait_for_records(
+            self._broker,
+            self._request,
+            self._partitions(),
+            result.size_bytes,
+            self._delayed,
+            partial(self._read_then, self._send),
+        )
+
+    def _send(self, result: FetchResult) -> None:
+        steps = self._complete(result)
+        run_in_slices(self._broker, self._connection, steps, self._delayed.send)

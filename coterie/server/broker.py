@@ -18,6 +18,7 @@ from coterie.server.config.config import Config
 from coterie.server.environment import Environment
 from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
 from coterie.server.groups.runtime import CoordinatorRuntime
+from coterie.server.logs.fetch_sessions import FetchSessionCache
 from coterie.server.logs.flusher import RESUME_AFTER_S, Flusher, FlushMode
 from coterie.server.logs.maintenance import Maintenance
 from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges, make_now, run_here
@@ -76,6 +77,7 @@ class Broker:
         node_id: the id of this broker.
         image: the cluster as clients see it.
         fetch_max_bytes: fetch.max.bytes.
+        fetch_sessions: the fetch sessions of all clients.
         started_ms, load_seconds: when the broker was made, and how long it loaded the groups.
         fatal: set to the reason when the broker cannot continue.
     """
@@ -116,6 +118,8 @@ class Broker:
         self._shortage_logged_ms = -_SHORTAGE_LOG_MS
         self._failed_partitions: set[int] = set()
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
+        slots = config.get_int("max.incremental.fetch.session.cache.slots")
+        self.fetch_sessions = FetchSessionCache(slots, environment.new_session_id)
         self.node_id = config.get_int("node.id")
         in_memory = data_dir == IN_MEMORY
         if filesystem is None:
@@ -302,6 +306,8 @@ class Broker:
                 for partition in topic.partitions:
                     if partition.opened_log is not None:
                         self.flusher.forget(partition.opened_log)
+                        # A fetch session may keep the partition for long.
+                        partition.opened_log = None
 
                 def deleted() -> None:
                     self._topics_deleted([topic.name])

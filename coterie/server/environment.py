@@ -146,6 +146,10 @@ class Environment:
         """Return 8 random bytes, for the name of a write-ahead file."""
         return self.random_bytes(8)
 
+    def new_session_id(self) -> int:
+        """Return a random id for a fetch session, above 0 and of 31 bits."""
+        return int.from_bytes(self.random_bytes(4)) >> 1 or 1
+
     def new_uuid_text(self) -> str:
         """Return a random UUID in Java's text form; generated member ids end with one."""
         digits = f"{self._random_uuid():032x}"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from coterie.server.config.config import Config
     from coterie.server.environment import Environment
     from coterie.server.groups.runtime import CoordinatorRuntime
+    from coterie.server.logs.fetch_sessions import FetchSessionCache
     from coterie.server.logs.flusher import Flusher
     from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges
     from coterie.server.logs.topics import Topic, Topics
@@ -34,6 +35,7 @@ class Services(Protocol):
         node_id: the id of this broker.
         image: the cluster as clients see it.
         fetch_max_bytes: fetch.max.bytes.
+        fetch_sessions: the fetch sessions of all clients.
     """
 
     environment: "Environment"
@@ -49,6 +51,7 @@ class Services(Protocol):
     node_id: int
     image: "ClusterImage"
     fetch_max_bytes: int
+    fetch_sessions: "FetchSessionCache"
 
     def log_failed(self, log: "Log", error: Exception) -> None:
         """Log, once, that a log cannot be written any more."""

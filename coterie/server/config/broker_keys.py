@@ -402,6 +402,9 @@ _SERVER_KEYS = (
         "fetch.max.bytes", _I, "57671680", "The most record bytes in a Fetch response.", 1024
     ),
     ConfigKey(
+        "max.incremental.fetch.session.cache.slots", _I, "1000", "The most fetch sessions.", 0
+    ),
+    ConfigKey(
         "producer.id.expiration.ms",
         _I,
         "86400000",

@@ -5,7 +5,6 @@ A request stands alone, opens a fetch session, or continues one [data-plane/fetc
 
 from collections.abc import Generator
 
-from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.fetch import FetchRequest, FetchResponse, FetchResponseTopic
 from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.handlers.fetch_partitions import (
@@ -19,11 +18,12 @@ from coterie.server.handlers.fetch_partitions import (
     partitions_of,
     parts,
     read,
+    refused_isolation,
 )
 from coterie.server.handlers.session_fetch import continue_session, open_session
 from coterie.server.handlers.stepped_fetch import SteppedFetch, run_now, wait_for_records
 from coterie.server.logs.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
-from coterie.server.logs.fetching import ISOLATION_LEVELS, FetchPartition, refused_partition
+from coterie.server.logs.fetching import ISOLATION_LEVELS, FetchPartition
 from coterie.server.logs.partition import Partition
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.services import Services
@@ -31,13 +31,13 @@ from coterie.server.services import Services
 
 def handle(broker: Services, request: FetchRequest, connection: Exchange) -> FetchResponse | None:
     """Answer with the records there are, or wait for more."""
-    if request.isolation_level not in ISOLATION_LEVELS:
-        return _unknown_isolation(request)
     epoch = request.session_epoch
     if epoch != FINAL_EPOCH and epoch != INITIAL_EPOCH:
         return continue_session(broker, request, connection)
     if request.session_id != NO_SESSION:
         broker.fetch_sessions.close(request.session_id)
+    if request.isolation_level not in ISOLATION_LEVELS:
+        return refused_isolation(request)
     entries = len(request.topics)
     for asked in request.topics:
         entries += len(asked.partitions)
@@ -50,7 +50,7 @@ def handle(broker: Services, request: FetchRequest, connection: Exchange) -> Fet
     if closed and must_wait(broker, closed, request, connection):
         return None
     result = read(broker, request, wanted, connection)
-    if not wanted or may_be_sent(broker, request, result):
+    if may_be_sent(broker, request, result) or not (partitions := partitions_of(wanted)):
         if epoch == FINAL_EPOCH:
             return result.response
         return run_now(open_session(broker, connection, wanted, result.response))
@@ -62,13 +62,9 @@ def handle(broker: Services, request: FetchRequest, connection: Exchange) -> Fet
             run_now(open_session(broker, connection, wanted, response))
         delayed.send(response)
 
-    partitions = partitions_of(wanted)
     wait_for_records(broker, request, partitions, result.size_bytes, delayed, answer)
     connection.delay_and_mute(delayed)
     return None
-
-
-
 
 
 class _LargeFetch(SteppedFetch):
@@ -94,9 +90,7 @@ class _LargeFetch(SteppedFetch):
         response = FetchResponse(responses=[])
         size_bytes, answer_now = 0, False
         for asked, partitions in self._wanted:
-            answered = FetchResponseTopic(
-                topic=asked.topic, topic_id=asked.topic_id, partitions=[]
-            )
+            answered = FetchResponseTopic(topic=asked.topic, topic_id=asked.topic_id, partitions=[])
             response.responses.append(answered)
             for part in parts(partitions):
                 wanted = [(asked, part)]

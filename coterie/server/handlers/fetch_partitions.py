@@ -15,9 +15,15 @@ from coterie.protocol.messages.fetch import (
     FetchResponseTopic,
 )
 from coterie.protocol.records import iterate_batches
-from coterie.server.logs.fetching import READ_COMMITTED, FetchPartition, read_partition
+from coterie.server.logs.fetching import (
+    READ_COMMITTED,
+    FetchPartition,
+    read_partition,
+    refused_partition,
+)
 from coterie.server.logs.partition import Partition
 from coterie.server.logs.topics import Topic
+from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 
 TOPIC_IDS_SINCE = 13
@@ -204,3 +210,19 @@ def _is_cut(result: FetchResult, isolation: int) -> bool:
             if next_offset < end:
                 return True
     return False
+
+
+def refused_isolation(request: FetchRequest) -> FetchResponse:
+    """Return the response to a request with an unknown isolation level [data-plane/isolation]."""
+    error = ErrorCode.UNKNOWN_SERVER_ERROR
+    responses = [
+        FetchResponseTopic(
+            topic=asked.topic,
+            topic_id=asked.topic_id,
+            partitions=[
+                refused_partition(each.partition, error, has_list=True) for each in asked.partitions
+            ],
+        )
+        for asked in request.topics
+    ]
+    return FetchResponse(error_code=error, session_id=request.session_id, responses=responses)

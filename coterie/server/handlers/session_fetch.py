@@ -5,6 +5,9 @@ from collections.abc import Generator
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.fetch import (
     FetchRequest,
+    FetchRequestForgottenTopic,
+    FetchRequestPartition,
+    FetchRequestTopic,
     FetchResponse,
     FetchResponsePartition,
     FetchResponseTopic,
@@ -19,6 +22,7 @@ from coterie.server.handlers.fetch_partitions import (
     find_partition,
     may_be_sent,
     parts,
+    refused_isolation,
 )
 from coterie.server.handlers.stepped_fetch import SteppedFetch, run_now
 from coterie.server.logs.fetch_sessions import (
@@ -27,7 +31,7 @@ from coterie.server.logs.fetch_sessions import (
     SessionPartition,
     next_epoch,
 )
-from coterie.server.logs.fetching import read_partition
+from coterie.server.logs.fetching import ISOLATION_LEVELS, read_partition
 from coterie.server.logs.partition import OPEN, Partition
 from coterie.server.logs.topic_rules import MAX_NAME_LENGTH
 from coterie.server.logs.topics import Topic
@@ -76,7 +80,10 @@ def continue_session(
     )
     if isinstance(found, ErrorCode):
         return FetchResponse(error_code=found, responses=[])
-    return SessionFetch(broker, request, connection, found).answer()
+    fetch = SessionFetch(broker, request, connection, found)
+    if request.isolation_level not in ISOLATION_LEVELS:
+        return refused_isolation(request)
+    return fetch.answer()
 
 
 def _name(partition: Partition | None, name: str) -> str:
@@ -116,7 +123,10 @@ class SessionFetch(SteppedFetch):
         result = run_now(self._read())
         if may_be_sent(self._broker, self._request, result):
             return run_now(self._complete(result))
-        self._wait(result)
+        partitions = self._partitions()
+        if not partitions:
+            return run_now(self._complete(result))
+        self._wait(result, partitions)
         self._connection.delay_and_mute(self._delayed)
         return None
 
@@ -132,9 +142,17 @@ class SessionFetch(SteppedFetch):
 
     def _look_up(self) -> Generator[None, None, list[Partition]]:
         """Change the session as the request asks, and look up what was not found before."""
-        yield from self._add_partitions()
-        yield from self._forget_partitions()
         session, sessions = self._session, self._broker.fetch_sessions
+        for asked in self._request.topics:
+            for part in parts(asked.partitions):
+                self._add(asked, part)
+                yield
+        for forgotten in self._request.forgotten_topics_data:
+            topic = self._key(forgotten)
+            for numbers in parts(forgotten.partitions):
+                for index in numbers:
+                    session.partitions.pop((topic, index), None)
+                yield
         if not sessions.continued(session, self._connection.now_ms):
             self._end = FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
         elif not session.partitions:
@@ -149,35 +167,26 @@ class SessionFetch(SteppedFetch):
                 yield
         return closed
 
-    def _add_partitions(self) -> Generator[None, None, None]:
-        partitions = self._session.partitions
-        by_id = self._session.uses_topic_ids
-        for asked in self._request.topics:
-            if len(asked.topic) > MAX_NAME_LENGTH:
-                continue
-            topic = self._topic(asked.topic, asked.topic_id)
-            name: str | bytes = asked.topic_id if by_id else asked.topic
-            for part in parts(asked.partitions):
-                for each in part:
-                    wanted = find_partition(topic, each, ErrorCode.NONE, [])
-                    known = partitions.get((name, each.partition))
-                    if known is None:
-                        partitions[name, each.partition] = SessionPartition(
-                            _name(wanted.partition, asked.topic), asked.topic_id, wanted
-                        )
-                    else:
-                        known.wanted = wanted
-                yield
+    def _add(self, asked: FetchRequestTopic, partitions: list[FetchRequestPartition]) -> None:
+        """Add partitions of a topic, or change what the client wants of them."""
+        if len(asked.topic) > MAX_NAME_LENGTH:
+            # There is no such topic, and clients must not fill the memory with names.
+            return
+        known = self._session.partitions
+        topic, name = self._topic(asked.topic, asked.topic_id), self._key(asked)
+        for each in partitions:
+            wanted = find_partition(topic, each, ErrorCode.NONE, [])
+            key = name, each.partition
+            cached = known.get(key)
+            if cached is None:
+                known[key] = SessionPartition(
+                    _name(wanted.partition, asked.topic), asked.topic_id, wanted
+                )
+            else:
+                cached.wanted = wanted
 
-    def _forget_partitions(self) -> Generator[None, None, None]:
-        partitions = self._session.partitions
-        by_id = self._session.uses_topic_ids
-        for forgotten in self._request.forgotten_topics_data:
-            name: str | bytes = forgotten.topic_id if by_id else forgotten.topic
-            for part in parts(forgotten.partitions):
-                for index in part:
-                    partitions.pop((name, index), None)
-                yield
+    def _key(self, asked: FetchRequestTopic | FetchRequestForgottenTopic) -> str | bytes:
+        return asked.topic_id if self._session.uses_topic_ids else asked.topic
 
     def _topic(self, name: str, topic_id: bytes) -> Topic | None:
         topics = self._broker.topics
@@ -258,6 +267,12 @@ class SessionFetch(SteppedFetch):
         return [partition for partition in found if partition is not None]
 
     # --- the order of the steps -------------------------------------------------------------------
+
+    def _answer(self) -> None:
+        if len(self._session.partitions) > READ_AT_ONCE:
+            super()._answer()
+        else:
+            self._delayed.send(run_now(self._complete(run_now(self._read()))))
 
     def _open(self, closed: list[Partition]) -> None:
         if self._end is not None:

@@ -5,7 +5,6 @@ and any topic may be created or deleted.
 """
 
 from collections.abc import Callable, Generator
-from functools import partial
 from typing import TypeVar
 
 from coterie.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -94,20 +93,20 @@ class SteppedFetch:
         run_in_slices(self._broker, self._connection, self._read(), then)
 
     def _send_or_wait(self, result: FetchResult) -> None:
-        if may_be_sent(self._broker, self._request, result):
+        partitions = self._partitions()
+        if not partitions or may_be_sent(self._broker, self._request, result):
             self._send(result)
         elif not self._connection.closed:
-            self._wait(result)
+            self._wait(result, partitions)
 
-    def _wait(self, result: FetchResult) -> None:
+    def _wait(self, result: FetchResult, partitions: list[Partition]) -> None:
         wait_for_records(
-            self._broker,
-            self._request,
-            self._partitions(),
-            result.size_bytes,
-            self._delayed,
-            partial(self._read_then, self._send),
+            self._broker, self._request, partitions, result.size_bytes, self._delayed, self._answer
         )
+
+    def _answer(self) -> None:
+        """Read again and send the response; the wait is over."""
+        self._read_then(self._send)
 
     def _send(self, result: FetchResult) -> None:
         steps = self._complete(result)

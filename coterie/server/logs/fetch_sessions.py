@@ -195,7 +195,7 @@ class FetchSessionCache:
     def find(
         self, session_id: int, epoch: int, *, uses_topic_ids: bool
     ) -> FetchSession | ErrorCode:
-        """Return the session that a request continues, or the error of the request."""
+        """Return the session that a request continues, or its error [data-plane/session-errors]."""
         session = self._sessions.get(session_id)
         if session is None:
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND

@@ -76,7 +76,10 @@ def read_partition(
     """
     partition = wanted.partition
     if partition is None:
-        return _error(wanted.partition_index, wanted.error)
+        # As in Kafka, the response waits for the records of others if the partition is unknown.
+        refused = refused_partition(wanted.partition_index, wanted.error)
+        inconsistent = wanted.error is ErrorCode.INCONSISTENT_TOPIC_ID
+        return PartitionData(refused, 0, answer_now=inconsistent)
     # Unlike the other requests, a Fetch takes every negative epoch for a missing one.
     error = partition.epoch_error(max(wanted.current_leader_epoch, -1))
     if error:

@@ -145,6 +145,7 @@ class LogOpener:
         """Do not open a partition any more, because its topic is deleted."""
         settled = self._waiting.pop(partition, ())
         partition.fail(FileNotFoundError(errno.ENOENT, "the topic was deleted"))
+        partition.state = PartitionState.DELETED
         for each in settled:
             each()
 

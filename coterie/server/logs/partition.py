@@ -24,6 +24,7 @@ class PartitionState(Enum):
     OPEN = "open"  # it can be read, and written unless a write has failed
     HELD = "held"  # it is closed, and its topic is being deleted
     FAILED = "failed"  # it could not be opened, or the data directory is lost
+    DELETED = "deleted"  # its topic was deleted
 
 
 # For the hot path: looking up a member of an enumeration takes as long as a call.
@@ -86,7 +87,7 @@ class Partition:
     @property
     def failed(self) -> bool:
         """Whether the log could not be opened, or was stopped."""
-        return self.state is PartitionState.FAILED
+        return self.state in (PartitionState.FAILED, PartitionState.DELETED)
 
     def opened(self, log: Log) -> None:
         """Use a log that was opened."""
@@ -161,7 +162,12 @@ class Partition:
     def epoch_error(self, current_leader_epoch: int) -> ErrorCode:
         """Check the leader epoch that a client expects [data-plane/current-leader-epoch]."""
         if self.state is not OPEN:
-            return ErrorCode.KAFKA_STORAGE_ERROR
+            is_deleted = self.state is PartitionState.DELETED
+            return (
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if is_deleted
+                else ErrorCode.KAFKA_STORAGE_ERROR
+            )
         if current_leader_epoch in (-1, self.leader_epoch):
             return ErrorCode.NONE
         if current_leader_epoch < self.leader_epoch:

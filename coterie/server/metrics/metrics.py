@@ -31,6 +31,7 @@ _FLUSHES = "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs."
 _CLEANER = "kafka.log:type=LogCleaner,name="
 _CLEANER_MANAGER = "kafka.log:type=LogCleanerManager,name="
 _REPLICAS = "kafka.server:type=ReplicaManager,name="
+_SESSIONS = "kafka.server:type=FetchSessionCache,name="
 
 # A state that is not listed here counts as failed [metrics/group-metrics].
 _SHARD_STATES = {
@@ -269,6 +270,7 @@ def _cleaner(broker: "Broker") -> list[Metric]:
 def _disk_and_network(broker: "Broker") -> list[Metric]:
     flusher = broker.flusher
     quotas = broker.connection_quotas
+    sessions = broker.fetch_sessions
     return [
         _counter("kafka_log_flushes", f"{_FLUSHES} Syncs of logs.", flusher.syncs),
         _counter(
@@ -290,6 +292,22 @@ def _disk_and_network(broker: "Broker") -> list[Metric]:
             "coterie_buffered_request_bytes",
             "Bytes of requests that are incomplete or wait for an earlier request.",
             quotas.buffered_bytes,
+        ),
+        _gauge(
+            "kafka_server_num_incremental_fetch_sessions",
+            f"{_SESSIONS}NumIncrementalFetchSessions. Fetch sessions.",
+            sessions.session_count,
+        ),
+        _gauge(
+            "kafka_server_num_incremental_fetch_partitions_cached",
+            f"{_SESSIONS}NumIncrementalFetchPartitionsCached. Partitions of all fetch sessions.",
+            sessions.partition_count,
+        ),
+        _counter(
+            "kafka_server_incremental_fetch_session_evictions",
+            f"{_SESSIONS}IncrementalFetchSessionEvictionsPerSec. Fetch sessions that yielded to"
+            " others.",
+            sessions.evictions,
         ),
     ]
 

@@ -126,24 +126,6 @@ class TestErrors:
         assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (0, 5)
 
 
-class TestSessions:
-    """The rule [data-plane/no-fetch-sessions]."""
-
-    @pytest.mark.parametrize(("session_id", "epoch"), [(0, -1), (0, 0), (12345, -1)])
-    def test_full_fetch_gets_session_id_0(
-        self, client: Client, session_id: int, epoch: int
-    ) -> None:
-        answer = fetch(client, (0, 4), session_id=session_id, session_epoch=epoch)
-        assert (answer.error_code, answer.session_id) == (0, 0)
-        assert values_of(only(answer).records) == [b"v4"]
-
-    @pytest.mark.parametrize("session_id", [0, 12345])
-    def test_continuing_a_session_is_refused(self, client: Client, session_id: int) -> None:
-        answer = fetch(client, (0, 4), session_id=session_id, session_epoch=5)
-        assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-        assert (answer.session_id, answer.responses) == (0, [])
-
-
 class TestLongPoll:
     def test_fetch_waits_for_an_append(self, client: Client) -> None:
         reader = Client(client.broker)

@@ -6,6 +6,7 @@ The event loop runs only when a test turns or advances it, and the transport kee
 import asyncio
 import heapq
 import itertools
+import math
 import os
 import time
 from collections.abc import Callable
@@ -134,6 +135,13 @@ class ManualLoop:
                 handle.call()
             self.turn()
         self.now_ms = end
+
+    def jump(self) -> None:
+        """Let time pass until the next timer, and run the calls that become due."""
+        while self._later and self._later[0].cancelled:
+            heapq.heappop(self._later)
+        assert self._later, "something is waited for that no timer brings"
+        self.advance(max(0, math.ceil(self._later[0].at_ms - self.now_ms)))
 
     @property
     def timers(self) -> int:

@@ -96,5 +96,5 @@ def compiled_of(cls: type[Declaration]) -> Any:
     lines = [f"def of({', '.join(fields)}):", "    m = new(made)"]
     lines += [f"    m.{name} = {name}" for name in fields]
     source = "\n".join([*lines, "    return m"]) + "\n"
-    names = {"new": object.__new__, "made": cls}
+    names = {"new": cls.__new__, "made": cls}
     return execute(f"<coterie {cls.__name__} of>", source, names, "of")

@@ -39,10 +39,7 @@ class DecodeEmitter:
         self.cls = cls
         self.version = version
         self.flexible = cls.is_flexible(version)
-        self.names: dict[str, Any] = {
-            "new": object.__new__,
-            **{name: getattr(primitives, name) for name in _PRIMITIVES},
-        }
+        self.names: dict[str, Any] = {name: getattr(primitives, name) for name in _PRIMITIVES}
         self._lines: list[str] = []
         self._depth = 1
         # Neighbouring fixed-width values, which one unpack decodes.
@@ -101,9 +98,10 @@ class DecodeEmitter:
         `where` is the field's path, which refusals name.
         """
         self.names[cls.__name__] = cls
-        # `object.__new__` and one store for each slot: a constructor call would cost more than
-        # decoding the fields.
-        self._line(f"{target} = new({cls.__name__})")
+        self.names[f"new_{cls.__name__}"] = cls.__new__
+        # `__new__` and one store for each slot: a constructor call would cost more than decoding
+        # the fields.
+        self._line(f"{target} = new_{cls.__name__}({cls.__name__})")
         in_line = untagged(cls, self.version)
         carried = {f.name for f in in_line}
         # Absent and tagged fields get their defaults first; a tag may overwrite its field later.

@@ -13,7 +13,7 @@ timestamps, keys and values (and in a load, which reads checked batches, offsets
 
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from coterie.protocol.raw_records import split_records
 from coterie.protocol.record_batch import BatchHeader
@@ -85,8 +85,8 @@ class Layouts:
     """The layouts that were learned, by the bytes of `LOOKUP`."""
 
     # How the struct begins, and what it does with values: "s" reads them, "x" skips them.
-    front: str
-    value_character: str
+    front: ClassVar[str]
+    value_character: ClassVar[str]
 
     def __init__(self) -> None:
         """Nothing is known yet."""

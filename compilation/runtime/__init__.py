@@ -1,0 +1,1 @@
+"""Modules that the compiled form has in addition; the build copies them to coterie/protocol."""

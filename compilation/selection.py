@@ -1,0 +1,36 @@
+"""The modules that mypyc compiles. They are found by a walk over packages."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+# Packages that are compiled as a whole. Of the server, those that requests pass through.
+PACKAGES = (
+    "protocol",
+    "storage",
+    "assignors",
+    "coordinator",
+    "server/network",
+    "server/groups",
+    "server/handlers",
+    "server/logs",
+)
+
+INTERPRETED = {
+    "coordinator/loading.py": "derives a class from bytes",
+    "protocol/compile_decode.py": "makes source that the interpreter runs",
+    "protocol/compile_encode.py": "makes source that the interpreter runs",
+    "protocol/declare.py": "builds classes anew; declarations of tests need it",
+    "protocol/messages/consumer_group_records.py": "only tools decode these records",
+    "protocol/messages/share_group_records.py": "only tools decode these records",
+    "protocol/messages/streams_group_records.py": "only tools decode these records",
+    "server/network/http_server.py": "derives a class from one of uvicorn",
+}
+
+
+def compiled_modules(package: Path) -> Iterator[Path]:
+    """Yield the files that are compiled, relative to the package."""
+    for name in PACKAGES:
+        for path in sorted((package / name).rglob("*.py")):
+            module = path.relative_to(package)
+            if path.name != "__init__.py" and module.as_posix() not in INTERPRETED:
+                yield module

@@ -1,0 +1,58 @@
+"""The source of the compiled form: a copy of the package with written-out messages.
+
+The package `coterie` is copied with real directories in place of links. Modules that declare
+messages are rewritten, and the modules of `runtime` are added.
+"""
+
+import ast
+import re
+import shutil
+from pathlib import Path
+
+from compilation.messages import declares_messages, rewritten
+from compilation.selection import compiled_modules
+
+ROOT = Path(__file__).parent.parent
+_RUNTIME = Path(__file__).parent / "runtime"
+# Classes from which both native classes and, in tests, declared ones are derived.
+_BASES = {
+    "protocol/fields.py": ("Declaration", "MessageDeclaration"),
+    "protocol/wire.py": ("Message",),
+}
+# Attributes that have the name of a keyword of C behind the underscore that mypyc puts before them.
+_KEYWORDS = re.compile(r"(?<=\.)_thread\b")
+_ATTRIBUTE = "@mypyc_attr(allow_interpreted_subclasses=True)\n"
+
+
+def write_tree(target: Path) -> Path:
+    """Write the source of the compiled form to `target/coterie` and return that path."""
+    package = target / "coterie"
+    shutil.rmtree(package, ignore_errors=True)
+    ignored = shutil.ignore_patterns("__pycache__", "*.so")
+    shutil.copytree(ROOT / "coterie", package, symlinks=False, ignore=ignored)
+    for path in _RUNTIME.glob("[a-z]*.py"):
+        shutil.copy(path, package / "protocol" / path.name)
+    for module in compiled_modules(package):
+        path = package / module
+        source = path.read_text()
+        if module.parts[:2] == ("protocol", "messages") and declares_messages(source):
+            name = ".".join(path.relative_to(target).with_suffix("").parts)
+            source = rewritten(name, source)
+        path.write_text(_KEYWORDS.sub(r"\g<0>_", source))
+    for name, classes in _BASES.items():
+        _open_bases(package / name, classes)
+    return package
+
+
+def _open_bases(path: Path, classes: tuple[str, ...]) -> None:
+    """Let interpreted classes be derived from native ones."""
+    source = path.read_text()
+    for name in classes:
+        source, count = re.subn(rf"^(?=class {name}\b)", _ATTRIBUTE, source, flags=re.MULTILINE)
+        assert count == 1, f"{path} has no class {name}"
+    first = next(
+        node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)
+    )
+    lines = source.splitlines(keepends=True)
+    lines.insert(first.lineno - 1, "from mypy_extensions import mypyc_attr\n\n")
+    path.write_text("".join(lines))

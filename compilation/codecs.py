@@ -89,6 +89,16 @@ class CodecWriter:
         nullable = _condition(field.nullable, versions)
         return self._read_value(field.type, variable, where, nullable, depth)
 
+    def _read_tagged(self, field: WireField, variable: str, where: str, depth: int) -> list[str]:
+        """Return the lines that read a tagged field [framing/tagged-null-structs]."""
+        versions = [version for version in self.versions if field.present(version)]
+        if field.type.struct is None or _condition(field.nullable, versions) == "False":
+            return self._read(field, variable, where, depth)
+        assert all(map(field.nullable, versions)), f"{where} is nullable in some versions only"
+        space = "    " * depth
+        call = f"{self._reader_of(field.type.struct, where)}(r, version)"
+        return [f"{space}{variable} = {call} if r.byte() else None"]
+
     def _read_value(
         self, kind: FieldType, target: str, where: str, nullable: str, depth: int
     ) -> list[str]:
@@ -172,7 +182,7 @@ class CodecWriter:
             test += "" if present == "True" else f" and {present}"
             lines.append(f"{space}    {'el' if index else ''}if {test}:")
             name = f"{where}.{field.name}"
-            lines += self._read(field, _variable(field), name, len(space) // 4 + 2)
+            lines += self._read_tagged(field, _variable(field), name, len(space) // 4 + 2)
             lines.append(f"{space}        r.end_tag({name!r}, stop)")
         return [*lines, f"{space}    else:", f"{space}        r.at = stop"]
 
@@ -238,7 +248,8 @@ class CodecWriter:
         return [
             *lines,
             f"{space}if {inner} is None:",
-            f"{space}    {w}.int8(-1)",
+            # The mark of a null is another one in a tagged field [framing/tagged-null-structs].
+            f"{space}    {w}.int8({0 if w == 'held' else -1})",
             f"{space}else:",
             f"{space}    {w}.int8(1)",
             f"{space}    {name}({w}, {inner}, version)",
@@ -330,6 +341,8 @@ def _constant(field: WireField) -> str:
     default = field.default
     if default is None or isinstance(default, int | str | bytes | float):
         return repr(default)
+    if isinstance(default, Declaration):
+        return f"{type(default).__name__}()"
     assert default == [], f"{field.name} has an unusual default"
     return "[]"
 
@@ -342,6 +355,8 @@ def _differs(field: WireField) -> str:
         return f"{value} is not None"
     if default == []:
         return f"len({value}) > 0"
+    if isinstance(default, Declaration):
+        return f"{value} != {type(default).__name__}()"
     return f"{value} != {default!r}"
 
 

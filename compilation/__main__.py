@@ -15,17 +15,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m compilation", description=__doc__)
     parser.add_argument(
         "step",
-        choices=["write", "compile", "wheel"],
-        help="write the source of the compiled form to build/compiled; compile it too; or build"
-        " the pure and the compiled wheel in dist",
+        choices=["write", "compile", "wheel", "test"],
+        help="write the source of the compiled form to build/compiled; compile it too; build the"
+        " pure and the compiled wheel in dist; or run the tests with the compiled form and compare"
+        " it with the pure one",
     )
+    parser.add_argument("--slice", action="store_true", help="run a part of the tests")
     parser.add_argument("--jobs", type=int, default=2, help="how many C compilers run at once")
     parser.add_argument("--optimise", default="2", help="level of the C compiler [default: 2]")
     options = parser.parse_args()
     began_s = time.monotonic()
     package = write_tree(_TREE)
     # The written-out codecs are meant to be read.
-    subprocess.run(  # noqa: S603 - our own tools
+    subprocess.run(
         [sys.executable, "-m", "ruff", "format", "--quiet", str(package / "protocol/messages")],
         check=True,
     )
@@ -42,6 +44,14 @@ def main() -> None:
         pure = pure_wheel(ROOT / "dist")
         for wheel in (pure, compiled_wheel(pure, _TREE)):
             _say(f"{wheel.relative_to(ROOT)}, {wheel.stat().st_size / 2**20:.1f} MiB", began_s)
+    if options.step == "test":
+        from compilation.check import SLICE, TESTS, compare_forms, run_tests
+
+        differences = compare_forms(_TREE)
+        print("\n".join(differences) or "both forms have the same bytes and traces")
+        failed = run_tests(_TREE, SLICE if options.slice else TESTS, options.jobs)
+        _say("tested", began_s)
+        raise SystemExit(1 if differences or failed else 0)
 
 
 def _say(text: str, began_s: float) -> None:

@@ -52,7 +52,7 @@ def compile_tree(package: Path, *, jobs: int, opt_level: str = "2") -> list[Path
     return sorted(target.glob("*.so")) + sorted(package.rglob("*.so"))
 
 
-class _ParallelBuild(build_ext):
+class _ParallelBuild(build_ext):  # type: ignore[misc] # setuptools has no types
     """Compiles the files of one extension at once; setuptools can only do so with extensions."""
 
     jobs = 1

@@ -23,6 +23,8 @@ INTERPRETED = {
     "protocol/messages/consumer_group_records.py": "only tools decode these records",
     "protocol/messages/share_group_records.py": "only tools decode these records",
     "protocol/messages/streams_group_records.py": "only tools decode these records",
+    "protocol/spliced.py": "derives a class from list",
+    "server/logs/cleanable_logs.py": "a named tuple with a field of type Exception",
     "server/network/http_server.py": "derives a class from one of uvicorn",
 }
 

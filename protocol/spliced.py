@@ -14,8 +14,8 @@ from coterie.protocol.fields import Declaration, MessageDeclaration
 from coterie.protocol.schema import fields_of
 
 
-class EncodedArray:
-    """An encoded array.
+class EncodedArray(list[Any]):
+    """An encoded array. It is a list without items, since messages declare their arrays as lists.
 
     Attributes:
         pieces: the bytes of the elements.
@@ -25,6 +25,7 @@ class EncodedArray:
 
     def __init__(self) -> None:
         """Start as an empty array."""
+        super().__init__()
         self._count = 0
         self.pieces: list[bytes] = []
 

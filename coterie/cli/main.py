@@ -7,9 +7,12 @@ and not with the commands.
 
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.util import find_spec
 
 import click
 from click.shell_completion import CompletionItem
+
+from coterie import __version__
 
 COMMANDS = {
     "serve": "Start the broker.",
@@ -62,8 +65,27 @@ class LazyCommands(click.Group):
         return commands + click.Command.shell_complete(self, ctx, incomplete)
 
 
+def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 - click's signature
+    """Print the version and the form, and exit."""
+    if not wanted or ctx.resilient_parsing:
+        return
+    # Without importing it: --version shall not take longer than it must.
+    spec = find_spec("coterie.protocol.primitives")
+    is_pure = spec is None or spec.origin is None or spec.origin.endswith(".py")
+    form = "pure" if is_pure else "compiled"
+    click.echo(f"coterie, version {__version__} ({form})")
+    ctx.exit()
+
+
 @click.command(cls=LazyCommands)
-@click.version_option(package_name="coterie")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Show the version and the form, pure or compiled, and exit.",
+)
 def main() -> None:
     """A group coordinator and development broker that speaks the Kafka protocol.
 

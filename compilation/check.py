@@ -1,0 +1,75 @@
+"""The tests of the compiled form, and the comparison of both forms."""
+
+import difflib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from compilation.tree import ROOT
+
+# What tests read beside the package.
+_COPIED = ("tests", "docs", "compilation", "benchmarks", "demo", "README.md", "pyproject.toml")
+# Planted bugs replace the code of a function, which only interpreted ones have. The other files
+# are about the repository and not about the code.
+_IGNORED = (
+    "tests/transcripts/test_planted_bugs.py",
+    "tests/transcripts/test_coverage.py",
+    "tests/simulation/test_planted_bugs.py",
+    "tests/unit/test_packaging.py",
+    "tests/unit/test_spec_references.py",
+)
+TESTS = ("tests/unit", "tests/property", "tests/transcripts", "tests/simulation")
+# The part that CI runs: all codecs, and what they are used for most.
+SLICE = (
+    "tests/unit/protocol",
+    "tests/unit/coordinator",
+    "tests/unit/server",
+    "tests/property/test_codec_round_trips.py",
+    "tests/property/test_damaged_bytes.py",
+    "tests/transcripts",
+)
+
+
+def run_tests(tree: Path, tests: tuple[str, ...], jobs: int) -> int:
+    """Run tests with the compiled form; return the exit status of pytest."""
+    for name in _COPIED:
+        source, target = ROOT / name, tree / name
+        if source.is_dir():
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, target)
+    ignored = [f"--ignore={name}" for name in _IGNORED]
+    arguments = ["-q", "-n", str(jobs), "-p", "compilation.patches", *ignored, *tests]
+    return _python(tree, "-m", "pytest", *arguments).returncode
+
+
+def compare_forms(tree: Path) -> list[str]:
+    """Return the differences between what both forms do, as lines of a diff."""
+    traces: list[list[str]] = []
+    for place in (ROOT, tree):
+        result = _python(place, "-m", "compilation.traces", stdout=subprocess.PIPE)
+        result.check_returncode()
+        # The first line says where the form is.
+        first, *lines = result.stdout.splitlines()
+        assert first == f"# {place / 'coterie' / '__init__.py'}", first
+        traces.append(lines)
+    pure, compiled = traces
+    return list(difflib.unified_diff(pure, compiled, "pure", "compiled", lineterm=""))
+
+
+def _python(
+    place: Path, *arguments: str, stdout: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run Python so that it imports the package of a place."""
+    environment = os.environ | {"PYTHONPATH": str(place), "PYTHONHASHSEED": "0"}
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=place,
+        env=environment,
+        stdout=stdout,
+        text=True,
+        check=False,
+    )

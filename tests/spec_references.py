@@ -22,6 +22,7 @@ SOURCES = (
     "coterie",
     "benchmarks",
     "benchmarks_pipeline",
+    "compilation",
     "demo",
     "tests",
     "docs",

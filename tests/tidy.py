@@ -19,6 +19,7 @@ PACKAGES = (
     "coterie",
     "benchmarks",
     "benchmarks_pipeline",
+    "compilation",
     "demo",
     "tests",
 )

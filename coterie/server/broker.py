@@ -21,8 +21,9 @@ from coterie.server.groups.runtime import CoordinatorRuntime
 from coterie.server.logs.fetch_sessions import FetchSessionCache
 from coterie.server.logs.flusher import RESUME_AFTER_S, Flusher, FlushMode
 from coterie.server.logs.maintenance import Maintenance
+from coterie.server.logs.partition import Topic
 from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges, make_now, run_here
-from coterie.server.logs.topics import Topic, Topics
+from coterie.server.logs.topics import Topics
 from coterie.server.network import limits
 from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
@@ -111,7 +112,7 @@ class Broker:
         self.loop = environment.loop
         self.now_ms = environment.now_ms
         self.routes = Routes()
-        self.connection_quotas = ConnectionQuotas(self, handles.connections)
+        self.connection_quotas = ConnectionQuotas(environment, config, handles.connections)
         self.pending_writes = PendingWrites(self.loop)
         self.flusher = Flusher(environment, flush, self.storage_failed)
         self._failed_logs: set[Log] = set()

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from coterie.server.groups.runtime import CoordinatorRuntime
     from coterie.server.logs.fetch_sessions import FetchSessionCache
     from coterie.server.logs.flusher import Flusher
+    from coterie.server.logs.partition import Topic
     from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges
-    from coterie.server.logs.topics import Topic, Topics
+    from coterie.server.logs.topics import Topics
     from coterie.server.slices import Slices
     from coterie.storage.log import Log
 

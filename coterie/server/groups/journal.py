@@ -24,9 +24,9 @@ from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.config.keys import ConfigSource
-from coterie.server.logs.partition import Partition, PartitionState
+from coterie.server.logs.partition import Partition, PartitionState, Topic
 from coterie.server.logs.topic_rules import TopicRefused
-from coterie.server.logs.topics import Topic, Topics
+from coterie.server.logs.topics import Topics
 from coterie.storage.errors import OutOfHandles, StorageError, is_shortage
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from coterie.protocol.messages.create_partitions import (
     CreatePartitionsResponseResult,
 )
 from coterie.server.handlers.topic_changes import answer_with_change
+from coterie.server.logs.partition import Topic
 from coterie.server.logs.topic_changes import Change
 from coterie.server.logs.topic_rules import (
     MAX_PARTITIONS_PER_REQUEST,
     TopicRefused,
     check_replicas,
 )
-from coterie.server.logs.topics import Topic
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 

@@ -11,8 +11,7 @@ from coterie.protocol.messages.delete_records import (
     DeleteRecordsResponseTopic,
 )
 from coterie.server.handlers.closed_logs import must_wait
-from coterie.server.logs.partition import PartitionState
-from coterie.server.logs.topics import Topic
+from coterie.server.logs.partition import PartitionState, Topic
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services

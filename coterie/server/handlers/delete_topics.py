@@ -14,9 +14,9 @@ from coterie.protocol.messages.delete_topics import (
 )
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.protocol.wire import ZERO_UUID
+from coterie.server.logs.partition import Topic
 from coterie.server.logs.topic_changes import Change
 from coterie.server.logs.topic_rules import TopicRefused
-from coterie.server.logs.topics import Topic
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.services import Services
 

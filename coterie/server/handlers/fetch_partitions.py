@@ -21,8 +21,7 @@ from coterie.server.logs.fetching import (
     read_partition,
     refused_partition,
 )
-from coterie.server.logs.partition import Partition
-from coterie.server.logs.topics import Topic
+from coterie.server.logs.partition import Partition, Topic
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 

@@ -19,8 +19,8 @@ from coterie.protocol.messages.metadata import (
 )
 from coterie.protocol.wire import ZERO_UUID
 from coterie.server.handlers.topic_descriptions import TopicDescriptions
+from coterie.server.logs.partition import Topic
 from coterie.server.logs.topic_rules import INTERNAL_TOPICS, TopicRefused, invalid_name
-from coterie.server.logs.topics import Topic
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services

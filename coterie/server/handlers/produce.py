@@ -18,8 +18,7 @@ from coterie.protocol.messages.produce import (
 )
 from coterie.server.handlers.closed_logs import must_wait
 from coterie.server.logs.log_validator import RefusedBatch, ValidBatch, only_batch, validate_batch
-from coterie.server.logs.partition import OPEN, Partition
-from coterie.server.logs.topics import Topic
+from coterie.server.logs.partition import OPEN, Partition, Topic
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import run_in_slices
 from coterie.server.services import Services

@@ -32,9 +32,8 @@ from coterie.server.logs.fetch_sessions import (
     next_epoch,
 )
 from coterie.server.logs.fetching import ISOLATION_LEVELS, read_partition
-from coterie.server.logs.partition import OPEN, Partition
+from coterie.server.logs.partition import OPEN, Partition, Topic
 from coterie.server.logs.topic_rules import MAX_NAME_LENGTH
-from coterie.server.logs.topics import Topic
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 

@@ -16,8 +16,7 @@ from coterie.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from coterie.protocol.spliced import EncodedArray, elements_encoder, splicing_encoder
-from coterie.server.logs.partition import Partition
-from coterie.server.logs.topics import Topic
+from coterie.server.logs.partition import Partition, Topic
 from coterie.server.services import Services
 
 # How many encodings of a topic are kept. The clients of one broker use few versions.

@@ -1,19 +1,27 @@
-"""A partition: its log, and the fetches that wait for its records.
+"""Topics and their partitions: the logs, and the fetches that wait for their records.
 
 Invariants: the high watermark is the end of the log, because there is one broker. Every append is
 reported to the delayed fetches of the partition.
 """
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.records import BatchHeader
+from coterie.server.config.topic_config import TopicConfig
+from coterie.server.logs.topic_rules import INTERNAL_TOPICS, OWN_TOPICS
 from coterie.storage.log import Log
 
-if TYPE_CHECKING:
-    from coterie.server.logs.fetching import DelayedFetch
-    from coterie.server.logs.topics import Topic
+
+class WaitingFetch(Protocol):
+    """A fetch that waits for records."""
+
+    def records_appended(self, size_bytes: int) -> None:
+        """Count an append to one of its partitions."""
+
+    def finish(self) -> None:
+        """Answer with the records there are now."""
 
 
 class PartitionState(Enum):
@@ -72,7 +80,7 @@ class Partition:
         self.may_have_records = False
         self.failure: Exception | None = None
         self.retry_ms = 0
-        self.delayed_fetches: dict[DelayedFetch, None] = {}
+        self.delayed_fetches: dict[WaitingFetch, None] = {}
 
     def __repr__(self) -> str:
         return f"{self.topic.name}-{self.index}"
@@ -177,3 +185,51 @@ class Partition:
     def _notify_fetches(self, size_bytes: int) -> None:
         for fetch in list(self.delayed_fetches):
             fetch.records_appended(size_bytes)
+
+
+class Topic:
+    """A topic.
+
+    Attributes:
+        name, topic_id: its name, and its id of 16 bytes.
+        partitions: by their number.
+        config: its settings.
+        is_internal: whether it is one of Kafka's internal topics.
+        unopened: how many partitions are not open.
+        images: its encoded descriptions, by their format; empty after each change.
+        is_own: whether only the broker writes it; its number of partitions is fixed then.
+    """
+
+    __slots__ = (
+        "config",
+        "images",
+        "is_internal",
+        "is_own",
+        "name",
+        "partitions",
+        "topic_id",
+        "unopened",
+    )
+
+    def __init__(self, name: str, topic_id: bytes, config: TopicConfig) -> None:
+        """Make a topic without partitions."""
+        self.name = name
+        self.topic_id = topic_id
+        self.config = config
+        self.is_internal = name in INTERNAL_TOPICS
+        self.is_own = name in OWN_TOPICS
+        self.partitions: list[Partition] = []
+        self.unopened = 0
+        self.images: dict[tuple[int, int, bool], bytes] = {}
+
+    def __repr__(self) -> str:
+        return f"Topic({self.name!r}, {len(self.partitions)} partitions)"
+
+    def changed(self) -> None:
+        """Forget the encoded descriptions, because the topic has changed."""
+        # A new table: a description that is being encoded must not get into it.
+        self.images = {}
+
+    def partition(self, index: int) -> Partition | None:
+        """Return a partition by its number, or None if it does not exist."""
+        return self.partitions[index] if 0 <= index < len(self.partitions) else None

@@ -17,13 +17,11 @@ from coterie.server.config.topic_config import TopicConfig
 from coterie.server.environment import Environment
 from coterie.server.logs.log_configs import log_config
 from coterie.server.logs.log_opener import LogOpener
-from coterie.server.logs.partition import Partition
+from coterie.server.logs.partition import Partition, Topic
 from coterie.server.logs.settings_file import SettingsFile
 from coterie.server.logs.stored_settings import StoredTopic
 from coterie.server.logs.topic_changes import Change, OnDisk, make_now, run_here
 from coterie.server.logs.topic_rules import (
-    INTERNAL_TOPICS,
-    OWN_TOPICS,
     TopicRefused,
     check_not_prohibited,
     collision_key,
@@ -37,54 +35,6 @@ from coterie.storage.log_config import LogConfig
 # The most partitions of a broker [topics/partition-limits]. Each is a directory and about 1 KiB of
 # memory, and any client may create them.
 MAX_PARTITIONS = 20_000
-
-
-class Topic:
-    """A topic.
-
-    Attributes:
-        name, topic_id: its name, and its id of 16 bytes.
-        partitions: by their number.
-        config: its settings.
-        is_internal: whether it is one of Kafka's internal topics.
-        unopened: how many partitions are not open.
-        images: its encoded descriptions, by their format; empty after each change.
-        is_own: whether only the broker writes it; its number of partitions is fixed then.
-    """
-
-    __slots__ = (
-        "config",
-        "images",
-        "is_internal",
-        "is_own",
-        "name",
-        "partitions",
-        "topic_id",
-        "unopened",
-    )
-
-    def __init__(self, name: str, topic_id: bytes, config: TopicConfig) -> None:
-        """Make a topic without partitions."""
-        self.name = name
-        self.topic_id = topic_id
-        self.config = config
-        self.is_internal = name in INTERNAL_TOPICS
-        self.is_own = name in OWN_TOPICS
-        self.partitions: list[Partition] = []
-        self.unopened = 0
-        self.images: dict[tuple[int, int, bool], bytes] = {}
-
-    def __repr__(self) -> str:
-        return f"Topic({self.name!r}, {len(self.partitions)} partitions)"
-
-    def changed(self) -> None:
-        """Forget the encoded descriptions, because the topic has changed."""
-        # A new table: a description that is being encoded must not get into it.
-        self.images = {}
-
-    def partition(self, index: int) -> Partition | None:
-        """Return a partition by its number, or None if it does not exist."""
-        return self.partitions[index] if 0 <= index < len(self.partitions) else None
 
 
 class Topics:

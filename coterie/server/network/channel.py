@@ -14,15 +14,31 @@ Invariants:
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 from coterie.server.network import limits
-from coterie.server.network.delayed_response import DelayedResponse
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
+from coterie.server.network.connection_quotas import ConnectionQuotas
+from coterie.server.network.delayed_response import DelayedResponse, PendingWrites
+from coterie.server.network.routes import Routes
+from coterie.server.services import Services
 
 _join = b"".join
+
+
+class ConnectionServices(Services, Protocol):
+    """The parts of the broker that connections use; they pass it on to handlers.
+
+    Attributes:
+        now_ms: the clock.
+        routes: the APIs that a new connection may use.
+        connection_quotas: all connections and their limits.
+        pending_writes: writes at the end of a turn.
+    """
+
+    now_ms: Callable[[], int]
+    routes: Routes
+    connection_quotas: ConnectionQuotas
+    pending_writes: PendingWrites
 
 
 class Channel(asyncio.Protocol):
@@ -48,7 +64,7 @@ class Channel(asyncio.Protocol):
         "peer",
     )
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: ConnectionServices) -> None:
         self._broker = broker
         self._transport: asyncio.Transport = cast("asyncio.Transport", None)
         # Responses that are not ready, and ready ones that queue behind them.

@@ -17,12 +17,12 @@ Invariants:
 import asyncio
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from coterie.protocol.errors import DECODE_ERRORS, MalformedFrame
 from coterie.protocol.primitives import skip_tags
 from coterie.server.network import limits
-from coterie.server.network.channel import Channel
+from coterie.server.network.channel import Channel, ConnectionServices
 from coterie.server.network.client_context import ClientContext
 from coterie.server.network.connection_quotas import ConnectionState, java_address
 from coterie.server.network.delayed_response import DelayedResponse, PostponedRequest
@@ -33,9 +33,6 @@ from coterie.server.network.receive_buffer import (
     frame_bytes,
 )
 from coterie.server.network.routes import Route, Routes
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
 
 # Frame length, API key and version as one number, correlation id, length of the client id
 # [framing/request-header].
@@ -78,7 +75,7 @@ class Connection(Channel):
 
     route: Route
 
-    def __init__(self, broker: "Broker", listener: str = "PLAINTEXT") -> None:
+    def __init__(self, broker: ConnectionServices, listener: str = "PLAINTEXT") -> None:
         super().__init__(broker)
         self.routes: Routes = broker.routes
         self._largest = broker.connection_quotas.max_request_bytes

@@ -11,14 +11,12 @@ import asyncio
 import socket
 from enum import Enum
 from struct import unpack
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from coterie.server.config.config import Config
+from coterie.server.environment import Environment
 from coterie.server.network import limits
 from coterie.server.network.routes import Routes
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.network.connection import Connection
 
 
 class ConnectionState(Enum):
@@ -29,6 +27,45 @@ class ConnectionState(Enum):
     RECEIVING = "receiving"  # the rest of a request
     UNREAD = "unread"  # the peer, to read its responses
     CLOSING = "closing"  # the peer, to take the last bytes
+
+
+class LimitedConnection(Protocol):
+    """A connection, as far as its limits need it.
+
+    Attributes:
+        routes: the APIs that the client may use.
+        closed: nothing is read or written any more.
+        active: bytes arrived since the last sweep.
+        state, deadline_ms, unsent_at_sweep: what the connection waited for at the last sweep, until
+            when, and its unsent bytes at that time.
+    """
+
+    routes: Routes
+    closed: bool
+    active: bool
+    state: ConnectionState
+    deadline_ms: int
+    unsent_at_sweep: int
+
+    @property
+    def current_state(self) -> ConnectionState:
+        """What the connection waits for now."""
+
+    @property
+    def buffered_bytes(self) -> int:
+        """How many bytes of an incomplete request have arrived."""
+
+    def unsent_bytes(self) -> int:
+        """Return how many bytes of responses the peer has not taken."""
+
+    def close(self, error: str, reason: str, *, abort: bool = False) -> None:
+        """Close the connection and log one line."""
+
+    def close_quietly(self, *, abort: bool = False) -> None:
+        """Close the connection without a log line."""
+
+    def abort(self) -> None:
+        """Close the socket at once."""
 
 
 def java_address(host: str) -> str:
@@ -47,19 +84,20 @@ class ConnectionQuotas:
         buffered_bytes: unhandled bytes of all connections.
     """
 
-    def __init__(self, broker: "Broker", most_connections: int) -> None:
+    def __init__(self, environment: Environment, config: Config, most_connections: int) -> None:
         """Start without connections.
 
         Args:
-            broker: its settings, loop and log are used.
+            environment: its loop, clock and log are used.
+            config: the settings.
             most_connections: how many may be open, whatever max.connections is.
         """
-        config = broker.config
         self._most_connections = most_connections
-        self._broker = broker
+        self._environment = environment
+        self._config = config
         self.max_request_bytes = config.get_int("socket.request.max.bytes")
         self._idle_ms = config.get_int("connections.max.idle.ms")
-        self._connections: dict[Connection, str] = {}
+        self._connections: dict[LimitedConnection, str] = {}
         self._per_address: dict[str, int] = {}
         self.buffered_bytes = 0
         self._close_lines = 0
@@ -74,13 +112,13 @@ class ConnectionQuotas:
         self._last_id += 1
         return self._last_id
 
-    def admit(self, connection: "Connection", address: str) -> str | None:
+    def admit(self, connection: LimitedConnection, address: str) -> str | None:
         """Admit a connection; return the reason if it is refused.
 
         [connections/connection-limits]
         """
         # Read anew for each connection, because clients may alter both while the broker runs.
-        config = self._broker.config
+        config = self._config
         max_connections = config.get_int("max.connections")
         if len(self._connections) >= max_connections:
             return f"{max_connections} connections are open (max.connections)"
@@ -95,7 +133,7 @@ class ConnectionQuotas:
             self._start_timer()
         return None
 
-    def remove(self, connection: "Connection") -> None:
+    def remove(self, connection: LimitedConnection) -> None:
         """Remove a connection that was lost; one that was refused is not known here."""
         address = self._connections.pop(connection, None)
         if address is None:
@@ -123,7 +161,9 @@ class ConnectionQuotas:
         """Log that a connection was closed, a limited number a second [connections/close-lines]."""
         self._close_lines += 1
         if self._close_lines <= limits.CLOSE_LINES_PER_SWEEP:
-            self._broker.log.warning("connection closed", peer=peer, error=error, reason=reason)
+            self._environment.log.warning(
+                "connection closed", peer=peer, error=error, reason=reason
+            )
         if self._timer is None:
             self._start_timer()
 
@@ -149,13 +189,13 @@ class ConnectionQuotas:
     # --- deadlines --------------------------------------------------------------------------------
 
     def _start_timer(self) -> None:
-        self._timer = self._broker.loop.call_later(
+        self._timer = self._environment.loop.call_later(
             limits.SWEEP_INTERVAL_MS / 1000, self._timer_fired
         )
 
     def _timer_fired(self) -> None:
         self._timer = None
-        self.sweep(self._broker.now_ms())
+        self.sweep(self._environment.now_ms())
         if self._connections:
             self._start_timer()
 
@@ -167,7 +207,7 @@ class ConnectionQuotas:
         """
         suppressed = self._close_lines - limits.CLOSE_LINES_PER_SWEEP
         if suppressed > 0:
-            self._broker.log.warning("connections closed, not shown", count=suppressed)
+            self._environment.log.warning("connections closed, not shown", count=suppressed)
         self._close_lines = 0
         for connection in list(self._connections):
             state = connection.current_state
@@ -182,7 +222,7 @@ class ConnectionQuotas:
             connection.active = False
 
     def _start_deadline(
-        self, connection: "Connection", state: ConnectionState, now_ms: int
+        self, connection: LimitedConnection, state: ConnectionState, now_ms: int
     ) -> None:
         connection.state = state
         connection.deadline_ms = now_ms + self._time_allowed_ms(state)
@@ -199,14 +239,14 @@ class ConnectionQuotas:
             return limits.UNREAD_DEADLINE_MS
         return self._idle_ms
 
-    def _deadline_ms(self, connection: "Connection", state: ConnectionState) -> int:
+    def _deadline_ms(self, connection: LimitedConnection, state: ConnectionState) -> int:
         if state is ConnectionState.RECEIVING:
             # A large request on a slow link gets the time that its bytes need.
             extra_ms = connection.buffered_bytes // limits.SLOWEST_LINK_BYTES_PER_MS
             return connection.deadline_ms + extra_ms
         return connection.deadline_ms
 
-    def _check_unread(self, connection: "Connection", now_ms: int) -> None:
+    def _check_unread(self, connection: LimitedConnection, now_ms: int) -> None:
         unsent = connection.unsent_bytes()
         if unsent < connection.unsent_at_sweep:
             connection.deadline_ms = now_ms + limits.UNREAD_DEADLINE_MS
@@ -214,7 +254,7 @@ class ConnectionQuotas:
         elif now_ms >= connection.deadline_ms:
             self._expire(connection, ConnectionState.UNREAD)
 
-    def _expire(self, connection: "Connection", state: ConnectionState) -> None:
+    def _expire(self, connection: LimitedConnection, state: ConnectionState) -> None:
         if state is ConnectionState.CLOSING:
             connection.abort()
         elif state is ConnectionState.RECEIVING:

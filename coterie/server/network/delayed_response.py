@@ -17,8 +17,6 @@ from coterie.server.network.client_context import ClientContext
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-    from coterie.server.network.channel import Channel
-
 
 class RequestRoute(Protocol):
     """The part of a route that its requests need.
@@ -148,6 +146,13 @@ class PostponedRequest(DelayedResponse):
         self.connection.handle_postponed(self, self._request)
 
 
+class Flushable(Protocol):
+    """A connection that has collected responses."""
+
+    def flush(self) -> None:
+        """Write them."""
+
+
 class PendingWrites:
     """Connections that have responses to write which no read of their own will write.
 
@@ -163,10 +168,10 @@ class PendingWrites:
 
     def __init__(self, loop: "AbstractEventLoop") -> None:
         self._loop = loop
-        self._connections: list[Channel] = []
+        self._connections: list[Flushable] = []
         self.collecting = False
 
-    def add(self, connection: "Channel") -> None:
+    def add(self, connection: Flushable) -> None:
         """Write to `connection` at the end of this turn; called once until it was written to."""
         if not self._connections and not self.collecting:
             self._loop.call_soon(self.flush)

@@ -25,7 +25,7 @@ from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.server.broker import Broker
 from coterie.server.groups import journal as journal_module
 from coterie.server.groups.journal import LINGER_S, journal_partitions
-from coterie.server.logs.topics import Topic
+from coterie.server.logs.partition import Topic
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.groups import join, sync

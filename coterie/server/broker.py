@@ -8,7 +8,6 @@ close the connections, close the logs [connections/stop].
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from coterie.address import Address
 from coterie.coordinator.service import GroupCoordinator
@@ -16,6 +15,7 @@ from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.cluster import ClusterImage, Node
 from coterie.server.config.config import Config
 from coterie.server.environment import Environment
+from coterie.server.failures import Failures
 from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
 from coterie.server.groups.runtime import CoordinatorRuntime
 from coterie.server.logs.fetch_sessions import FetchSessionCache
@@ -38,14 +38,9 @@ from coterie.storage.errors import (
     StorageError,
     describe_error,
     remedy_for,
-    root_cause,
 )
 from coterie.storage.filesystem import FileSystem, OsFileSystem
-from coterie.storage.log import Log
 from coterie.storage.memory_filesystem import MemoryFileSystem
-
-if TYPE_CHECKING:
-    from coterie.server.network.http_server import HttpServer
 
 # The value of --data-dir that keeps everything in memory, until the process ends.
 IN_MEMORY = ":memory:"
@@ -58,8 +53,6 @@ _DRAIN_POLL_S = 0.01
 _DISK_THREADS = 2
 # How long clients have to read their last responses.
 _CLOSE_TIMEOUT_S = 1.0
-# A shortage of file handles is logged at most so often.
-_SHORTAGE_LOG_MS = 10_000
 
 
 class Broker:
@@ -67,6 +60,7 @@ class Broker:
 
     Attributes:
         config, environment: the constructor's arguments.
+        failures: what failed for good.
         log, loop, now_ms: those of the environment.
         routes, connection_quotas, pending_writes, flusher: used by connections and handlers.
         slices: does work that takes long, in slices.
@@ -114,20 +108,20 @@ class Broker:
         self.routes = Routes()
         self.connection_quotas = ConnectionQuotas(environment, config, handles.connections)
         self.pending_writes = PendingWrites(self.loop)
-        self.flusher = Flusher(environment, flush, self.storage_failed)
-        self._failed_logs: set[Log] = set()
-        self._shortage_logged_ms = -_SHORTAGE_LOG_MS
+        in_memory = data_dir == IN_MEMORY
+        path = "memory" if in_memory else data_dir
+        self.failures = Failures(environment, path)
+        self.fatal = self.failures.fatal
+        self.flusher = Flusher(environment, flush, self.failures.storage_failed)
         self._failed_partitions: set[int] = set()
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
         slots = config.get_int("max.incremental.fetch.session.cache.slots")
         self.fetch_sessions = FetchSessionCache(slots, environment.new_session_id)
         self.node_id = config.get_int("node.id")
-        in_memory = data_dir == IN_MEMORY
         if filesystem is None:
             filesystem = MemoryFileSystem() if in_memory else OsFileSystem()
         self.slices = Slices(environment)
         self.disk = self._disk(in_memory=in_memory)
-        path = "memory" if in_memory else data_dir
         self.changes = TopicChanges(environment, self.disk)
         self._data = self._open_directory(filesystem, path, flush, handles)
         self._begin_write_ahead()
@@ -145,8 +139,8 @@ class Broker:
         self.started_ms = self.now_ms()
         self.load_seconds = 0.0
         self._server: asyncio.Server | None = None
-        self._metrics: HttpServer | None = None
-        self.fatal: asyncio.Future[str] = self.loop.create_future()
+        self.failures.when_log_failed.append(self.groups.log_failed)
+        self.failures.when_directory_lost.append(self._directory_lost)
 
     def _open_directory(
         self, filesystem: FileSystem, path: str, flush: FlushMode, handles: FileHandles
@@ -262,25 +256,6 @@ class Broker:
         """Let the clients of a listener find this broker at an address."""
         self.image = self.image.advertising(self.node_id, listener, address)
 
-    async def serve_metrics(self, host: str, port: int) -> Address:
-        """Serve the metrics over HTTP; return the address, with the port that 0 has picked.
-
-        Raises:
-            OSError: the address cannot be used.
-        """
-        # Imported here, because most brokers serve no metrics and start faster without.
-        from coterie.server.metrics.endpoint import MetricsEndpoint
-        from coterie.server.metrics.metrics import collect
-        from coterie.server.network.http_server import HttpServer
-
-        endpoint = MetricsEndpoint(
-            lambda: collect(self),
-            lambda error: self.log.error("metrics failed", exc_info=error),
-            self.environment.run_blocking,
-        )
-        self._metrics = HttpServer(endpoint, self.loop)
-        return Address(host, await self._metrics.start(host, port))
-
     def delete_topic(self, topic: Topic, done: Callable[[], None] = lambda: None) -> None:
         """Delete a topic here and now, as `topic_deletion` does it in steps."""
         make_now(self.topic_deletion(topic, done, run_here))
@@ -325,8 +300,6 @@ class Broker:
         """Stop in order: nothing acknowledged is lost, and delayed requests are answered."""
         if self._server is not None:
             self._server.close()
-        if self._metrics is not None:
-            await self._metrics.stop()
         self.maintenance.stop()
         await self._drain()
         self.groups.stop()
@@ -361,20 +334,9 @@ class Broker:
 
     # --- failures ---------------------------------------------------------------------------------
 
-    def storage_failed(self, log: Log, error: Exception) -> None:
-        """Stop everything that appends to a log that could not be written or synced."""
-        self.log_failed(log, error)
-        if log.failed:
-            self.groups.log_failed(log, error)
-
     def handles_short(self, error: OutOfHandles) -> None:
-        """Log, not too often, that files could not be opened [log/handle-shortage]."""
-        now_ms = self.now_ms()
-        if now_ms - self._shortage_logged_ms >= _SHORTAGE_LOG_MS:
-            self._shortage_logged_ms = now_ms
-            self.log.warning(
-                "file handles are short", cause=describe_error(error), remedy=remedy_for(error)
-            )
+        """See `Failures`."""
+        self.failures.handles_short(error)
 
     def _write_ahead_failed(self, error: Exception) -> None:
         """Log that logs are synced one by one, for some time or until the next start."""
@@ -387,37 +349,6 @@ class Broker:
             until="the next start" if is_stopped else f"{RESUME_AFTER_S:.0f} s from now",
         )
 
-    def log_failed(self, log: Log, error: Exception) -> None:
-        """Log, once, that a log cannot be written any more [log/fail-stop]."""
-        if isinstance(error, OutOfHandles):
-            self.handles_short(error)
-        elif log not in self._failed_logs:
-            self._failed_logs.add(log)
-            self.log.error(
-                "log failed",
-                directory=log.directory,
-                file=log.segments[-1].path,
-                error=str(root_cause(error)),
-                remedy=remedy_for(error),
-            )
-
-    def directory_lost(self, error: OSError) -> None:
-        """Stop acknowledging, and end the broker, because the data directory was lost.
-
-        What would be written now would go into files that no later start finds.
-        """
-        if self.fatal.done():
-            return
-        cause = describe_error(error)
-        self.log.error(
-            "data directory lost", directory=self._data.path, error=cause, remedy=remedy_for(error)
-        )
-        self.fatal.set_result(f"the data directory {self._data.path} is lost: {cause}")
-        self.flusher.fail(error)
-        for topic in self.topics.by_name.values():
-            for partition in topic.partitions:
-                partition.fail(error)
-
     def partition_failed(self, index: int) -> None:
         """Note that a group partition is not served any more; the last one ends the broker."""
         self._failed_partitions.add(index)
@@ -428,8 +359,14 @@ class Broker:
             try:
                 log.unsynced()
             except LogFailed as error:
-                self.log_failed(log, error)
+                self.failures.log_failed(log, error)
                 reason = f"{describe_error(error)}; {remedy_for(error)}"
-        if len(self._failed_partitions) == len(partitions) and not self.fatal.done():
+        if len(self._failed_partitions) == len(partitions):
             text = "no partition of __consumer_offsets can be written any more"
-            self.fatal.set_result(f"{text}: {reason}")
+            self.failures.end(f"{text}: {reason}")
+
+    def _directory_lost(self, error: OSError) -> None:
+        self.flusher.fail(error)
+        for topic in self.topics.by_name.values():
+            for partition in topic.partitions:
+                partition.fail(error)

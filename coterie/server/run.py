@@ -38,6 +38,8 @@ from coterie.storage.errors import (
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
+    from coterie.server.network.http_server import HttpServer
+
 EXIT_OK = 0
 EXIT_FAILED = 1
 
@@ -91,16 +93,19 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     broker.fatal.add_done_callback(lambda _: stopping.set())
     place = options.place
     option, port = "--metrics-port", options.metrics_port
-    metrics: Address | None = None
+    metrics: HttpServer | None = None
     try:
         if port is not None:
-            metrics = await broker.serve_metrics(place.host, port)
+            # Imported here, because most brokers serve no metrics and start faster without.
+            from coterie.server.metrics.serving import serve_metrics
+
+            metrics = await serve_metrics(broker, place.host, port)
         option, port = "--port", place.port
         address = await broker.start(
             place.host, port, place.advertise, listener_name=place.listener_name
         )
     except OSError as error:
-        await broker.stop()
+        await _stop(broker, metrics)
         failed = Address(place.host, port or 0)
         raise CannotStart(_listening_failed(failed, option, error)) from error
     where = "memory" if place.data_dir == IN_MEMORY else place.data_dir
@@ -111,7 +116,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
         flush=True,
     )
     if metrics is not None:
-        print(f"metrics on http://{metrics}/metrics", flush=True)
+        print(f"metrics on http://{metrics.address}/metrics", flush=True)
     # The objects of the start live as long as the process: exclude them from later searches.
     gc.collect()
     gc.freeze()
@@ -124,8 +129,14 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     if broker.fatal.done():
         log.error("broker failed", reason=broker.fatal.result())
         code = EXIT_FAILED
-    await broker.stop()
+    await _stop(broker, metrics)
     return code
+
+
+async def _stop(broker: Broker, metrics: "HttpServer | None") -> None:
+    if metrics is not None:
+        await metrics.stop()
+    await broker.stop()
 
 
 def _watch(broker: Broker) -> Watchdog | None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from coterie.server.cluster import ClusterImage
     from coterie.server.config.config import Config
     from coterie.server.environment import Environment
+    from coterie.server.failures import Failures
     from coterie.server.groups.runtime import CoordinatorRuntime
     from coterie.server.logs.fetch_sessions import FetchSessionCache
     from coterie.server.logs.flusher import Flusher
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges
     from coterie.server.logs.topics import Topics
     from coterie.server.slices import Slices
-    from coterie.storage.log import Log
 
 
 class Services(Protocol):
@@ -27,6 +27,7 @@ class Services(Protocol):
 
     Attributes:
         environment: where clocks, ids and threads come from.
+        failures: what failed for good.
         config, log, loop: the settings, the log and the event loop.
         topics: all topics.
         changes: makes changes of topics and settings.
@@ -41,6 +42,7 @@ class Services(Protocol):
 
     environment: "Environment"
     config: "Config"
+    failures: "Failures"
     log: "FilteringBoundLogger"
     loop: "AbstractEventLoop"
     topics: "Topics"
@@ -53,9 +55,6 @@ class Services(Protocol):
     image: "ClusterImage"
     fetch_max_bytes: int
     fetch_sessions: "FetchSessionCache"
-
-    def log_failed(self, log: "Log", error: Exception) -> None:
-        """Log, once, that a log cannot be written any more."""
 
     def topic_deletion(
         self, topic: "Topic", done: Callable[[], None], on_disk: "OnDisk"

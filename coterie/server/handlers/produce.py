@@ -224,7 +224,7 @@ def _append(
             error_message=refused.text,
         )
     except (StorageError, OSError) as error:
-        broker.log_failed(partition.log, error)
+        broker.failures.log_failed(partition.log, error)
         return _error(asked.index, ErrorCode.KAFKA_STORAGE_ERROR)
 
 

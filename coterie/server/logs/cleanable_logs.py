@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.logs.log_configs import cleaner_config
 from coterie.server.logs.partition import Partition, PartitionState
+from coterie.server.services import Services
 from coterie.storage.cleanable import Cleanable, CleanerConfig, cleanable
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import (
@@ -25,7 +26,6 @@ from coterie.storage.errors import (
 from coterie.storage.log import Log
 
 if TYPE_CHECKING:
-    from coterie.server.broker import Broker
     from coterie.server.config.topic_config import TopicConfig
 
 # A full disk may have room again after some time, and should not be filled once a second.
@@ -56,7 +56,7 @@ class CleanableLogs:
         uncleanable: partitions whose last cleaning failed.
     """
 
-    def __init__(self, broker: "Broker", data: DataDirectory) -> None:
+    def __init__(self, broker: Services, data: DataDirectory) -> None:
         self.uncleanable: dict[Partition, Uncleanable] = {}
         self._broker = broker
         self._data = data
@@ -82,7 +82,7 @@ class CleanableLogs:
                 try:
                     self._roll_if_due(log, config)
                     first_dirty = self._data.cleaner_offset(topic.name, partition.index)
-                    found = cleanable(log, first_dirty, broker.now_ms(), config)
+                    found = cleanable(log, first_dirty, broker.environment.now_ms(), config)
                 except Exception as error:  # noqa: BLE001 - our mistake must stop only this cleaning
                     self.failed(partition, error)
                 else:
@@ -103,7 +103,9 @@ class CleanableLogs:
         if self.is_loading(partition):
             return False
         failed = self.uncleanable.get(partition)
-        if failed is not None and (failed.retry_ms is None or broker.now_ms() < failed.retry_ms):
+        if failed is not None and (
+            failed.retry_ms is None or broker.environment.now_ms() < failed.retry_ms
+        ):
             return False
         log = partition.opened_log
         return not partition.failed and (log is None or not log.failed)
@@ -117,7 +119,7 @@ class CleanableLogs:
     def _roll_if_due(self, log: Log, config: CleanerConfig) -> None:
         # The active segment is never cleaned, so after max.compaction.lag.ms it must end (KIP-354).
         active = log.segments[-1]
-        age_ms = self._broker.now_ms() - active.first_timestamp_ms
+        age_ms = self._broker.environment.now_ms() - active.first_timestamp_ms
         if active.size and age_ms > config.max_compaction_lag_ms:
             log.roll()
 
@@ -133,11 +135,15 @@ class CleanableLogs:
         first_ms = SHORTAGE_RETRY_MS if is_shortage(error) else FIRST_RETRY_MS
         pause_ms = min(first_ms << min(attempts - 1, 10), LAST_RETRY_MS)
         # Waiting may cure an error of the operating system, but neither damage nor our mistakes.
-        retry_ms = broker.now_ms() + pause_ms if isinstance(error, OSError | OutOfHandles) else None
+        retry_ms = (
+            broker.environment.now_ms() + pause_ms
+            if isinstance(error, OSError | OutOfHandles)
+            else None
+        )
         self.uncleanable[partition] = Uncleanable(error, attempts, retry_ms)
         log = partition.opened_log
         if isinstance(error, LogFailed) and log is not None:
-            broker.storage_failed(log, error)
+            broker.failures.storage_failed(log, error)
         details: dict[str, Any] = {} if log is None else {"directory": log.directory}
         if isinstance(error, CorruptLog):
             details = {"file": error.path, "position": error.position}

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from coterie.server.logs.cleanable_logs import CleanableLogs
 from coterie.server.logs.partition import Partition
+from coterie.server.services import Services
 from coterie.server.workers import once
 from coterie.storage.cleanable import Cleanable
 from coterie.storage.cleaner import Cleaning, Step
@@ -26,7 +27,6 @@ from coterie.storage.errors import LogFailed, StorageError, is_shortage
 if TYPE_CHECKING:
     import asyncio
 
-    from coterie.server.broker import Broker
 
 # How long a slice holds the event loop; one more step may take as long again. To a client this is
 # like fifty heartbeats before its own.
@@ -73,7 +73,7 @@ class LogCleaner:
         uncleanable: partitions whose last cleaning failed.
     """
 
-    def __init__(self, broker: "Broker", data: DataDirectory) -> None:
+    def __init__(self, broker: Services, data: DataDirectory) -> None:
         """Prepare; nothing runs before `start`."""
         self.cleanings = 0
         self.bytes_read = 0
@@ -170,7 +170,7 @@ class LogCleaner:
     def _begin(self, partition: Partition, found: Cleanable) -> None:
         assert self._work is None, "one log is cleaned at a time"
         config = self._logs.cleaner_config(partition.topic.config)
-        cleaning = Cleaning(partition.log, found, self._broker.now_ms(), config)
+        cleaning = Cleaning(partition.log, found, self._broker.environment.now_ms(), config)
         self._work = _Work(partition, found, cleaning, self._monotonic_s())
         self._slice()
 

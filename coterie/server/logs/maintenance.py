@@ -10,18 +10,15 @@ directory stops the broker.
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 from coterie.server.logs.log_cleaner import REST_FACTOR, SLICE_S, LogCleaner
 from coterie.server.logs.partition import Partition, PartitionState
 from coterie.server.logs.topic_changes import Change
+from coterie.server.services import Services
 from coterie.server.workers import once
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog, LogFailed, StorageError, describe_error, remedy_for
 from coterie.storage.log import Log
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
 
 # How often the server checks that the data directory is still there: two stats, about 5 us. With
 # --flush commit the first sync would notice; this check is for the other modes.
@@ -39,7 +36,7 @@ class Maintenance:
         segments_removed, bytes_removed: by retention, since the start.
     """
 
-    def __init__(self, broker: "Broker", data: DataDirectory) -> None:
+    def __init__(self, broker: Services, data: DataDirectory) -> None:
         """Prepare; nothing runs before `start`."""
         self.cleaner = LogCleaner(broker, data)
         self.segments_removed = 0
@@ -113,7 +110,7 @@ class Maintenance:
         try:
             self._data.check()
         except OSError as error:
-            self._broker.directory_lost(error)
+            self._broker.failures.directory_lost(error)
             return
         self._later("directory", self._check_directory, DIRECTORY_CHECK_S)
 
@@ -157,7 +154,7 @@ class Maintenance:
         for topic in list(broker.topics.by_name.values()):
             for partition in topic.partitions:
                 log = partition.opened_log
-                while log is not None and _forget_some(log, broker.now_ms()):
+                while log is not None and _forget_some(log, broker.environment.now_ms()):
                     yield
                 yield
 
@@ -211,12 +208,12 @@ class Maintenance:
         config = topic.config
         try:
             removed = log.remove_expired(
-                broker.now_ms(), config.retention_ms, config.retention_bytes
+                broker.environment.now_ms(), config.retention_ms, config.retention_bytes
             )
             if removed:
                 self._data.note_log_start(topic.name, partition.index, log.log_start_offset)
         except LogFailed as error:
-            broker.storage_failed(log, error)
+            broker.failures.storage_failed(log, error)
             return
         except (StorageError, OSError) as error:
             broker.log.error(  # noqa: TRY400 - the text describes the disk error, not our stack

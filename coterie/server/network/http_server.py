@@ -20,6 +20,8 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from coterie.address import Address
+
 # A scraper sends about 300 bytes; 8 KiB is the bound of most HTTP servers for all headers.
 HEADER_BYTES = 8 * 1024
 # From the accept to the last byte of the answer. Prometheus gives up after ten seconds by default.
@@ -36,11 +38,16 @@ _SILENT = logging.Logger("coterie.http", logging.CRITICAL + 1)
 
 
 class HttpServer:
-    """The sockets, connections and tasks of one ASGI application."""
+    """The sockets, connections and tasks of one ASGI application.
+
+    Attributes:
+        address: where it listens, after `start`.
+    """
 
     def __init__(self, application: Any, loop: asyncio.AbstractEventLoop) -> None:
         """Prepare to serve `application` (ASGI 3) on a loop; nothing listens yet."""
         self._loop = loop
+        self.address = Address("", 0)
         config = uvicorn.Config(
             application,
             interface="asgi3",
@@ -82,6 +89,7 @@ class HttpServer:
         await self._server.startup_ended.wait()
         if not self._server.started:
             await self._serving  # raises what went wrong
+        self.address = Address(host, bound_port)
         return bound_port
 
     async def stop(self) -> None:

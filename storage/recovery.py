@@ -93,7 +93,7 @@ def load_segments(
     for number, segment in enumerate(segments[:-1]):
         next_offset = bases[number + 1]
         if number < unscanned or not is_unsynced:
-            segment.expected = digests.of(segment.base_offset)
+            segment.expected = digests.expected(segment.base_offset, next_offset)
         if number < unscanned:
             segment.open_older(next_offset)
             producers.read(segment)

@@ -79,6 +79,17 @@ class SegmentDigests:
         """Return what the segment with this base offset may be; nothing if that is not known."""
         return self._entries.get(base_offset, ())
 
+    def expected(self, base_offset: int, next_offset: int) -> tuple[SegmentDigest, ...]:
+        """Return what the segment before another one may be; nothing if that is not known.
+
+        While a cleaned segment takes the place of several, the first has two entries. The others
+        are removed after that, so if they do not exist any more only the newer entry is right.
+        """
+        entries = self.of(base_offset)
+        if len(entries) > 1 and any(base_offset < each < next_offset for each in self._entries):
+            return entries[-1:]
+        return entries
+
     def keep(self, base_offsets: Collection[int]) -> None:
         """Forget all other segments, also in the file."""
         kept = {base: entries for base, entries in self._entries.items() if base in base_offsets}

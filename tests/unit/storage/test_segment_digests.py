@@ -8,7 +8,7 @@ from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog
 from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
-from coterie.storage.segment_digests import FILE_NAME
+from coterie.storage.segment_digests import FILE_NAME, SegmentDigest, SegmentDigests
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_cleaner import CONFIG as CLEANER
 from tests.unit.storage.test_cleaner import NOW_MS, pair
@@ -135,6 +135,19 @@ def test_entries_of_segments_that_are_not_closed_are_dropped(memory: Place) -> N
     log = read_again(memory, directory)
     bases = [segment.base_offset for segment in log.segments[:-1]]
     assert [base for base in range(1_000) if log.digests.of(base)] == bases
+
+
+def test_only_the_newer_entry_counts_after_the_others_were_removed(memory: Place) -> None:
+    """A crash after the swap, before the file has forgotten the segment that is replaced."""
+    digests = SegmentDigests(memory.filesystem, "/data/t-0")
+    old, cleaned, other = SegmentDigest(0, 0), SegmentDigest(108, 1), SegmentDigest(216, 2)
+    digests.closed(0, old)
+    digests.closed(6, other)
+    digests.replacing(0, cleaned)
+    assert digests.expected(0, next_offset=6) == (old, cleaned)
+    assert digests.expected(0, next_offset=12) == (cleaned,)
+    assert digests.expected(6, next_offset=12) == (other,)
+    assert digests.expected(12, next_offset=20) == ()
 
 
 def test_logs_that_are_not_compacted_have_no_such_file(memory: Place) -> None:

@@ -17,7 +17,13 @@ from coterie.protocol.messages.produce import (
     ProduceResponseTopic,
 )
 from coterie.server.handlers.closed_logs import must_wait
-from coterie.server.logs.log_validator import RefusedBatch, ValidBatch, only_batch, validate_batch
+from coterie.server.logs.log_validator import (
+    RefusedBatch,
+    ValidBatch,
+    only_batch,
+    refused_transaction,
+    validate_batch,
+)
 from coterie.server.logs.partition import OPEN, Partition, Topic
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import run_in_slices
@@ -47,6 +53,9 @@ def handle(
             return None
     if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) > 1:
         _drop_repeated(request)
+        refusal = refused_transaction(request)
+        if refusal is not None:
+            return _refuse_all(request, refusal, connection)
         if request.acks != _NO_ACKS and _is_large(request):
             _append_in_slices(broker, request, connection)
             return None
@@ -78,6 +87,27 @@ def handle(
         return None
     for log in appended:
         broker.flusher.appended(log)
+    return response
+
+
+def _refuse_all(
+    request: ProduceRequest, refusal: RefusedBatch, connection: Exchange
+) -> ProduceResponse | None:
+    response = ProduceResponse(
+        responses=[
+            ProduceResponseTopic(
+                name=asked.name,
+                topic_id=asked.topic_id,
+                partition_responses=[
+                    _refused(each.index, refusal) for each in asked.partition_data
+                ],
+            )
+            for asked in request.topic_data
+        ]
+    )
+    if request.acks == _NO_ACKS:
+        _close_on_error(response, connection)
+        return None
     return response
 
 
@@ -215,14 +245,7 @@ def _append(
         )
         return _append_validated(partition, asked.index, valid, connection.now_ms, appended)
     except RefusedBatch as refused:
-        return ProduceResponsePartition(
-            index=asked.index,
-            error_code=refused.error,
-            base_offset=-1,
-            log_start_offset=partition.log.log_start_offset if refused.in_log else -1,
-            record_errors=refused.record_errors,
-            error_message=refused.text,
-        )
+        return _refused(asked.index, refused, partition.log if refused.in_log else None)
     except (StorageError, OSError) as error:
         broker.failures.log_failed(partition.log, error)
         return _error(asked.index, ErrorCode.KAFKA_STORAGE_ERROR)
@@ -255,6 +278,17 @@ def _append_validated(
         base_offset=base_offset,
         log_append_time_ms=append_time_ms,
         log_start_offset=log.log_start_offset,
+    )
+
+
+def _refused(index: int, refused: RefusedBatch, log: Log | None = None) -> ProduceResponsePartition:
+    return ProduceResponsePartition(
+        index=index,
+        error_code=refused.error,
+        base_offset=-1,
+        log_start_offset=-1 if log is None else log.log_start_offset,
+        record_errors=refused.record_errors,
+        error_message=refused.text,
     )
 
 

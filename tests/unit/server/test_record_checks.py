@@ -284,7 +284,7 @@ def test_required_acks_are_checked_for_valid_batches_of_existing_partitions(
 
 @pytest.mark.parametrize(
     ("producer", "transactional_id", "error"),
-    [(-1, None, 53), (-1, "x", 0), (5, None, 53), (5, "x", 53)],
+    [(-1, None, 53), (-1, "x", 0), (5, None, 53), (5, "x", 49)],
 )
 def test_transactional_batches(
     client: Client, producer: int, transactional_id: str | None, error: int
@@ -296,6 +296,46 @@ def test_transactional_batches(
     (answer,) = client.call(request, 9).responses[0].partition_responses
     assert answer.error_code == error
     assert open_log(client.broker, "t").last_stable_offset == (0 if error else 1)
+
+
+def test_transactional_batch_of_an_older_epoch_is_fenced(client: Client) -> None:
+    assert not produce(client, batch(b"a", producer=(5, 3, 0))).error_code
+    request = produce_request(batch(b"b", producer=(5, 2, 0), transactional=True))
+    request.transactional_id = "x"
+    (answer,) = client.call(request, 9).responses[0].partition_responses
+    assert (answer.error_code, answer.log_start_offset) == (47, -1)
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "producers", "error"),
+    [(None, (5, None), 53), ("x", (5, 6), 49), ("x", (5, -1), 49), ("x", (-1, -1), 0)],
+)
+def test_whole_request_is_refused_for_its_transactional_batches(
+    client: Client, transactional_id: str | None, producers: tuple[int | None, ...], error: int
+) -> None:
+    parts = [
+        ProduceRequestPartition(
+            index=index,
+            records=batch(b"a")
+            if producer is None
+            else batch(b"a", producer=(producer, 0, 0), transactional=True),
+        )
+        for index, producer in enumerate(producers)
+    ]
+    client.broker.topics.create("u", 2, {})
+    request = ProduceRequest(
+        acks=-1,
+        timeout_ms=1000,
+        transactional_id=transactional_id,
+        topic_data=[ProduceRequestTopic(name="u", partition_data=parts)],
+    )
+    answers = client.call(request, 9).responses[0].partition_responses
+    assert [each.error_code for each in answers] == [error, error]
+    text = "Transactional records contained more than one producer ID"
+    assert {each.error_message for each in answers} == {text if error == 49 else None}
+    for index in (0, 1):
+        end = open_log(client.broker, "u", index).log_end_offset
+        assert end == (0 if error else 1)
 
 
 def test_last_entry_of_a_partition_counts(client: Client) -> None:

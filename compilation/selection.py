@@ -9,6 +9,7 @@ PACKAGES = (
     "storage",
     "assignors",
     "coordinator",
+    "server/coordinators",
     "server/network",
     "server/groups",
     "server/handlers",

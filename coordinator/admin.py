@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from coterie.coordinator.effects import Effects, RequestContext
+from coterie.coordinator.effects import Effects
 from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.group_record import group_tombstone
+from coterie.coordinator.machine import RequestContext
 from coterie.coordinator.partition_state import PartitionState
 from coterie.protocol.authorized_operations import (
     AUTHORIZED_OPERATIONS_OMITTED,

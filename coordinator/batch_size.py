@@ -7,16 +7,15 @@ depend on it [coordinator/operation-size]. Sweeps need not be atomic and are spl
 
 from collections.abc import Iterator, Sequence
 
-from coterie.coordinator.effects import Effects, LogRecord
+from coterie.coordinator.effects import Effects
+from coterie.coordinator.machine import (
+    BATCH_OVERHEAD_BYTES,
+    MAX_BATCH_BYTES,
+    RECORD_OVERHEAD_BYTES,
+    Record,
+)
 from coterie.protocol.messages.log_records import GroupMetadataValue, encode_key, encode_value
-from coterie.protocol.record_batch_layout import HEADER_BYTES
 
-# The largest batch of the group log: Kafka's default max.message.bytes, so that a Kafka broker can
-# read the log.
-MAX_BATCH_BYTES = 1_048_588
-# The most bytes that a batch needs beside its records, and a record beside its key and value.
-BATCH_OVERHEAD_BYTES = HEADER_BYTES
-RECORD_OVERHEAD_BYTES = 24
 # The most bytes of an offset's key and value without their strings: types, versions, numbers,
 # lengths, topic id.
 _OFFSET_BYTES = 100
@@ -46,7 +45,7 @@ def always_fitting_offsets(offset_metadata_max_size: int) -> int:
     return (MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES) // largest_bytes
 
 
-def fits_batch(records: Sequence[LogRecord]) -> bool:
+def fits_batch(records: Sequence[Record]) -> bool:
     """Return whether the records of one operation fit into one batch."""
     left_bytes = MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES
     for record in records:
@@ -56,7 +55,7 @@ def fits_batch(records: Sequence[LogRecord]) -> bool:
     return True
 
 
-def generation_fits_batch(record: LogRecord) -> bool:
+def generation_fits_batch(record: Record) -> bool:
     """Return whether the record of a group's generation fits into one batch.
 
     Nearly all are so much smaller that they need not be encoded to find out.
@@ -87,16 +86,16 @@ def split_into_batches(effects: Effects) -> Iterator[Effects]:
     yield effects
 
 
-def max_record_bytes(record: LogRecord) -> int:
+def max_record_bytes(record: Record) -> int:
     """Return the most bytes that a record takes in a batch."""
     key, value = record
     value_bytes = 0 if value is None else len(encode_value(value))
     return len(encode_key(key)) + value_bytes + RECORD_OVERHEAD_BYTES
 
 
-def _batches(records: Sequence[LogRecord]) -> Iterator[list[LogRecord]]:
+def _batches(records: Sequence[Record]) -> Iterator[list[Record]]:
     """Yield the records, in order, in as few parts as fit into a batch each."""
-    part: list[LogRecord] = []
+    part: list[Record] = []
     left_bytes = MAX_BATCH_BYTES - BATCH_OVERHEAD_BYTES
     for record in records:
         size_bytes = max_record_bytes(record)

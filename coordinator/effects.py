@@ -9,21 +9,12 @@ Invariant: the response of a request that writes is not in the effects that carr
 shard keeps it and returns it from `appended` or `append_failed` [coordinator/durable-responses].
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from coterie.coordinator.machine import Append, Record, Reply
 from coterie.protocol.messages.journal_records import FACT_NAMES, Fact
-from coterie.protocol.messages.log_records import (
-    GroupMetadataKey,
-    GroupMetadataValue,
-    OffsetCommitKey,
-    OffsetCommitValue,
-)
-
-LogKey = GroupMetadataKey | OffsetCommitKey
-LogValue = GroupMetadataValue | OffsetCommitValue
-LogRecord = tuple[LogKey, LogValue | None]
 
 # The kind of a timer, its group, and its member, which is "" if the timer belongs to the group.
 # The sweep of a partition has the number of the partition in place of the group.
@@ -38,36 +29,6 @@ class TimerKind(StrEnum):
     JOIN = "join"  # the join phase: initial delay or rebalance timeout
     SYNC = "sync"  # the time in which the members of a generation have to sync
     EXPIRY = "expiry"  # the next sweep of a partition's offsets
-
-
-class RequestContext(NamedTuple):
-    """The sender of a request.
-
-    Attributes:
-        client_id: the client id of the request header.
-        client_host: the peer's address as Java prints it, with a leading slash.
-        version: the version of the request.
-        to: the reply address of a later response; opaque here.
-    """
-
-    client_id: str
-    client_host: str
-    version: int
-    to: Hashable
-
-
-class Reply(NamedTuple):
-    """The response to a request that was delayed."""
-
-    to: Hashable
-    message: Any
-
-
-class Append(NamedTuple):
-    """The records of one operation; they go into one batch [coordinator/operation]."""
-
-    partition: int
-    records: list[LogRecord]
 
 
 class Timer(NamedTuple):
@@ -140,7 +101,7 @@ class Effects:
         self.appends: list[Append] = []
         self.timers: list[Timer] = []
         self.events: list[Event] = []
-        self.records: list[LogRecord] = []
+        self.records: list[Record] = []
         self.durable_events: Sequence[Event] = ()
         self.completion: Any = None
 

@@ -5,8 +5,8 @@ the group is created, when the leader's assignment arrives, when a static member
 when the group becomes Empty [group-log/logged-changes].
 """
 
-from coterie.coordinator.effects import LogRecord
 from coterie.coordinator.group import Group, GroupState, Member
+from coterie.coordinator.machine import Record
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataMember,
@@ -17,7 +17,7 @@ from coterie.protocol.messages.log_records import (
 _UNKNOWN_MS = -1
 
 
-def new_group_record(group: Group) -> LogRecord:
+def new_group_record(group: Group) -> Record:
     """Return the record of a group's creation [joining/created-group-is-logged].
 
     It has no type, leader and members, whatever the first joiner has changed since.
@@ -33,12 +33,12 @@ def new_group_record(group: Group) -> LogRecord:
     return GroupMetadataKey(group=group.group_id), value
 
 
-def group_tombstone(group_id: str) -> LogRecord:
+def group_tombstone(group_id: str) -> Record:
     """Return the record that removes a group."""
     return GroupMetadataKey(group=group_id), None
 
 
-def group_record(group: Group, assignments: dict[str, bytes] | None = None) -> LogRecord:
+def group_record(group: Group, assignments: dict[str, bytes] | None = None) -> Record:
     """Return the record of a group's present generation.
 
     Args:

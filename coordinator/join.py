@@ -6,9 +6,10 @@ into a group that has completed it; such a member is answered from memory.
 """
 
 from coterie.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from coterie.coordinator.effects import Effects, RequestContext, TimerKind
+from coterie.coordinator.effects import Effects, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member
 from coterie.coordinator.group_record import new_group_record
+from coterie.coordinator.machine import RequestContext
 from coterie.coordinator.members import (
     Removal,
     identity_error,

@@ -4,8 +4,9 @@ One request may list several [sessions/leave]; together they cost at most one re
 [sessions/leave-batch].
 """
 
-from coterie.coordinator.effects import Effects, RequestContext, TimerKind
+from coterie.coordinator.effects import Effects, TimerKind
 from coterie.coordinator.group import GroupState, Member
+from coterie.coordinator.machine import RequestContext
 from coterie.coordinator.members import Removal, identity_error, note_fenced, remove_member
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.rebalance import Cause, Instigator, maybe_complete_join, prepare_rebalance

@@ -2,8 +2,9 @@
 
 from enum import Enum
 
-from coterie.coordinator.effects import RequestContext, TimerKind
+from coterie.coordinator.effects import TimerKind
 from coterie.coordinator.group import Group, Member, Protocols
+from coterie.coordinator.machine import RequestContext
 from coterie.coordinator.responses import join_error, sync_error
 from coterie.coordinator.step import Step
 from coterie.protocol.errors import ErrorCode

@@ -5,8 +5,9 @@ A commit is one record per partition; all records of a request share one append
 that state is durable [offsets/fetch-is-durable].
 """
 
-from coterie.coordinator.effects import Effects, RequestContext
+from coterie.coordinator.effects import Effects
 from coterie.coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
+from coterie.coordinator.machine import RequestContext
 from coterie.coordinator.members import identity_error
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.responses import commit_error

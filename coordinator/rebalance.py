@@ -9,9 +9,10 @@ rejoined and no member id is pending, at most the largest rebalance timeout
 from enum import Enum
 from typing import NamedTuple
 
-from coterie.coordinator.effects import RequestContext, TimerKind
+from coterie.coordinator.effects import TimerKind
 from coterie.coordinator.group import TRANSITIONS, GroupState, Member
 from coterie.coordinator.group_record import group_record
+from coterie.coordinator.machine import RequestContext
 from coterie.coordinator.members import Removal, recorded_reason, remove_member, start_session
 from coterie.coordinator.responses import join_response, join_roster, sync_error
 from coterie.coordinator.step import Step

@@ -8,7 +8,7 @@ A record is applied by the same code when it is written and when it is loaded. S
 of a partition from its start gives the state of the shard that wrote it [group-log/replay].
 """
 
-from coterie.coordinator.effects import LogRecord
+from coterie.coordinator.machine import Record
 from coterie.protocol.messages.log_records import (
     GROUP_RECORDS,
     OTHER_GROUP_TYPES,
@@ -44,7 +44,7 @@ class LoggedState:
         self.other_groups: dict[str, int] = {}
 
 
-def replay(state: LoggedState, record: LogRecord) -> None:
+def replay(state: LoggedState, record: Record) -> None:
     """Apply one record: a value replaces the earlier one of its key, null removes it.
 
     Args:

@@ -15,12 +15,14 @@ from typing import Any
 
 from coterie.coordinator.admin import delete_group, describe_group, list_groups
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Effects, RequestContext, TimerKind
+from coterie.coordinator.effects import Effects, TimerKind
 from coterie.coordinator.group import Group
 from coterie.coordinator.heartbeat import RESPONSES as HEARTBEAT_RESPONSES
 from coterie.coordinator.heartbeat import heartbeat
 from coterie.coordinator.join import join
 from coterie.coordinator.leave import leave
+from coterie.coordinator.loading import NewestRecords
+from coterie.coordinator.machine import Pair, Record, RequestContext
 from coterie.coordinator.offsets import commit, delete_offsets, fetch
 from coterie.coordinator.partition_state import GroupCount
 from coterie.coordinator.purgatory import Purgatory
@@ -41,6 +43,7 @@ from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.leave_group import LeaveGroupRequest
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from coterie.protocol.messages.log_records import GROUP_RECORDS, encode_key, encode_value
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest
 from coterie.protocol.messages.offset_delete import OffsetDeleteRequest
 from coterie.protocol.messages.offset_fetch import (
@@ -332,6 +335,23 @@ class GroupCoordinator:
         return self._applied(effects)
 
     # -- the log -----------------------------------------------------------------------------------
+
+    def epoch(self, partition: int) -> int:
+        """Return the leader epoch of the latest load or unload; -1 before the first."""
+        return self.shards[partition].epoch
+
+    def reader(self) -> NewestRecords:
+        """Return a reader for the log of a partition."""
+        return NewestRecords(GROUP_RECORDS)
+
+    def encode(self, record: Record) -> Pair:
+        """Return key and value of a record as bytes."""
+        key, value = record
+        return encode_key(key), None if value is None else encode_value(value)
+
+    def totals(self) -> dict[str, int]:
+        """Return the number of groups."""
+        return {"groups": sum(len(shard.groups) for shard in self.shards)}
 
     def begin_load(self, partition: int, epoch: int) -> bool:
         """Start to load a partition; return False if there is nothing to load.

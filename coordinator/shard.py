@@ -23,10 +23,11 @@ from typing import Any
 
 from coterie.coordinator.batch_size import always_fitting_offsets, fits_batch, split_into_batches
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Append, Effects, Reply, TimerKey, TimerKind
+from coterie.coordinator.effects import Effects, TimerKey, TimerKind
 from coterie.coordinator.expiry import delete_topic_offsets, expire_group
 from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.heartbeat import expire_pending, expire_session
+from coterie.coordinator.machine import Append, Reply
 from coterie.coordinator.members import start_session
 from coterie.coordinator.operation import Completion, Operation, refuse_large, send_response
 from coterie.coordinator.partition_state import GroupCount, PartitionState
@@ -43,7 +44,7 @@ from coterie.coordinator.step import Step
 from coterie.coordinator.sync import AssignmentWrite, assignment_stored, sync_timer_fired
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import PartitionLoaded, PartitionUnloaded
-from coterie.protocol.messages.log_records import GroupMetadataKey
+from coterie.protocol.messages.log_records import GroupMetadataKey, OffsetCommitKey, group_of
 
 
 class ShardState(Enum):
@@ -120,11 +121,12 @@ class Shard(PartitionState):
             logged = self.logged
             for record in records:
                 replay(logged, record)
-            group_id = records[0][0].group
+            first, last = records[0][0], records[-1]
+            group_id = first.group if type(first) is OffsetCommitKey else group_of(first)
             if group_id not in self.groups:
                 # A commit to an unknown group creates it [offsets/simple-group].
                 self.create_group(group_id, now_ms)
-            elif records[-1][1] is None and type(records[-1][0]) is GroupMetadataKey:
+            elif last[1] is None and type(last[0]) is GroupMetadataKey:
                 self.remove_group(group_id, effects)
             effects.appends.append(Append(self.partition, records))
         elif effects.response is None or not self.unacknowledged:

@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 from coterie.coordinator.batch_size import generation_fits_batch
-from coterie.coordinator.effects import Effects, RequestContext, TimerKind
+from coterie.coordinator.effects import Effects, TimerKind
 from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.group_record import group_record
+from coterie.coordinator.machine import RequestContext
 from coterie.coordinator.members import (
     Removal,
     identity_error,

@@ -28,7 +28,7 @@ from coterie.protocol.messages.log_records import (
 )
 from coterie.protocol.messages.record_types import UnknownKey
 from coterie.protocol.records import decode_records, encode_batch, iterate_batches
-from coterie.server.groups.loading import LogReplay
+from coterie.server.coordinators.loading import LogReplay
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
@@ -117,7 +117,7 @@ def _load(directory: str) -> tuple[float, int, list[float]]:
     def replay(key: bytes | None, value: bytes | None) -> None:
         coordinator.replay(0, key, value)
 
-    reading = LogReplay(log, replay)
+    reading = LogReplay(log, coordinator.reader(), replay)
     slices = []
     before = time.process_time()
     while reading.step():
@@ -127,7 +127,7 @@ def _load(directory: str) -> tuple[float, int, list[float]]:
     coordinator.finish_load(0, START_MS)
     took_s = time.process_time() - began
     log.abandon()
-    return took_s, reading.newest.records, sorted(slices)
+    return took_s, reading.reader.records, sorted(slices)
 
 
 def _bare_read_s(directory: str) -> float:

@@ -24,7 +24,8 @@ from coterie.conformance.names import Names
 from coterie.conformance.responses import response_lines
 from coterie.conformance.versions import TOPIC_IDS_SINCE
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Append, Effects, RequestContext
+from coterie.coordinator.effects import Effects
+from coterie.coordinator.machine import Append, RequestContext
 from coterie.coordinator.replay import LoggedState, replay_encoded
 from coterie.coordinator.shard import ShardState
 from coterie.protocol.errors import ErrorCode

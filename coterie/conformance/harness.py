@@ -14,7 +14,8 @@ from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Append, Effects, Event, RequestContext
+from coterie.coordinator.effects import Effects, Event
+from coterie.coordinator.machine import Append, RequestContext
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse

@@ -8,16 +8,20 @@ close the connections, close the logs [connections/stop].
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from coterie.address import Address
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.cluster import ClusterImage, Node
 from coterie.server.config.config import Config
+from coterie.server.coordinators.host import Host
+from coterie.server.coordinators.runtime import CoordinatorRuntime
 from coterie.server.environment import Environment
 from coterie.server.failures import Failures
 from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
-from coterie.server.groups.runtime import CoordinatorRuntime
+from coterie.server.groups.journal import Journal
+from coterie.server.groups.runtime import GroupRuntime
 from coterie.server.logs.fetch_sessions import FetchSessionCache
 from coterie.server.logs.flusher import RESUME_AFTER_S, Flusher, FlushMode
 from coterie.server.logs.maintenance import Maintenance
@@ -34,7 +38,6 @@ from coterie.server.workers import Workers
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import (
     LogFailed,
-    OutOfHandles,
     StorageError,
     describe_error,
     remedy_for,
@@ -67,7 +70,9 @@ class Broker:
         disk: does work that waits for the disk.
         changes: makes changes of topics and settings.
         topics: all topics.
+        host: what the runtimes of coordinators use.
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
+        runtimes: the runtimes of all coordinators.
         maintenance: the background work on the logs.
         node_id: the id of this broker.
         image: the cluster as clients see it.
@@ -130,11 +135,13 @@ class Broker:
         config.record({"log.dirs": data_dir, "node.id": node_id, "broker.id": node_id})
         try:
             self.topics = Topics(self._data, config, environment, self.disk, durable=flush.commit)
+            self.host = self._make_host()
             self.groups = self._make_group_runtime()
         except BaseException:
             self._data.close()
             raise
         self.coordinator = self.groups.coordinator
+        self.runtimes: list[CoordinatorRuntime[Any]] = [self.groups]
         self.maintenance = Maintenance(self, self._data)
         self.started_ms = self.now_ms()
         self.load_seconds = 0.0
@@ -168,7 +175,18 @@ class Broker:
         if files:
             self.log.info("write-ahead log replayed", files=files, appends=entries, skipped=skipped)
 
-    def _make_group_runtime(self) -> CoordinatorRuntime:
+    def _make_host(self) -> Host:
+        return Host(
+            self.loop,
+            self.now_ms,
+            self.log,
+            self.flusher,
+            self.topics.opener,
+            self.pending_writes,
+            self.failures.handles_short,
+        )
+
+    def _make_group_runtime(self) -> GroupRuntime:
         offsets = self.topics.by_name.get(OFFSETS_TOPIC)
         if offsets is None:
             count = self.config.get_int("offsets.topic.num.partitions")
@@ -178,8 +196,16 @@ class Broker:
             # would look for groups in other partitions [coordinator/partition].
             offsets_topic_num_partitions=len(offsets.partitions)
         )
-        coordinator = GroupCoordinator(group_config, self.environment.new_uuid_text, self.now_ms())
-        groups = CoordinatorRuntime(self, coordinator)
+        journal = Journal(
+            self.topics, self.config, self.loop, self.now_ms, self.log, len(offsets.partitions)
+        )
+        groups = GroupRuntime(
+            self.host,
+            GroupCoordinator(group_config, self.environment.new_uuid_text, self.now_ms()),
+            journal,
+            codec=self.config.get_int("offsets.topic.compression.codec"),
+            failed=self.partition_failed,
+        )
         groups.take_over(offsets.partitions)
         interrupted = [(name, topic_id) for name, topic_id in self.topics.deleting.items()]
         if interrupted:
@@ -302,7 +328,8 @@ class Broker:
             self._server.close()
         self.maintenance.stop()
         await self._drain()
-        self.groups.stop()
+        for runtime in self.runtimes:
+            runtime.stop()
         self.pending_writes.flush()
         self.connection_quotas.close_all()
         await self._wait_for(lambda: not len(self.connection_quotas), _CLOSE_TIMEOUT_S)
@@ -318,7 +345,8 @@ class Broker:
 
     async def _drain(self) -> None:
         """Wait until what was written is durable and its responses are sent."""
-        self.groups.write()
+        for runtime in self.runtimes:
+            runtime.write()
         self.flusher.begin()
         works = self.flusher, self.disk, self.changes
         if not await self._wait_for(lambda: all(each.idle for each in works), DRAIN_TIMEOUT_S):
@@ -333,10 +361,6 @@ class Broker:
         return True
 
     # --- failures ---------------------------------------------------------------------------------
-
-    def handles_short(self, error: OutOfHandles) -> None:
-        """See `Failures`."""
-        self.failures.handles_short(error)
 
     def _write_ahead_failed(self, error: Exception) -> None:
         """Log that logs are synced one by one, for some time or until the next start."""

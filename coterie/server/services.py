@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from coterie.server.config.config import Config
     from coterie.server.environment import Environment
     from coterie.server.failures import Failures
-    from coterie.server.groups.runtime import CoordinatorRuntime
+    from coterie.server.groups.runtime import GroupRuntime
     from coterie.server.logs.fetch_sessions import FetchSessionCache
     from coterie.server.logs.flusher import Flusher
     from coterie.server.logs.partition import Topic
@@ -47,7 +47,7 @@ class Services(Protocol):
     loop: "AbstractEventLoop"
     topics: "Topics"
     changes: "TopicChanges"
-    groups: "CoordinatorRuntime"
+    groups: "GroupRuntime"
     coordinator: "GroupCoordinator"
     flusher: "Flusher"
     slices: "Slices"

@@ -20,7 +20,7 @@ from coterie.protocol.messages.log_records import (
 )
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import OFFSETS_TOPIC
-from coterie.server.groups.loading import LogReplay
+from coterie.server.coordinators.loading import LogReplay
 from coterie.storage.cleanable import CleanerConfig, cleanable
 from coterie.storage.cleaner import Cleaning
 from coterie.storage.directory import DataDirectory
@@ -81,7 +81,9 @@ def log_config(topic: str, *, flush: bool) -> LogConfig:
 def load(coordinator: GroupCoordinator, log: Log, epoch: int, now_ms: int) -> Effects:
     """Load the coordinator's partition from the log."""
     assert coordinator.begin_load(0, epoch)
-    replay = LogReplay(log, lambda key, value: coordinator.replay(0, key, value))
+    replay = LogReplay(
+        log, coordinator.reader(), lambda key, value: coordinator.replay(0, key, value)
+    )
     while replay.step():
         pass
     return coordinator.finish_load(0, now_ms)

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 
 from coterie.conformance.harness import START_MS, Batch, CoordinatorHarness
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Append, Effects, TimerKey, TimerKind
+from coterie.coordinator.effects import Effects, TimerKey, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member
+from coterie.coordinator.machine import Append
 from coterie.coordinator.members import Removal
 from coterie.coordinator.rebalance import Cause
 from coterie.coordinator.responses import translate_append_error
@@ -20,7 +21,12 @@ from coterie.coordinator.service import GroupCoordinator
 from coterie.coordinator.shard import Shard, ShardState
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
-from coterie.protocol.messages.log_records import GroupMetadataKey, decode_value, encode_key
+from coterie.protocol.messages.log_records import (
+    GroupMetadataKey,
+    decode_value,
+    encode_key,
+    group_of,
+)
 from tests.simulation.call import Call
 from tests.simulation.checks import oracle, structure
 from tests.simulation.checks.join_phases import JoinPhases
@@ -390,15 +396,15 @@ class CheckedCoordinator(CoordinatorHarness):
         self.trace("append", partition, batch)
         if self._current is not None:
             self._current.batches.append((partition, batch.number))
-        group_id = append.records[0][0].group
+        group_id = group_of(append.records[0][0])
         group = self._before_sweep.get(partition, {}).get(group_id)
         if group is not None and all(value is None for _, value in append.records):
             topics = self.join_phases.topics.get(group_id)
             self.offsets.expired(append, group, topics, self.config, self.now_ms)
         self.offsets.appended(batch.number, append)
         for key, value in append.records:
-            require(self.coordinator.partition_for(key.group) == partition, rule, f"{key}")
-            require(key.group == group_id, rule, f"several groups in {append}")
+            require(self.coordinator.partition_for(group_of(key)) == partition, rule, f"{key}")
+            require(group_of(key) == group_id, rule, f"several groups in {append}")
             self.lost_batches.appended(batch.number, (key, value))
         self.appended.append((partition, batch))
         return batch

@@ -9,16 +9,14 @@ Partitions of `__consumer_offsets` that are being loaded follow when they are lo
 have failed are not waited for.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from coterie.coordinator.effects import Effects
-from coterie.coordinator.service import GroupCoordinator
+from coterie.server.coordinators.host import Host
 
 if TYPE_CHECKING:
-    from coterie.server.broker import Broker
-    from coterie.server.groups.appends import GroupAppends
+    from coterie.server.groups.runtime import GroupRuntime
 
 # Name and id.
 Topics = list[tuple[str, bytes]]
@@ -46,36 +44,25 @@ class _Deletion:
 class DeletedTopics:
     """The deleted topics whose offsets are not yet all durably deleted."""
 
-    def __init__(
-        self,
-        broker: "Broker",
-        coordinator: GroupCoordinator,
-        appends: "GroupAppends",
-        apply: Callable[[Effects], None],
-    ) -> None:
+    def __init__(self, host: Host, groups: "GroupRuntime") -> None:
         """Start without any.
 
         Args:
-            broker: its clock and flusher are used.
-            coordinator: deletes the offsets.
-            appends: writes the tombstones.
-            apply: applies the coordinator's effects.
+            host: its clock and flusher are used.
+            groups: deletes the offsets.
         """
-        self._broker = broker
-        self._coordinator = coordinator
-        self._appends = appends
-        self._apply = apply
+        self._host = host
+        self._groups = groups
         self._deletions: list[_Deletion] = []
 
-    def add(self, topics: Topics, loading: Iterable[int], done: Callable[[], None]) -> None:
+    def add(self, topics: Topics, done: Callable[[], None]) -> None:
         """Delete the offsets of topics.
 
         Args:
             topics: the deleted topics.
-            loading: the group partitions that are being loaded.
             done: called when no offset of the topics can come back; perhaps at once.
         """
-        deletion = _Deletion(topics, set(loading), done)
+        deletion = _Deletion(topics, set(self._groups.loading_partitions()), done)
         self._deletions.append(deletion)
         self._delete(deletion)
 
@@ -87,15 +74,15 @@ class DeletedTopics:
                 self._delete(deletion)
 
     def _delete(self, deletion: _Deletion) -> None:
-        now_ms = self._broker.now_ms()
-        self._apply(self._coordinator.topics_deleted(deletion.topics, now_ms))
-        self._appends.write()
-        if self._broker.flusher.commit:
+        groups, flusher = self._groups, self._host.flusher
+        groups.apply(groups.coordinator.topics_deleted(deletion.topics, self._host.now_ms()))
+        groups.write()
+        if flusher.commit:
             # Commits that were written before and are not durable yet are covered as well.
-            for index, log in self._appends.unsynced_logs():
+            for index, log in groups.unsynced_logs():
                 if index not in deletion.syncing:
                     deletion.syncing.add(index)
-                    self._broker.flusher.appended(log, partial(self._synced, deletion, index))
+                    flusher.appended(log, partial(self._synced, deletion, index))
         self._end_if_done(deletion)
 
     def _synced(self, deletion: _Deletion, index: int, _error: Exception | None) -> None:

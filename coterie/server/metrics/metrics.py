@@ -22,7 +22,7 @@ from coterie.coordinator.shard import ShardState
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
-    from coterie.server.groups.runtime import CoordinatorRuntime
+    from coterie.server.groups.runtime import GroupRuntime
 
 _GROUPS = "kafka.coordinator.group:type=GroupMetadataManager,name="
 _RUNTIME = "kafka.server:type=group-coordinator-metrics,name="
@@ -123,7 +123,7 @@ async def _groups(broker: "Broker") -> list[Metric]:
     ]
 
 
-def _group_events(groups: "CoordinatorRuntime") -> Iterator[Metric]:
+def _group_events(groups: "GroupRuntime") -> Iterator[Metric]:
     for name, kafka_name, text, value in (
         (
             "offset_commits",

@@ -6,7 +6,7 @@ A lost tombstone restores the group as it was. A lost first record removes the g
 from typing import NamedTuple
 
 from coterie.conformance.harness import Batch
-from coterie.coordinator.effects import LogRecord
+from coterie.coordinator.machine import Record
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import GroupMetadataKey
 from tests.simulation.checks.join_phases import JoinPhases
@@ -39,7 +39,7 @@ class LostBatches:
         self._join_phases = join_phases
         self._deleted: dict[int, list[_Deleted]] = {}
 
-    def appended(self, batch: int, record: LogRecord) -> None:
+    def appended(self, batch: int, record: Record) -> None:
         """Note an appended record."""
         key, value = record
         if type(key) is GroupMetadataKey and value is None:

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from coterie.conformance.versions import FETCH_GROUPS_SINCE
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Append
 from coterie.coordinator.group import Group, GroupState
+from coterie.coordinator.machine import Append
 from coterie.coordinator.shard import Shard
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue

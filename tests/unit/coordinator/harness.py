@@ -7,8 +7,9 @@ from typing import Any
 
 from coterie.conformance.harness import START_MS, CoordinatorHarness
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Append, Effects, RequestContext
+from coterie.coordinator.effects import Effects
 from coterie.coordinator.group import Group
+from coterie.coordinator.machine import Append, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import RequestContext
 from coterie.coordinator.group import GroupState
+from coterie.coordinator.machine import RequestContext
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest

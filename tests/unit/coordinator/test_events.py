@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from coterie.coordinator.batch_size import MAX_BATCH_BYTES
 from coterie.coordinator.heartbeat import RESPONSES
+from coterie.coordinator.machine import MAX_BATCH_BYTES
 from coterie.coordinator.subscription_change import LARGEST_METADATA_BYTES
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_protocol import (

@@ -1,17 +1,19 @@
 """Operations that do not fit a batch fail alone; sweeps are split into batches."""
 
+from collections.abc import Sequence
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coterie.coordinator.batch_size import (
-    MAX_BATCH_BYTES,
     always_fitting_offsets,
     fits_batch,
     generation_fits_batch,
     split_into_batches,
 )
-from coterie.coordinator.effects import Effects, LogRecord
+from coterie.coordinator.effects import Effects
 from coterie.coordinator.group import GroupState
+from coterie.coordinator.machine import MAX_BATCH_BYTES, Record
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.log_records import (
@@ -58,7 +60,7 @@ def commit_code(harness: UnitHarness, to: str) -> int:
     return int(harness.responses[to].topics[0].partitions[0].error_code)
 
 
-def batch_bytes(records: list[LogRecord]) -> int:
+def batch_bytes(records: Sequence[Record]) -> int:
     pairs = [
         (encode_key(key), None if value is None else encode_value(value)) for key, value in records
     ]
@@ -176,7 +178,7 @@ def test_generation_fits_a_batch_exactly_if_its_encoded_record_does(
             for _ in range(members)
         ],
     )
-    record: LogRecord = (GroupMetadataKey(group=name), value)
+    record: Record = (GroupMetadataKey(group=name), value)
     assert generation_fits_batch(record) == fits_batch([record])
 
 
@@ -292,7 +294,7 @@ generations = st.integers(0, 2_000_000).map(
 
 @settings(max_examples=40)
 @given(st.lists(st.one_of(offsets, tombstones, generations), min_size=1, max_size=40))
-def test_records_that_are_said_to_fit_do_fit(records: list[LogRecord]) -> None:
+def test_records_that_are_said_to_fit_do_fit(records: list[Record]) -> None:
     size = batch_bytes(records)
     # The estimate may be some bytes per record too large, and is never too small.
     if fits_batch(records):
@@ -303,7 +305,7 @@ def test_records_that_are_said_to_fit_do_fit(records: list[LogRecord]) -> None:
 
 @settings(max_examples=20)
 @given(st.lists(offsets, max_size=60))
-def test_split_keeps_all_records_in_order(records: list[LogRecord]) -> None:
+def test_split_keeps_all_records_in_order(records: list[Record]) -> None:
     effects = Effects("the response")
     effects.records = list(records)
     parts = list(split_into_batches(effects))

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.coordinator.effects import LogRecord
 from coterie.coordinator.group import GroupState
 from coterie.coordinator.group_record import restore
+from coterie.coordinator.machine import Record
 from coterie.coordinator.replay import LoggedState, replay
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages.log_records import (
@@ -26,14 +26,14 @@ from coterie.protocol.messages.record_types import UnknownValueVersion
 from tests.unit.coordinator.harness import SALES, START_MS, UnitHarness
 
 
-def offset(group: str, topic: str, partition: int, value: int | None) -> LogRecord:
+def offset(group: str, topic: str, partition: int, value: int | None) -> Record:
     key = OffsetCommitKey(group=group, topic=topic, partition=partition)
     if value is None:
         return key, None
     return key, OffsetCommitValue(offset=value, metadata="", commit_timestamp=START_MS)
 
 
-def generation(group: str, number: int | None, *members: str) -> LogRecord:
+def generation(group: str, number: int | None, *members: str) -> Record:
     key = GroupMetadataKey(group=group)
     if number is None:
         return key, None
@@ -58,7 +58,7 @@ def generation(group: str, number: int | None, *members: str) -> LogRecord:
     )
 
 
-def state_of(*records: LogRecord) -> LoggedState:
+def state_of(*records: Record) -> LoggedState:
     state = LoggedState()
     for record in records:
         replay(state, record)
@@ -69,7 +69,7 @@ def copy_of(state: LoggedState) -> tuple[object, object]:
     return copy.deepcopy((state.groups, state.offsets))
 
 
-def load(*records: LogRecord) -> UnitHarness:
+def load(*records: Record) -> UnitHarness:
     harness = UnitHarness()
     harness.logs[0].durable = [
         (encode_key(key), None if value is None else encode_value(value)) for key, value in records
@@ -262,7 +262,7 @@ generations = st.builds(generation, names, st.one_of(st.none(), st.integers(0, 9
 records = st.lists(st.one_of(offsets, generations), max_size=20)
 
 
-def decoded(key_bytes: bytes, value_bytes: bytes | None) -> LogRecord:
+def decoded(key_bytes: bytes, value_bytes: bytes | None) -> Record:
     key = decode_key(key_bytes)
     if isinstance(key, OffsetCommitKey):
         return key, decode_value(key, value_bytes)
@@ -271,7 +271,7 @@ def decoded(key_bytes: bytes, value_bytes: bytes | None) -> LogRecord:
 
 
 @given(records)
-def test_encoded_records_replay_to_the_same_state(log: list[LogRecord]) -> None:
+def test_encoded_records_replay_to_the_same_state(log: list[Record]) -> None:
     state, again = LoggedState(), LoggedState()
     for key, value in log:
         replay(state, (key, value))
@@ -280,7 +280,7 @@ def test_encoded_records_replay_to_the_same_state(log: list[LogRecord]) -> None:
 
 
 @given(records)
-def test_only_the_newest_record_of_a_key_counts(log: list[LogRecord]) -> None:
+def test_only_the_newest_record_of_a_key_counts(log: list[Record]) -> None:
     newest = {encode_key(key): (key, value) for key, value in log}
     assert copy_of(state_of(*log)) == copy_of(state_of(*newest.values()))
 

@@ -13,7 +13,7 @@ from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from coterie.protocol.records import Compression, encode_batch, iterate_batches
-from coterie.server.groups import appends as group_appends
+from coterie.server.coordinators import appends as group_appends
 from coterie.storage.memory_filesystem import MemoryFile
 from tests.unit.server.groups import commit, committed, join, stable_member
 from tests.unit.server.manual import (

@@ -18,7 +18,7 @@ from coterie.protocol.messages.log_records import (
     encode_value,
 )
 from coterie.protocol.records import encode_batch, iterate_batches
-from coterie.server.groups import loading as group_loading
+from coterie.server.coordinators import loading as group_loading
 from coterie.server.logs.flusher import FlushMode
 from coterie.storage.filesystem import FileSystem
 from coterie.storage.log import Log

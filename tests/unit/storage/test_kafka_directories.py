@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from coterie.coordinator.group_record import restore
+from coterie.coordinator.loading import NewestRecords
 from coterie.coordinator.replay import LoggedState, replay_encoded
 from coterie.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
+from coterie.protocol.messages.log_records import GROUP_RECORDS
 from coterie.protocol.records import iterate_batches
-from coterie.server.groups.loading import LogReplay
+from coterie.server.coordinators.loading import LogReplay
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import CorruptLog
 from coterie.storage.log_config import LogConfig
@@ -68,10 +70,11 @@ def groups_of(directory: DataDirectory) -> Answer:
             assert key is not None
             assert replay_encoded(state, key, value)
 
-        reading = LogReplay(directory.open_log("__consumer_offsets", partition, COMPACTED), apply)
+        log = directory.open_log("__consumer_offsets", partition, COMPACTED)
+        reading = LogReplay(log, NewestRecords(GROUP_RECORDS), apply)
         while reading.step():
             pass
-        skipped += reading.newest.skipped.total()
+        skipped += reading.reader.skipped.total()
         other_groups |= state.other_groups
         for group_id in sorted(state.groups.keys() | state.offsets.keys()):
             groups[group_id] = _group_facts(group_id, state)

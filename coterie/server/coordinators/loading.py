@@ -1,31 +1,26 @@
-"""Loading of group partitions, in slices between which the event loop serves clients.
+"""Loading of a coordinator's partitions, in slices between which the event loop serves clients.
 
-A log is read completely and reduced to the newest record of each key before anything is decoded
-(coordinator/loading.py). The smallest logs are loaded first, so most groups are served soon. A log
+A log is read completely and reduced to the records that count before anything is decoded
+(`LogReader`). The smallest logs are loaded first, so most groups are served soon. A log
 that cannot be read fails alone and delays no other. With `--flush commit` a partition is served
 only when everything that was read is on the disk too [coordinator/synced-load].
 
-Invariant: a partition is loading here exactly while its shard is LOADING.
+Invariant: a partition is loading here exactly while it is in the coordinator.
 """
 
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import Generic
 
-from coterie.coordinator.effects import Effects
-from coterie.coordinator.loading import NewestRecords
-from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.machine import LogReader, Machine, OutcomeT
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.messages.log_records import GROUP_RECORDS
+from coterie.server.coordinators.host import Host
 from coterie.server.logs.log_opener import RETRY_MS
 from coterie.server.logs.partition import Partition, PartitionState
 from coterie.storage.errors import LogFailed, StorageError, is_shortage
 from coterie.storage.log import Log
-
-if TYPE_CHECKING:
-    from coterie.server.broker import Broker
 
 Replay = Callable[[bytes | None, bytes | None], None]
 
@@ -42,20 +37,21 @@ class LogReplay:
     """The replay of one log.
 
     Attributes:
-        newest: the newest records of what was read so far.
+        reader: what was read so far.
         bytes_read, size_bytes: how much was read, and how much there is.
     """
 
-    __slots__ = ("_log", "_replay", "_slices", "bytes_read", "newest", "size_bytes")
+    __slots__ = ("_log", "_replay", "_slices", "bytes_read", "reader", "size_bytes")
 
-    def __init__(self, log: Log, replay: Replay) -> None:
+    def __init__(self, log: Log, reader: LogReader, replay: Replay) -> None:
         """Prepare to read a log.
 
         Args:
             log: the log; nothing is appended to it until the replay has ended.
+            reader: reduces the log to the records that count.
             replay: called with key and value of each remaining record, after all were read.
         """
-        self.newest = NewestRecords(GROUP_RECORDS)
+        self.reader = reader
         self.bytes_read = 0
         self.size_bytes = log.size_bytes
         self._log = log
@@ -73,10 +69,10 @@ class LogReplay:
 
     def _work(self) -> Iterator[None]:
         for data in self._log.chunks(chunk_bytes=SLICE_BYTES):
-            self.newest.add_batches(data)
+            self.reader.add_batches(data)
             self.bytes_read += len(data)
             yield
-        survivors = self.newest.survivors()
+        survivors = self.reader.survivors()
         while batch := list(islice(survivors, SLICE_RECORDS)):
             for key, value in batch:
                 self._replay(key, value)
@@ -94,26 +90,29 @@ class PartitionLoad:
         self.began_ms = now_ms
 
 
-class GroupLoading:
+class Loading(Generic[OutcomeT]):
     """The partitions that are to be loaded, and the load in progress."""
 
     def __init__(
         self,
-        broker: "Broker",
-        coordinator: GroupCoordinator,
-        loaded: Callable[[int, Effects], None],
+        host: Host,
+        kind: str,
+        machine: Machine[OutcomeT],
+        loaded: Callable[[int, OutcomeT], None],
         failed: Callable[[int, Exception], None],
     ) -> None:
         """Start without partitions.
 
         Args:
-            broker: its loop, flusher and log are used.
-            coordinator: what is loaded into.
+            host: its loop, flusher, opener and log are used.
+            kind: what the coordinator is about, for log lines.
+            machine: what is loaded into.
             loaded: called with a partition that is served now, and the effects of that.
             failed: called with a partition that cannot be loaded, and the reason.
         """
-        self._broker = broker
-        self._coordinator = coordinator
+        self._host = host
+        self._kind = kind
+        self._machine = machine
         self._loaded = loaded
         self._failed = failed
         # Partitions whose logs are not open yet, and those that are being opened.
@@ -130,7 +129,7 @@ class GroupLoading:
         self._begin_totals()
 
     def _begin_totals(self) -> None:
-        self._began_ms = self._broker.now_ms()
+        self._began_ms = self._host.now_ms()
         self._partitions = 0
         self._records = 0
         self._bytes = 0
@@ -147,7 +146,7 @@ class GroupLoading:
         )
 
     def add(self, partition: Partition) -> None:
-        """Add a partition whose shard is LOADING; `schedule` or `finish` begins the work."""
+        """Add a partition whose load has begun; `schedule` or `finish` begins the work."""
         if not self.busy:
             self._begin_totals()
         self.forget(partition.index)
@@ -167,7 +166,7 @@ class GroupLoading:
     async def finish(self) -> None:
         """Load everything that was added, and wait until it is read."""
         if self.busy:
-            self._finished = self._broker.loop.create_future()
+            self._finished = self._host.loop.create_future()
             self.schedule()
             await self._finished
 
@@ -175,7 +174,7 @@ class GroupLoading:
         """Load in later turns of the event loop."""
         if self.busy and not self._scheduled:
             self._scheduled = True
-            self._broker.loop.call_soon(self._turn)
+            self._host.loop.call_soon(self._turn)
 
     def _turn(self) -> None:
         """Do some milliseconds of work: have logs opened, or read one slice of a log."""
@@ -195,7 +194,7 @@ class GroupLoading:
 
     def _open_all(self) -> None:
         """Have all logs opened, several at a time; `_log_opened` goes on with each."""
-        opener = self._broker.topics.opener
+        opener = self._host.opener
         unopened, self._unopened = self._unopened, {}
         self._opening |= unopened
         for partition in unopened.values():
@@ -209,7 +208,7 @@ class GroupLoading:
             return
         if partition.state is PartitionState.CLOSED:
             # It could not be opened for a reason that passes.
-            self._broker.loop.call_later(RETRY_MS / 1000, self._open_again, partition)
+            self._host.loop.call_later(RETRY_MS / 1000, self._open_again, partition)
             return
         self._guard(partition, lambda: self._open(self._opening.pop(index)))
         if not self._opening:
@@ -228,7 +227,7 @@ class GroupLoading:
         load = self._opened[index]
         if load is not self._current:
             self._current = load
-            load.began_ms = self._progress_logged_ms = self._broker.now_ms()
+            load.began_ms = self._progress_logged_ms = self._host.now_ms()
         self._guard(load.partition, lambda: self._advance(load))
 
     def _guard(self, partition: Partition, work: Callable[[], None]) -> None:
@@ -241,11 +240,11 @@ class GroupLoading:
                 # Everything is read again, because nothing is replayed before all is read.
                 self.forget(index)
                 self._opening[index] = partition
-                self._broker.loop.call_later(RETRY_MS / 1000, self._open_again, partition)
+                self._host.loop.call_later(RETRY_MS / 1000, self._open_again, partition)
                 return
-            self._broker.log.error(  # noqa: TRY400 - the text describes the damage, not our stack
-                "group partition not loaded", partition=index, error=str(error)
-            )
+            line = f"{self._kind} partition not loaded"
+            # The text describes the damage, not our stack.
+            self._host.log.error(line, partition=index, error=str(error))  # noqa: TRY400
             self.forget(index)
             self._failed(index, error)
 
@@ -256,18 +255,18 @@ class GroupLoading:
         if log.failed:
             raise LogFailed(log.directory, OSError("an earlier write or sync of it failed"))
         # Continue the epoch of the last leader, which is in the log's batches.
-        self._coordinator.begin_load(index, log.leader_epoch)
-        partition.lead(self._coordinator.shards[index].epoch)
+        machine = self._machine
+        machine.begin_load(index, log.leader_epoch)
+        partition.lead(machine.epoch(index))
         if log.log_end_offset == log.log_start_offset:
             self._serve(index, 0)
             return
-        coordinator = self._coordinator
 
         def replay(key: bytes | None, value: bytes | None) -> None:
-            coordinator.replay(index, key, value)
+            machine.replay(index, key, value)
 
         self._opened[index] = PartitionLoad(
-            partition, LogReplay(log, replay), self._broker.now_ms()
+            partition, LogReplay(log, machine.reader(), replay), self._host.now_ms()
         )
 
     def _advance(self, load: PartitionLoad) -> None:
@@ -276,9 +275,9 @@ class GroupLoading:
             return
         index, log = load.partition.index, load.partition.log
         self.forget(index)
-        self._records += load.replay.newest.records
+        self._records += load.replay.reader.records
         self._bytes += load.replay.bytes_read
-        flusher = self._broker.flusher
+        flusher = self._host.flusher
         if flusher.commit and log.synced_offset < log.log_end_offset:
             # The process that wrote these records may have died before it synced them. Clients must
             # not see what a power loss could still take back.
@@ -295,43 +294,44 @@ class GroupLoading:
             self._finish(load)
 
     def _finish(self, load: PartitionLoad) -> None:
-        index, newest = load.partition.index, load.replay.newest
-        if newest.skipped:
-            self._broker.log.warning(
+        index, reader = load.partition.index, load.replay.reader
+        if reader.skipped:
+            self._host.log.warning(
                 "records of unknown types skipped",
                 partition=index,
-                records={str(kind): count for kind, count in sorted(newest.skipped.items())},
+                records={str(kind): count for kind, count in sorted(reader.skipped.items())},
             )
-        self._serve(index, newest.skipped.total())
+        self._serve(index, reader.skipped.total())
 
     def _serve(self, index: int, skipped: int) -> None:
         assert not self.is_loading(index), "a partition is served after its load"
         self._partitions += 1
-        now_ms = self._broker.now_ms()
-        self._loaded(index, self._coordinator.finish_load(index, now_ms, skipped))
+        now_ms = self._host.now_ms()
+        self._loaded(index, self._machine.finish_load(index, now_ms, skipped))
         if not self.busy and self._records:
-            self._broker.log.info(
+            self._host.log.info(
                 "partitions loaded",
                 partitions=self._partitions,
                 records=self._records,
                 mebibytes=round(self._bytes / (1 << 20), 1),
-                groups=sum(1 for _ in self._coordinator.groups()),
                 seconds=(now_ms - self._began_ms) / 1000,
+                **self._machine.totals(),
             )
 
     def _log_progress(self, load: PartitionLoad) -> None:
-        now_ms = self._broker.now_ms()
+        now_ms = self._host.now_ms()
         if now_ms - self._progress_logged_ms < PROGRESS_INTERVAL_MS:
             return
         self._progress_logged_ms = now_ms
         replay = load.replay
         seconds = (now_ms - load.began_ms) / 1000
         share = replay.bytes_read / replay.size_bytes
-        self._broker.log.info(
-            "loading group partition",
+        line = f"loading {self._kind} partition"
+        self._host.log.info(
+            line,
             partition=load.partition.index,
             percent=round(100 * share),
-            records_per_s=round(replay.newest.records / seconds),
+            records_per_s=round(replay.reader.records / seconds),
             seconds_left=round(seconds * (1 - share) / share, 1),
             partitions_left=len(self._opened),
         )

@@ -1,0 +1,212 @@
+"""The interface between a coordinator and its runtime.
+
+A coordinator keeps its state in the records of an internal topic. It is a `Machine`: it is given
+the time, requests and records, and returns what is to be done. The runtime owns the logs, the event
+loop and the connections; it carries out what a machine returns, and reports back what has become
+durable (ADR 16). It knows nothing else of a machine, so it serves every coordinator: that of
+groups, and those of transactions and of share groups to come.
+
+The runtime calls a machine in this order for each partition: `begin_load`; `replay` for each record
+that the reader of the log has left; `finish_load`; then the machine serves requests, and each of
+its appends is acknowledged with `appended` in the order in which they were made, until `unload`,
+`fail` or `append_failed`. After `append_failed` the load has begun already, under the same epoch.
+"""
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.record_batch_layout import (
+    HEADER_BYTES,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+)
+from coterie.protocol.wire import Message
+
+# The largest batch of a coordinator's log: Kafka's default max.message.bytes, so that a Kafka
+# broker can read the log.
+MAX_BATCH_BYTES = 1_048_588
+# The most bytes that a batch needs beside its records, and a record beside its key and value.
+BATCH_OVERHEAD_BYTES = HEADER_BYTES
+RECORD_OVERHEAD_BYTES = 24
+
+# A decoded key and value; without a value it is a tombstone.
+Record = tuple[Message, Message | None]
+# An encoded key and value.
+Pair = tuple[bytes, bytes | None]
+
+
+class RequestContext(NamedTuple):
+    """The sender of a request.
+
+    Attributes:
+        client_id: the client id of the request header.
+        client_host: the peer's address as Java prints it, with a leading slash.
+        version: the version of the request.
+        to: the reply address of a later response; opaque here.
+    """
+
+    client_id: str
+    client_host: str
+    version: int
+    to: Hashable
+
+
+class Reply(NamedTuple):
+    """The response to a request that was delayed."""
+
+    to: Hashable
+    message: Any
+
+
+class BatchForm(NamedTuple):
+    """The header of a batch that belongs to a producer: a transaction's records, or its marker.
+
+    Attributes:
+        attributes: its bits, such as `TRANSACTIONAL`.
+        producer_id, producer_epoch, base_sequence: of the producer.
+    """
+
+    attributes: int
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    base_sequence: int = 0
+
+
+class Append(NamedTuple):
+    """The records of one operation; they go into one batch [coordinator/operation].
+
+    Attributes:
+        partition: the partition of the internal topic.
+        records: the records, at least one.
+        form: the header of a batch of their own; None to share a plain batch with the operations
+            before and after.
+    """
+
+    partition: int
+    records: Sequence[Record]
+    form: BatchForm | None = None
+
+
+class Outcome(Protocol):
+    """What a machine returns: what the runtime has to do. A machine's own effects add to it.
+
+    Attributes:
+        response: the response to the request itself; None if it comes later as a `Reply`.
+        appends: records to append, one entry per operation.
+        replies: responses to delayed requests.
+        timers: not empty if a deadline may have changed.
+        quiet: whether there is nothing to do but to send the response.
+    """
+
+    @property
+    def response(self) -> Any:
+        """See the class."""
+
+    @property
+    def appends(self) -> Sequence[Append]:
+        """See the class."""
+
+    @property
+    def replies(self) -> Sequence[Reply]:
+        """See the class."""
+
+    @property
+    def timers(self) -> Sequence[object]:
+        """See the class."""
+
+    @property
+    def quiet(self) -> bool:
+        """See the class."""
+
+
+OutcomeT = TypeVar("OutcomeT", bound=Outcome)
+OutcomeT_co = TypeVar("OutcomeT_co", bound=Outcome, covariant=True)
+
+
+class LogReader(Protocol):
+    """Reduces the log of a partition, while it is read, to the records that are to be replayed.
+
+    Attributes:
+        records: how many records were read.
+        skipped: the number of records of each unknown type.
+    """
+
+    skipped: Counter[int]
+
+    @property
+    def records(self) -> int:
+        """See the class."""
+
+    def add_batches(self, data: bytes) -> None:
+        """Add whole batches, in the order of the log.
+
+        Raises:
+            MalformedFrame: the bytes are not such batches.
+        """
+
+    def survivors(self) -> Iterator[Pair]:
+        """Yield what is to be replayed, and forget it."""
+
+
+class Machine(Protocol[OutcomeT_co]):
+    """A coordinator, as its runtime sees it."""
+
+    # -- the log of a partition --------------------------------------------------------------------
+
+    def epoch(self, partition: int) -> int:
+        """Return the leader epoch of the latest load or unload; -1 before the first."""
+
+    def begin_load(self, partition: int, epoch: int) -> bool:
+        """Start to load a partition; return False if there is nothing to load.
+
+        That is so if the epoch is not newer than the present one, or if the partition is loading or
+        loaded already [coordinator/epochs].
+        """
+
+    def reader(self) -> LogReader:
+        """Return a reader for the log of a partition."""
+
+    def replay(self, partition: int, key: bytes | None, value: bytes | None) -> None:
+        """Apply one record of a partition that is being loaded.
+
+        Raises:
+            MalformedFrame: the record cannot be decoded.
+        """
+
+    def finish_load(self, partition: int, now_ms: int, skipped_records: int = 0) -> OutcomeT_co:
+        """Serve a partition whose log has been read to its end."""
+
+    def unload(self, partition: int, epoch: int | None, now_ms: int) -> OutcomeT_co:
+        """Give a partition up: under a newer epoch, or in any case if that is None."""
+
+    def fail(self, partition: int, now_ms: int) -> OutcomeT_co:
+        """Give up a partition whose log cannot be used."""
+
+    # -- appends -----------------------------------------------------------------------------------
+
+    def encode(self, record: Record) -> Pair:
+        """Return key and value of a record as bytes."""
+
+    def appended(self, partition: int, operations: int, now_ms: int) -> OutcomeT_co:
+        """Acknowledge the oldest `operations` appends of a partition as durable."""
+
+    def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> OutcomeT_co:
+        """Answer what waits for a lost append, and start to load the partition again.
+
+        The epoch stays [coordinator/failed-append].
+        """
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        """Return when to call `advance` next; None without a timer."""
+
+    def advance(self, now_ms: int) -> OutcomeT_co:
+        """Handle all timers that are due."""
+
+    # -- for people --------------------------------------------------------------------------------
+
+    def totals(self) -> dict[str, int]:
+        """Return what the machine holds, by name, for the log line of a load."""

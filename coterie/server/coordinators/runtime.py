@@ -1,0 +1,270 @@
+"""The runtime of a coordinator: requests in, what it returns carried out, partitions loaded.
+
+A coordinator is a `Machine`, which is pure: it returns what is to be done. This module is the only
+place that does it: records are appended (appends.py), responses sent, the timer set. The partitions
+of the coordinator's topic are taken over, given up and stopped here; loading.py reads them. It
+knows nothing of what the coordinator is about; subclasses add that.
+
+Invariant: a partition is written to only between the end of its load and the moment it is given up
+or fails. After the first failed write or sync it is not written to until the next start.
+"""
+
+from asyncio import TimerHandle
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic
+
+from coterie.coordinator.machine import Machine, OutcomeT, RequestContext
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.wire import Message
+from coterie.server.coordinators.appends import Appends
+from coterie.server.coordinators.host import Host
+from coterie.server.coordinators.loading import Loading
+from coterie.server.network.delayed_response import CompletedResponse, DelayedResponse, Exchange
+from coterie.storage.log import Log
+
+if TYPE_CHECKING:
+    from coterie.server.logs.partition import Partition
+
+# The leader epoch of a partition that no broker has led before. A log that was led before has the
+# epoch in its batches.
+FIRST_EPOCH = 0
+
+
+class CoordinatorRuntime(Generic[OutcomeT]):
+    """Runs a coordinator on the event loop."""
+
+    def __init__(
+        self,
+        host: Host,
+        machine: Machine[OutcomeT],
+        *,
+        kind: str,
+        codec: int,
+        failed: Callable[[int], None],
+    ) -> None:
+        """Run `machine`, which owns no partition before `take_over`.
+
+        Args:
+            host: the surroundings.
+            machine: the coordinator.
+            kind: what it is about, such as "group", for log lines.
+            codec: the codec of the batches that are written.
+            failed: called with a partition that is not served any more.
+        """
+        self._host = host
+        self._machine = machine
+        self._kind = kind
+        self._partition_failed = failed
+        self._partitions: list[Partition] = []
+        self._appends = Appends(
+            host, kind, codec, machine.encode, self._appended, self._fail, self._reload
+        )
+        self._loading = Loading(host, kind, machine, self._loaded, self._not_loaded)
+        self._timer: TimerHandle | None = None
+        self._timer_ms = 0
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        verb: Callable[[int, Any, RequestContext], OutcomeT],
+        request: Any,
+        connection: Exchange,
+        *,
+        mutes_connection: bool = False,
+        complete: Callable[[Any], Message] | None = None,
+    ) -> Message | None:
+        """Submit a request to the coordinator.
+
+        Args:
+            verb: a method of the coordinator.
+            request: its argument, decoded.
+            connection: the connection of the request.
+            mutes_connection: a delayed response mutes the connection until it is sent.
+            complete: adds to the response what the coordinator does not know.
+
+        Returns:
+            The response, or None if it is delayed.
+        """
+        # Made before it is known whether the response is delayed: the coordinator keeps it as the
+        # address of the response.
+        delayed = (
+            DelayedResponse(connection)
+            if complete is None
+            else CompletedResponse(connection, complete)
+        )
+        version = connection.route.version
+        client = connection.client
+        context = RequestContext(client.client_id, client.client_host, version, delayed)
+        effects = verb(connection.now_ms, request, context)
+        response: Message | None = effects.response
+        if response is None:
+            # Queued before the effects are applied: they may send this very response.
+            if mutes_connection:
+                connection.delay_and_mute(delayed)
+            else:
+                connection.delay(delayed)
+        elif complete is not None:
+            response = complete(response)
+        if not effects.quiet:
+            self.apply(effects)
+        return response
+
+    def apply(self, effects: OutcomeT) -> None:
+        """Queue the records, send the responses, set the timer; subclasses do the rest."""
+        for append in effects.appends:
+            self._appends.queue(append)
+        for reply in effects.replies:
+            reply.to.send(reply.message)  # type: ignore[attr-defined]  # opaque to the coordinator
+        if effects.timers:
+            self._set_timer()
+
+    # --- partitions -------------------------------------------------------------------------------
+
+    def take_over(self, partitions: "list[Partition]") -> None:
+        """Begin to load these partitions; until then requests get COORDINATOR_LOAD_IN_PROGRESS."""
+        self._partitions = self._appends.partitions = partitions
+        for partition in partitions:
+            if self._machine.begin_load(partition.index, FIRST_EPOCH):
+                self._loading.add(partition)
+
+    async def load(self) -> None:
+        """Load every partition that was added; a damaged one is not served, the others are."""
+        await self._loading.finish()
+
+    def epoch(self, index: int) -> int:
+        """Return the leader epoch in which a partition is or was owned; -1 for none yet."""
+        return self._machine.epoch(index)
+
+    def is_loading(self, index: int) -> bool:
+        """Return whether a partition is being loaded."""
+        return self._loading.is_loading(index)
+
+    def loading_partitions(self) -> list[int]:
+        """Return the partitions that are being loaded."""
+        return [each.index for each in self._partitions if self.is_loading(each.index)]
+
+    def load_partition(self, index: int, epoch: int) -> None:
+        """Take a partition over and load it in later turns of the loop [coordinator/epochs].
+
+        Args:
+            index: the partition.
+            epoch: the new leader epoch; ignored unless it is larger than the current one. A
+                partition that is owned or loading stays so, and is written to in the new epoch.
+        """
+        partition = self._partitions[index]
+        if self._machine.begin_load(index, epoch):
+            self._loading.add(partition)
+            self._loading.schedule()
+        elif partition.opened_log is not None:
+            partition.lead(max(partition.leader_epoch, self.epoch(index)))
+
+    def unload_partition(self, index: int, epoch: int | None = None) -> None:
+        """Give a partition up [coordinator/unload].
+
+        A load of it ends. Delayed requests get NOT_COORDINATOR, and what is not durable yet is
+        never acknowledged.
+
+        Args:
+            index: the partition.
+            epoch: the epoch of the new leader; ignored unless it is larger than the current one.
+                With None the partition is given up in any case.
+        """
+        if epoch is not None and epoch <= self.epoch(index):
+            return
+        self._disown(index)
+        self.apply(self._machine.unload(index, epoch, self._host.now_ms()))
+
+    def write(self) -> None:
+        """Write the queued records now instead of at the end of this turn of the loop."""
+        self._appends.write()
+
+    def unsynced_logs(self) -> list[tuple[int, Log]]:
+        """Return the logs of the owned partitions that have something to sync, with the indexes."""
+        return self._appends.unsynced_logs()
+
+    def log_failed(self, log: Log, error: Exception) -> None:
+        """Stop the partition of a log that could not be synced, if it is one of ours."""
+        for partition in self._partitions:
+            if partition.opened_log is log:
+                self._fail(partition.index, error)
+
+    def load_ended(self, index: int) -> None:
+        """Note that a partition is loaded now, or is not loaded any more. For subclasses."""
+
+    def _appended(self, index: int, operations: int, now_ms: int) -> None:
+        self.apply(self._machine.appended(index, operations, now_ms))
+
+    def _disown(self, index: int) -> None:
+        self._loading.forget(index)
+        self._appends.end(index)
+        self.load_ended(index)
+
+    def _loaded(self, index: int, effects: OutcomeT) -> None:
+        self._appends.begin(index)
+        self.apply(effects)
+        self.load_ended(index)
+
+    def _not_loaded(self, index: int, _error: Exception) -> None:
+        self.apply(self._machine.fail(index, self._host.now_ms()))
+        self.load_ended(index)
+        self._partition_failed(index)
+
+    def _fail(self, index: int, error: Exception) -> None:
+        """Stop a partition; what it has not acknowledged is never acknowledged."""
+        self._disown(index)
+        line = f"{self._kind} partition failed"
+        self._host.log.error(line, partition=index, error=str(error))
+        self.apply(self._machine.fail(index, self._host.now_ms()))
+        self._partition_failed(index)
+
+    def _reload(self, index: int) -> None:
+        """Load a partition again whose log does not end where memory expects it.
+
+        Requests that wait for it get an error.
+        """
+        line = f"{self._kind} log changed unexpectedly, loading it again"
+        self._host.log.error(line, partition=index)
+        self._disown(index)
+        now_ms = self._host.now_ms()
+        self.apply(self._machine.append_failed(index, ErrorCode.NOT_COORDINATOR, now_ms))
+        self._loading.add(self._partitions[index])
+        self._loading.schedule()
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def _set_timer(self) -> None:
+        """Set the timer to the coordinator's next deadline, unless it fires earlier already."""
+        deadline_ms = self._machine.next_deadline_ms()
+        if deadline_ms is None:
+            return
+        if self._timer is not None:
+            if self._timer_ms <= deadline_ms:
+                return
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        delay_ms = max(0, deadline_ms - self._host.now_ms())
+        self._timer = self._host.loop.call_later(delay_ms / 1000, self._timer_fired)
+
+    def _timer_fired(self) -> None:
+        self._timer = None
+        self.apply(self._machine.advance(self._host.now_ms()))
+        self._set_timer()
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Give up all partitions: delayed requests get NOT_COORDINATOR."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        now_ms = self._host.now_ms()
+        for partition in self._partitions:
+            self._disown(partition.index)
+            self.stopped(self._machine.unload(partition.index, None, now_ms))
+
+    def stopped(self, effects: OutcomeT) -> None:
+        """Carry out what follows from giving a partition up at the end: no timers, no appends."""
+        assert not effects.appends, "nothing is written for a partition that was given up"
+        for reply in effects.replies:
+            reply.to.send(reply.message)  # type: ignore[attr-defined]  # as above

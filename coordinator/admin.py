@@ -110,13 +110,13 @@ def _members(group: Group, protocol_name: str) -> list[DescribeGroupsResponseMem
 
 def delete_group(
     partition: PartitionState, group_id: str, now_ms: int, context: RequestContext
-) -> Effects:
+) -> Effects[DeleteGroupsResponseResult]:
     """Append tombstones for every offset of a group without members, then for the group.
 
     [administration/delete]
     """
     group = partition.groups.get(group_id)
-    effects = Effects()
+    effects: Effects[DeleteGroupsResponseResult] = Effects()
     record_type = partition.logged.other_groups.get(group_id)
     if record_type is not None:
         error = ErrorCode.NON_EMPTY_GROUP

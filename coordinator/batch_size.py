@@ -6,6 +6,7 @@ depend on it [coordinator/operation-size]. Sweeps need not be atomic and are spl
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.machine import (
@@ -71,7 +72,7 @@ def generation_fits_batch(record: Record) -> bool:
     return bound_bytes <= MAX_BATCH_BYTES or fits_batch([record])
 
 
-def split_into_batches(effects: Effects) -> Iterator[Effects]:
+def split_into_batches(effects: Effects[Any]) -> Iterator[Effects[Any]]:
     """Yield a sweep as operations of one batch each.
 
     Args:
@@ -80,7 +81,7 @@ def split_into_batches(effects: Effects) -> Iterator[Effects]:
     """
     *first, effects.records = _batches(effects.records)
     for records in first:
-        part = Effects()
+        part: Effects[Any] = Effects()
         part.records = records
         yield part
     yield effects

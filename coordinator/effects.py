@@ -11,10 +11,13 @@ shard keeps it and returns it from `appended` or `append_failed` [coordinator/du
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from coterie.coordinator.machine import Append, Record, Reply
 from coterie.protocol.messages.journal_records import FACT_NAMES, Fact
+
+# The response of a request.
+R = TypeVar("R")
 
 # The kind of a timer, its group, and its member, which is "" if the timer belongs to the group.
 # The sweep of a partition has the number of the partition in place of the group.
@@ -66,7 +69,7 @@ class Event(NamedTuple):
         return {name: getattr(fact, name) for name in fact.fields_}
 
 
-class Effects:
+class Effects(Generic[R]):
     """What a verb returns, and then what the server has to do.
 
     A verb leaves records and what follows from them. The shard turns these into appends and an
@@ -94,7 +97,7 @@ class Effects:
         "timers",
     )
 
-    def __init__(self, response: Any = None) -> None:
+    def __init__(self, response: R | None = None) -> None:
         """Start without effects but the response."""
         self.response = response
         self.replies: list[Reply] = []
@@ -126,7 +129,7 @@ class Effects:
         """Add an event for when the records are durable [journal/durable-facts]."""
         self.durable_events = [*self.durable_events, Event(group_id, fact)]
 
-    def absorb(self, other: "Effects") -> None:
+    def absorb(self, other: "Effects[Any]") -> None:
         """Add the replies, appends, timers and events of another operation."""
         self.replies += other.replies
         self.appends += other.appends

@@ -1,5 +1,7 @@
 """Expiry: offsets past their retention, groups with nothing left, offsets of deleted topics."""
 
+from typing import Any
+
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
 from coterie.coordinator.group_record import group_tombstone
@@ -18,12 +20,12 @@ from coterie.protocol.messages.log_records import (
 from coterie.protocol.wire import ZERO_UUID
 
 
-def expire_group(partition: PartitionState, group: Group, now_ms: int) -> Effects:
+def expire_group(partition: PartitionState, group: Group, now_ms: int) -> Effects[Any]:
     """Append tombstones for a group's expired offsets, and for the group if nothing is left.
 
     [offsets/sweep] [offsets/group-expiry]
     """
-    effects = Effects()
+    effects: Effects[Any] = Effects()
     group_id = group.group_id
     remaining = 0
     expired_topics = []
@@ -75,12 +77,12 @@ def _has_expired(
 
 def delete_topic_offsets(
     partition: PartitionState, group_id: str, topic: str, topic_id: bytes
-) -> Effects:
+) -> Effects[Any]:
     """Append tombstones for a group's offsets of a deleted topic [offsets/topic-deletion].
 
     Offsets of another topic of that name stay.
     """
-    effects = Effects()
+    effects: Effects[Any] = Effects()
     for index, value in partition.logged.offsets.get(group_id, {}).get(topic, {}).items():
         if ZERO_UUID in (topic_id, value.topic_id) or value.topic_id == topic_id:
             effects.records.append(

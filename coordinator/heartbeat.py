@@ -20,7 +20,7 @@ from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 from coterie.protocol.messages.journal_records import PendingMemberExpired
 
 # Shared by all requests: a response is not changed when it is sent.
-RESPONSES: dict[ErrorCode, Effects] = {
+RESPONSES: dict[ErrorCode, Effects[HeartbeatResponse]] = {
     error: Effects(HeartbeatResponse(error_code=error)) for error in ErrorCode
 }
 
@@ -28,7 +28,9 @@ _ALIVE = RESPONSES[ErrorCode.NONE]
 _REBALANCING = RESPONSES[ErrorCode.REBALANCE_IN_PROGRESS]
 
 
-def heartbeat(partition: PartitionState, now_ms: int, request: HeartbeatRequest) -> Effects:
+def heartbeat(
+    partition: PartitionState, now_ms: int, request: HeartbeatRequest
+) -> Effects[HeartbeatResponse]:
     """Start a member's session anew and answer whether its group is rebalancing.
 
     [sessions/heartbeat] [sessions/heartbeat-while-preparing]

@@ -27,7 +27,7 @@ from coterie.coordinator.static_member import replace_static_member
 from coterie.coordinator.step import Step
 from coterie.coordinator.subscription_change import subscription_change
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.join_group import JoinGroupRequest
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from coterie.protocol.messages.journal_records import MemberJoined
 
 # The most pending members of a group: each takes an entry and a timer for up to a session timeout
@@ -40,7 +40,7 @@ _MEMBER_ID_REQUIRED_SINCE = 4
 
 def join(
     partition: PartitionState, now_ms: int, request: JoinGroupRequest, context: RequestContext
-) -> Effects:
+) -> Effects[JoinGroupResponse]:
     """Handle a JoinGroup that passed the checks of the service.
 
     Args:
@@ -49,7 +49,7 @@ def join(
         request: with a group id that is not empty and a session timeout within the bounds.
         context: the client, and the reply address of a delayed join.
     """
-    effects = Effects()
+    effects: Effects[JoinGroupResponse] = Effects()
     if request.group_id in partition.logged.other_groups:
         error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         effects.response = join_error(error, request.member_id)

@@ -25,7 +25,7 @@ _MANY_MEMBERS_SINCE = 3
 
 def leave(
     partition: PartitionState, now_ms: int, request: LeaveGroupRequest, context: RequestContext
-) -> Effects:
+) -> Effects[LeaveGroupResponse]:
     """Handle a LeaveGroup that passed the checks of the service."""
     version = context.version
     if version < _MANY_MEMBERS_SINCE:

@@ -89,7 +89,10 @@ class Append(NamedTuple):
     form: BatchForm | None = None
 
 
-class Outcome(Protocol):
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Outcome(Protocol[R_co]):
     """What a machine returns: what the runtime has to do. A machine's own effects add to it.
 
     Attributes:
@@ -101,7 +104,7 @@ class Outcome(Protocol):
     """
 
     @property
-    def response(self) -> Any:
+    def response(self) -> R_co | None:
         """See the class."""
 
     @property
@@ -121,8 +124,8 @@ class Outcome(Protocol):
         """See the class."""
 
 
-OutcomeT = TypeVar("OutcomeT", bound=Outcome)
-OutcomeT_co = TypeVar("OutcomeT_co", bound=Outcome, covariant=True)
+OutcomeT = TypeVar("OutcomeT", bound=Outcome[Any])
+OutcomeT_co = TypeVar("OutcomeT_co", bound=Outcome[Any], covariant=True)
 
 
 class LogReader(Protocol):

@@ -43,14 +43,14 @@ _LARGEST_TIMESTAMP_MS = 2**63 - 1
 
 def commit(
     partition: PartitionState, now_ms: int, request: OffsetCommitRequest, version: int
-) -> Effects:
+) -> Effects[OffsetCommitResponse]:
     """Handle an OffsetCommit.
 
     The server has already refused partitions that do not exist, and has set both name and id of
     every topic.
     """
     group = partition.groups.get(request.group_id)
-    effects = Effects()
+    effects: Effects[OffsetCommitResponse] = Effects()
     error = _commit_error(partition, group, now_ms, request, version)
     if error:
         effects.response = commit_error(request, error)
@@ -196,14 +196,14 @@ def delete_offsets(
     _now_ms: int,
     request: OffsetDeleteRequest,
     _context: RequestContext,
-) -> Effects:
+) -> Effects[OffsetDeleteResponse]:
     """Handle an OffsetDelete of partitions that exist [offsets/delete]."""
     group = partition.groups.get(request.group_id)
     if group is None or group.state is GroupState.DEAD:
         return Effects(OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND, topics=[]))
     if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return Effects(OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP, topics=[]))
-    effects = Effects()
+    effects: Effects[OffsetDeleteResponse] = Effects()
     committed = partition.logged.offsets.get(request.group_id, {})
     topics = []
     for topic in request.topics:

@@ -33,14 +33,14 @@ class Operation(NamedTuple):
     version: int
 
 
-def refuse_large(effects: Effects, request: Any, version: int) -> Effects:
+def refuse_large(effects: Effects[Any], request: Any, version: int) -> Effects[Any]:
     """Fail an operation that does not fit a batch. Its verb has changed nothing but its records."""
     assert effects.quiet, f"{effects!r} of an operation that is refused"
     assert effects.completion is None, f"{request} checks the size itself"
     return Effects(error_response(request, LARGE_OPERATION_ERROR, version))
 
 
-def send_response(to: Any, response: Any, effects: Effects) -> None:
+def send_response(to: Any, response: Any, effects: Effects[Any]) -> None:
     """Send a delayed response, or put it into its place in a response about several groups."""
     if type(to) is ResponsePart:
         to.deliver(response, effects)

@@ -6,6 +6,7 @@ timers.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, TimerKind
@@ -76,7 +77,7 @@ class PartitionState:
         self.all_groups.groups += 1
         return group
 
-    def remove_group(self, group_id: str, effects: Effects) -> None:
+    def remove_group(self, group_id: str, effects: Effects[Any]) -> None:
         """Remove an Empty group, whose tombstone was applied, with its pending members."""
         group = self.groups.pop(group_id)
         self.all_groups.groups -= 1

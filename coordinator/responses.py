@@ -287,7 +287,7 @@ class ResponsePart:
         self.response = response
         self.index = index
 
-    def deliver(self, part: Any, effects: Effects) -> None:
+    def deliver(self, part: Any, effects: Effects[Any]) -> None:
         """Put the group's part in its place; with the last one, send the whole response."""
         response = self.response
         response.parts[self.index] = part

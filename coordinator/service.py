@@ -11,7 +11,7 @@ as a `Reply`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from coterie.coordinator.admin import delete_group, describe_group, list_groups
 from coterie.coordinator.config import GroupConfig
@@ -39,20 +39,20 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from coterie.protocol.messages.heartbeat import HeartbeatRequest
-from coterie.protocol.messages.join_group import JoinGroupRequest
-from coterie.protocol.messages.leave_group import LeaveGroupRequest
+from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from coterie.protocol.messages.log_records import GROUP_RECORDS, encode_key, encode_value
-from coterie.protocol.messages.offset_commit import OffsetCommitRequest
-from coterie.protocol.messages.offset_delete import OffsetDeleteRequest
+from coterie.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from coterie.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
-from coterie.protocol.messages.sync_group import SyncGroupRequest
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 # From this version on SyncGroup names the protocol [syncing/protocol-present].
 _SYNC_NAMES_PROTOCOL_SINCE = 5
@@ -62,7 +62,16 @@ _FETCH_MANY_GROUPS_SINCE = 8
 # Read for every request: a global is read faster than a member of an enumeration.
 _NONE = ErrorCode.NONE
 
-_Verb = Callable[[Shard, int, Any, RequestContext], Effects]
+
+class GroupRequest(Protocol):
+    """A request about one group."""
+
+    group_id: str
+
+
+# A request and its response.
+Q = TypeVar("Q", bound=GroupRequest)
+R = TypeVar("R")
 
 
 class GroupCoordinator:
@@ -117,7 +126,7 @@ class GroupCoordinator:
 
     def join_group(
         self, now_ms: int, request: JoinGroupRequest, context: RequestContext
-    ) -> Effects:
+    ) -> Effects[JoinGroupResponse]:
         """Handle a JoinGroup [joining/order-of-checks]."""
         timeout_ms = request.session_timeout_ms
         config = self.config
@@ -132,7 +141,7 @@ class GroupCoordinator:
 
     def sync_group(
         self, now_ms: int, request: SyncGroupRequest, context: RequestContext
-    ) -> Effects:
+    ) -> Effects[SyncGroupResponse]:
         """Handle a SyncGroup [syncing/order-of-checks]."""
         error = _NONE
         if context.version >= _SYNC_NAMES_PROTOCOL_SINCE and None in (
@@ -144,7 +153,7 @@ class GroupCoordinator:
             error = ErrorCode.INVALID_GROUP_ID
         return self._run(sync, error, now_ms, request, context)
 
-    def heartbeat(self, now_ms: int, request: HeartbeatRequest) -> Effects:
+    def heartbeat(self, now_ms: int, request: HeartbeatRequest) -> Effects[HeartbeatResponse]:
         """Handle a Heartbeat; the response is the only effect [sessions/heartbeat]."""
         group_id = request.group_id
         if not group_id:
@@ -159,14 +168,19 @@ class GroupCoordinator:
 
     def leave_group(
         self, now_ms: int, request: LeaveGroupRequest, context: RequestContext
-    ) -> Effects:
+    ) -> Effects[LeaveGroupResponse]:
         """Handle a LeaveGroup [sessions/leave]."""
         error = _NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
         return self._run(leave, error, now_ms, request, context)
 
     def _run(
-        self, verb: _Verb, error: ErrorCode, now_ms: int, request: Any, context: RequestContext
-    ) -> Effects:
+        self,
+        verb: Callable[[Shard, int, Q, RequestContext], Effects[R]],
+        error: ErrorCode,
+        now_ms: int,
+        request: Q,
+        context: RequestContext,
+    ) -> Effects[R]:
         """Let a verb handle a request unless `error` or its partition's state refuses it."""
         shard = self._shard(request.group_id)
         error = error or _availability_error(shard)
@@ -178,7 +192,7 @@ class GroupCoordinator:
 
     def offset_commit(
         self, now_ms: int, request: OffsetCommitRequest, context: RequestContext
-    ) -> Effects:
+    ) -> Effects[OffsetCommitResponse]:
         """Handle an OffsetCommit of partitions that exist; it has no timers."""
         shard = self.shards[partition_for(request.group_id, self._partitions)]
         error = _availability_error(shard)
@@ -189,7 +203,7 @@ class GroupCoordinator:
 
     def offset_fetch(
         self, now_ms: int, request: OffsetFetchRequest, context: RequestContext
-    ) -> Effects:
+    ) -> Effects[OffsetFetchResponse]:
         """Handle an OffsetFetch of one group or of several."""
         many = context.version >= _FETCH_MANY_GROUPS_SINCE
         if many and len(request.groups) != 1:
@@ -213,19 +227,19 @@ class GroupCoordinator:
 
     def offset_delete(
         self, now_ms: int, request: OffsetDeleteRequest, context: RequestContext
-    ) -> Effects:
+    ) -> Effects[OffsetDeleteResponse]:
         """Handle an OffsetDelete of partitions that exist [offsets/delete]."""
         error = _NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
         return self._run(delete_offsets, error, now_ms, request, context)
 
-    def topics_deleted(self, topics: Iterable[tuple[str, bytes]], now_ms: int) -> Effects:
+    def topics_deleted(self, topics: Iterable[tuple[str, bytes]], now_ms: int) -> Effects[Any]:
         """Delete the committed offsets of deleted topics in every group [offsets/topic-deletion].
 
         Args:
             topics: name and topic id of each.
             now_ms: the time.
         """
-        effects = Effects()
+        effects: Effects[Any] = Effects()
         for topic, topic_id in topics:
             for shard in self.shards:
                 if shard.state is ShardState.ACTIVE:
@@ -236,7 +250,7 @@ class GroupCoordinator:
 
     def list_groups(
         self, _now_ms: int, request: ListGroupsRequest, context: RequestContext
-    ) -> Effects:
+    ) -> Effects[ListGroupsResponse]:
         """Handle a ListGroups."""
         error, shards = self.listable_shards()
         if error:
@@ -263,7 +277,7 @@ class GroupCoordinator:
 
     def describe_groups(
         self, now_ms: int, request: DescribeGroupsRequest, context: RequestContext
-    ) -> Effects:
+    ) -> Effects[DescribeGroupsResponse]:
         """Handle a DescribeGroups; the groups stay in the order of the request."""
         parts: list[Any] = [None] * len(request.groups)
         return self._run_for_each(
@@ -283,7 +297,7 @@ class GroupCoordinator:
 
     def delete_groups(
         self, now_ms: int, request: DeleteGroupsRequest, context: RequestContext
-    ) -> Effects:
+    ) -> Effects[DeleteGroupsResponse]:
         """Handle a DeleteGroups: one operation per group [administration/delete-is-atomic].
 
         A group that is listed twice counts once [administration/delete-named-twice].
@@ -300,12 +314,12 @@ class GroupCoordinator:
 
     def _run_for_each(
         self,
-        verb: Callable[[Shard, Any], Effects],
+        verb: Callable[[Shard, Any], Effects[Any]],
         response: MultiGroupResponse,
         groups: Sequence[Any],
         now_ms: int,
         version: int,
-    ) -> Effects:
+    ) -> Effects[Any]:
         """Let a verb handle every group of a request; the response leaves with its last part.
 
         Args:
@@ -315,7 +329,7 @@ class GroupCoordinator:
             now_ms: the time.
             version: the version of the request.
         """
-        effects = Effects()
+        effects: Effects[Any] = Effects()
         for index, group in enumerate(groups):
             part = ResponsePart(response, index)
             shard = self._shard(group.group_id)
@@ -365,7 +379,7 @@ class GroupCoordinator:
         """Apply one record of a partition that is being loaded, in the order of the log."""
         self.shards[partition].replay(key, value)
 
-    def finish_load(self, partition: int, now_ms: int, skipped_records: int = 0) -> Effects:
+    def finish_load(self, partition: int, now_ms: int, skipped_records: int = 0) -> Effects[Any]:
         """Serve a partition whose log has been read to its end.
 
         Args:
@@ -373,16 +387,16 @@ class GroupCoordinator:
             now_ms: the time.
             skipped_records: the number of records that the reader of the log has left out.
         """
-        effects = Effects()
+        effects: Effects[Any] = Effects()
         self.shards[partition].finish_load(now_ms, effects, skipped_records)
         return self._applied(effects)
 
-    def unload(self, partition: int, epoch: int | None, now_ms: int) -> Effects:
+    def unload(self, partition: int, epoch: int | None, now_ms: int) -> Effects[Any]:
         """Give a partition up [coordinator/unload].
 
         Nothing happens if `epoch` is given and not newer than the present one [coordinator/epochs].
         """
-        effects = Effects()
+        effects: Effects[Any] = Effects()
         shard = self.shards[partition]
         if epoch is not None:
             if epoch <= shard.epoch:
@@ -391,24 +405,24 @@ class GroupCoordinator:
         shard.unload(now_ms, effects, ShardState.CLOSED)
         return self._applied(effects)
 
-    def fail(self, partition: int, now_ms: int) -> Effects:
+    def fail(self, partition: int, now_ms: int) -> Effects[Any]:
         """Give up a partition whose log cannot be used [coordinator/failed-partition]."""
-        effects = Effects()
+        effects: Effects[Any] = Effects()
         self.shards[partition].unload(now_ms, effects, ShardState.FAILED)
         return self._applied(effects)
 
-    def appended(self, partition: int, operations: int, now_ms: int) -> Effects:
+    def appended(self, partition: int, operations: int, now_ms: int) -> Effects[Any]:
         """Acknowledge the oldest `operations` appends of a partition as durable."""
-        effects = Effects()
+        effects: Effects[Any] = Effects()
         self.shards[partition].appended(operations, now_ms, effects)
         return self._applied(effects)
 
-    def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> Effects:
+    def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> Effects[Any]:
         """Answer what waits for a lost append, and start to load the partition again.
 
         [coordinator/failed-append] [coordinator/log-position]
         """
-        effects = Effects()
+        effects: Effects[Any] = Effects()
         self.shards[partition].append_failed(error, now_ms, effects)
         return self._applied(effects)
 
@@ -418,9 +432,9 @@ class GroupCoordinator:
         """Return when to call `advance` next."""
         return self.purgatory.next_deadline_ms()
 
-    def advance(self, now_ms: int) -> Effects:
+    def advance(self, now_ms: int) -> Effects[Any]:
         """Handle all timers that are due, in the order of their deadlines."""
-        effects = Effects()
+        effects: Effects[Any] = Effects()
         applied = 0
         for key in self.purgatory.due(now_ms):
             kind, group_id, _ = key
@@ -437,12 +451,17 @@ class GroupCoordinator:
     # -- settling ----------------------------------------------------------------------------------
 
     def _settled(
-        self, shard: Shard, effects: Effects, now_ms: int, request: object, context: RequestContext
-    ) -> Effects:
+        self,
+        shard: Shard,
+        effects: Effects[Any],
+        now_ms: int,
+        request: object,
+        context: RequestContext,
+    ) -> Effects[Any]:
         shard.settle(effects, now_ms, request, context.to, context.version)
         return self._applied(effects)
 
-    def _applied(self, effects: Effects) -> Effects:
+    def _applied(self, effects: Effects[R]) -> Effects[R]:
         for timer in effects.timers:
             self.purgatory.apply(timer)
         return effects

@@ -23,7 +23,7 @@ from typing import Any
 
 from coterie.coordinator.batch_size import always_fitting_offsets, fits_batch, split_into_batches
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Effects, TimerKey, TimerKind
+from coterie.coordinator.effects import Effects, R, TimerKey, TimerKind
 from coterie.coordinator.expiry import delete_topic_offsets, expire_group
 from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.heartbeat import expire_pending, expire_session
@@ -93,12 +93,12 @@ class Shard(PartitionState):
 
     def settle(
         self,
-        effects: Effects,
+        effects: Effects[R],
         now_ms: int,
         request: Any = None,
         to: Hashable = None,
         version: int = 0,
-    ) -> Effects:
+    ) -> Effects[R]:
         """Turn what one verb returned into an operation of this shard.
 
         A response leaves at once if the operation has no records and nothing before it is
@@ -140,7 +140,7 @@ class Shard(PartitionState):
         )
         return effects
 
-    def appended(self, operations: int, now_ms: int, effects: Effects) -> None:
+    def appended(self, operations: int, now_ms: int, effects: Effects[Any]) -> None:
         """Acknowledge the oldest appends: send their responses, and those of reads behind them."""
         unacknowledged = self.unacknowledged
         while unacknowledged:
@@ -158,7 +158,7 @@ class Shard(PartitionState):
                 self._complete(operation.completion, now_ms, effects)
         assert not operations, "the server acknowledges the appends that it was given, and no more"
 
-    def append_failed(self, error: ErrorCode, now_ms: int, effects: Effects) -> None:
+    def append_failed(self, error: ErrorCode, now_ms: int, effects: Effects[Any]) -> None:
         """Discard what memory holds and start to load the log again [coordinator/failed-append].
 
         The epoch stays. Requests that wait for an append, and delayed requests of groups that have
@@ -168,7 +168,7 @@ class Shard(PartitionState):
         self._discard(translate_append_error(error), now_ms, effects, ShardState.FAILED)
         self._begin_load()
 
-    def _complete(self, completion: Completion, now_ms: int, effects: Effects) -> None:
+    def _complete(self, completion: Completion, now_ms: int, effects: Effects[Any]) -> None:
         """Do what follows from a durable append."""
         group = completion.group
         if self.groups.get(group.group_id) is not group:
@@ -182,11 +182,11 @@ class Shard(PartitionState):
 
     # -- timers ------------------------------------------------------------------------------------
 
-    def timer_fired(self, key: TimerKey, now_ms: int) -> Effects:
+    def timer_fired(self, key: TimerKey, now_ms: int) -> Effects[Any]:
         """Handle the timer of one of the groups."""
         kind, group_id, member_id = key
         group = self.groups.get(group_id)
-        effects = Effects()
+        effects: Effects[Any] = Effects()
         if group is None or group.state is GroupState.DEAD:
             return effects
         step = Step(self, group, now_ms, effects)
@@ -203,7 +203,7 @@ class Shard(PartitionState):
             sync_timer_fired(step)
         return self.settle(effects, now_ms)
 
-    def sweep(self, now_ms: int, effects: Effects) -> None:
+    def sweep(self, now_ms: int, effects: Effects[Any]) -> None:
         """Remove expired offsets and groups, and arm the next sweep [offsets/sweep].
 
         Each group is an operation of its own, or several if one batch is too small.
@@ -215,12 +215,12 @@ class Shard(PartitionState):
                 effects.absorb(self.settle(part, now_ms))
         self._arm_sweep(now_ms, effects)
 
-    def _arm_sweep(self, now_ms: int, effects: Effects) -> None:
+    def _arm_sweep(self, now_ms: int, effects: Effects[Any]) -> None:
         interval_ms = self.config.offsets_retention_check_interval_ms
         effects.arm(TimerKind.EXPIRY, str(self.partition), "", now_ms + interval_ms)
 
     def delete_topic_offsets(
-        self, topic: str, topic_id: bytes, now_ms: int, effects: Effects
+        self, topic: str, topic_id: bytes, now_ms: int, effects: Effects[Any]
     ) -> None:
         """Delete the offsets of a deleted topic in every group [offsets/topic-deletion]."""
         for group_id in list(self.logged.offsets):
@@ -258,7 +258,7 @@ class Shard(PartitionState):
         if key_bytes is None or not replay_encoded(self.logged, key_bytes, value_bytes):
             self.skipped_records += 1
 
-    def finish_load(self, now_ms: int, effects: Effects, skipped_records: int = 0) -> None:
+    def finish_load(self, now_ms: int, effects: Effects[Any], skipped_records: int = 0) -> None:
         """Create the groups that the log describes and serve them.
 
         Every member has one session timeout to return [coordinator/loaded-sessions]. A group that
@@ -293,7 +293,7 @@ class Shard(PartitionState):
         )
         self._arm_sweep(now_ms, effects)
 
-    def unload(self, now_ms: int, effects: Effects, state: ShardState) -> None:
+    def unload(self, now_ms: int, effects: Effects[Any], state: ShardState) -> None:
         """Give the partition up and answer every delayed request [coordinator/unload].
 
         Args:
@@ -303,7 +303,9 @@ class Shard(PartitionState):
         """
         self._discard(ErrorCode.NOT_COORDINATOR, now_ms, effects, state)
 
-    def _discard(self, error: ErrorCode, now_ms: int, effects: Effects, state: ShardState) -> None:
+    def _discard(
+        self, error: ErrorCode, now_ms: int, effects: Effects[Any], state: ShardState
+    ) -> None:
         """Answer everything that waits, and forget all groups.
 
         Args:
@@ -336,7 +338,7 @@ class Shard(PartitionState):
         self.unacknowledged.clear()
         self.state = state
 
-    def _close_group(self, group: Group, error: ErrorCode, effects: Effects) -> None:
+    def _close_group(self, group: Group, error: ErrorCode, effects: Effects[Any]) -> None:
         """Answer the delayed requests of a group that ceases to exist and cancel its timers."""
         group_id = group.group_id
         for member in group.members.values():

@@ -35,7 +35,7 @@ class Step:
         partition: PartitionState,
         group: Group,
         now_ms: int,
-        effects: Effects,
+        effects: Effects[Any],
         context: RequestContext = NO_REQUEST,
     ) -> None:
         self.partition = partition

@@ -24,7 +24,7 @@ from coterie.coordinator.responses import (
 from coterie.coordinator.step import Step
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import GenerationCompleted, GenerationMember
-from coterie.protocol.messages.sync_group import SyncGroupRequest
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
 class AssignmentWrite(NamedTuple):
@@ -40,7 +40,7 @@ class AssignmentWrite(NamedTuple):
 
 def sync(
     partition: PartitionState, now_ms: int, request: SyncGroupRequest, context: RequestContext
-) -> Effects:
+) -> Effects[SyncGroupResponse]:
     """Handle a SyncGroup that passed the checks of the service."""
     group = partition.groups.get(request.group_id)
     if group is None:
@@ -91,7 +91,7 @@ def _differ(requested: str | None, present: str | None) -> bool:
     return requested is not None and present is not None and requested != present
 
 
-def _refuse(step: Step, request: SyncGroupRequest, error: ErrorCode) -> Effects:
+def _refuse(step: Step, request: SyncGroupRequest, error: ErrorCode) -> Effects[SyncGroupResponse]:
     step.effects.response = sync_error(error)
     if error is ErrorCode.FENCED_INSTANCE_ID:
         note_fenced(step, request.member_id, request.group_instance_id, "SyncGroup")

@@ -11,7 +11,7 @@ durable state.
 
 from collections import Counter
 from collections.abc import Hashable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coterie.conformance.core_lines import event_text, record_text
 from coterie.conformance.harness import (
@@ -152,7 +152,7 @@ class CoreBroker(CoordinatorHarness):
 
     # -- effects -----------------------------------------------------------------------------------
 
-    def carry_out(self, effects: Effects, to: Hashable = None) -> None:
+    def carry_out(self, effects: Effects[Any], to: Hashable = None) -> None:
         """Show the events, append, respond; then acknowledge or fail the appends."""
         for event in effects.events:
             text = event_text(event, START_MS)
@@ -224,7 +224,7 @@ class CoreBroker(CoordinatorHarness):
 
     # -- checks ------------------------------------------------------------------------------------
 
-    def _check_states(self, effects: Effects) -> None:
+    def _check_states(self, effects: Effects[Any]) -> None:
         last: dict[str, str] = {}
         for event in effects.events:
             if event.name in _STATE_AFTER:

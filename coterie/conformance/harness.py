@@ -141,16 +141,16 @@ class CoordinatorHarness:
 
     # -- requests and effects ----------------------------------------------------------------------
 
-    def handle(self, request: Message, context: RequestContext) -> Effects:
+    def handle(self, request: Message, context: RequestContext) -> Effects[Any]:
         """Pass a request to the coordinator; the caller carries the effects out."""
         method = getattr(self.coordinator, GROUP_APIS[type(request)].method)
         if type(request) is HeartbeatRequest:
-            effects: Effects = method(self.now_ms, request)
+            effects: Effects[Any] = method(self.now_ms, request)
         else:
             effects = method(self.now_ms, request, context)
         return effects
 
-    def carry_out(self, effects: Effects, to: Hashable = None) -> None:
+    def carry_out(self, effects: Effects[Any], to: Hashable = None) -> None:
         """Record the events, append the records and deliver the responses.
 
         Args:
@@ -162,7 +162,7 @@ class CoordinatorHarness:
             self.append(append)
         self.deliver_responses(effects, to)
 
-    def deliver_responses(self, effects: Effects, to: Hashable) -> None:
+    def deliver_responses(self, effects: Effects[Any], to: Hashable) -> None:
         """Deliver the response to the request itself, then those to delayed requests."""
         if effects.response is not None:
             self.deliver(to, effects.response)

@@ -78,7 +78,7 @@ def log_config(topic: str, *, flush: bool) -> LogConfig:
     )
 
 
-def load(coordinator: GroupCoordinator, log: Log, epoch: int, now_ms: int) -> Effects:
+def load(coordinator: GroupCoordinator, log: Log, epoch: int, now_ms: int) -> Effects[Any]:
     """Load the coordinator's partition from the log."""
     assert coordinator.begin_load(0, epoch)
     replay = LogReplay(

@@ -181,7 +181,7 @@ class CheckedCoordinator(CoordinatorHarness):
         ):
             call.notes["replaces"] = group.generation_id
 
-    def _note_delayed(self, call: Call, before: _DelayedBefore, effects: Effects) -> None:
+    def _note_delayed(self, call: Call, before: _DelayedBefore, effects: Effects[Any]) -> None:
         """Note whether the request is delayed and which earlier one it supersedes."""
         call.delayed = call.expected == oracle.DELAYED
         if not call.delayed:
@@ -358,7 +358,7 @@ class CheckedCoordinator(CoordinatorHarness):
 
     # -- effects -----------------------------------------------------------------------------------
 
-    def carry_out(self, effects: Effects, to: Hashable = None) -> None:
+    def carry_out(self, effects: Effects[Any], to: Hashable = None) -> None:
         """Check the events; then carry the effects out with their checks."""
         # A group's events come before its tombstone: one step may have both.
         for event in effects.events:
@@ -371,7 +371,7 @@ class CheckedCoordinator(CoordinatorHarness):
         self._current = self.calls[to] if isinstance(to, int) else None
         super().carry_out(effects, to)
 
-    def deliver_responses(self, effects: Effects, to: Any) -> None:
+    def deliver_responses(self, effects: Effects[Any], to: Any) -> None:
         """Trace the timers, then deliver the responses."""
         for timer in effects.timers:
             self.trace(timer.key[0].value, timer.key[1:], timer.deadline_ms)

@@ -11,11 +11,10 @@ or fails. After the first failed write or sync it is not written to until the ne
 
 from asyncio import TimerHandle
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from coterie.coordinator.machine import Machine, OutcomeT, RequestContext
+from coterie.coordinator.machine import Machine, Outcome, OutcomeT, RequestContext
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.wire import Message
 from coterie.server.coordinators.appends import Appends
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.loading import Loading
@@ -24,6 +23,10 @@ from coterie.storage.log import Log
 
 if TYPE_CHECKING:
     from coterie.server.logs.partition import Partition
+
+# A request and its response.
+Q = TypeVar("Q")
+R = TypeVar("R")
 
 # The leader epoch of a partition that no broker has led before. A log that was led before has the
 # epoch in its batches.
@@ -67,13 +70,13 @@ class CoordinatorRuntime(Generic[OutcomeT]):
 
     def submit(
         self,
-        verb: Callable[[int, Any, RequestContext], OutcomeT],
-        request: Any,
+        verb: Callable[[int, Q, RequestContext], Outcome[R]],
+        request: Q,
         connection: Exchange,
         *,
         mutes_connection: bool = False,
-        complete: Callable[[Any], Message] | None = None,
-    ) -> Message | None:
+        complete: Callable[[R], R] | None = None,
+    ) -> R | None:
         """Submit a request to the coordinator.
 
         Args:
@@ -97,7 +100,7 @@ class CoordinatorRuntime(Generic[OutcomeT]):
         client = connection.client
         context = RequestContext(client.client_id, client.client_host, version, delayed)
         effects = verb(connection.now_ms, request, context)
-        response: Message | None = effects.response
+        response = effects.response
         if response is None:
             # Queued before the effects are applied: they may send this very response.
             if mutes_connection:
@@ -107,7 +110,8 @@ class CoordinatorRuntime(Generic[OutcomeT]):
         elif complete is not None:
             response = complete(response)
         if not effects.quiet:
-            self.apply(effects)
+            # The verb is one of the machine's, so it returns what the machine returns.
+            self.apply(effects)  # type: ignore[arg-type]
         return response
 
     def apply(self, effects: OutcomeT) -> None:

@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.service import GroupCoordinator
@@ -14,7 +15,7 @@ from coterie.server.groups.event_log import EventLog
 from coterie.server.groups.journal import Journal
 
 
-class GroupRuntime(CoordinatorRuntime[Effects]):
+class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
     """Runs the group coordinator on the event loop.
 
     Attributes:
@@ -51,7 +52,7 @@ class GroupRuntime(CoordinatorRuntime[Effects]):
         self.offsets_committed = 0
         self.offsets_deleted = 0
 
-    def apply(self, effects: Effects) -> None:
+    def apply(self, effects: Effects[Any]) -> None:
         """Queue the records, send the responses, set the timer, log and keep the events."""
         super().apply(effects)
         for _, records, _ in effects.appends:
@@ -82,7 +83,7 @@ class GroupRuntime(CoordinatorRuntime[Effects]):
         """Delete the offsets of deleted topics in a partition that was being loaded."""
         self._deleted_topics.loaded(index)
 
-    def stopped(self, effects: Effects) -> None:
+    def stopped(self, effects: Effects[Any]) -> None:
         """Send the last responses and keep the last events."""
         super().stopped(effects)
         self.journal.add(effects.events)

@@ -8,50 +8,55 @@ from collections.abc import Callable
 from typing import Any
 
 from coterie.protocol.api_keys import ApiKey
-from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
-from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
-from coterie.protocol.messages.heartbeat import HeartbeatRequest
-from coterie.protocol.messages.join_group import JoinGroupRequest
-from coterie.protocol.messages.leave_group import LeaveGroupRequest
-from coterie.protocol.messages.sync_group import SyncGroupRequest
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from coterie.protocol.wire import Message
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 
 
-def join_group(broker: Services, request: JoinGroupRequest, connection: Exchange) -> Message | None:
+def join_group(
+    broker: Services, request: JoinGroupRequest, connection: Exchange
+) -> JoinGroupResponse | None:
     """Join a group; the response is delayed until the join phase ends, and mutes the connection."""
     return broker.groups.submit(
         broker.coordinator.join_group, request, connection, mutes_connection=True
     )
 
 
-def sync_group(broker: Services, request: SyncGroupRequest, connection: Exchange) -> Message | None:
+def sync_group(
+    broker: Services, request: SyncGroupRequest, connection: Exchange
+) -> SyncGroupResponse | None:
     """Store or await an assignment; a delayed response mutes the connection."""
     return broker.groups.submit(
         broker.coordinator.sync_group, request, connection, mutes_connection=True
     )
 
 
-def heartbeat(broker: Services, request: HeartbeatRequest, connection: Exchange) -> Message | None:
+def heartbeat(
+    broker: Services, request: HeartbeatRequest, connection: Exchange
+) -> HeartbeatResponse | None:
     """Extend a session.
 
     Heartbeats are the most frequent requests and never delayed, so they skip `submit`.
     """
-    response: Message = broker.coordinator.heartbeat(connection.now_ms, request).response
-    return response
+    return broker.coordinator.heartbeat(connection.now_ms, request).response
 
 
 def leave_group(
     broker: Services, request: LeaveGroupRequest, connection: Exchange
-) -> Message | None:
+) -> LeaveGroupResponse | None:
     """Remove members from their group."""
     return broker.groups.submit(broker.coordinator.leave_group, request, connection)
 
 
 def describe_groups(
     broker: Services, request: DescribeGroupsRequest, connection: Exchange
-) -> Message | None:
+) -> DescribeGroupsResponse | None:
     """Describe groups, each once [administration/describe-named-twice]."""
     # Kafka describes a group as often as the request names it. A small request that names a group
     # of a thousand members a thousand times would need a response of a gigabyte.
@@ -61,7 +66,7 @@ def describe_groups(
 
 def delete_groups(
     broker: Services, request: DeleteGroupsRequest, connection: Exchange
-) -> Message | None:
+) -> DeleteGroupsResponse | None:
     """Delete empty groups and their offsets."""
     return broker.groups.submit(broker.coordinator.delete_groups, request, connection)
 

@@ -11,7 +11,6 @@ from coterie.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from coterie.protocol.wire import Message
 from coterie.server.handlers.missing_partitions import MissingPartitions
 from coterie.server.logs.topics import Topics
 from coterie.server.network.delayed_response import Exchange
@@ -22,7 +21,9 @@ _TOPIC_IDS_SINCE = 10
 Missing = MissingPartitions[OffsetCommitResponseTopic]
 
 
-def handle(broker: Services, request: OffsetCommitRequest, connection: Exchange) -> Message | None:
+def handle(
+    broker: Services, request: OffsetCommitRequest, connection: Exchange
+) -> OffsetCommitResponse | None:
     """Commit offsets of the partitions that exist."""
     missing = _take_out_missing(
         broker.topics, request, by_id=connection.version >= _TOPIC_IDS_SINCE

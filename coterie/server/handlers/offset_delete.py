@@ -7,13 +7,14 @@ from coterie.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from coterie.protocol.wire import Message
 from coterie.server.handlers.missing_partitions import MissingPartitions
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 
 
-def handle(broker: Services, request: OffsetDeleteRequest, connection: Exchange) -> Message | None:
+def handle(
+    broker: Services, request: OffsetDeleteRequest, connection: Exchange
+) -> OffsetDeleteResponse | None:
     """Delete a group's offsets of the partitions that exist.
 
     The coordinator gets the request even if none exists: its error about the group comes first.

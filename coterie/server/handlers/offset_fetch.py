@@ -14,7 +14,6 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from coterie.protocol.wire import Message
 from coterie.server.logs.topics import Topics
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
@@ -22,7 +21,9 @@ from coterie.server.services import Services
 _TOPIC_IDS_SINCE = 10
 
 
-def handle(broker: Services, request: OffsetFetchRequest, connection: Exchange) -> Message | None:
+def handle(
+    broker: Services, request: OffsetFetchRequest, connection: Exchange
+) -> OffsetFetchResponse | None:
     """Fetch the committed offsets of each group once."""
     if len(request.groups) > 1:
         # Kafka answers for a group as often as the request names it: a small request could need a

@@ -129,7 +129,7 @@ class JoinPhases:
 
     # -- effects -----------------------------------------------------------------------------------
 
-    def happened(self, coordinator: GroupCoordinator, effects: Effects, now_ms: int) -> None:
+    def happened(self, coordinator: GroupCoordinator, effects: Effects[Any], now_ms: int) -> None:
         """Check the events of one step, then note the timers that it armed or cancelled."""
         joined = {
             reply.message.member_id

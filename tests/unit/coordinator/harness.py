@@ -7,7 +7,7 @@ from typing import Any
 
 from coterie.conformance.harness import START_MS, CoordinatorHarness
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Effects
+from coterie.coordinator.effects import Effects, R
 from coterie.coordinator.group import Group
 from coterie.coordinator.machine import Append, RequestContext
 from coterie.protocol.errors import ErrorCode
@@ -54,7 +54,7 @@ class UnitHarness(CoordinatorHarness):
         assert to not in self.responses, f"{to} gets a second response"
         self.responses[to] = message
 
-    def take(self, effects: Effects, to: str = "") -> Any:
+    def take(self, effects: Effects[Any], to: str = "") -> Any:
         """Carry effects out; return the response to `to`, if there is one yet."""
         self.carry_out(effects, to)
         return self.responses.get(to)
@@ -138,7 +138,7 @@ class UnitHarness(CoordinatorHarness):
             member_id=member_id,
             group_instance_id=instance,
         )
-        return ErrorCode(self.coordinator.heartbeat(self.now_ms, request).response.error_code)
+        return ErrorCode(answered(self.coordinator.heartbeat(self.now_ms, request)).error_code)
 
     def leave(self, to: str, *member_ids: str, group_id: str = "g") -> Any:
         """Send a LeaveGroup."""
@@ -249,6 +249,12 @@ class EventHarness(UnitHarness):
             for member, instance in members
         ]
         return self.send(LeaveGroupRequest(group_id="g", members=listed), 5, to)
+
+
+def answered(effects: Effects[R]) -> R:
+    """Return the response of a request that is answered at once."""
+    assert effects.response is not None, f"{effects} is delayed"
+    return effects.response
 
 
 def offsets_of(response: Any) -> dict[tuple[str, int], int]:

@@ -28,6 +28,7 @@ from coterie.protocol.messages.offset_commit import (
 from coterie.protocol.messages.offset_delete import OffsetDeleteRequest
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
 from coterie.protocol.messages.sync_group import SyncGroupRequest
+from tests.unit.coordinator.harness import answered
 
 NOW_MS = 1_000_000
 CONTEXT = RequestContext("c1", "/127.0.0.1", 5, "address")
@@ -81,7 +82,7 @@ def dead(coordinator: GroupCoordinator) -> GroupCoordinator:
     ids=lambda request: f"{request.member_id or 'blank'}-{request.group_instance_id}",
 )
 def test_dead_group_refuses_joins(dead: GroupCoordinator, request_: JoinGroupRequest) -> None:
-    response = dead.join_group(NOW_MS, request_, CONTEXT).response
+    response = answered(dead.join_group(NOW_MS, request_, CONTEXT))
     assert response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert response.member_id == request_.member_id
 
@@ -97,13 +98,14 @@ def test_dead_group_refuses_syncs_and_heartbeats(dead: GroupCoordinator, member_
         assignments=[],
     )
     beat = HeartbeatRequest(group_id="g", generation_id=0, member_id=member_id)
-    for effects in (dead.sync_group(NOW_MS, sync, CONTEXT), dead.heartbeat(NOW_MS, beat)):
-        assert effects.response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    refused = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert answered(dead.sync_group(NOW_MS, sync, CONTEXT)).error_code == refused
+    assert answered(dead.heartbeat(NOW_MS, beat)).error_code == refused
 
 
 def test_dead_group_refuses_leaves(dead: GroupCoordinator) -> None:
     request = LeaveGroupRequest(group_id="g", members=[LeaveGroupRequestMember(member_id="c1-2")])
-    response = dead.leave_group(NOW_MS, request, CONTEXT).response
+    response = answered(dead.leave_group(NOW_MS, request, CONTEXT))
     assert (response.error_code, response.members) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, [])
 
 
@@ -118,7 +120,7 @@ def test_dead_group_refuses_commits(dead: GroupCoordinator, generation_id: int) 
         member_id="",
         topics=[OffsetCommitRequestTopic(name="sales", partitions=[partition])],
     )
-    response = dead.offset_commit(NOW_MS, request, CONTEXT).response
+    response = answered(dead.offset_commit(NOW_MS, request, CONTEXT))
     code = response.topics[0].partitions[0].error_code
     assert code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
@@ -127,17 +129,17 @@ def test_dead_group_has_no_offsets_and_cannot_be_administered(dead: GroupCoordin
     fetch = OffsetFetchRequest(
         group_id="g", topics=[OffsetFetchRequestTopic(name="sales", partition_indexes=[0])]
     )
-    (topic,) = dead.offset_fetch(NOW_MS, fetch, CONTEXT).response.topics
+    (topic,) = answered(dead.offset_fetch(NOW_MS, fetch, CONTEXT)).topics
     assert (topic.partitions[0].committed_offset, topic.partitions[0].error_code) == (-1, 0)
     delete = OffsetDeleteRequest(group_id="g", topics=[])
-    assert dead.offset_delete(NOW_MS, delete, CONTEXT).response.error_code == (
+    assert answered(dead.offset_delete(NOW_MS, delete, CONTEXT)).error_code == (
         ErrorCode.GROUP_ID_NOT_FOUND
     )
     describe = DescribeGroupsRequest(groups=["g"])
-    (described,) = dead.describe_groups(NOW_MS, describe, CONTEXT).response.groups
+    (described,) = answered(dead.describe_groups(NOW_MS, describe, CONTEXT)).groups
     assert (described.group_state, described.error_code) == ("Dead", ErrorCode.NONE)
     groups = DeleteGroupsRequest(groups_names=["g"])
-    (result,) = dead.delete_groups(NOW_MS, groups, CONTEXT).response.results
+    (result,) = answered(dead.delete_groups(NOW_MS, groups, CONTEXT)).results
     assert result.error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
@@ -150,5 +152,5 @@ def test_timers_of_a_dead_group_do_nothing(dead: GroupCoordinator) -> None:
 def test_replacement_in_an_empty_group_is_an_internal_error(coordinator: GroupCoordinator) -> None:
     group: Any = coordinator.group("g")
     group.state = GroupState.EMPTY
-    response = coordinator.join_group(NOW_MS, join(instance="i1"), CONTEXT).response
+    response = answered(coordinator.join_group(NOW_MS, join(instance="i1"), CONTEXT))
     assert (response.error_code, response.member_id) == (ErrorCode.UNKNOWN_SERVER_ERROR, "")

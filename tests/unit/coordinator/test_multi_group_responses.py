@@ -151,7 +151,7 @@ def test_delayed_group_is_refused_when_its_partition_is_unloaded(harness: UnitHa
 def test_part_is_delivered_once() -> None:
     parts: list[Any] = [None]
     part = ResponsePart(MultiGroupResponse("to", "the message", parts), 0)
-    effects = Effects()
+    effects: Effects[Any] = Effects()
     part.deliver("first", effects)
     assert [reply.message for reply in effects.replies] == ["the message"]
     with pytest.raises(AssertionError):

@@ -30,7 +30,7 @@ MAX_FUNCTION_LINES = 70  # what one sees at once
 VAGUE_NAMES = re.compile(r"(^|_)(util|utils|helper|helpers|manager|managers|misc|common)(_|$|\.)")
 UNDONE = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 # Where the server may read clocks, draw random numbers and start threads: its environment, and what
-# belongs to the process (docs/adr/0016-environment.md).
+# belongs to the process (docs/adr/0017-environment.md).
 SERVER = "coterie/server/"
 ENVIRONMENT = {f"{SERVER}{name}.py" for name in ("environment", "workers", "watchdog", "run")}
 AMBIENT_MODULES = {"time", "random", "secrets", "uuid", "threading", "concurrent", "queue"}

@@ -4,7 +4,7 @@ Handlers ask the image where partitions and groups are served; topics do not kno
 broker leads every partition and coordinates every group [topics/one-broker].
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
@@ -80,7 +80,7 @@ class ClusterImage:
         controller_id: the broker that clients send changes to.
     """
 
-    __slots__ = ("cluster_id", "controller_id", "nodes", "version")
+    __slots__ = ("_endpoints", "cluster_id", "controller_id", "nodes", "version")
 
     def __init__(self, cluster_id: str, node: Node, version: int = 0) -> None:
         """Describe a cluster of one broker."""
@@ -88,6 +88,11 @@ class ClusterImage:
         self.cluster_id = cluster_id
         self.nodes = {node.node_id: node}
         self.controller_id = node.node_id
+        # By listener and node, because every Metadata request asks for them.
+        self._endpoints = {
+            listener: {node.node_id: Endpoint(node.node_id, address.host, address.port, node.rack)}
+            for listener, address in node.listeners.items()
+        }
 
     def advertising(self, node_id: int, listener: str, address: Address) -> "ClusterImage":
         """Return the next image, in which a broker has another listener or another address."""
@@ -97,19 +102,14 @@ class ClusterImage:
 
     def endpoint(self, node_id: int, listener: str) -> Endpoint | None:
         """Return where the clients of a listener find a broker; None if it has no such listener."""
-        node = self.nodes[node_id]
-        address = node.listeners.get(listener)
-        if address is None:
-            return None
-        return Endpoint(node_id, address.host, address.port, node.rack)
+        return self._endpoints.get(listener, {}).get(node_id)
 
-    def endpoints(self, listener: str) -> list[Endpoint]:
+    def endpoints(self, listener: str) -> Collection[Endpoint]:
         """Return where the clients of a listener find each broker that has this listener.
 
         [topics/endpoint-of-a-listener]
         """
-        found = (self.endpoint(node_id, listener) for node_id in self.nodes)
-        return [each for each in found if each is not None]
+        return self._endpoints.get(listener, {}).values()
 
     def placement(self, partition: PlacedPartition) -> Placement:
         """Return where a partition is; one without a log is offline [topics/offline-partitions]."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("protocol", "storage", "assignors", "coordinator")
+PACKAGES = ("protocol", "storage", "assignors", "coordinator", "coterie")
 
 Graph = dict[str, set[str]]
 

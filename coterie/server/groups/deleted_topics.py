@@ -11,12 +11,11 @@ have failed are not waited for.
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
+from coterie.coordinator.effects import Effects
+from coterie.coordinator.service import GroupCoordinator
 from coterie.server.coordinators.host import Host
-
-if TYPE_CHECKING:
-    from coterie.server.groups.runtime import GroupRuntime
+from coterie.server.coordinators.runtime import CoordinatorRuntime
 
 # Name and id.
 Topics = list[tuple[str, bytes]]
@@ -44,15 +43,19 @@ class _Deletion:
 class DeletedTopics:
     """The deleted topics whose offsets are not yet all durably deleted."""
 
-    def __init__(self, host: Host, groups: "GroupRuntime") -> None:
+    def __init__(
+        self, host: Host, runtime: CoordinatorRuntime[Effects], coordinator: GroupCoordinator
+    ) -> None:
         """Start without any.
 
         Args:
             host: its clock and flusher are used.
-            groups: deletes the offsets.
+            runtime: carries out what the coordinator returns.
+            coordinator: deletes the offsets.
         """
         self._host = host
-        self._groups = groups
+        self._runtime = runtime
+        self._coordinator = coordinator
         self._deletions: list[_Deletion] = []
 
     def add(self, topics: Topics, done: Callable[[], None]) -> None:
@@ -62,7 +65,7 @@ class DeletedTopics:
             topics: the deleted topics.
             done: called when no offset of the topics can come back; perhaps at once.
         """
-        deletion = _Deletion(topics, set(self._groups.loading_partitions()), done)
+        deletion = _Deletion(topics, set(self._runtime.loading_partitions()), done)
         self._deletions.append(deletion)
         self._delete(deletion)
 
@@ -74,12 +77,12 @@ class DeletedTopics:
                 self._delete(deletion)
 
     def _delete(self, deletion: _Deletion) -> None:
-        groups, flusher = self._groups, self._host.flusher
-        groups.apply(groups.coordinator.topics_deleted(deletion.topics, self._host.now_ms()))
-        groups.write()
+        runtime, flusher = self._runtime, self._host.flusher
+        runtime.apply(self._coordinator.topics_deleted(deletion.topics, self._host.now_ms()))
+        runtime.write()
         if flusher.commit:
             # Commits that were written before and are not durable yet are covered as well.
-            for index, log in groups.unsynced_logs():
+            for index, log in runtime.unsynced_logs():
                 if index not in deletion.syncing:
                     deletion.syncing.add(index)
                     flusher.appended(log, partial(self._synced, deletion, index))

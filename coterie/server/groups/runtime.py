@@ -47,7 +47,7 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
         self.coordinator = coordinator
         self.journal = journal
         self._events = EventLog(host.log, unlimited=host.log.is_enabled_for(logging.DEBUG))
-        self._deleted_topics = DeletedTopics(host, self)
+        self._deleted_topics = DeletedTopics(host, self, coordinator)
         self.event_counts: Counter[str] = Counter()
         self.offsets_committed = 0
         self.offsets_deleted = 0

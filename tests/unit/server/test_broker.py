@@ -1,5 +1,6 @@
 """A whole broker with real sockets and a real directory: restart, orderly stop, identity."""
 
+import asyncio
 import socket
 import threading
 import time
@@ -16,7 +17,7 @@ from coterie.server.logs.flusher import FlushMode
 from coterie.storage.errors import DirectoryLocked, DirectoryMismatch
 from tests.unit.server.groups import commit, fetch_committed, join
 from tests.unit.server.manual import COMMIT, NEVER, ManualEnvironment, ManualLoop
-from tests.unit.server.running import RunningBroker, is_closed
+from tests.unit.server.running import PATIENCE_S, RunningBroker, is_closed
 
 
 @pytest.mark.parametrize("flush", [NEVER, COMMIT])
@@ -103,3 +104,19 @@ def test_directory_belongs_to_one_broker_with_one_node_id(tmp_path: Path) -> Non
     with pytest.raises(DirectoryMismatch, match="of node 1, this is node 2"):
         another(node_id="2")
     another()._data.close()
+
+
+def test_no_thread_is_left_behind(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    data_dir = str(tmp_path / "data")
+    with RunningBroker(data_dir=data_dir, flush=COMMIT) as running:
+        running.call(lambda: running.broker.topics.create("t", 1, {}))
+        with running.client() as client:
+            (topic,) = client.call(commit(1), 8).topics
+            assert topic.partitions[0].error_code == ErrorCode.NONE
+        asyncio.run_coroutine_threadsafe(
+            running.broker.environment.run_blocking(lambda: None), running.broker.loop
+        ).result(PATIENCE_S)
+        names = {each.name for each in set(threading.enumerate()) - before}
+        assert {"coterie-flusher", "coterie-disk", "coterie-blocking"} <= names
+    assert set(threading.enumerate()) <= before

@@ -11,6 +11,7 @@ have failed are not waited for.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.service import GroupCoordinator
@@ -44,7 +45,10 @@ class DeletedTopics:
     """The deleted topics whose offsets are not yet all durably deleted."""
 
     def __init__(
-        self, host: Host, runtime: CoordinatorRuntime[Effects], coordinator: GroupCoordinator
+        self,
+        host: Host,
+        runtime: CoordinatorRuntime[Effects[Any]],
+        coordinator: GroupCoordinator,
     ) -> None:
         """Start without any.
 

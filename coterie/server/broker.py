@@ -191,6 +191,7 @@ class Broker:
         if offsets is None:
             count = self.config.get_int("offsets.topic.num.partitions")
             offsets = self.topics.create(OFFSETS_TOPIC, count, {})
+            self.topics.hide(offsets)
         group_config = self.config.group_config()._replace(
             # The number of existing partitions counts, whatever the setting is now: another one
             # would look for groups in other partitions [coordinator/partition].
@@ -376,7 +377,9 @@ class Broker:
     def partition_failed(self, index: int) -> None:
         """Note that a group partition is not served any more; the last one ends the broker."""
         self._failed_partitions.add(index)
-        partitions = self.topics.by_name[OFFSETS_TOPIC].partitions
+        offsets = self.topics.find(OFFSETS_TOPIC)
+        assert offsets is not None, "it is created before the coordinator runs"
+        partitions = offsets.partitions
         log = partitions[index].opened_log
         reason = "see the lines above"
         if log is not None and log.failed:
@@ -391,6 +394,6 @@ class Broker:
 
     def _directory_lost(self, error: OSError) -> None:
         self.flusher.fail(error)
-        for topic in self.topics.by_name.values():
+        for topic in self.topics.all():
             for partition in topic.partitions:
                 partition.fail(error)

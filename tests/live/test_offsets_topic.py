@@ -6,7 +6,7 @@ import kafka
 
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from tests.live import libraries
-from tests.live.broker_process import Broker
+from tests.live.broker_process import Broker, BrokerProcess
 from tests.live.group_log import GroupLog, OffsetRecord
 from tests.live.groups import GroupView, produce_rows
 from tests.live.members import Members, wait_all_read, wait_assigned
@@ -78,3 +78,27 @@ def test_every_library_reads_it(
     }
     # Records of type 1 are committed offsets, here of two partitions; type 2 is the group itself.
     assert sorted(key[:2] for key in of_the_group) == [b"\0\1", b"\0\1", b"\0\2"]
+
+
+def test_new_broker_shows_no_topics_before_a_group_is_used(
+    start_broker: Callable[..., BrokerProcess],
+) -> None:
+    """The rule [topics/offsets-topic]: the first search for a coordinator shows the group log."""
+    server = start_broker()
+    admin = kafka.KafkaAdminClient(bootstrap_servers=server.bootstrap)
+    try:
+        assert admin.list_topics() == []
+        admin.create_topics([kafka.admin.NewTopic("orders", 1, 1)])
+        assert admin.list_topics() == ["orders"]
+        consumer = kafka.KafkaConsumer(
+            bootstrap_servers=server.bootstrap, group_id="billing", enable_auto_commit=False
+        )
+        try:
+            partition = kafka.TopicPartition("orders", 0)
+            consumer.assign([partition])
+            assert consumer.committed(partition) is None
+        finally:
+            consumer.close()
+        assert sorted(admin.list_topics()) == [OFFSETS_TOPIC, "orders"]
+    finally:
+        admin.close()

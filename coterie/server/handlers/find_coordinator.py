@@ -11,6 +11,7 @@ from coterie.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
     FindCoordinatorResponseCoordinator,
 )
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.cluster import ClusterImage, CoordinatorType, Endpoint
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
@@ -30,6 +31,9 @@ def handle(
 ) -> FindCoordinatorResponse:
     """Answer for the one key of old versions, or for each key of newer ones."""
     refusal = _refusal(request.key_type, connection.version)
+    if refusal is None:
+        # Kafka creates it now [topics/offsets-topic].
+        broker.topics.show(OFFSETS_TOPIC)
     listener = connection.client.listener
     if connection.version < _MANY_KEYS_SINCE:
         error, text, where = refusal or _find(broker.image, request.key, listener)

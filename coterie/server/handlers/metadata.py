@@ -133,6 +133,10 @@ def _create_missing(broker: Services, name: str, *, may_create: bool) -> ErrorCo
     ):
         return error
 
+    if name in broker.topics.hidden:
+        broker.topics.show(name)
+        return error
+
     def created(_topic: Topic | None, failure: Exception | None) -> None:
         nonlocal error
         being_created.discard(name)

@@ -4,6 +4,7 @@ Invariants: the high watermark is the end of the log, because there is one broke
 reported to the delayed fetches of the partition.
 """
 
+from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
 
@@ -164,6 +165,8 @@ class Partition:
             LogFailed, OSError: it could not be written.
         """
         self.log.append(batch)
+        if self.topic.show is not None:
+            self.topic.show()
         if self.delayed_fetches:
             self._notify_fetches(len(batch))
 
@@ -198,6 +201,7 @@ class Topic:
         unopened: how many partitions are not open.
         images: its encoded descriptions, by their format; empty after each change.
         is_own: whether only the broker writes it; its number of partitions is fixed then.
+        show: lets clients see the topic; None if they do.
     """
 
     __slots__ = (
@@ -207,6 +211,7 @@ class Topic:
         "is_own",
         "name",
         "partitions",
+        "show",
         "topic_id",
         "unopened",
     )
@@ -220,6 +225,7 @@ class Topic:
         self.is_own = name in OWN_TOPICS
         self.partitions: list[Partition] = []
         self.unopened = 0
+        self.show: Callable[[], None] | None = None
         self.images: dict[tuple[int, int, bool], bytes] = {}
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ without gaps. A log is opened when it is first used.
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.topic_names import OFFSETS_TOPIC
@@ -42,6 +43,7 @@ class Topics:
 
     Attributes:
         by_name, by_id: the topics.
+        hidden: topics that exist, and that clients do not see before they are used, by name.
         deleting: the ids of topics whose deletion is not complete, by name. The names cannot be
             used yet.
         being_created: the names of topics that Metadata requests create.
@@ -71,6 +73,7 @@ class Topics:
         """
         self.by_name: dict[str, Topic] = {}
         self.by_id: dict[bytes, Topic] = {}
+        self.hidden: dict[str, Topic] = {}
         self.being_created: set[str] = set()
         self._data = data
         self._config = config
@@ -114,6 +117,29 @@ class Topics:
             if name not in self.by_name
         }
 
+    def find(self, name: str) -> Topic | None:
+        """Return a topic, hidden or not; None if it does not exist."""
+        return self.by_name.get(name) or self.hidden.get(name)
+
+    def all(self) -> Iterator[Topic]:
+        """Return all topics, hidden or not."""
+        return chain(self.by_name.values(), self.hidden.values())
+
+    def hide(self, topic: Topic) -> None:
+        """Let clients not see a topic before it is used [topics/offsets-topic]."""
+        del self.by_name[topic.name]
+        del self.by_id[topic.topic_id]
+        self.hidden[topic.name] = topic
+        topic.show = partial(self.show, topic.name)
+
+    def show(self, name: str) -> None:
+        """Let clients see a topic, if it is hidden."""
+        topic = self.hidden.pop(name, None)
+        if topic is not None:
+            topic.show = None
+            self.by_name[name] = topic
+            self.by_id[topic.topic_id] = topic
+
     def unopened(self, named: Iterable[tuple[str, Iterable[int]]]) -> list[Partition]:
         """Return those of some partitions that exist and may have to be opened.
 
@@ -156,7 +182,7 @@ class Topics:
         invalid = invalid_name(name)
         if invalid is not None:
             raise TopicRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)
-        if name in self.by_name:
+        if self.find(name) is not None:
             raise TopicRefused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
         if name in self.deleting:
             text = f"Topic '{name}' is marked for deletion."
@@ -297,7 +323,7 @@ class Topics:
         """
         yield on_disk(once(partial(self._settings.set_broker, broker, cluster)))
         self._config.alter(broker, cluster)
-        for topic in self.by_name.values():
+        for topic in self.all():
             topic.config = TopicConfig(self._config, topic.config.overrides)
             self._apply_config(topic)
 
@@ -354,7 +380,7 @@ class Topics:
         on_disk: OnDisk,
         overrides: Mapping[str, str] | None = None,
     ) -> Change[None]:
-        existing = sum(len(each.partitions) for each in self.by_name.values())
+        existing = sum(len(each.partitions) for each in self.all())
         if existing + len(indexes) > MAX_PARTITIONS:
             text = f"{existing} partitions exist; this broker holds at most {MAX_PARTITIONS}."
             raise TopicRefused(ErrorCode.POLICY_VIOLATION, text)

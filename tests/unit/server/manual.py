@@ -16,6 +16,7 @@ from coterie.address import Address
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import response_class
 from coterie.protocol.frames import decode_response, encode_request
+from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
 from coterie.server.environment import Environment
@@ -262,10 +263,14 @@ def make_broker(
     filesystem: FileSystem | None = None,
     loop: ManualLoop | None = None,
     load: bool = True,
+    is_new: bool = False,
     handles: FileHandles = DEFAULT_HANDLES,
     environment: Environment | None = None,
 ) -> Broker:
-    """Make a broker on a file system in memory and a manual loop."""
+    """Make a broker on a file system in memory and a manual loop.
+
+    Its group log was used before, unless `is_new`.
+    """
     loop = ManualLoop() if loop is None else loop
     values = {"offsets.topic.num.partitions": "4", "group.initial.rebalance.delay.ms": "0"}
     broker = Broker(
@@ -277,6 +282,8 @@ def make_broker(
         filesystem=filesystem,
     )
     broker.advertise("PLAINTEXT", Address("127.0.0.1", 9092))
+    if not is_new:
+        broker.topics.show(OFFSETS_TOPIC)
     if load:
         run(broker, broker.groups.load())
     return broker

@@ -1,0 +1,104 @@
+"""A new broker shows no topics; the group log appears when it is used [topics/offsets-topic]."""
+
+from typing import Any
+
+import pytest
+
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestTopic,
+)
+from coterie.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRequestTopic
+from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
+from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from coterie.protocol.topic_names import OFFSETS_TOPIC
+from coterie.server.logs import topics
+from coterie.server.logs.topic_rules import TopicRefused
+from tests.unit.server.groups import commit
+from tests.unit.server.manual import Client, make_broker, restarted
+from tests.unit.server.produced import fetch_request
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client(make_broker(is_new=True))
+
+
+def listed(client: Client) -> list[str]:
+    """Return the names of all topics."""
+    return [each.name for each in client.call(MetadataRequest(topics=None), 12).topics]
+
+
+def described(client: Client, *, may_create: bool) -> Any:
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=OFFSETS_TOPIC)], allow_auto_topic_creation=may_create
+    )
+    (topic,) = client.call(request, 12).topics
+    return topic
+
+
+def find_coordinator(client: Client, key_type: int) -> int:
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["g"])
+    error: int = client.call(request, 4).coordinators[0].error_code
+    return error
+
+
+def test_new_broker_shows_no_topics(client: Client) -> None:
+    assert listed(client) == []
+    topic = described(client, may_create=False)
+    assert (topic.error_code, topic.partitions) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, [])
+    assert topic.is_internal
+    answer = client.call(fetch_request((0, 0), topic=OFFSETS_TOPIC), 12)
+    error = answer.responses[0].partitions[0].error_code
+    assert error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    request = DeleteTopicsRequest(
+        topics=[DeleteTopicsRequestTopic(name=OFFSETS_TOPIC)], timeout_ms=1000
+    )
+    (answer,) = client.call(request, 6).responses
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_search_for_a_coordinator_shows_it(client: Client) -> None:
+    # There are no coordinators of transactions and share groups.
+    assert find_coordinator(client, 1)
+    assert listed(client) == []
+    assert find_coordinator(client, 0) == ErrorCode.NONE
+    assert listed(client) == [OFFSETS_TOPIC]
+    topic = described(client, may_create=False)
+    assert (topic.error_code, len(topic.partitions)) == (ErrorCode.NONE, 4)
+    assert client.broker.topics.by_id[topic.topic_id].name == OFFSETS_TOPIC
+
+
+def test_metadata_that_names_it_shows_it(client: Client) -> None:
+    unknown = described(client, may_create=True)
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert described(client, may_create=True).error_code == ErrorCode.NONE
+
+
+def test_record_shows_it(client: Client) -> None:
+    client.broker.topics.create("t", 1, {})
+    assert not client.call(commit(5), 8).topics[0].partitions[0].error_code
+    assert listed(client) == ["t", OFFSETS_TOPIC]
+
+
+def test_it_is_not_created_again(client: Client) -> None:
+    topic = CreateTopicsRequestTopic(
+        name=OFFSETS_TOPIC, num_partitions=3, replication_factor=1, assignments=[], configs=[]
+    )
+    request = CreateTopicsRequest(topics=[topic], timeout_ms=1000, validate_only=False)
+    (answer,) = client.call(request, 5).topics
+    assert answer.error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+
+
+def test_its_partitions_count(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topics, "MAX_PARTITIONS", 5)
+    client.broker.topics.create("t", 1, {})
+    with pytest.raises(TopicRefused, match="5 partitions exist"):
+        client.broker.topics.create("u", 1, {})
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_next_start_shows_it(client: Client, killed: bool) -> None:
+    again = Client(restarted(client.broker, killed=killed))
+    assert listed(again) == [OFFSETS_TOPIC]

@@ -6,6 +6,7 @@ before it uncertain for good. The scenario stops where the error is raised, or c
 process dies or power is lost, and everything that was acknowledged must be there [log/fail-stop].
 """
 
+import contextlib
 import errno
 import os
 import tempfile
@@ -135,6 +136,7 @@ def shorten_call(scenario: str, n: int, *, flush: bool) -> bool:
         run.die()
         found = Restarts(flush=flush).start_on(rooted)
         check(found, run.history, 0)
+        rooted.close_files()
         return calls.left <= 0
 
 
@@ -171,6 +173,7 @@ class RootedFileSystem:
     def __init__(self, filesystem: Any, root: str) -> None:
         self._filesystem = filesystem
         self._root = root
+        self._closing: list[Callable[[], None]] = []
         self.operations: list[Any] = []
 
     def boot_id(self) -> str:
@@ -180,6 +183,18 @@ class RootedFileSystem:
         method = getattr(self._filesystem, name)
 
         def rooted(*paths: str) -> Any:
-            return method(*(self._root + path for path in paths))
+            result = method(*(self._root + path for path in paths))
+            if name in ("open", "create"):
+                self._closing.append(result.close)
+            elif name == "lock" and result is not None:
+                self._closing.append(result.release)
+            return result
 
         return rooted
+
+    def close_files(self) -> None:
+        """Close every file, as the kernel does when a process dies."""
+        for close in self._closing:
+            # Most are closed already.
+            with contextlib.suppress(OSError):
+                close()

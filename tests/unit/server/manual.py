@@ -144,6 +144,11 @@ class ManualLoop:
         assert self._later, "something is waited for that no timer brings"
         self.advance(max(0, math.ceil(self._later[0].at_ms - self.now_ms)))
 
+    def forget(self) -> None:
+        """Drop everything that is scheduled, because the process that it belongs to has died."""
+        self._soon.clear()
+        self._later.clear()
+
     @property
     def timers(self) -> int:
         """How many timers are armed."""

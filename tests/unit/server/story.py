@@ -15,7 +15,7 @@ from coterie.server.config.config import Config
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.unit.server.groups import commit, committed, join, sync
 from tests.unit.server.manual import COMMIT, Client, ManualLoop, log_of
-from tests.unit.server.produced import batch, produce_request
+from tests.unit.server.produced import batch, fetch_request, produce_request
 from tests.unit.server.virtual import VirtualEnvironment, complete, contents
 
 SETTINGS = {
@@ -53,11 +53,22 @@ class Story:
         self.filesystem = MemoryFileSystem() if filesystem is None else filesystem
         self.responses: list[tuple[int, str, bytes]] = []
         self.clients: dict[str, Client] = {}
-        self.broker = Broker(
+        self.broker = self._start()
+
+    def _start(self) -> Broker:
+        broker = Broker(
             Config(SETTINGS), IN_MEMORY, self.environment, flush=COMMIT, filesystem=self.filesystem
         )
-        self.broker.advertise("PLAINTEXT", Address("127.0.0.1", 9092))
-        complete(self.loop, self.broker.begin())
+        broker.advertise("PLAINTEXT", Address("127.0.0.1", 9092))
+        complete(self.loop, broker.begin())
+        return broker
+
+    def kill(self) -> None:
+        """Kill the broker, with everything that it had not done, and start another one."""
+        self.broker._data._lock.release()
+        self.loop.forget()
+        self.clients.clear()
+        self.broker = self._start()
 
     def client(self, name: str) -> Client:
         """Return a client, connected at its first use."""
@@ -110,7 +121,7 @@ def settle(story: Story, members: dict[str, str]) -> int:
 
 
 def tell(seed: int) -> Trace:
-    """A group forms, commits, loses a member by a crash, and goes on; then the broker stops."""
+    """A group forms, commits, loses a member by a crash, goes on, and outlives its broker."""
     story = Story(seed)
     topics = [CreateTopicsRequestTopic(name="t", num_partitions=3, replication_factor=1)]
     story.ask("admin", CreateTopicsRequest(topics=topics, timeout_ms=1000), 7)
@@ -131,4 +142,16 @@ def tell(seed: int) -> Trace:
     del members["c"]
     generation = settle(story, members)
     assert committed(story.client("a"), 0, 1) == [3, 3]
+    # A long poll ends with the next record, another one with the broker.
+    story.client("b").send(fetch_request((0, 5), max_wait_ms=60_000), 11)
+    story.ask("producer", produce_request(batch(b"more")), 9)
+    story.loop.advance(10)
+    ((_, fetched),) = story.client("b").answers()
+    assert fetched.responses[0].partitions[0].records
+    story.client("b").send(fetch_request((0, 6), max_wait_ms=60_000), 11)
+    story.kill()
+    assert committed(story.client("a"), 0, 1) == [3, 3]
+    fields |= {"generation_id_or_member_epoch": generation}
+    committing = story.ask("a", commit(6, 0, **fields), 8)
+    assert committing.topics[0].partitions[0].error_code == 0
     return story.stop()

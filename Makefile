@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: help setup serve demo lint format test test-debug coverage fuzz sim crash soak bench bench-pipeline clean
+.PHONY: help setup serve demo lint format test test-debug test-compiled coverage fuzz sim crash soak bench bench-pipeline wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -43,6 +43,9 @@ test: setup  ## every test in random order, the live ones with real clients incl
 test-debug: setup  ## the tests of the server, with the event loop's debug mode on
 	@PYTHONASYNCIODEBUG=1 $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup tests/unit/server tests/live
 
+test-compiled: setup  ## compile and run the tests of codecs, coordinator and server; ARGS=--slice runs some
+	@$(BIN)/python -m compilation test --jobs $(JOBS) --optimise 1 $(ARGS)
+
 coverage: setup  ## lines and branches that the tests of single parts reach, as a table
 	@$(BIN)/python -m pytest -q -n $(JOBS) --dist loadgroup -p no:randomly --cov --cov-report=term:skip-covered \
 	  tests/unit tests/transcripts tests/property tests/fuzz
@@ -65,6 +68,9 @@ bench: setup  ## the figures, as a table; PEER="name=host:port ..." adds peers, 
 
 bench-pipeline: setup  ## decoding, scanning, tables and report of the pipeline, as a table
 	@$(BIN)/python -m benchmarks_pipeline $(ARGS)
+
+wheel: setup  ## a pure wheel, and one that mypyc and the C compiler made for this platform, in dist/
+	@$(BIN)/python -m compilation wheel --jobs $(JOBS)
 
 clean:  ## remove what the verbs made
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

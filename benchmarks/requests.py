@@ -26,6 +26,11 @@ from coterie.protocol.messages.consumer_protocol import (
 )
 from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
+from coterie.protocol.messages.fetch import (
+    FetchRequest,
+    FetchRequestPartition,
+    FetchRequestTopic,
+)
 from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -60,6 +65,8 @@ ALL_REPLICAS = -1
 # The versions that the generator can use, the best one first.
 VERSIONS: Mapping[ApiKey, tuple[int, ...]] = {
     ApiKey.PRODUCE: (9, 8),
+    # Later ones name topics by id.
+    ApiKey.FETCH: (12, 11),
     ApiKey.API_VERSIONS: (0,),
     ApiKey.METADATA: (9, 8, 2),
     ApiKey.CREATE_TOPICS: (5, 4),
@@ -300,6 +307,24 @@ class Requests:
             topic_data=[ProduceRequestTopic(name=topic, partition_data=partitions)],
         )
         return self.agreed(ApiKey.PRODUCE).frame(request)
+
+    def fetch(self, topic: str, partition: int, max_bytes: int) -> bytes:
+        """Build a Fetch of a partition from its start, without a session."""
+        of_partition = FetchRequestPartition(
+            partition=partition, fetch_offset=0, partition_max_bytes=max_bytes
+        )
+        request = FetchRequest(
+            max_wait_ms=0,
+            min_bytes=1,
+            max_bytes=max_bytes,
+            topics=[FetchRequestTopic(topic=topic, partitions=[of_partition])],
+        )
+        return self.agreed(ApiKey.FETCH).frame(request)
+
+    def check(self, api: ApiKey, response: bytes) -> None:
+        """Raise `Refused` if a response of an API has an error."""
+        if code := first_error(self.agreed(api).response(response)):
+            raise Refused(api, code)
 
 
 def assignments(member_ids: Iterable[str], topic: str) -> Assignments:

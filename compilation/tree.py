@@ -14,10 +14,11 @@ from compilation.selection import compiled_modules
 
 ROOT = Path(__file__).parent.parent
 _RUNTIME = Path(__file__).parent / "runtime"
-# Classes from which both native classes and, in tests, declared ones are derived.
+# Classes from which interpreted ones are derived: declarations, and one in the simulation.
 _BASES = {
     "protocol/fields.py": ("Declaration", "MessageDeclaration"),
     "protocol/wire.py": ("Message",),
+    "coordinator/purgatory.py": ("Purgatory",),
 }
 # Attributes that have the name of a keyword of C behind the underscore that mypyc puts before them.
 _KEYWORDS = re.compile(r"(?<=\.)_thread\b")

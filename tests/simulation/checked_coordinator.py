@@ -15,6 +15,7 @@ from coterie.coordinator.effects import Effects, TimerKey, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member
 from coterie.coordinator.machine import Append
 from coterie.coordinator.members import Removal
+from coterie.coordinator.purgatory import Purgatory
 from coterie.coordinator.rebalance import Cause
 from coterie.coordinator.responses import translate_append_error
 from coterie.coordinator.service import GroupCoordinator
@@ -43,6 +44,19 @@ SLOW_CHECKS_EVERY = 64
 
 _DURABLE = "[coordinator/durable-responses]"
 _SYNC_TIMER = "[syncing/sync-timer]"
+
+
+class _TracedPurgatory(Purgatory):
+    """Timers that are reported when they fire."""
+
+    def __init__(self, start_ms: int, fired: Callable[[TimerKey], None]) -> None:
+        super().__init__(start_ms)
+        self._fired = fired
+
+    def due(self, now_ms: int) -> Iterator[TimerKey]:
+        for key in super().due(now_ms):
+            self._fired(key)
+            yield key
 
 
 class _DelayedBefore(NamedTuple):
@@ -102,17 +116,12 @@ class CheckedCoordinator(CoordinatorHarness):
     def new_coordinator(self) -> GroupCoordinator:
         """Return a coordinator whose timers are traced and counted when they fire."""
         coordinator = super().new_coordinator()
-        purgatory = coordinator.purgatory
-        due = purgatory.due
-
-        def counted(now_ms: int) -> Iterator[TimerKey]:
-            for key in due(now_ms):
-                self.coverage.count("timer", key[0].value)
-                self.trace("due", key[0].value, key[1:])
-                yield key
-
-        purgatory.due = counted  # type: ignore[method-assign]
+        coordinator.purgatory = _TracedPurgatory(self.now_ms, self._timer_fired)
         return coordinator
+
+    def _timer_fired(self, key: TimerKey) -> None:
+        self.coverage.count("timer", key[0].value)
+        self.trace("due", key[0].value, key[1:])
 
     def load_all(self) -> None:
         """Load every partition in its first epoch."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import resource
 import sys
+from pathlib import Path
 from typing import TextIO
 
 import click
@@ -49,11 +50,21 @@ def chosen_rows(names: tuple[str, ...], *, quick: bool) -> list[tuple[Scenario, 
     ]
 
 
-def chosen_brokers(peers: tuple[str, ...], without: tuple[str, ...]) -> list[Broker]:
-    """Return our server, the mock cluster, the peers and the floor, in this order."""
+def chosen_brokers(
+    peers: tuple[str, ...], without: tuple[str, ...], trees: tuple[str, ...] = ()
+) -> list[Broker]:
+    """Return our server, the mock cluster, the other trees, the peers and the floor in order."""
     started = {name: make() for name, make in _OWN_BROKERS.items() if name not in without}
     floor = started.pop("floor", None)
     found: list[Broker] = list(started.values())
+    for text in trees:
+        name, _, path = text.partition("=")
+        if name in [*_OWN_BROKERS, *(broker.name for broker in found)]:
+            raise click.BadParameter(f"the name {name!r} is taken", param_hint="--tree")
+        try:
+            found.append(own.of_tree(name, Path(path).resolve()))
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--tree") from error
     for text in peers:
         try:
             peer = Peer.parse(text)
@@ -88,6 +99,13 @@ def run(todo: list[Step], plan: Plan, console: Console, errors: Console) -> Tabl
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--peer", "peers", multiple=True, metavar="NAME=HOST:PORT[:PID]", help="Add a peer.")
+@click.option(
+    "--tree",
+    "trees",
+    multiple=True,
+    metavar="NAME=DIRECTORY",
+    help="Add our server from another directory, such as build/compiled.",
+)
 @click.option("--scenario", "names", multiple=True, metavar="NAME", help="Measure only this.")
 @click.option(
     "--without",
@@ -106,6 +124,7 @@ def run(todo: list[Step], plan: Plan, console: Console, errors: Console) -> Tabl
 def main(
     *,
     peers: tuple[str, ...],
+    trees: tuple[str, ...],
     names: tuple[str, ...],
     without: tuple[str, ...],
     baseline: str | None,
@@ -124,7 +143,7 @@ def main(
         usual.warmup_s if warmup is None else warmup,
         quick,
     )
-    rows, brokers = chosen_rows(names, quick=quick), chosen_brokers(peers, without)
+    rows, brokers = chosen_rows(names, quick=quick), chosen_brokers(peers, without, trees)
     known = [broker.name for broker in brokers]
     if not known:
         raise click.UsageError("no broker is left to measure")

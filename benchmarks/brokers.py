@@ -100,6 +100,7 @@ class Child:
         announces: whether it chooses its own port and prints "host:port".
         inflexible: whether it announces flexible versions, but reads them wrongly.
         bare: whether it is the floor, which serves heartbeats only.
+        tree: the directory from which its code is imported.
     """
 
     name: str
@@ -107,6 +108,7 @@ class Child:
     announces: bool = False
     inflexible: bool = False
     bare: bool = False
+    tree: Path = _ROOT
     ours = True
     needs_warming = False
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
@@ -127,7 +129,11 @@ class Child:
         try:
             with open(os.path.join(self._scratch.name, "log"), "wb") as log:
                 self._process = subprocess.Popen(
-                    command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=log, env=_environment()
+                    command,
+                    cwd=self.tree,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    env=_environment() | {"PYTHONPATH": str(self.tree)},
                 )
         except OSError as error:
             self.stop()
@@ -201,13 +207,26 @@ Broker = Peer | Child
 def coterie(flush: str = "never") -> Child:
     """Return our server, started as by `make serve` with the settings that all brokers share."""
     program = str(Path(sys.executable).with_name("coterie"))
-    return Child(
-        "coterie",
-        lambda port, data: [
-            *(program, "serve", "--host", "127.0.0.1", "--port", str(port), "--data-dir", data),
-            *("--config", "group.initial.rebalance.delay.ms=0", "--flush", flush),
-        ],
-    )
+    return Child("coterie", lambda port, data: [program, *_serve(port, data, flush)])
+
+
+def of_tree(name: str, tree: Path) -> Child:
+    """Return our server from another directory with the package: another version, or form.
+
+    Raises:
+        ValueError: it has no package.
+    """
+    if not (tree / "coterie" / "__main__.py").is_file():
+        raise ValueError(f"{tree} has no package coterie")
+    program = [sys.executable, "-m", "coterie"]
+    return Child(name, lambda port, data: [*program, *_serve(port, data, "never")], tree=tree)
+
+
+def _serve(port: int, data: str, flush: str) -> list[str]:
+    return [
+        *("serve", "--host", "127.0.0.1", "--port", str(port), "--data-dir", data),
+        *("--config", "group.initial.rebalance.delay.ms=0", "--flush", flush),
+    ]
 
 
 def mock() -> Child:

@@ -18,6 +18,7 @@ _IGNORED = (
     "tests/transcripts/test_coverage.py",
     "tests/simulation/test_planted_bugs.py",
     "tests/unit/test_packaging.py",
+    "tests/unit/test_written_codecs.py",
     "tests/unit/test_spec_references.py",
 )
 TESTS = ("tests/unit", "tests/property", "tests/transcripts", "tests/simulation")

@@ -14,6 +14,7 @@ import pytest
 # Tests that need the interpreted form for another reason.
 _SKIPPED = {
     "test_a_traceback_shows_the_line_of_the_compiled_codec": "native codecs have no such lines",
+    "test_transcripts_in_the_description_of_the_states_exist": "compiled modules have no text",
     "test_encoded_records_replay_to_the_same_state": "copies native objects",
     "test_only_the_newest_record_of_a_key_counts": "copies native objects",
 }

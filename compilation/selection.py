@@ -1,5 +1,6 @@
 """The modules that mypyc compiles. They are found by a walk over packages."""
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,3 +38,21 @@ def compiled_modules(package: Path) -> Iterator[Path]:
             module = path.relative_to(package)
             if path.name != "__init__.py" and module.as_posix() not in INTERPRETED:
                 yield module
+
+
+def reused_names(source: str) -> list[str]:
+    """Return the functions that catch exceptions of several types under one name.
+
+    mypyc gives the name one type, that of the first clause, and refuses others at run time.
+    """
+    found = []
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        types: dict[str, set[str]] = {}
+        for clause in ast.walk(function):
+            if isinstance(clause, ast.ExceptHandler) and clause.name and clause.type is not None:
+                types.setdefault(clause.name, set()).add(ast.unparse(clause.type))
+        if any(len(each) > 1 for each in types.values()):
+            found.append(function.name)
+    return found

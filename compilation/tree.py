@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 from compilation.messages import declares_messages, rewritten
-from compilation.selection import compiled_modules
+from compilation.selection import compiled_modules, reused_names
 
 ROOT = Path(__file__).parent.parent
 _RUNTIME = Path(__file__).parent / "runtime"
@@ -20,8 +20,6 @@ _BASES = {
     "protocol/wire.py": ("Message",),
     "coordinator/purgatory.py": ("Purgatory",),
 }
-# Attributes that have the name of a keyword of C behind the underscore that mypyc puts before them.
-_KEYWORDS = re.compile(r"(?<=\.)_thread\b")
 _ATTRIBUTE = "@mypyc_attr(allow_interpreted_subclasses=True)\n"
 
 
@@ -36,10 +34,10 @@ def write_tree(target: Path) -> Path:
     for module in compiled_modules(package):
         path = package / module
         source = path.read_text()
+        assert not (names := reused_names(source)), f"{module}: one name for exceptions in {names}"
         if module.parts[:2] == ("protocol", "messages") and declares_messages(source):
             name = ".".join(path.relative_to(target).with_suffix("").parts)
-            source = rewritten(name, source)
-        path.write_text(_KEYWORDS.sub(r"\g<0>_", source))
+            path.write_text(rewritten(name, source))
     for name, classes in _BASES.items():
         _open_bases(package / name, classes)
     return package

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from compilation.messages import rewritten
-from compilation.selection import INTERPRETED, compiled_modules
+from compilation.selection import INTERPRETED, compiled_modules, reused_names
 from compilation.tree import ROOT, write_tree
 
 GOLDEN = ROOT / "tests" / "golden" / "written_codecs" / "heartbeat.py.txt"
@@ -58,3 +58,9 @@ def test_modules_that_stay_interpreted_exist_and_have_a_reason(tree: Path) -> No
         assert reason
         assert name not in modules
     assert {"coordinator/service.py", "server/network/connection.py"} <= modules
+
+
+def test_a_name_for_exceptions_of_several_types_is_found() -> None:
+    clauses = "def f():\n  try: pass\n  except OSError as error: pass\n  except {} as error: pass\n"
+    assert reused_names(clauses.format("ValueError")) == ["f"]
+    assert reused_names(clauses.format("OSError")) == []

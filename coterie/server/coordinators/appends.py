@@ -146,16 +146,16 @@ class Appends:
             except UnexpectedOffset:
                 self._diverged(index)
                 continue
-            except OutOfHandles as error:
-                self._write_later(index, operations[written:], error)
+            except OutOfHandles as shortage:
+                self._write_later(index, operations[written:], shortage)
             except (StorageError, OSError) as error:
                 self._failed(index, error)
                 continue
-            except Exception as error:
+            except Exception as mistake:
                 # A mistake of ours stops this partition instead of the whole server.
                 line = f"{self._kind} append failed"
-                self._host.log.error(line, partition=index, exc_info=error)  # noqa: TRY400
-                self._failed(index, error)
+                self._host.log.error(line, partition=index, exc_info=mistake)  # noqa: TRY400
+                self._failed(index, mistake)
                 continue
             if written:
                 self._acknowledge(ownership, index, written, now_ms)

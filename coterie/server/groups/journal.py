@@ -180,11 +180,11 @@ class Journal:
             self._unwritten[partition.index] = pairs[first:]
         except (StorageError, OSError) as error:
             self._give_up(partition, error)
-        except Exception as error:
+        except Exception as mistake:
             # A mistake of ours costs the journal, but not the groups.
             log = self._log
-            log.error("journal append failed", partition=str(partition), exc_info=error)  # noqa: TRY400
-            self._give_up(partition, error)
+            log.error("journal append failed", partition=str(partition), exc_info=mistake)  # noqa: TRY400
+            self._give_up(partition, mistake)
 
     def _give_up(self, partition: Partition, error: Exception) -> None:
         self._failed.add(partition.index)

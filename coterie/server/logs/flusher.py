@@ -123,7 +123,7 @@ class Flusher:
         # When the write-ahead log may be used again after an error.
         self._resume_s = 0.0
         # One thread, so that turns and steps of settling are done in order.
-        self._thread = environment.workers("coterie-flusher", 1)
+        self._workers = environment.workers("coterie-flusher", 1)
         self._is_stopped = False
         self._scheduled = False
         # How many of the dirty logs are due, in mode `interval`.
@@ -227,7 +227,7 @@ class Flusher:
                 results.append(self._timed(run))
                 yield
 
-        self._thread.submit(steps(), done)
+        self._workers.submit(steps(), done)
 
     def _timed(self, run: Callable[[], None]) -> _Done:
         """Run and measure; the thread calls this."""
@@ -372,4 +372,4 @@ class Flusher:
     def stop(self) -> None:
         """Let the thread finish its work and end."""
         self._is_stopped = True
-        self._thread.stop()
+        self._workers.stop()

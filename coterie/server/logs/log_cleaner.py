@@ -94,7 +94,7 @@ class LogCleaner:
         self._work: _Work | None = None
         self._monotonic_s = broker.environment.monotonic_s
         self._slice_clock_s = broker.environment.slice_clock_s
-        self._thread = broker.environment.workers("coterie-cleaner", 1)
+        self._workers = broker.environment.workers("coterie-cleaner", 1)
         self._rest_s = 0.0
 
     @property
@@ -113,7 +113,7 @@ class LogCleaner:
             self._timer.cancel()
             self._timer = None
         self._abandon()
-        self._thread.stop()
+        self._workers.stop()
 
     def release(self, partition: Partition) -> None:
         """Leave a partition and its files alone, because it is about to be deleted."""
@@ -123,7 +123,7 @@ class LogCleaner:
             return
         if work.ended and work.in_thread:
             # The thread writes the checkpoint, from which the deletion removes the topic.
-            self._thread.stop()
+            self._workers.stop()
         if work.partition is partition:
             self._abandon()
             self._later(self._search, 0)
@@ -204,7 +204,7 @@ class LogCleaner:
         """Run what waits for the disk in a thread; `_disk_done` continues on the event loop."""
         assert not work.in_thread, "one step waits for the disk at a time"
         work.in_thread = True
-        self._thread.submit(once(run), partial(self._disk_done, work, run))
+        self._workers.submit(once(run), partial(self._disk_done, work, run))
 
     def _disk_done(self, work: _Work, run: Callable[[], None], error: Exception | None) -> None:
         """Continue after the thread."""
@@ -285,7 +285,7 @@ class LogCleaner:
             return
         if work.in_thread:
             # It uses files of this log, which must not be touched while it runs.
-            self._thread.stop()
+            self._workers.stop()
         try:
             work.cleaning.abandon()
         except (StorageError, OSError) as error:

@@ -212,8 +212,8 @@ class Maintenance:
             )
             if removed:
                 self._data.note_log_start(topic.name, partition.index, log.log_start_offset)
-        except LogFailed as error:
-            broker.failures.storage_failed(log, error)
+        except LogFailed as failure:
+            broker.failures.storage_failed(log, failure)
             return
         except (StorageError, OSError) as error:
             broker.log.error(  # noqa: TRY400 - the text describes the disk error, not our stack

@@ -57,7 +57,7 @@ def advance(broker: Broker, milliseconds: int) -> None:
     end = loop.now_ms + milliseconds
     while loop.now_ms < end:
         loop.advance(1 if cleaner.busy else min(500, max(1, int(end - loop.now_ms))))
-        while not cleaner._thread.idle:
+        while not cleaner._workers.idle:
             assert time.monotonic() < deadline, "the cleaner's thread did not report"
             time.sleep(0.0005)
             loop.turn()

@@ -262,9 +262,9 @@ class TestDeletion:
             run_pending(pending)
 
         monkeypatch.setattr(PendingDisk, "run", slowly)
-        while not cleaner.busy or (waits and cleaner._thread.idle):
+        while not cleaner.busy or (waits and cleaner._workers.idle):
             loop.advance(1)
-        assert (not cleaner._thread.idle) == waits
+        assert (not cleaner._workers.idle) == waits
         threading.Timer(0.05, go_on.set).start()
         broker.delete_topic(broker.topics.by_name["deleted"])
         assert not broker._data.files.filesystem.exists("memory/deleted-0")

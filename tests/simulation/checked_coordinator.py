@@ -5,7 +5,7 @@ method ends with checks of the groups that it concerned; `check_everything` runs
 """
 
 import hashlib
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from random import Random
 from typing import Any, NamedTuple
 
@@ -15,7 +15,6 @@ from coterie.coordinator.effects import Effects, TimerKey, TimerKind
 from coterie.coordinator.group import Group, GroupState, Member
 from coterie.coordinator.machine import Append
 from coterie.coordinator.members import Removal
-from coterie.coordinator.purgatory import Purgatory
 from coterie.coordinator.rebalance import Cause
 from coterie.coordinator.responses import translate_append_error
 from coterie.coordinator.service import GroupCoordinator
@@ -38,25 +37,13 @@ from tests.simulation.checks.open_requests import OpenRequests
 from tests.simulation.checks.violation import Violation, require
 from tests.simulation.coverage import Coverage
 from tests.simulation.log import compact, newest, newest_durable
+from tests.simulation.traced_purgatory import TracedPurgatory
 
 # The slow checks run once in so many steps.
 SLOW_CHECKS_EVERY = 64
 
 _DURABLE = "[coordinator/durable-responses]"
 _SYNC_TIMER = "[syncing/sync-timer]"
-
-
-class _TracedPurgatory(Purgatory):
-    """Timers that are reported when they fire."""
-
-    def __init__(self, start_ms: int, fired: Callable[[TimerKey], None]) -> None:
-        super().__init__(start_ms)
-        self._fired = fired
-
-    def due(self, now_ms: int) -> Iterator[TimerKey]:
-        for key in super().due(now_ms):
-            self._fired(key)
-            yield key
 
 
 class _DelayedBefore(NamedTuple):
@@ -116,7 +103,7 @@ class CheckedCoordinator(CoordinatorHarness):
     def new_coordinator(self) -> GroupCoordinator:
         """Return a coordinator whose timers are traced and counted when they fire."""
         coordinator = super().new_coordinator()
-        coordinator.purgatory = _TracedPurgatory(self.now_ms, self._timer_fired)
+        coordinator.purgatory = TracedPurgatory(self.now_ms, self._timer_fired)
         return coordinator
 
     def _timer_fired(self, key: TimerKey) -> None:

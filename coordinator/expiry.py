@@ -3,8 +3,7 @@
 from typing import Any
 
 from coterie.coordinator.effects import Effects
-from coterie.coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
-from coterie.coordinator.group_record import group_tombstone
+from coterie.coordinator.group_like import GroupLike
 from coterie.coordinator.partition_state import PartitionState
 from coterie.protocol.messages.journal_records import (
     ExpiredOffset,
@@ -20,7 +19,7 @@ from coterie.protocol.messages.log_records import (
 from coterie.protocol.wire import ZERO_UUID
 
 
-def expire_group(partition: PartitionState, group: Group, now_ms: int) -> Effects[Any]:
+def expire_group(partition: PartitionState, group: GroupLike, now_ms: int) -> Effects[Any]:
     """Append tombstones for a group's expired offsets, and for the group if nothing is left.
 
     [offsets/sweep] [offsets/group-expiry]
@@ -44,30 +43,19 @@ def expire_group(partition: PartitionState, group: Group, now_ms: int) -> Effect
         count = len(effects.records)
         fact = OffsetsExpired(at_ms=now_ms, offset_count=count, topics=expired_topics)
         effects.note_when_durable(group_id, fact)
-    if not remaining and group.state is GroupState.EMPTY:
-        effects.records.append(group_tombstone(group_id))
+    if not remaining and group.is_empty:
+        effects.records += group.tombstones()
         effects.note_when_durable(
-            group_id, GroupExpired(at_ms=now_ms, generation_id=group.generation_id)
+            group_id, GroupExpired(at_ms=now_ms, generation_id=group.logged_generation())
         )
     return effects
 
 
 def _has_expired(
-    group: Group, topic: str, value: OffsetCommitValue, now_ms: int, retention_ms: int
+    group: GroupLike, topic: str, value: OffsetCommitValue, now_ms: int, retention_ms: int
 ) -> bool:
     """Return whether an offset has expired [offsets/expiry] [offsets/expiry-by-own-retention]."""
-    base_ms: int | None = None
-    if group.protocol_type is None:
-        base_ms = value.commit_timestamp
-    elif group.state is GroupState.EMPTY:
-        emptied_ms = group.state_timestamp_ms
-        base_ms = value.commit_timestamp if emptied_ms is None else emptied_ms
-    elif (
-        group.state is GroupState.STABLE
-        and group.protocol_type == CONSUMER_PROTOCOL_TYPE
-        and not group.is_subscribed(topic)
-    ):
-        base_ms = value.commit_timestamp
+    base_ms = group.expiry_base_ms(topic, value)
     if base_ms is None:
         return False
     if value.expire_timestamp != NO_EXPIRY:

@@ -6,9 +6,7 @@ that state is durable [offsets/fetch-is-durable].
 """
 
 from coterie.coordinator.effects import Effects
-from coterie.coordinator.group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
 from coterie.coordinator.machine import RequestContext
-from coterie.coordinator.members import identity_error
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.responses import commit_error
 from coterie.protocol.errors import ErrorCode
@@ -51,7 +49,10 @@ def commit(
     """
     group = partition.groups.get(request.group_id)
     effects: Effects[OffsetCommitResponse] = Effects()
-    error = _commit_error(partition, group, now_ms, request, version)
+    if group is None:
+        error = _unknown_group_error(partition, request, version)
+    else:
+        error = group.commit_error(now_ms, request, version)
     if error:
         effects.response = commit_error(request, error)
         return effects
@@ -92,43 +93,18 @@ def _utf16_units(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-def _commit_error(
-    partition: PartitionState,
-    group: Group | None,
-    now_ms: int,
-    request: OffsetCommitRequest,
-    version: int,
+def _unknown_group_error(
+    partition: PartitionState, request: OffsetCommitRequest, version: int
 ) -> ErrorCode:
-    """Return the error of a commit, in Kafka's order of checks [offsets/commit-validation].
+    """Return the error of a commit to an unknown group [offsets/unknown-group-commit].
 
-    A commit without a generation is accepted for an unknown group: its records create the group. An
-    accepted commit of a member starts its session anew.
+    Without a generation it is accepted: its records create the group.
     """
-    generation_id = request.generation_id_or_member_epoch
-    if group is None:
-        if generation_id >= 0:
-            if version >= _MEMBER_EPOCH_SINCE:
-                return ErrorCode.GROUP_ID_NOT_FOUND
-            return ErrorCode.ILLEGAL_GENERATION
-        return ErrorCode.NONE if partition.has_room_for_group() else ErrorCode.POLICY_VIOLATION
-    state = group.state
-    if state is GroupState.DEAD:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if generation_id < 0 and state is GroupState.EMPTY:
-        return ErrorCode.NONE
-    if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
-        error = identity_error(group, request.member_id, request.group_instance_id)
-        if error:
-            return error
-        if generation_id != group.generation_id:
-            return ErrorCode.ILLEGAL_GENERATION
-    else:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    if state is GroupState.COMPLETING_REBALANCE:
-        return ErrorCode.REBALANCE_IN_PROGRESS
-    member = group.members[request.member_id]
-    member.deadline_ms = now_ms + member.session_timeout_ms
-    return ErrorCode.NONE
+    if request.generation_id_or_member_epoch >= 0:
+        if version >= _MEMBER_EPOCH_SINCE:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.NONE if partition.has_room_for_group() else ErrorCode.POLICY_VIOLATION
 
 
 # -- OffsetFetch -----------------------------------------------------------------------------------
@@ -145,7 +121,7 @@ def fetch(
         topics: the requested topics; None for every partition with an offset.
     """
     group = partition.groups.get(group_id)
-    known = group is not None and group.state is not GroupState.DEAD
+    known = group is not None and group.exists
     committed = partition.logged.offsets.get(group_id, {}) if known else {}
     if topics is None:
         return [
@@ -199,16 +175,17 @@ def delete_offsets(
 ) -> Effects[OffsetDeleteResponse]:
     """Handle an OffsetDelete of partitions that exist [offsets/delete]."""
     group = partition.groups.get(request.group_id)
-    if group is None or group.state is GroupState.DEAD:
+    if group is None or not group.exists:
         return Effects(OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND, topics=[]))
-    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
-        return Effects(OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP, topics=[]))
+    error = group.offset_delete_error()
+    if error:
+        return Effects(OffsetDeleteResponse(error_code=error, topics=[]))
     effects: Effects[OffsetDeleteResponse] = Effects()
     committed = partition.logged.offsets.get(request.group_id, {})
     topics = []
     for topic in request.topics:
         # See [offsets/delete-subscribed].
-        in_use = group.state is not GroupState.EMPTY and group.is_subscribed(topic.name)
+        in_use = group.is_consuming(topic.name)
         code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if in_use else ErrorCode.NONE
         partitions = []
         for each in topic.partitions:

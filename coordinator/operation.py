@@ -3,11 +3,11 @@
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
+from coterie.coordinator.classic.static_member import ReplacementWrite
+from coterie.coordinator.classic.sync import AssignmentWrite
 from coterie.coordinator.effects import Effects, Event
 from coterie.coordinator.machine import Reply
 from coterie.coordinator.responses import LARGE_OPERATION_ERROR, ResponsePart, error_response
-from coterie.coordinator.static_member import ReplacementWrite
-from coterie.coordinator.sync import AssignmentWrite
 
 Completion = AssignmentWrite | ReplacementWrite
 

@@ -8,11 +8,14 @@ timers.
 from collections.abc import Callable
 from typing import Any
 
+from coterie.coordinator.classic.group import Group
+from coterie.coordinator.classic.group_record import restore
+from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, TimerKind
-from coterie.coordinator.group import Group, GroupState
-from coterie.coordinator.group_record import restore
+from coterie.coordinator.listing_order import ListingOrder
 from coterie.coordinator.replay import LoggedState
+from coterie.protocol.java_hash import java_hash
 
 
 class GroupCount:
@@ -38,6 +41,7 @@ class PartitionState:
         new_uuid: returns a new random UUID as text, for member ids.
         groups: the live groups by id.
         logged: what the records of the partition add up to.
+        listing_order: the order in which the groups are listed.
         all_groups: the count of all partitions, which each of them keeps up to date.
 
     Invariant: `groups` has a group for every group id in `logged`, other types left out.
@@ -62,6 +66,7 @@ class PartitionState:
         self.new_uuid = new_uuid
         self.groups: dict[str, Group] = {}
         self.logged = LoggedState()
+        self.listing_order = ListingOrder()
         self._max_groups = max_groups
         self.all_groups = all_groups
 
@@ -74,7 +79,10 @@ class PartitionState:
         """Create an Empty group."""
         assert group_id not in self.groups, f"{group_id} exists"
         group = self.groups[group_id] = Group(group_id, now_ms)
+        # Its partition was looked up by this hash just now, so it is in a cache.
+        group.id_hash = java_hash(group_id)
         self.all_groups.groups += 1
+        self.listing_order.grow(len(self.groups))
         return group
 
     def remove_group(self, group_id: str, effects: Effects[Any]) -> None:
@@ -95,9 +103,11 @@ class PartitionState:
             if group_id not in groups:
                 groups[group_id] = restore(group_id, None)
         self.all_groups.groups += len(groups)
+        self.listing_order.grow(len(groups))
 
     def forget_groups(self) -> None:
         """Forget all groups and what the records add up to."""
         self.all_groups.groups -= len(self.groups)
         self.groups = {}
         self.logged = LoggedState()
+        self.listing_order = ListingOrder()

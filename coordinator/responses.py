@@ -11,8 +11,9 @@ appends are durable. `MultiGroupResponse` collects the parts [coordinator/severa
 from collections.abc import Hashable
 from typing import Any
 
+from coterie.coordinator.classic.group import Group
+from coterie.coordinator.classic.member import Member
 from coterie.coordinator.effects import Effects
-from coterie.coordinator.group import Group, Member
 from coterie.coordinator.machine import Reply
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponseResult

@@ -14,13 +14,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from coterie.coordinator.admin import delete_group, describe_group, list_groups
+from coterie.coordinator.classic.group import Group
+from coterie.coordinator.classic.heartbeat import RESPONSES as HEARTBEAT_RESPONSES
+from coterie.coordinator.classic.heartbeat import heartbeat
+from coterie.coordinator.classic.join import join
+from coterie.coordinator.classic.leave import leave
+from coterie.coordinator.classic.sync import sync
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, TimerKind
-from coterie.coordinator.group import Group
-from coterie.coordinator.heartbeat import RESPONSES as HEARTBEAT_RESPONSES
-from coterie.coordinator.heartbeat import heartbeat
-from coterie.coordinator.join import join
-from coterie.coordinator.leave import leave
 from coterie.coordinator.loading import NewestRecords
 from coterie.coordinator.machine import Pair, Record, RequestContext
 from coterie.coordinator.offsets import commit, delete_offsets, fetch
@@ -34,7 +35,6 @@ from coterie.coordinator.responses import (
     error_response,
 )
 from coterie.coordinator.shard import ACTIVE, Shard, ShardState
-from coterie.coordinator.sync import sync
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -476,8 +476,8 @@ def _availability_error(shard: Shard) -> ErrorCode:
     return ErrorCode.NOT_COORDINATOR
 
 
-def _fetched_group(shard: Shard, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-    topics = fetch(shard, group.group_id, group.topics)
-    return OffsetFetchResponseGroup(
-        group_id=group.group_id, topics=topics, error_code=ErrorCode.NONE
-    )
+def _fetched_group(shard: Shard, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    group = shard.groups.get(asked.group_id)
+    error = _NONE if group is None else group.fetch_error(asked.member_id, asked.member_epoch)
+    topics = [] if error else fetch(shard, asked.group_id, asked.topics)
+    return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics, error_code=error)

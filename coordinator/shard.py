@@ -22,16 +22,19 @@ from enum import Enum
 from typing import Any
 
 from coterie.coordinator.batch_size import always_fitting_offsets, fits_batch, split_into_batches
+from coterie.coordinator.classic.group import Group
+from coterie.coordinator.classic.heartbeat import expire_pending, expire_session
+from coterie.coordinator.classic.members import start_session
+from coterie.coordinator.classic.rebalance import Cause, join_timer_fired, prepare_rebalance
+from coterie.coordinator.classic.states import GroupState
+from coterie.coordinator.classic.static_member import ReplacementWrite, replacement_stored
+from coterie.coordinator.classic.sync import AssignmentWrite, assignment_stored, sync_timer_fired
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, R, TimerKey, TimerKind
 from coterie.coordinator.expiry import delete_topic_offsets, expire_group
-from coterie.coordinator.group import Group, GroupState
-from coterie.coordinator.heartbeat import expire_pending, expire_session
 from coterie.coordinator.machine import Append, Reply
-from coterie.coordinator.members import start_session
 from coterie.coordinator.operation import Completion, Operation, refuse_large, send_response
 from coterie.coordinator.partition_state import GroupCount, PartitionState
-from coterie.coordinator.rebalance import Cause, join_timer_fired, prepare_rebalance
 from coterie.coordinator.replay import replay, replay_encoded
 from coterie.coordinator.responses import (
     error_response,
@@ -39,9 +42,7 @@ from coterie.coordinator.responses import (
     sync_error,
     translate_append_error,
 )
-from coterie.coordinator.static_member import ReplacementWrite, replacement_stored
 from coterie.coordinator.step import Step
-from coterie.coordinator.sync import AssignmentWrite, assignment_stored, sync_timer_fired
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import PartitionLoaded, PartitionUnloaded
 from coterie.protocol.messages.log_records import GroupMetadataKey, OffsetCommitKey, group_of

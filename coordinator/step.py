@@ -7,8 +7,8 @@ become durable. It holds what the functions need and collects what follows.
 from collections.abc import Hashable
 from typing import Any
 
+from coterie.coordinator.classic.group import Group
 from coterie.coordinator.effects import Effects, TimerKind
-from coterie.coordinator.group import Group
 from coterie.coordinator.machine import Reply, RequestContext
 from coterie.coordinator.partition_state import PartitionState
 from coterie.protocol.messages.journal_records import Fact

@@ -10,12 +10,14 @@ from random import Random
 from typing import Any, NamedTuple
 
 from coterie.conformance.harness import START_MS, Batch, CoordinatorHarness
+from coterie.coordinator.classic.group import Group
+from coterie.coordinator.classic.member import Member
+from coterie.coordinator.classic.members import Removal
+from coterie.coordinator.classic.rebalance import Cause
+from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, TimerKey, TimerKind
-from coterie.coordinator.group import Group, GroupState, Member
 from coterie.coordinator.machine import Append
-from coterie.coordinator.members import Removal
-from coterie.coordinator.rebalance import Cause
 from coterie.coordinator.responses import translate_append_error
 from coterie.coordinator.service import GroupCoordinator
 from coterie.coordinator.shard import Shard, ShardState

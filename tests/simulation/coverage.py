@@ -5,9 +5,9 @@ A part of the core that no run exercises is not tested, so a long campaign must 
 
 from collections import Counter
 
+from coterie.coordinator.classic.members import Removal
+from coterie.coordinator.classic.rebalance import Cause
 from coterie.coordinator.effects import TimerKind
-from coterie.coordinator.members import Removal
-from coterie.coordinator.rebalance import Cause
 from coterie.protocol.errors import ErrorCode as E
 
 # What must occur in a long campaign, by subject.

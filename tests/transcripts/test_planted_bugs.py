@@ -16,7 +16,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "a session lasts half of its timeout",
-            "coterie.coordinator.members:start_session",
+            "coterie.coordinator.classic.members:start_session",
             "deadline_ms = step.now_ms + timeout_ms",
             "deadline_ms = step.now_ms + timeout_ms // 2",
         ),
@@ -25,7 +25,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "the last member that has rejoined always leads",
-            "coterie.coordinator.group:Group.elect_joined_leader",
+            "coterie.coordinator.classic.group:Group.elect_joined_leader",
             "if self.leader is not None and self.members[self.leader].delayed_join is not None:\n"
             "        return True\n"
             "    for member in self.members.values():",
@@ -45,7 +45,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
     (
         Plant(
             "the initial delay is not extended",
-            "coterie.coordinator.rebalance:join_timer_fired",
+            "coterie.coordinator.classic.rebalance:join_timer_fired",
             "if delay_ms is None or not (group.new_member_added and group.initial_remaining_ms):",
             "if True:",
         ),

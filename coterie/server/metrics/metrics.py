@@ -17,7 +17,7 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from coterie import __version__
-from coterie.coordinator.group import GroupState
+from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.shard import ShardState
 
 if TYPE_CHECKING:
@@ -75,14 +75,14 @@ def _counter(name: str, documentation: str, value: float) -> Metric:
 
 
 async def _groups(broker: "Broker") -> list[Metric]:
-    states: Counter[GroupState] = Counter()
+    states: Counter[str] = Counter()
     offset_count = member_count = seen = 0
     shards = broker.coordinator.shards
     for shard in shards:
         # A copy, because groups are created and deleted between two turns.
         for group in list(shard.groups.values()):
-            states[group.state] += 1
-            member_count += len(group.members)
+            states[group.state_name] += 1
+            member_count += group.member_count
             topics = shard.logged.offsets.get(group.group_id)
             if topics is not None:
                 offset_count += sum(map(len, topics.values()))
@@ -100,7 +100,7 @@ async def _groups(broker: "Broker") -> list[Metric]:
             "kafka_coordinator_group_groups",
             f"{_GROUPS}NumGroups<State>. Groups by state.",
             "state",
-            [(state.value, states[state]) for state in GroupState],
+            [(state.value, states[state.value]) for state in GroupState],
         ),
         _gauge(
             "kafka_coordinator_group_num_offsets",

@@ -6,8 +6,10 @@ the possible end of a phase from the events and timers.
 
 from typing import Any
 
+from coterie.coordinator.classic.group import Group
+from coterie.coordinator.classic.member import Member
+from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.effects import Effects, Event, TimerKind
-from coterie.coordinator.group import Group, GroupState, Member
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.consumer_protocol import decode_subscription

@@ -6,8 +6,9 @@ Every commit of a run has an offset of its own, so a fetched offset identifies i
 from typing import Any, NamedTuple
 
 from coterie.conformance.versions import FETCH_GROUPS_SINCE
+from coterie.coordinator.classic.group import Group
+from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.group import Group, GroupState
 from coterie.coordinator.machine import Append
 from coterie.coordinator.shard import Shard
 from coterie.protocol.errors import ErrorCode

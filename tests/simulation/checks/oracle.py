@@ -7,8 +7,10 @@ or of the log.
 
 from typing import Any
 
+from coterie.coordinator.classic.group import Group
+from coterie.coordinator.classic.member import Member
+from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.group import Group, GroupState, Member
 from coterie.coordinator.service import GroupCoordinator
 from coterie.coordinator.shard import Shard, ShardState
 from coterie.protocol.errors import ErrorCode as E

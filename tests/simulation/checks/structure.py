@@ -5,9 +5,10 @@ A client would notice most violations only much later.
 
 from typing import Any
 
+from coterie.coordinator.classic.group import Group
+from coterie.coordinator.classic.group_record import restore
+from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.effects import TimerKey, TimerKind
-from coterie.coordinator.group import Group, GroupState
-from coterie.coordinator.group_record import restore
 from coterie.coordinator.replay import LoggedState
 from coterie.coordinator.responses import ResponsePart
 from coterie.coordinator.service import GroupCoordinator

@@ -6,9 +6,9 @@ Unlike a transcript they let a test inspect the coordinator between the steps.
 from typing import Any
 
 from coterie.conformance.harness import START_MS, CoordinatorHarness
+from coterie.coordinator.classic.group import Group
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, R
-from coterie.coordinator.group import Group
 from coterie.coordinator.machine import Append, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.group import GroupState
 from coterie.coordinator.machine import RequestContext
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.errors import ErrorCode

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coterie.coordinator.group import GroupState
+from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.shard import ShardState
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest

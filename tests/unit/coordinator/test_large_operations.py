@@ -11,8 +11,8 @@ from coterie.coordinator.batch_size import (
     generation_fits_batch,
     split_into_batches,
 )
+from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.effects import Effects
-from coterie.coordinator.group import GroupState
 from coterie.coordinator.machine import MAX_BATCH_BYTES, Record
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest

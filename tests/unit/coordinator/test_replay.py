@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coterie.coordinator.group import GroupState
-from coterie.coordinator.group_record import restore
+from coterie.coordinator.classic.group_record import restore
+from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.machine import Record
 from coterie.coordinator.replay import LoggedState, replay
 from coterie.protocol.errors import ErrorCode, MalformedFrame

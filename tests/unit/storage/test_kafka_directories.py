@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from coterie.coordinator.group_record import restore
+from coterie.coordinator.classic.group_record import restore
 from coterie.coordinator.loading import NewestRecords
 from coterie.coordinator.replay import LoggedState, replay_encoded
 from coterie.protocol.messages.consumer_protocol import ConsumerProtocolAssignment

@@ -1,169 +1,40 @@
-"""A classic group, its members, and the table of its states.
-
-The states and what leads out of them [joining/states]:
-
-Empty
-    The group has no members; it may have offsets.
-    - A member is added: -> PreparingRebalance for the initial delay
-      (initial_delay/no_response_before_the_delay_ends).
-    - The sweep removes the group once it has no offsets (expiry/group_without_offsets), and
-      DeleteGroups removes it with its offsets (admin/delete_groups).
-PreparingRebalance
-    The join phase: members are asked to rejoin, and their joins are delayed.
-    - Every member has rejoined and no id is pending: -> CompletingRebalance
-      (join_phase/waits_for_every_member).
-    - The time is up: the same with those who rejoined and the static members
-      (join_phase/members_that_do_not_rejoin_are_removed); with static members only, the phase
-      is extended (join_phase/only_static_members_and_none_rejoined).
-    - No member is left: -> Empty (leave/last_member_leaves).
-CompletingRebalance
-    The members know the generation; their syncs are delayed until the leader's assignment is
-    durable.
-    - The assignment is durable: -> Stable (sync/follower_before_leader).
-    - A member joins, leaves, expires or changes its subscription, or the assignment cannot be
-      logged: -> PreparingRebalance (rejoin/changed_metadata_while_completing,
-      sync/leader_leaves_before_it_syncs, sync/assignment_that_cannot_be_logged).
-    - The sync timer fires: members that have not synced are removed, -> PreparingRebalance
-      (sync/leader_never_syncs).
-Stable
-    Every member has an assignment.
-    - A member joins, leaves, expires or changes its subscription, or the leader rejoins:
-      -> PreparingRebalance (traces/t03_third_member_joins, rejoin/leader_rejoin_always_rebalances).
-    - The sync timer fires as above (sync/followers_never_sync).
-    - A static member is replaced under the same protocol: the state stays
-      (static/follower_restart).
-Dead
-    The partition was given up; every request is refused (log/unload_answers_delayed_requests).
+"""A classic group; `states.py` describes its states.
 
 Invariants: `supported_protocols` counts for each protocol name the members that support it;
 `awaiting_joins` counts the members with a delayed join; the leader is a member or None;
 `static_members` maps instance ids to members of this group.
 """
 
-from enum import StrEnum
+from collections.abc import Sequence
 from typing import Any
 
-from coterie.protocol.errors import MalformedFrame
+from coterie.coordinator.classic.member import Member, Protocols
+from coterie.coordinator.classic.states import TRANSITIONS, GroupState
+from coterie.coordinator.group_like import GroupLike
+from coterie.coordinator.machine import Record
+from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages.consumer_protocol import decode_subscribed_topics
+from coterie.protocol.messages.describe_groups import (
+    DescribeGroupsResponseGroup,
+    DescribeGroupsResponseMember,
+)
+from coterie.protocol.messages.log_records import GroupMetadataKey, OffsetCommitValue
+from coterie.protocol.messages.offset_commit import OffsetCommitRequest
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
-
-# The protocols of a member in its order of preference: (name, metadata).
-Protocols = tuple[tuple[str, bytes], ...]
-
-
-class GroupState(StrEnum):
-    """The states, by their names on the wire."""
-
-    EMPTY = "Empty"
-    PREPARING_REBALANCE = "PreparingRebalance"
-    COMPLETING_REBALANCE = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
-
-TRANSITIONS: dict[GroupState, frozenset[GroupState]] = {
-    GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
-    GroupState.PREPARING_REBALANCE: frozenset(
-        {GroupState.COMPLETING_REBALANCE, GroupState.EMPTY, GroupState.DEAD}
-    ),
-    GroupState.COMPLETING_REBALANCE: frozenset(
-        {GroupState.STABLE, GroupState.PREPARING_REBALANCE, GroupState.DEAD}
-    ),
-    GroupState.STABLE: frozenset({GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
-    GroupState.DEAD: frozenset({GroupState.DEAD}),
-}
 
 
 # Globals are read faster than members of an enumeration.
 _EMPTY = GroupState.EMPTY
 _COMPLETING_REBALANCE = GroupState.COMPLETING_REBALANCE
 _STABLE = GroupState.STABLE
+_DEAD = GroupState.DEAD
+
+# Kafka's name of the type.
+_CLASSIC = "classic"
 
 
-class Member:
-    """One member of a classic group.
-
-    Attributes:
-        client_id, client_host: of the process that joined first under this place in the group.
-        assignment: the bytes that the leader assigned; empty before.
-        delayed_join, delayed_sync: the reply address of a delayed request, or None.
-        is_new: whether it has not yet had a response to its JoinGroup, so that it cannot heartbeat.
-        joined_ms: when its latest JoinGroup was delayed; 0 after a load.
-        deadline_ms: when its session ends. Heartbeats move it and leave the timing wheel alone.
-        armed_ms: the deadline that its entry in the timing wheel has; 0 without an entry.
-    """
-
-    __slots__ = (
-        "armed_ms",
-        "assignment",
-        "client_host",
-        "client_id",
-        "deadline_ms",
-        "delayed_join",
-        "delayed_sync",
-        "group_instance_id",
-        "is_new",
-        "joined_ms",
-        "member_id",
-        "protocols",
-        "rebalance_timeout_ms",
-        "session_timeout_ms",
-    )
-
-    def __init__(
-        self,
-        member_id: str,
-        group_instance_id: str | None,
-        client_id: str,
-        client_host: str,
-        rebalance_timeout_ms: int,
-        session_timeout_ms: int,
-        protocols: Protocols,
-    ) -> None:
-        """Create a member without assignment, delayed requests and session."""
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.session_timeout_ms = session_timeout_ms
-        self.protocols = protocols
-        self.assignment = b""
-        self.delayed_join: Any = None
-        self.delayed_sync: Any = None
-        self.is_new = False
-        self.joined_ms = 0
-        self.deadline_ms = 0
-        self.armed_ms = 0
-
-    def last_heard_ms(self) -> int:
-        """Return when its session was last started: by a request, a response or a load."""
-        if self.is_new:
-            return self.joined_ms
-        return max(self.deadline_ms - self.session_timeout_ms, self.joined_ms)
-
-    def metadata(self, protocol_name: str) -> bytes:
-        """Return the member's metadata for a protocol that it supports."""
-        for name, metadata in self.protocols:
-            if name == protocol_name:
-                return metadata
-        raise AssertionError(f"member {self.member_id} does not support {protocol_name}")
-
-    def vote(self, candidates: set[str]) -> str:
-        """Return the first of the member's protocols that is among the candidates."""
-        for name, _ in self.protocols:
-            if name in candidates:
-                return name
-        raise AssertionError(f"member {self.member_id} supports none of {candidates}")
-
-    def take_delayed_sync(self) -> Any:
-        """Return the reply address of the delayed sync, or None, and forget it."""
-        to, self.delayed_sync = self.delayed_sync, None
-        return to
-
-
-class Group:
+class Group(GroupLike):
     """One classic group.
 
     Attributes:
@@ -188,7 +59,6 @@ class Group:
         "assigned_generation",
         "awaiting_joins",
         "generation_id",
-        "group_id",
         "initial_delay_ms",
         "initial_remaining_ms",
         "leader",
@@ -198,7 +68,6 @@ class Group:
         "pending_syncs",
         "previous_state",
         "protocol_name",
-        "protocol_type",
         "rebalance_began_ms",
         "state",
         "state_timestamp_ms",
@@ -210,10 +79,11 @@ class Group:
     def __init__(self, group_id: str, now_ms: int | None) -> None:
         """Create an Empty group of generation 0; `now_ms` is None if its age is not known."""
         self.group_id = group_id
+        self.id_hash = None
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.DEAD
         self.state_timestamp_ms = now_ms
-        self.protocol_type: str | None = None
+        self.protocol_type = None
         self.protocol_name: str | None = None
         self.generation_id = 0
         self.leader: str | None = None
@@ -434,3 +304,141 @@ class Group:
         if topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL_TYPE
         return topic in topics
+
+    # -- what all groups have in common ------------------------------------------------------------
+
+    @property
+    def group_type(self) -> str:
+        """See `GroupLike`."""
+        return _CLASSIC
+
+    @property
+    def state_name(self) -> str:
+        """See `GroupLike`."""
+        return self.state.value
+
+    @property
+    def exists(self) -> bool:
+        """See `GroupLike`."""
+        return self.state is not _DEAD
+
+    @property
+    def is_empty(self) -> bool:
+        """See `GroupLike`."""
+        return self.state is _EMPTY
+
+    @property
+    def member_count(self) -> int:
+        """See `GroupLike`."""
+        return len(self.members)
+
+    def identity_error(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
+        """Return NONE if the ids name one member of the group [sessions/identity-check].
+
+        The instance is compared before the member id, so that a replaced process learns that it was
+        fenced although its member id no longer exists.
+        """
+        if group_instance_id is not None:
+            holder = self.static_members.get(group_instance_id)
+            if holder is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            if holder != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        if member_id not in self.members:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE
+
+    def commit_error(
+        self,
+        now_ms: int,
+        request: OffsetCommitRequest,
+        version: int,  # noqa: ARG002 - members of the consumer protocol need it
+    ) -> ErrorCode:
+        """See `GroupLike`; Kafka's order of checks. A member's session starts anew."""
+        state, generation_id = self.state, request.generation_id_or_member_epoch
+        if state is _DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if generation_id < 0 and state is _EMPTY:
+            return ErrorCode.NONE
+        if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
+            error = self.identity_error(request.member_id, request.group_instance_id)
+            if error:
+                return error
+            if generation_id != self.generation_id:
+                return ErrorCode.ILLEGAL_GENERATION
+        else:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if state is _COMPLETING_REBALANCE:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        member = self.members[request.member_id]
+        member.deadline_ms = now_ms + member.session_timeout_ms
+        return ErrorCode.NONE
+
+    def fetch_error(
+        self,
+        member_id: str | None,  # noqa: ARG002 - members of the consumer protocol need it
+        member_epoch: int,  # noqa: ARG002 - as above
+    ) -> ErrorCode:
+        """See `GroupLike`; anybody may read [offsets/fetch]."""
+        return ErrorCode.NONE
+
+    def offset_delete_error(self) -> ErrorCode:
+        """See `GroupLike`."""
+        if self.state is not _EMPTY and self.protocol_type != CONSUMER_PROTOCOL_TYPE:
+            return ErrorCode.NON_EMPTY_GROUP
+        return ErrorCode.NONE
+
+    def is_consuming(self, topic: str) -> bool:
+        """See `GroupLike`."""
+        return self.state is not _EMPTY and self.is_subscribed(topic)
+
+    def expiry_base_ms(self, topic: str, value: OffsetCommitValue) -> int | None:
+        """See `GroupLike`."""
+        if self.protocol_type is None:
+            return value.commit_timestamp
+        if self.state is _EMPTY:
+            emptied_ms = self.state_timestamp_ms
+            return value.commit_timestamp if emptied_ms is None else emptied_ms
+        consumers = self.protocol_type == CONSUMER_PROTOCOL_TYPE
+        if self.state is _STABLE and consumers and not self.is_subscribed(topic):
+            return value.commit_timestamp
+        return None
+
+    def delete_error(self) -> tuple[ErrorCode, str | None]:
+        """See `GroupLike`."""
+        if self.state is _EMPTY:
+            return ErrorCode.NONE, None
+        text = f"Group {self.group_id} has {len(self.members)} members in state {self.state.value}."
+        return ErrorCode.NON_EMPTY_GROUP, text
+
+    def tombstones(self) -> Sequence[Record]:
+        """See `GroupLike`."""
+        return [(GroupMetadataKey(group=self.group_id), None)]
+
+    def logged_generation(self) -> int:
+        """See `GroupLike`."""
+        return self.generation_id
+
+    def describe(self, operations: int) -> DescribeGroupsResponseGroup:
+        """See `GroupLike`; members' metadata in Stable only, their assignments always."""
+        name = self.protocol_name or "" if self.state is _STABLE else ""
+        members = [
+            DescribeGroupsResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata(name) if name else b"",
+                member_assignment=member.assignment,
+            )
+            for member in self.members.values()
+        ]
+        return DescribeGroupsResponseGroup(
+            error_code=ErrorCode.NONE,
+            group_id=self.group_id,
+            group_state=self.state.value,
+            protocol_type=self.protocol_type or "",
+            protocol_data=name,
+            members=members,
+            authorized_operations=operations,
+        )

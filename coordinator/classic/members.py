@@ -2,8 +2,8 @@
 
 from enum import Enum
 
+from coterie.coordinator.classic.member import Member, Protocols
 from coterie.coordinator.effects import TimerKind
-from coterie.coordinator.group import Group, Member, Protocols
 from coterie.coordinator.machine import RequestContext
 from coterie.coordinator.responses import join_error, sync_error
 from coterie.coordinator.step import Step
@@ -43,23 +43,6 @@ def recorded_reason(reason: str | None) -> str | None:
 
 
 # -- identity --------------------------------------------------------------------------------------
-
-
-def identity_error(group: Group, member_id: str, group_instance_id: str | None) -> ErrorCode:
-    """Return NONE if the ids name one member of the group [sessions/identity-check].
-
-    The instance is compared before the member id, so that a replaced process learns that it was
-    fenced although its member id no longer exists.
-    """
-    if group_instance_id is not None:
-        holder = group.static_members.get(group_instance_id)
-        if holder is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if holder != member_id:
-            return ErrorCode.FENCED_INSTANCE_ID
-    if member_id not in group.members:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    return ErrorCode.NONE
 
 
 def note_fenced(step: Step, member_id: str, group_instance_id: str | None, request: str) -> None:

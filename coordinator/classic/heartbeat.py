@@ -9,11 +9,17 @@ is not armed again, because the response to that request starts the session
 [sessions/delayed-requests].
 """
 
+from coterie.coordinator.classic.member import Member
+from coterie.coordinator.classic.members import Removal, remove_member
+from coterie.coordinator.classic.rebalance import (
+    Cause,
+    Instigator,
+    complete_join,
+    prepare_rebalance,
+)
+from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.effects import Effects, TimerKind
-from coterie.coordinator.group import GroupState, Member
-from coterie.coordinator.members import Removal, identity_error, remove_member
 from coterie.coordinator.partition_state import PartitionState
-from coterie.coordinator.rebalance import Cause, Instigator, complete_join, prepare_rebalance
 from coterie.coordinator.step import Step
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -44,7 +50,7 @@ def heartbeat(
     member_id = request.member_id
     member = group.members.get(member_id)
     if member is None or request.group_instance_id is not None:
-        error = identity_error(group, member_id, request.group_instance_id)
+        error = group.identity_error(member_id, request.group_instance_id)
         if error:
             return RESPONSES[error]
         assert member is not None

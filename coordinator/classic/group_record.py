@@ -5,7 +5,9 @@ the group is created, when the leader's assignment arrives, when a static member
 when the group becomes Empty [group-log/logged-changes].
 """
 
-from coterie.coordinator.group import Group, GroupState, Member
+from coterie.coordinator.classic.group import Group
+from coterie.coordinator.classic.member import Member
+from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.machine import Record
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,

@@ -7,7 +7,8 @@ of a cooperative rebalance, in which members rejoin with fewer partitions.
 
 from enum import Enum
 
-from coterie.coordinator.group import CONSUMER_PROTOCOL_TYPE, Protocols
+from coterie.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE
+from coterie.coordinator.classic.member import Protocols
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,

@@ -3,19 +3,19 @@
 from typing import NamedTuple
 
 from coterie.coordinator.batch_size import generation_fits_batch
-from coterie.coordinator.effects import Effects, TimerKind
-from coterie.coordinator.group import Group, GroupState
-from coterie.coordinator.group_record import group_record
-from coterie.coordinator.machine import RequestContext
-from coterie.coordinator.members import (
+from coterie.coordinator.classic.group import Group
+from coterie.coordinator.classic.group_record import group_record
+from coterie.coordinator.classic.members import (
     Removal,
-    identity_error,
     note_fenced,
     remove_member,
     start_session,
 )
+from coterie.coordinator.classic.rebalance import Cause, Instigator, fail_syncs, prepare_rebalance
+from coterie.coordinator.classic.states import GroupState
+from coterie.coordinator.effects import Effects, TimerKind
+from coterie.coordinator.machine import RequestContext
 from coterie.coordinator.partition_state import PartitionState
-from coterie.coordinator.rebalance import Cause, Instigator, fail_syncs, prepare_rebalance
 from coterie.coordinator.responses import (
     LARGE_OPERATION_ERROR,
     assignment_response,
@@ -72,7 +72,7 @@ def _check(group: Group, request: SyncGroupRequest) -> ErrorCode:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     if group.state is GroupState.EMPTY:
         return ErrorCode.UNKNOWN_MEMBER_ID
-    error = identity_error(group, request.member_id, request.group_instance_id)
+    error = group.identity_error(request.member_id, request.group_instance_id)
     if error:
         return error
     if request.generation_id != group.generation_id:

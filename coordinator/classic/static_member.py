@@ -8,17 +8,18 @@ member is answered when the record is durable [static-membership/stable-replacem
 from typing import NamedTuple
 
 from coterie.coordinator.batch_size import generation_fits_batch
-from coterie.coordinator.effects import TimerKind
-from coterie.coordinator.group import Group, GroupState
-from coterie.coordinator.group_record import group_record
-from coterie.coordinator.members import (
+from coterie.coordinator.classic.group import Group
+from coterie.coordinator.classic.group_record import group_record
+from coterie.coordinator.classic.members import (
     note_fenced,
     protocols_of,
     rebalance_timeout_of,
     recorded_reason,
     start_session,
 )
-from coterie.coordinator.rebalance import Cause, Instigator, prepare_or_complete
+from coterie.coordinator.classic.rebalance import Cause, Instigator, prepare_or_complete
+from coterie.coordinator.classic.states import GroupState
+from coterie.coordinator.effects import TimerKind
 from coterie.coordinator.responses import join_error, join_response, join_roster, sync_error
 from coterie.coordinator.step import Step
 from coterie.protocol.errors import ErrorCode

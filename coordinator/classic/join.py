@@ -5,14 +5,11 @@ join of everyone else is delayed until the join phase completes, unless a member
 into a group that has completed it; such a member is answered from memory.
 """
 
-from coterie.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
-from coterie.coordinator.effects import Effects, TimerKind
-from coterie.coordinator.group import Group, GroupState, Member
-from coterie.coordinator.group_record import new_group_record
-from coterie.coordinator.machine import RequestContext
-from coterie.coordinator.members import (
+from coterie.coordinator.classic.group import Group
+from coterie.coordinator.classic.group_record import new_group_record
+from coterie.coordinator.classic.member import Member
+from coterie.coordinator.classic.members import (
     Removal,
-    identity_error,
     note_fenced,
     protocols_of,
     rebalance_timeout_of,
@@ -20,12 +17,16 @@ from coterie.coordinator.members import (
     remove_member,
     start_session,
 )
+from coterie.coordinator.classic.rebalance import Cause, Instigator, prepare_or_complete
+from coterie.coordinator.classic.states import GroupState
+from coterie.coordinator.classic.static_member import replace_static_member
+from coterie.coordinator.classic.subscription_change import subscription_change
+from coterie.coordinator.config import NEW_MEMBER_JOIN_TIMEOUT_MS
+from coterie.coordinator.effects import Effects, TimerKind
+from coterie.coordinator.machine import RequestContext
 from coterie.coordinator.partition_state import PartitionState
-from coterie.coordinator.rebalance import Cause, Instigator, prepare_or_complete
 from coterie.coordinator.responses import join_error, join_response, join_roster
-from coterie.coordinator.static_member import replace_static_member
 from coterie.coordinator.step import Step
-from coterie.coordinator.subscription_change import subscription_change
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from coterie.protocol.messages.journal_records import MemberJoined
@@ -160,7 +161,7 @@ def _join_known(step: Step, request: JoinGroupRequest) -> None:
             _add(step, request, member_id)
         return
     if not error:
-        error = identity_error(group, member_id, instance)
+        error = group.identity_error(member_id, instance)
     if error:
         if error is ErrorCode.FENCED_INSTANCE_ID:
             note_fenced(step, member_id, instance, "JoinGroup")

@@ -4,12 +4,18 @@ One request may list several [sessions/leave]; together they cost at most one re
 [sessions/leave-batch].
 """
 
+from coterie.coordinator.classic.member import Member
+from coterie.coordinator.classic.members import Removal, note_fenced, remove_member
+from coterie.coordinator.classic.rebalance import (
+    Cause,
+    Instigator,
+    maybe_complete_join,
+    prepare_rebalance,
+)
+from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.effects import Effects, TimerKind
-from coterie.coordinator.group import GroupState, Member
 from coterie.coordinator.machine import RequestContext
-from coterie.coordinator.members import Removal, identity_error, note_fenced, remove_member
 from coterie.coordinator.partition_state import PartitionState
-from coterie.coordinator.rebalance import Cause, Instigator, maybe_complete_join, prepare_rebalance
 from coterie.coordinator.step import Step
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.leave_group import (
@@ -71,7 +77,7 @@ def _leave_one(step: Step, each: LeaveGroupRequestMember) -> tuple[ErrorCode, Me
         step.cancel(TimerKind.PENDING, member_id)
         return ErrorCode.NONE, None
     else:
-        error = identity_error(group, member_id, each.group_instance_id)
+        error = group.identity_error(member_id, each.group_instance_id)
         if error:
             if error is ErrorCode.FENCED_INSTANCE_ID:
                 note_fenced(step, member_id, each.group_instance_id, "LeaveGroup")

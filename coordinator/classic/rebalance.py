@@ -9,14 +9,20 @@ rejoined and no member id is pending, at most the largest rebalance timeout
 from enum import Enum
 from typing import NamedTuple
 
+from coterie.coordinator.classic.group_record import group_record
+from coterie.coordinator.classic.member import Member
+from coterie.coordinator.classic.members import (
+    Removal,
+    recorded_reason,
+    remove_member,
+    start_session,
+)
+from coterie.coordinator.classic.states import TRANSITIONS, GroupState
+from coterie.coordinator.classic.subscription_change import SubscriptionChange
 from coterie.coordinator.effects import TimerKind
-from coterie.coordinator.group import TRANSITIONS, GroupState, Member
-from coterie.coordinator.group_record import group_record
 from coterie.coordinator.machine import RequestContext
-from coterie.coordinator.members import Removal, recorded_reason, remove_member, start_session
 from coterie.coordinator.responses import join_response, join_roster, sync_error
 from coterie.coordinator.step import Step
-from coterie.coordinator.subscription_change import SubscriptionChange
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import (
     GroupEmptied,

@@ -1,0 +1,1 @@
+"""Classic groups: members that join, elect a leader and receive its assignment."""

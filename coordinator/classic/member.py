@@ -1,0 +1,88 @@
+"""One member of a classic group."""
+
+from typing import Any
+
+# The protocols of a member in its order of preference: (name, metadata).
+Protocols = tuple[tuple[str, bytes], ...]
+
+
+class Member:
+    """One member of a classic group.
+
+    Attributes:
+        client_id, client_host: of the process that joined first under this place in the group.
+        assignment: the bytes that the leader assigned; empty before.
+        delayed_join, delayed_sync: the reply address of a delayed request, or None.
+        is_new: whether it has not yet had a response to its JoinGroup, so that it cannot heartbeat.
+        joined_ms: when its latest JoinGroup was delayed; 0 after a load.
+        deadline_ms: when its session ends. Heartbeats move it and leave the timing wheel alone.
+        armed_ms: the deadline that its entry in the timing wheel has; 0 without an entry.
+    """
+
+    __slots__ = (
+        "armed_ms",
+        "assignment",
+        "client_host",
+        "client_id",
+        "deadline_ms",
+        "delayed_join",
+        "delayed_sync",
+        "group_instance_id",
+        "is_new",
+        "joined_ms",
+        "member_id",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+    )
+
+    def __init__(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        client_id: str,
+        client_host: str,
+        rebalance_timeout_ms: int,
+        session_timeout_ms: int,
+        protocols: Protocols,
+    ) -> None:
+        """Create a member without assignment, delayed requests and session."""
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.session_timeout_ms = session_timeout_ms
+        self.protocols = protocols
+        self.assignment = b""
+        self.delayed_join: Any = None
+        self.delayed_sync: Any = None
+        self.is_new = False
+        self.joined_ms = 0
+        self.deadline_ms = 0
+        self.armed_ms = 0
+
+    def last_heard_ms(self) -> int:
+        """Return when its session was last started: by a request, a response or a load."""
+        if self.is_new:
+            return self.joined_ms
+        return max(self.deadline_ms - self.session_timeout_ms, self.joined_ms)
+
+    def metadata(self, protocol_name: str) -> bytes:
+        """Return the member's metadata for a protocol that it supports."""
+        for name, metadata in self.protocols:
+            if name == protocol_name:
+                return metadata
+        raise AssertionError(f"member {self.member_id} does not support {protocol_name}")
+
+    def vote(self, candidates: set[str]) -> str:
+        """Return the first of the member's protocols that is among the candidates."""
+        for name, _ in self.protocols:
+            if name in candidates:
+                return name
+        raise AssertionError(f"member {self.member_id} supports none of {candidates}")
+
+    def take_delayed_sync(self) -> Any:
+        """Return the reply address of the delayed sync, or None, and forget it."""
+        to, self.delayed_sync = self.delayed_sync, None
+        return to

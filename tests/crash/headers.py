@@ -19,7 +19,8 @@ from coterie.protocol.messages.list_offsets import (
     ListOffsetsRequestTopic,
 )
 from coterie.protocol.records import Compression, decode_records, iterate_batches
-from tests.unit.server.manual import START_MS, Client, make_broker
+from tests.unit.server.manual import Client, make_broker
+from tests.unit.server.manual_loop import START_MS
 from tests.unit.server.produced import batch, fetch_request, produce
 
 # The position of each field behind the checksum's, its format, and values to try besides flipped

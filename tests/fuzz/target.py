@@ -7,7 +7,8 @@ from typing import Any
 
 from coterie.server.broker import Broker
 from coterie.server.logs import topics
-from tests.unit.server.manual import Client, ManualLoop, make_broker
+from tests.unit.server.manual import Client, make_broker
+from tests.unit.server.manual_loop import ManualLoop
 
 # Frames for one broker before a new one replaces it, because groups and topics accumulate.
 FRAMES_PER_BROKER = 5_000

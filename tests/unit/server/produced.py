@@ -21,7 +21,8 @@ from coterie.protocol.records import (
     encode_records,
     iterate_batches,
 )
-from tests.unit.server.manual import START_MS, Client
+from tests.unit.server.manual import Client
+from tests.unit.server.manual_loop import START_MS
 
 
 def batch(

@@ -14,7 +14,8 @@ from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.config.config import Config
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.unit.server.groups import commit, committed, join, sync
-from tests.unit.server.manual import COMMIT, Client, ManualLoop, log_of
+from tests.unit.server.manual import COMMIT, Client, log_of
+from tests.unit.server.manual_loop import ManualLoop
 from tests.unit.server.produced import batch, fetch_request, produce_request
 from tests.unit.server.virtual import VirtualEnvironment, complete, contents
 

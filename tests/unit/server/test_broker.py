@@ -16,7 +16,8 @@ from coterie.server.config.config import Config
 from coterie.server.logs.flusher import FlushMode
 from coterie.storage.errors import DirectoryLocked, DirectoryMismatch
 from tests.unit.server.groups import commit, fetch_committed, join
-from tests.unit.server.manual import COMMIT, NEVER, ManualEnvironment, ManualLoop
+from tests.unit.server.manual import COMMIT, NEVER, ManualEnvironment
+from tests.unit.server.manual_loop import ManualLoop
 from tests.unit.server.running import PATIENCE_S, RunningBroker, is_closed
 
 

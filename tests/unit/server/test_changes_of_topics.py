@@ -17,14 +17,8 @@ from coterie.protocol.messages.metadata import MetadataRequest, MetadataRequestT
 from coterie.server.logs.topic_changes import Change, TopicChanges
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
-from tests.unit.server.manual import (
-    Client,
-    ManualEnvironment,
-    ManualLoop,
-    logged,
-    make_broker,
-    open_log,
-)
+from tests.unit.server.manual import Client, ManualEnvironment, logged, make_broker, open_log
+from tests.unit.server.manual_loop import ManualLoop
 from tests.unit.server.produced import batch, produce, produce_request
 from tests.unit.server.slow_disk import SlowDisk
 

@@ -18,7 +18,8 @@ from coterie.server.network.client_context import ClientContext
 from coterie.server.network.connection import Connection
 from coterie.server.network.delayed_response import DelayedResponse
 from coterie.server.network.routes import Overlay
-from tests.unit.server.manual import Client, ManualLoop, logged, loop_of, make_broker
+from tests.unit.server.manual import Client, logged, loop_of, make_broker
+from tests.unit.server.manual_loop import ManualLoop
 
 VERSION = 4
 Handler = Callable[[Any, HeartbeatRequest, Connection], HeartbeatResponse | None]

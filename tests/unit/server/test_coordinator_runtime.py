@@ -18,7 +18,6 @@ from tests.unit.server.counters import TOPIC, Add, Answer, CounterEffects, Count
 from tests.unit.server.manual import (
     COMMIT,
     NEVER,
-    START_MS,
     Client,
     logged,
     loop_of,
@@ -27,6 +26,7 @@ from tests.unit.server.manual import (
     run,
     wait_for_disk,
 )
+from tests.unit.server.manual_loop import START_MS
 
 # Names of both partitions.
 EVEN, ODD = "ab", "abc"

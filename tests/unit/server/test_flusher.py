@@ -9,7 +9,8 @@ from coterie.server.logs.flusher import Flusher, FlushMode, parse_flush_mode
 from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
 from coterie.storage.memory_filesystem import MemoryFile, MemoryFileSystem
-from tests.unit.server.manual import COMMIT, NEVER, ManualEnvironment, ManualLoop
+from tests.unit.server.manual import COMMIT, NEVER, ManualEnvironment
+from tests.unit.server.manual_loop import ManualLoop
 
 
 def make_log(name: str = "t-0") -> Log:

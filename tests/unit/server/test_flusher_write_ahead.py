@@ -16,7 +16,8 @@ from coterie.storage.log_config import LogConfig
 from coterie.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from coterie.storage.write_ahead_format import FILE_PREFIX, ID_BYTES
 from coterie.storage.write_ahead_log import WriteAheadLimits, WriteAheadLog
-from tests.unit.server.manual import COMMIT, ManualEnvironment, ManualLoop
+from tests.unit.server.manual import COMMIT, ManualEnvironment
+from tests.unit.server.manual_loop import ManualLoop
 
 LOGS = 5
 SETTLE_AFTER_MS = int(SETTLE_AFTER_S * 1000)

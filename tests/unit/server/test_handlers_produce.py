@@ -11,7 +11,6 @@ from coterie.storage.cleaner import clean
 from coterie.storage.memory_filesystem import MemoryFile
 from tests.unit.server.manual import (
     COMMIT,
-    START_MS,
     Client,
     logged,
     make_broker,
@@ -19,6 +18,7 @@ from tests.unit.server.manual import (
     restarted,
     wait_for_disk,
 )
+from tests.unit.server.manual_loop import START_MS
 from tests.unit.server.produced import batch, damaged, produce, produce_request
 
 DAY_MS = 24 * 3600 * 1000

@@ -25,15 +25,8 @@ from coterie.storage.log import Log
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.groups import commit, committed, join, stable_member, sync
-from tests.unit.server.manual import (
-    COMMIT,
-    NEVER,
-    START_MS,
-    Client,
-    logged,
-    make_broker,
-    wait_for_disk,
-)
+from tests.unit.server.manual import COMMIT, NEVER, Client, logged, make_broker, wait_for_disk
+from tests.unit.server.manual_loop import START_MS
 
 LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 

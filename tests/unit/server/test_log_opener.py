@@ -19,7 +19,8 @@ from coterie.server.workers import WorkerThreads, once
 from coterie.storage.memory_filesystem import MemoryFileSystem
 from coterie.storage.opening import LogOpening
 from tests.faulty_filesystem import FaultyFileSystem
-from tests.unit.server.manual import Client, ManualEnvironment, ManualLoop, logged, make_broker
+from tests.unit.server.manual import Client, ManualEnvironment, logged, make_broker
+from tests.unit.server.manual_loop import ManualLoop
 from tests.unit.server.produced import batch, fetch_request, produce, produce_request, values_of
 from tests.unit.server.running import PATIENCE_S, RunningBroker
 from tests.unit.server.slow_disk import SlowDisk

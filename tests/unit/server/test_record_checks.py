@@ -15,7 +15,8 @@ from coterie.protocol.messages.produce import (
 )
 from coterie.protocol.record_batch_layout import HEADER_BYTES, position_of
 from coterie.protocol.records import Compression, read_header
-from tests.unit.server.manual import START_MS, Client, make_broker, open_log
+from tests.unit.server.manual import Client, make_broker, open_log
+from tests.unit.server.manual_loop import START_MS
 from tests.unit.server.produced import batch, damaged, produce, produce_request, values_of
 
 COUNT = position_of("record_count")

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 import pytest
 
 from coterie.server.watchdog import HeldLoop, Watchdog
-from tests.unit.server.manual import ManualLoop
+from tests.unit.server.manual_loop import ManualLoop
 from tests.unit.server.running import PATIENCE_S
 from tests.unit.server.turns import LIMIT_S, LongTurnError
 

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from coterie.server.environment import Environment
 from coterie.server.workers import Done, Workers
 from coterie.storage.memory_filesystem import MemoryFileSystem
-from tests.unit.server.manual import ManualLoop, RecordingLog
+from tests.unit.server.manual import RecordingLog
+from tests.unit.server.manual_loop import ManualLoop
 
 # What the clock of slices counts at each reading: a slice is as many steps in every run.
 _READING_S = 0.0001

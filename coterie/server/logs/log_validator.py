@@ -6,6 +6,7 @@ not read are refused instead of stored. (Kafka: `LogValidator`.)
 """
 
 import itertools
+from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
 from coterie.protocol.errors import ErrorCode, MalformedFrame
@@ -199,7 +200,9 @@ def refused_transaction(request: ProduceRequest) -> RefusedBatch | None:
                 and records[ATTRIBUTES_AT + 1] & TRANSACTIONAL
                 and records[MAGIC_AT] == _NEWEST_MAGIC
             ):
-                producers.add(read_header(records, 0).producer_id)
+                # A batch whose header cannot be read is refused by itself, later.
+                with suppress(MalformedFrame):
+                    producers.add(read_header(records, 0).producer_id)
     if producers and request.transactional_id is None:
         return RefusedBatch(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, in_log=False)
     if len(producers) > 1:

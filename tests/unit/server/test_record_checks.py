@@ -339,6 +339,24 @@ def test_whole_request_is_refused_for_its_transactional_batches(
         assert end == (0 if error else 1)
 
 
+def test_transactional_batch_with_an_impossible_length_is_refused_by_itself(
+    client: Client,
+) -> None:
+    bad = damaged(batch(b"a", producer=(5, 0, 0), transactional=True), 8, ">i", -2)
+    parts = [
+        ProduceRequestPartition(index=0, records=bad),
+        ProduceRequestPartition(index=1, records=batch(b"a")),
+    ]
+    client.broker.topics.create("u", 2, {})
+    request = ProduceRequest(
+        acks=-1,
+        timeout_ms=1000,
+        topic_data=[ProduceRequestTopic(name="u", partition_data=parts)],
+    )
+    answers = client.call(request, 9).responses[0].partition_responses
+    assert [each.error_code for each in answers] == [ErrorCode.CORRUPT_MESSAGE, ErrorCode.NONE]
+
+
 def test_last_entry_of_a_partition_counts(client: Client) -> None:
     client.broker.topics.create("u", 2, {})
     request = ProduceRequest(

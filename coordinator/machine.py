@@ -10,6 +10,9 @@ The runtime calls a machine in this order for each partition: `begin_load`; `rep
 that the reader of the log has left; `finish_load`; then the machine serves requests, and each of
 its appends is acknowledged with `appended` in the order in which they were made, until `unload`,
 `fail` or `append_failed`. After `append_failed` the load has begun already, under the same epoch.
+
+A machine refuses an operation that does not fit a batch before it changes anything, and splits what
+may be split [coordinator/operation-size] [coordinator/sweep-size].
 """
 
 from collections import Counter

@@ -1,8 +1,8 @@
 """Durable state, and the only code that changes it: applying one log record.
 
 Durable state is what the log of a partition says: the last logged generation of each group and its
-committed offsets. Which members have rejoined, and which requests are delayed, is not logged, by
-Kafka neither; it is part of `Group`, which `group_record.restore` builds from a logged generation.
+committed offsets. Live classic groups have more than that and change without records, as Kafka's do
+[coordinator/live-groups]; `group_record.restore` builds one from a logged generation.
 
 A record is applied by the same code when it is written and when it is loaded. So replaying the log
 of a partition from its start gives the state of the shard that wrote it [group-log/replay].

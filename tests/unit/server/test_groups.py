@@ -151,6 +151,33 @@ def test_requests_during_the_load_are_refused() -> None:
     assert client.call(heartbeat, 4).error_code == 0
 
 
+def test_expiry_of_many_offsets_is_split_into_batches() -> None:
+    """[coordinator/sweep-size]"""
+    minute_ms = 60_000
+    settings = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "90000"}
+    client = Client(make_broker(settings))
+    client.broker.topics.create("t", 100, {})
+    # A tombstone has nothing but its key, so the id of the group makes it large.
+    name = "g" * 30_000
+    for first in range(0, 100, 20):
+        answer = client.call(commit(first, *range(first, first + 20), group_id=name), 8)
+        assert {each.error_code for each in answer.topics[0].partitions} == {0}
+    index = client.broker.coordinator.partition_for(name)
+    log = client.broker.topics.by_name["__consumer_offsets"].partitions[index].log
+    written = log.log_end_offset
+    client.loop.advance(3 * minute_ms)
+    assert client.broker.coordinator.group(name) is None
+    data = b"".join(log.chunks())
+    sizes = [
+        header.length_bytes for _, header in iterate_batches(data) if header.base_offset >= written
+    ]
+    assert len(sizes) >= 3
+    assert max(sizes) <= group_appends.MAX_BATCH_BYTES
+    assert log.log_end_offset == written + 101
+    again = Client(restarted(client.broker, killed=True))
+    assert again.broker.coordinator.group(name) is None
+
+
 @pytest.mark.parametrize("codec", Compression)
 def test_compressed_group_log_is_loaded(codec: Compression) -> None:
     settings = {"offsets.topic.compression.codec": str(int(codec))}

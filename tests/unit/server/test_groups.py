@@ -2,6 +2,7 @@
 
 import pytest
 
+from coterie.coordinator.machine import MAX_BATCH_BYTES
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsRequestTopic
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -172,7 +173,7 @@ def test_expiry_of_many_offsets_is_split_into_batches() -> None:
         header.length_bytes for _, header in iterate_batches(data) if header.base_offset >= written
     ]
     assert len(sizes) >= 3
-    assert max(sizes) <= group_appends.MAX_BATCH_BYTES
+    assert max(sizes) <= MAX_BATCH_BYTES
     assert log.log_end_offset == written + 101
     again = Client(restarted(client.broker, killed=True))
     assert again.broker.coordinator.group(name) is None

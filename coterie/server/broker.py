@@ -198,7 +198,13 @@ class Broker:
             offsets_topic_num_partitions=len(offsets.partitions)
         )
         journal = Journal(
-            self.topics, self.config, self.loop, self.now_ms, self.log, len(offsets.partitions)
+            self.topics,
+            self.changes,
+            self.config,
+            self.loop,
+            self.now_ms,
+            self.log,
+            len(offsets.partitions),
         )
         groups = GroupRuntime(
             self.host,

@@ -25,6 +25,7 @@ from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.config.keys import ConfigSource
 from coterie.server.logs.partition import Partition, PartitionState, Topic
+from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges, make_now, run_here
 from coterie.server.logs.topic_rules import TopicRefused
 from coterie.server.logs.topics import Topics
 from coterie.storage.errors import OutOfHandles, StorageError, is_shortage
@@ -77,6 +78,7 @@ class Journal:
     def __init__(
         self,
         topics: Topics,
+        changes: TopicChanges,
         config: Config,
         loop: AbstractEventLoop,
         now_ms: Callable[[], int],
@@ -87,6 +89,7 @@ class Journal:
 
         Args:
             topics: the broker's topics.
+            changes: creates the topic.
             config: the broker's settings.
             loop: the event loop.
             now_ms: the clock.
@@ -95,6 +98,7 @@ class Journal:
         """
         self.enabled = config.get_bool("journal.enable")
         self._topics = topics
+        self._changes = changes
         self._config = config
         self._loop = loop
         self._now_ms = now_ms
@@ -103,7 +107,7 @@ class Journal:
         # Encoded when they are written: encoding many in a row takes half the time for each.
         self._events: list[Event] = []
         self._timer: TimerHandle | None = None
-        # Whether the partitions of the journal are being opened.
+        # Whether the journal is being created, or its partitions are being opened.
         self._is_opening = False
         # Partitions of the journal that could not be written.
         self._failed: set[int] = set()
@@ -125,12 +129,13 @@ class Journal:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._is_opening:
+        if self._is_opening or not self._events:
             # `_opened` writes them.
             return
-        topic = self._topic() if self._events else None
-        if topic is None:
-            self._events = []
+        topic = self._topics.by_name.get(JOURNAL_TOPIC)
+        if topic is None or topic is not self._prepared:
+            self._is_opening = True
+            self._changes.submit(self._preparation(self._changes.on_disk), self._topic_prepared)
             return
         opener = self._topics.opener
         if any(map(opener.may_open, topic.partitions)):
@@ -152,17 +157,29 @@ class Journal:
                 self._write(partition, unwritten, now_ms)
 
     def _opened(self) -> None:
-        self._is_opening = False
-        self.write()
+        if self._is_opening:
+            self._is_opening = False
+            self.write()
 
     def stop(self) -> None:
         """Write all events that were added, without a later turn of the event loop."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self._is_opening = False
-        topic = self._topic() if self._events else None
+        if not self._events:
+            return
+        topic: Topic | None = None
+        failure: Exception | None = None
+        try:
+            topic = make_now(self._preparation(run_here))
+        except (TopicRefused, StorageError, OSError) as error:
+            failure = error
+        self._prepare(topic, failure)
         if topic is not None:
             for partition in topic.partitions:
                 self._topics.opener.open_now(partition)
-        self.write()
+            self.write()
 
     def _write(self, partition: Partition, pairs: list[Pair], now_ms: int) -> None:
         if partition.failure is not None:
@@ -190,29 +207,45 @@ class Journal:
         self._failed.add(partition.index)
         self._log.warning("journal stopped", partition=str(partition), error=str(error))
 
-    def _topic(self) -> Topic | None:
-        """Return the journal's topic, created if it does not exist; None if that fails."""
+    def _preparation(self, on_disk: OnDisk) -> Change[Topic]:
+        """Return the journal's topic, created if it does not exist, with the retention of this
+        start.
+
+        Raises:
+            TopicRefused, StorageError, OSError: that fails.
+        """
         topic = self._topics.by_name.get(JOURNAL_TOPIC)
-        if topic is not None and topic is self._prepared:
-            return topic
-        try:
-            if topic is None:
-                count = journal_partitions(self._offsets_partitions)
-                topic = self._topics.create(JOURNAL_TOPIC, count, self._settings())
-            else:
-                self._apply_retention(topic)
-        except (TopicRefused, StorageError, OSError) as error:
-            if is_shortage(error.__cause__ or error):
-                return None
-            self.enabled = False
-            reason = error.text if isinstance(error, TopicRefused) else str(error)
-            self._log.warning("journal stopped", error=reason)
-            return None
-        self._prepared = topic
-        # A journal that was deleted and created again has new logs, which may be written.
-        self._failed.clear()
-        self._unwritten.clear()
+        if topic is None:
+            count = journal_partitions(self._offsets_partitions)
+            return (
+                yield from self._topics.creation(JOURNAL_TOPIC, count, self._settings(), on_disk)
+            )
+        overrides = self._overrides(topic)
+        if topic is not self._prepared and overrides != topic.config.overrides:
+            yield from self._topics.new_overrides(topic, overrides, on_disk)
         return topic
+
+    def _topic_prepared(self, topic: Topic | None, failure: Exception | None) -> None:
+        if not self._is_opening:
+            # The broker has stopped meanwhile.
+            return
+        self._prepare(topic, failure)
+        self._opened()
+
+    def _prepare(self, topic: Topic | None, failure: Exception | None) -> None:
+        """Use the journal's topic; if there is none, drop the events that wait for it."""
+        if topic is None:
+            assert failure is not None, "a preparation returns the topic or fails"
+            self._events = []
+            if not is_shortage(failure.__cause__ or failure):
+                self.enabled = False
+                reason = failure.text if isinstance(failure, TopicRefused) else str(failure)
+                self._log.warning("journal stopped", error=reason)
+        elif topic is not self._prepared:
+            self._prepared = topic
+            # A journal that was deleted and created again has new logs, which may be written.
+            self._failed.clear()
+            self._unwritten.clear()
 
     def _settings(self) -> dict[str, str]:
         retention = {
@@ -226,15 +259,14 @@ class Journal:
             **retention,
         }
 
-    def _apply_retention(self, topic: Topic) -> None:
-        """Apply the retention of this start to an existing journal [journal/retention]."""
+    def _overrides(self, topic: Topic) -> dict[str, str]:
+        """Return the settings of an existing journal in this start [journal/retention]."""
         overrides = dict(topic.config.overrides)
         for key, name, factor in _RETENTION:
             given = [source for _, source in self._config.sources(key)]
             if ConfigSource.STATIC_BROKER in given:
                 overrides[name] = str(_retention(self._config.get_int(key), factor))
-        if overrides != topic.config.overrides:
-            self._topics.set_overrides(topic, overrides)
+        return overrides
 
 
 def _retention(value: int, factor: int) -> int:

@@ -31,6 +31,7 @@ from tests.faulty_filesystem import FaultyFileSystem
 from tests.unit.server.groups import join, sync
 from tests.unit.server.manual import Client, logged, loop_of, make_broker
 from tests.unit.server.produced import batch, fetch_request, produce, values_of
+from tests.unit.server.slow_disk import SlowDisk
 
 LINGER_MS = int(LINGER_S * 1000)
 
@@ -335,3 +336,37 @@ def test_restart_appends_to_the_journal() -> None:
     again = make_broker(filesystem=filesystem)
     add_facts(again, ("g", expired(2)))
     assert all_facts(again) == [("g", expired(1)), ("g", expired(2))]
+
+
+class TestCreation:
+    """The topic is created by the threads for the disk, while groups are served."""
+
+    def slow(self) -> tuple[Broker, SlowDisk]:
+        broker, disk = make_broker(), SlowDisk()
+        broker.changes._disk = disk
+        return broker, disk
+
+    def test_facts_wait_for_the_topic(self) -> None:
+        broker, disk = self.slow()
+        add_facts(broker, ("g", expired(1)))
+        assert JOURNAL_TOPIC not in broker.topics.by_name
+        add_facts(broker, ("g", expired(2)))
+        disk.finish()
+        loop_of(broker).advance(LINGER_MS)
+        assert all_facts(broker) == [("g", expired(1)), ("g", expired(2))]
+
+    def test_facts_are_written_by_a_stop_that_the_disk_holds_up(self) -> None:
+        broker, disk = self.slow()
+        add_facts(broker, ("g", expired(1)))
+        broker.groups.journal.stop()
+        assert all_facts(broker) == [("g", expired(1))]
+        disk.work.clear()
+
+    def test_topic_that_is_finished_after_the_stop_is_not_used(self) -> None:
+        broker, disk = self.slow()
+        add_facts(broker, ("g", expired(1)))
+        broker.groups.journal._events = []
+        broker.groups.journal.stop()
+        disk.finish()
+        loop_of(broker).advance(LINGER_MS)
+        assert all(each.opened_log is None for each in topic_of(broker).partitions)

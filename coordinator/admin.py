@@ -105,8 +105,8 @@ def delete_group(
             at_ms=now_ms,
             generation_id=group.logged_generation(),
             offset_count=len(effects.records),
-            requester_client_id=context.client_id,
-            requester_host=context.client_host,
+            requester_client_id=context.client.client_id,
+            requester_host=context.client.client_host,
         )
         effects.records += group.tombstones()
         effects.note_when_durable(group_id, deleted)

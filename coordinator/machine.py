@@ -34,24 +34,49 @@ MAX_BATCH_BYTES = 1_048_588
 BATCH_OVERHEAD_BYTES = HEADER_BYTES
 RECORD_OVERHEAD_BYTES = 24
 
+# Kafka's name for a client that has not logged in.
+ANONYMOUS = "User:ANONYMOUS"
+
 # A decoded key and value; without a value it is a tombstone.
 Record = tuple[Message, Message | None]
 # An encoded key and value.
 Pair = tuple[bytes, bytes | None]
 
 
-class RequestContext(NamedTuple):
-    """The sender of a request.
+class ClientContext(NamedTuple):
+    """The sender of the requests of one connection.
+
+    A connection has one of these, and replaces it when a request has another client id
+    [connections/client-context].
 
     Attributes:
-        client_id: the client id of the request header.
+        connection_id: the number of the connection, counted from the start of the broker.
+        listener: the name of the listener that accepted the connection.
+        principal: who has logged in.
         client_host: the peer's address as Java prints it, with a leading slash.
+        client_id: the client id of the request header.
+        software_name, software_version: the client library, from ApiVersions; "" if unknown.
+    """
+
+    connection_id: int = 0
+    listener: str = "PLAINTEXT"
+    principal: str = ANONYMOUS
+    client_host: str = ""
+    client_id: str = ""
+    software_name: str = ""
+    software_version: str = ""
+
+
+class RequestContext(NamedTuple):
+    """Where a request comes from.
+
+    Attributes:
+        client: who sent it.
         version: the version of the request.
         to: the reply address of a later response; opaque here.
     """
 
-    client_id: str
-    client_host: str
+    client: ClientContext
     version: int
     to: Hashable
 

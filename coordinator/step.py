@@ -9,12 +9,12 @@ from typing import Any
 
 from coterie.coordinator.classic.group import Group
 from coterie.coordinator.effects import Effects, TimerKind
-from coterie.coordinator.machine import Reply, RequestContext
+from coterie.coordinator.machine import ClientContext, Reply, RequestContext
 from coterie.coordinator.partition_state import PartitionState
 from coterie.protocol.messages.journal_records import Fact
 
 # The context of a step that no request has caused.
-NO_REQUEST = RequestContext("", "", 0, None)
+NO_REQUEST = RequestContext(ClientContext(), 0, None)
 
 
 class Step:

@@ -135,7 +135,7 @@ def _join_new(step: Step, request: JoinGroupRequest) -> None:
         else:
             _add(step, request, member_id)
         return
-    member_id = f"{step.context.client_id}-{step.partition.new_uuid()}"
+    member_id = f"{step.context.client.client_id}-{step.partition.new_uuid()}"
     if step.context.version < _MEMBER_ID_REQUIRED_SINCE:
         _add(step, request, member_id)
         return
@@ -202,8 +202,8 @@ def _add(step: Step, request: JoinGroupRequest, member_id: str) -> None:
     member = Member(
         member_id,
         request.group_instance_id,
-        context.client_id,
-        context.client_host,
+        context.client.client_id,
+        context.client.client_host,
         rebalance_timeout_of(request),
         request.session_timeout_ms,
         protocols_of(request),

@@ -132,7 +132,7 @@ def remove_member(
             last_heard_ms=member.last_heard_ms(),
             session_timeout_ms=member.session_timeout_ms,
             reason=recorded_reason(reason),
-            requester_client_id=None if requester is None else requester.client_id,
-            requester_host=None if requester is None else requester.client_host,
+            requester_client_id=None if requester is None else requester.client.client_id,
+            requester_host=None if requester is None else requester.client.client_host,
         ),
     )

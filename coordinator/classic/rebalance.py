@@ -129,8 +129,8 @@ def _add_instigator(began: RebalanceBegan, instigator: Instigator) -> None:
     if instigator.change is not None:
         began.subscription_change = instigator.change.value
     if requester is not None:
-        began.requester_client_id = requester.client_id
-        began.requester_host = requester.client_host
+        began.requester_client_id = requester.client.client_id
+        began.requester_host = requester.client.client_host
 
 
 def fail_syncs(step: Step, error: ErrorCode) -> None:

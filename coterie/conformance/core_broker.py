@@ -25,7 +25,7 @@ from coterie.conformance.responses import response_lines
 from coterie.conformance.versions import TOPIC_IDS_SINCE
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects
-from coterie.coordinator.machine import Append, RequestContext
+from coterie.coordinator.machine import Append, ClientContext, RequestContext
 from coterie.coordinator.replay import LoggedState, replay_encoded
 from coterie.coordinator.shard import ShardState
 from coterie.protocol.errors import ErrorCode
@@ -126,7 +126,9 @@ class CoreBroker(CoordinatorHarness):
         self._resolve_topics(decoded, version)
         self._id_prefix = getattr(message, "group_instance_id", None) or client_id
         self.waiting.append(pending)
-        context = RequestContext(client_id, _HOST, version, pending)
+        context = RequestContext(
+            ClientContext(client_host=_HOST, client_id=client_id), version, pending
+        )
         self.carry_out(self.handle(decoded, context), pending)
         if not pending.answered:
             self.show(f"{client}  (delayed)")

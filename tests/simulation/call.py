@@ -4,7 +4,7 @@ from typing import Any
 
 from coterie.conformance.harness import GROUP_APIS
 from coterie.conformance.versions import FETCH_GROUPS_SINCE
-from coterie.coordinator.machine import RequestContext
+from coterie.coordinator.machine import ClientContext, RequestContext
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest
 from coterie.protocol.messages.list_groups import ListGroupsRequest
@@ -66,7 +66,11 @@ class Call:
 
     def context(self) -> RequestContext:
         """Return the sender as the coordinator sees it."""
-        return RequestContext(self.client, f"/10.0.0.{len(self.client)}", self.version, self.number)
+        return RequestContext(
+            ClientContext(client_host=f"/10.0.0.{len(self.client)}", client_id=self.client),
+            self.version,
+            self.number,
+        )
 
     def group_ids(self) -> list[str]:
         """Return the groups that the request names."""

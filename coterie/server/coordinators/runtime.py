@@ -97,8 +97,7 @@ class CoordinatorRuntime(Generic[OutcomeT]):
             else CompletedResponse(connection, complete)
         )
         version = connection.route.version
-        client = connection.client
-        context = RequestContext(client.client_id, client.client_host, version, delayed)
+        context = RequestContext(connection.client, version, delayed)
         effects = verb(connection.now_ms, request, context)
         response = effects.response
         if response is None:

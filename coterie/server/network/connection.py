@@ -19,11 +19,11 @@ from collections.abc import Callable
 from struct import Struct
 from typing import cast
 
+from coterie.coordinator.machine import ClientContext
 from coterie.protocol.errors import DECODE_ERRORS, MalformedFrame
 from coterie.protocol.primitives import skip_tags
 from coterie.server.network import limits
 from coterie.server.network.channel import Channel, ConnectionServices
-from coterie.server.network.client_context import ClientContext
 from coterie.server.network.connection_quotas import ConnectionState, java_address
 from coterie.server.network.delayed_response import DelayedResponse, PostponedRequest
 from coterie.server.network.receive_buffer import (

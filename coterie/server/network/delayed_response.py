@@ -12,7 +12,7 @@ queue from then on, because responses leave in the order of the requests
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from coterie.server.network.client_context import ClientContext
+from coterie.coordinator.machine import ClientContext
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

@@ -9,7 +9,7 @@ from coterie.conformance.harness import START_MS, CoordinatorHarness
 from coterie.coordinator.classic.group import Group
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, R
-from coterie.coordinator.machine import Append, RequestContext
+from coterie.coordinator.machine import Append, ClientContext, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -77,7 +77,7 @@ class UnitHarness(CoordinatorHarness):
     def send(self, request: Any, version: int, to: str) -> Any:
         """Send any request; return its response, if there is one yet."""
         self.responses.pop(to, None)
-        context = RequestContext(to, "/127.0.0.1", version, to)
+        context = RequestContext(ClientContext(client_host="/127.0.0.1", client_id=to), version, to)
         return self.take(self.handle(request, context), to)
 
     def join(

@@ -12,7 +12,7 @@ import pytest
 
 from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.machine import RequestContext
+from coterie.coordinator.machine import ClientContext, RequestContext
 from coterie.coordinator.service import GroupCoordinator
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -31,7 +31,7 @@ from coterie.protocol.messages.sync_group import SyncGroupRequest
 from tests.unit.coordinator.harness import answered
 
 NOW_MS = 1_000_000
-CONTEXT = RequestContext("c1", "/127.0.0.1", 5, "address")
+CONTEXT = RequestContext(ClientContext(client_host="/127.0.0.1", client_id="c1"), 5, "address")
 
 
 def join(member_id: str = "", instance: str | None = None) -> JoinGroupRequest:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from coterie.coordinator.machine import ClientContext
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.frames import encode_request
 from coterie.protocol.messages.api_versions import ApiVersionsRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from coterie.server.network import limits
-from coterie.server.network.client_context import ClientContext
 from coterie.server.network.connection import Connection
 from coterie.server.network.delayed_response import DelayedResponse
 from coterie.server.network.routes import Overlay

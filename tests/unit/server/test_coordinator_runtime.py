@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from coterie.coordinator.machine import RequestContext
+from coterie.coordinator.machine import ClientContext, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.records import BatchHeader, encode_batch, iterate_batches
 from coterie.server.broker import Broker
@@ -66,7 +66,7 @@ class Counters:
     def add(self, request: Add) -> Caller:
         """Send a request without waiting for anything."""
         caller = Caller()
-        context = RequestContext("test", "/127.0.0.1", 0, caller)
+        context = RequestContext(ClientContext(), 0, caller)
         effects = self.machine.add(self.loop.clock(), request, context)
         if effects.response is not None:
             caller.send(effects.response)

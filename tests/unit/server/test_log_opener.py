@@ -231,7 +231,7 @@ class TestThreads:
             assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
 
-class TestDiskWork:
+class TestWorkers:
     def test_long_work_takes_turns(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("coterie.server.slices.SLICE_S", 0)
         loop = ManualLoop()

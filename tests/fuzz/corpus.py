@@ -39,6 +39,8 @@ _MEANINGFUL: list[Any] = [
     produce_request(batch(b"one", producer=(1, 0, 0))),
     fetch_request((0, 0), max_wait_ms=10),
     fetch_request((0, 0), (1, 5), topic="__consumer_offsets"),
+    fetch_request((0, 0), (1, 0), session_epoch=0),
+    fetch_request((0, 1), session_id=1, session_epoch=1),
     ListOffsetsRequest(
         replica_id=-1,
         topics=[

@@ -28,7 +28,7 @@ _GREATEST_EPOCH = 2**31 - 1
 # has existed for longer must yield to a larger one. As in Kafka, where it is not a setting either.
 EVICTION_MS = 120_000
 
-# The most partitions in all sessions: each takes about 400 bytes [data-plane/session-limits].
+# The most partitions in all sessions: each takes about 500 bytes [data-plane/session-limits].
 MAX_SESSION_PARTITIONS = 100_000
 
 # A partition of a session: name or id of the topic, and its number.

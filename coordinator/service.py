@@ -35,6 +35,7 @@ from coterie.coordinator.responses import (
     error_response,
 )
 from coterie.coordinator.shard import ACTIVE, Shard, ShardState
+from coterie.coordinator.topic_image import TopicChange, TopicsImage
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -79,18 +80,27 @@ class GroupCoordinator:
 
     Attributes:
         config: the settings.
+        topics: the topics of the cluster.
         purgatory: the timers of all partitions.
         shards: the partitions by number.
     """
 
-    def __init__(self, config: GroupConfig, new_uuid: Callable[[], str], start_ms: int = 0) -> None:
+    def __init__(
+        self,
+        config: GroupConfig,
+        new_uuid: Callable[[], str],
+        start_ms: int = 0,
+        topics: TopicsImage | None = None,
+    ) -> None:
         """Start without a loaded partition.
 
         Args:
             config: the settings.
             new_uuid: returns a new random UUID as text, for member ids.
             start_ms: the time.
+            topics: the topics of the cluster; by default there are none.
         """
+        self.topics = TopicsImage({}, {}) if topics is None else topics
         self.config = config
         self.purgatory = Purgatory(start_ms)
         # Hashing spreads ids evenly, so ids that were not chosen on purpose stay well below twice
@@ -232,18 +242,18 @@ class GroupCoordinator:
         error = _NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
         return self._run(delete_offsets, error, now_ms, request, context)
 
-    def topics_deleted(self, topics: Iterable[tuple[str, bytes]], now_ms: int) -> Effects[Any]:
+    def topics_changed(self, changes: Iterable[TopicChange], now_ms: int) -> Effects[Any]:
         """Delete the committed offsets of deleted topics in every group [offsets/topic-deletion].
 
-        Args:
-            topics: name and topic id of each.
-            now_ms: the time.
+        Other changes of topics do not concern classic groups.
         """
         effects: Effects[Any] = Effects()
-        for topic, topic_id in topics:
+        for before, now in changes:
+            if before is None or now is not None:
+                continue
             for shard in self.shards:
                 if shard.state is ShardState.ACTIVE:
-                    shard.delete_topic_offsets(topic, topic_id, now_ms, effects)
+                    shard.delete_topic_offsets(before.name, before.topic_id, now_ms, effects)
         return self._applied(effects)
 
     # -- administration ----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from coterie.conformance.core_lines import record_text, state_text, timer_texts
 from coterie.conformance.harness import START_MS
 from coterie.conformance.syntax import Arguments, parse_duration_ms, unquote
 from coterie.conformance.transcript import TranscriptError
+from coterie.coordinator.topic_image import deletion
 from coterie.protocol.errors import ErrorCode
 
 _CONFIG_FIELDS = {
@@ -56,8 +57,8 @@ def _disconnect(broker: CoreBroker, arguments: Arguments) -> None:
 
 def _delete_topic(broker: CoreBroker, arguments: Arguments) -> None:
     """`delete-topic T`: delete a topic; the coordinator deletes its offsets."""
-    topics = [(topic, broker.names.forget_topic(topic)) for topic in arguments.positional]
-    broker.carry_out(broker.coordinator.topics_deleted(topics, broker.now_ms))
+    changes = [deletion(topic, broker.names.forget_topic(topic)) for topic in arguments.positional]
+    broker.carry_out(broker.coordinator.topics_changed(changes, broker.now_ms))
 
 
 def _recreate_topic(broker: CoreBroker, arguments: Arguments) -> None:

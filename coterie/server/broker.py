@@ -208,11 +208,17 @@ class Broker:
         )
         groups = GroupRuntime(
             self.host,
-            GroupCoordinator(group_config, self.environment.new_uuid_text, self.now_ms()),
+            GroupCoordinator(
+                group_config,
+                self.environment.new_uuid_text,
+                self.now_ms(),
+                self.topics.published.image,
+            ),
             journal,
             codec=self.config.get_int("offsets.topic.compression.codec"),
             failed=self.partition_failed,
         )
+        self.topics.published.when_changed.append(groups.topic_changed)
         groups.take_over(offsets.partitions)
         interrupted = [(name, topic_id) for name, topic_id in self.topics.deleting.items()]
         if interrupted:

@@ -11,6 +11,7 @@ from typing import Any
 
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.topic_image import deletion
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
@@ -408,7 +409,7 @@ class Node(UnitHarness):
         register.change(self.done, None)
         self.directory.delete_topic(name)
         register.acknowledge(self.done)
-        self.take(self.coordinator.topics_deleted([(name, topic_id)], self.now_ms))
+        self.take(self.coordinator.topics_changed([deletion(name, topic_id)], self.now_ms))
         self.turn()
         while self.directory.remove_deleted():
             pass

@@ -21,6 +21,7 @@ from coterie.coordinator.machine import Append
 from coterie.coordinator.responses import translate_append_error
 from coterie.coordinator.service import GroupCoordinator
 from coterie.coordinator.shard import Shard, ShardState
+from coterie.coordinator.topic_image import deletion
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
 from coterie.protocol.messages.log_records import (
@@ -262,7 +263,8 @@ class CheckedCoordinator(CoordinatorHarness):
     def delete_topics(self, topics: list[tuple[str, bytes]]) -> None:
         """Delete topics and check that their offsets are deleted [offsets/topic-deletion]."""
         self.trace("topics", topics)
-        self.carry_out(self.coordinator.topics_deleted(topics, self.now_ms))
+        changes = [deletion(name, topic_id) for name, topic_id in topics]
+        self.carry_out(self.coordinator.topics_changed(changes, self.now_ms))
         names = {name for name, _ in topics}
         for shard in self.coordinator.shards:
             if shard.state is not ShardState.ACTIVE:

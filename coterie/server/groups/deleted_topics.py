@@ -15,6 +15,7 @@ from typing import Any
 
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.topic_image import deletion as deletion_of
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
 
@@ -26,16 +27,16 @@ class _Deletion:
     """One deletion in progress.
 
     Attributes:
-        topics: the deleted topics.
+        changes: the deletions of the topics.
         done: called when no offset of them can come back.
         loading: group partitions in which it follows the load.
         syncing: group partitions whose logs are being synced.
     """
 
-    __slots__ = ("done", "loading", "syncing", "topics")
+    __slots__ = ("changes", "done", "loading", "syncing")
 
     def __init__(self, topics: Topics, loading: set[int], done: Callable[[], None]) -> None:
-        self.topics = topics
+        self.changes = [deletion_of(name, topic_id) for name, topic_id in topics]
         self.done = done
         self.loading = loading
         self.syncing: set[int] = set()
@@ -82,7 +83,7 @@ class DeletedTopics:
 
     def _delete(self, deletion: _Deletion) -> None:
         runtime, flusher = self._runtime, self._host.flusher
-        runtime.apply(self._coordinator.topics_deleted(deletion.topics, self._host.now_ms()))
+        runtime.apply(self._coordinator.topics_changed(deletion.changes, self._host.now_ms()))
         runtime.write()
         if flusher.commit:
             # Commits that were written before and are not durable yet are covered as well.

@@ -7,6 +7,7 @@ from typing import Any
 
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.topic_image import TopicChange
 from coterie.protocol.messages.log_records import OffsetCommitKey
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
@@ -78,6 +79,11 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
             done: called now or later.
         """
         self._deleted_topics.add(topics, done)
+
+    def topic_changed(self, change: TopicChange) -> None:
+        """Pass the notice that a topic was created or has grown to the coordinator."""
+        now_ms = self._host.now_ms()
+        self.apply(self.coordinator.topics_changed([change], now_ms))
 
     def load_ended(self, index: int) -> None:
         """Delete the offsets of deleted topics in a partition that was being loaded."""

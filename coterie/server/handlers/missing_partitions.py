@@ -1,6 +1,6 @@
 """Partitions of OffsetCommit and OffsetDelete requests that do not exist.
 
-The coordinator does not know which topics exist. The handlers take the missing partitions out of a
+The handlers look them up in the image of the topics [coordinator/topic-image], take them out of a
 request and merge their errors into the coordinator's response, where they come first in their
 topic, as in Kafka [offsets/commit-of-unknown-partition].
 """

@@ -4,6 +4,7 @@ As in Kafka, a request of which no partition exists does not reach its group
 [offsets/commit-of-unknown-partition].
 """
 
+from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -12,7 +13,6 @@ from coterie.protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from coterie.server.handlers.missing_partitions import MissingPartitions
-from coterie.server.logs.topics import Topics
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 
@@ -26,7 +26,7 @@ def handle(
 ) -> OffsetCommitResponse | None:
     """Commit offsets of the partitions that exist."""
     missing = _take_out_missing(
-        broker.topics, request, by_id=connection.version >= _TOPIC_IDS_SINCE
+        broker.topics.published.image, request, by_id=connection.version >= _TOPIC_IDS_SINCE
     )
     commit = broker.coordinator.offset_commit
     if missing is None:
@@ -42,7 +42,7 @@ def handle(
 
 
 def _take_out_missing(
-    topics: Topics, request: OffsetCommitRequest, *, by_id: bool
+    topics: TopicsImage, request: OffsetCommitRequest, *, by_id: bool
 ) -> Missing | None:
     """Set name and id of every topic and take missing partitions out; None if there are none."""
     missing: Missing | None = None
@@ -50,7 +50,7 @@ def _take_out_missing(
         topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.name)
         if topic is not None:
             asked.name, asked.topic_id = topic.name, topic.topic_id
-            count = len(topic.partitions)
+            count = topic.partitions
             for each in asked.partitions:
                 if not 0 <= each.partition_index < count:
                     break

@@ -21,8 +21,8 @@ def handle(
     """
     missing = MissingPartitions(_response_topic, _response_partition)
     for asked in request.topics:
-        topic = broker.topics.by_name.get(asked.name)
-        count = 0 if topic is None else len(topic.partitions)
+        topic = broker.topics.published.image.by_name.get(asked.name)
+        count = 0 if topic is None else topic.partitions
         missing.take_out(asked, count, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     request.topics = [asked for asked in request.topics if asked.partitions]
 

@@ -5,6 +5,7 @@ server turns the ids of a request into names, and names into ids where a group's
 topics are fetched.
 """
 
+from coterie.coordinator.topic_image import TopicsImage
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -14,7 +15,6 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from coterie.server.logs.topics import Topics
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 
@@ -32,14 +32,14 @@ def handle(
     fetch = broker.coordinator.offset_fetch
     if connection.version < _TOPIC_IDS_SINCE:
         return broker.groups.submit(fetch, request, connection)
-    topics_by_id = _TopicsById(broker.topics, request)
+    topics_by_id = _TopicsById(broker.topics.published.image, request)
     return broker.groups.submit(fetch, request, connection, complete=topics_by_id.complete)
 
 
 class _TopicsById:
     """The translation between ids and names for one request."""
 
-    def __init__(self, topics: Topics, request: OffsetFetchRequest) -> None:
+    def __init__(self, topics: TopicsImage, request: OffsetFetchRequest) -> None:
         """Set the names of the request's topics, and take out those whose id is unknown."""
         self._topics = topics
         # For each group of the request: its unknown topics, and whether it fetches all topics.

@@ -28,6 +28,7 @@ from coterie.server.logs.topic_rules import (
     collision_key,
     invalid_name,
 )
+from coterie.server.logs.topics_image import PublishedTopics
 from coterie.server.workers import Workers, once
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import StorageError, remedy_for
@@ -43,6 +44,7 @@ class Topics:
 
     Attributes:
         by_name, by_id: the topics.
+        published: the image of these topics for coordinators and handlers.
         hidden: topics that exist, and that clients do not see before they are used, by name.
         deleting: the ids of topics whose deletion is not complete, by name. The names cannot be
             used yet.
@@ -73,6 +75,7 @@ class Topics:
         """
         self.by_name: dict[str, Topic] = {}
         self.by_id: dict[bytes, Topic] = {}
+        self.published = PublishedTopics()
         self.hidden: dict[str, Topic] = {}
         self.being_created: set[str] = set()
         self._data = data
@@ -127,8 +130,7 @@ class Topics:
 
     def hide(self, topic: Topic) -> None:
         """Let clients not see a topic before it is used [topics/offsets-topic]."""
-        del self.by_name[topic.name]
-        del self.by_id[topic.topic_id]
+        self._take_away(topic)
         self.hidden[topic.name] = topic
         topic.show = partial(self.show, topic.name)
 
@@ -137,8 +139,7 @@ class Topics:
         topic = self.hidden.pop(name, None)
         if topic is not None:
             topic.show = None
-            self.by_name[name] = topic
-            self.by_id[topic.topic_id] = topic
+            self._put(topic)
 
     def unopened(self, named: Iterable[tuple[str, Iterable[int]]]) -> list[Partition]:
         """Return those of some partitions that exist and may have to be opened.
@@ -238,6 +239,8 @@ class Topics:
         yield from self._create_partitions(topic, range(first, count), on_disk)
         topic.partitions += [self._partition(topic, index) for index in range(first, count)]
         topic.changed()
+        if self.by_name.get(topic.name) is topic:
+            self._put(topic)
         self._log.info("partitions created", topic=topic.name, partitions=count)
 
     def delete(self, topic: Topic) -> None:
@@ -254,8 +257,7 @@ class Topics:
         """
         name = topic.name
         assert self.by_name.get(name) is topic, "a topic is deleted once"
-        del self.by_name[name]
-        del self.by_id[topic.topic_id]
+        self._take_away(topic)
         self.deleting[name] = topic.topic_id
         self.opener.hold(topic.partitions)
         yield lambda done: self.opener.when_unused(topic.partitions, lambda: done(None))
@@ -272,7 +274,7 @@ class Topics:
                 self._data.attach(logs)
                 self.opener.resume(topic.partitions)
                 del self.deleting[name]
-                self.by_name[name] = self.by_id[topic.topic_id] = topic
+                self._put(topic)
                 raise TopicRefused(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         self._data.deleted(logs)
         del self._by_collision[collision_key(name)]
@@ -406,9 +408,17 @@ class Topics:
     def _add(self, topic: Topic, partitions: int) -> None:
         assert topic.name not in self.by_name, "names are unique"
         topic.partitions = [self._partition(topic, index) for index in range(partitions)]
-        self.by_name[topic.name] = topic
-        self.by_id[topic.topic_id] = topic
+        self._put(topic)
         self._by_collision[collision_key(topic.name)] = topic.name
+
+    def _put(self, topic: Topic) -> None:
+        self.by_name[topic.name] = self.by_id[topic.topic_id] = topic
+        self.published.put(topic.name, topic.topic_id, len(topic.partitions))
+
+    def _take_away(self, topic: Topic) -> None:
+        del self.by_name[topic.name]
+        del self.by_id[topic.topic_id]
+        self.published.remove(topic.name)
 
     def _partition(self, topic: Topic, index: int) -> Partition:
         topic.unopened += 1

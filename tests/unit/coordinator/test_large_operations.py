@@ -14,6 +14,7 @@ from coterie.coordinator.batch_size import (
 from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.machine import MAX_BATCH_BYTES, Record
+from coterie.coordinator.topic_image import deletion
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest
 from coterie.protocol.messages.log_records import (
@@ -240,7 +241,8 @@ def test_deletion_of_a_topic_needs_several_batches() -> None:
     commit_many(harness, "g")
     harness.commit("stays", 4, group_id="g")
     harness.store()
-    harness.take(harness.coordinator.topics_deleted([(LONG_TOPIC, bytes(16))], harness.now_ms))
+    change = deletion(LONG_TOPIC, bytes(16))
+    harness.take(harness.coordinator.topics_changed([change], harness.now_ms))
     assert len(harness.pending_appends()) > 1
     assert all(
         batch_bytes(append.records) <= MAX_BATCH_BYTES for append in harness.pending_appends()

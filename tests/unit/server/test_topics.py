@@ -2,6 +2,7 @@
 
 import pytest
 
+from coterie.coordinator.topic_image import TopicChange, TopicImage
 from coterie.protocol.errors import ErrorCode
 from coterie.server.broker import IN_MEMORY, Broker
 from coterie.server.logs.stored_settings import SETTINGS_FILE
@@ -31,6 +32,28 @@ def test_topics_settings_and_records_survive_a_restart() -> None:
     answer = Client(again).call(fetch_request((2, 0), topic="orders"), 12)
     assert values_of(answer.responses[0].partitions[0].records) == [b"a"]
     assert len(again.topics.by_name["__consumer_offsets"].partitions) == 4
+
+
+def test_image_of_the_topics_follows_their_changes() -> None:
+    """[coordinator/topic-image]"""
+    broker = make_broker()
+    published = broker.topics.published
+    image, changes, version = published.image, list[TopicChange](), published.image.version
+    published.when_changed.append(changes.append)
+    assert broker.coordinator.topics is image
+    topic = broker.topics.create("orders", 2, {})
+    created = TopicImage("orders", topic.topic_id, 2)
+    assert image.by_name["orders"] == image.by_id[topic.topic_id] == created
+    broker.topics.add_partitions(topic, 5)
+    grown = created._replace(partitions=5)
+    assert image.by_name["orders"] == image.by_id[topic.topic_id] == grown
+    assert changes == [TopicChange(None, created), TopicChange(created, grown)]
+    broker.delete_topic(topic)
+    assert "orders" not in image.by_name
+    assert topic.topic_id not in image.by_id
+    assert image.version == version + 3
+    again = restarted(broker).topics
+    assert again.published.image.by_name.keys() == again.by_name.keys()
 
 
 def test_deleted_topics_stay_deleted() -> None:

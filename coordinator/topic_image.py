@@ -1,0 +1,60 @@
+"""The topics of the cluster, as a coordinator sees them [coordinator/topic-image].
+
+A coordinator looks topics up in the image, which has the present state and a version that ascends
+with each change. Its method `topics_changed` gets the notice of a change, after the image has it.
+The notice of a deletion comes when the topic cannot come back.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class TopicImage(NamedTuple):
+    """A topic.
+
+    Attributes:
+        name, topic_id: its name, and its id of 16 bytes.
+        partitions: how many it has.
+        racks: for each partition the racks of its replicas; empty if no broker has a rack.
+    """
+
+    name: str
+    topic_id: bytes
+    partitions: int
+    racks: tuple[frozenset[str], ...] = ()
+
+
+class TopicChange(NamedTuple):
+    """What happened to a topic.
+
+    Attributes:
+        before: the topic before it; None if it was created.
+        now: the topic now; None if it was deleted.
+    """
+
+    before: TopicImage | None
+    now: TopicImage | None
+
+
+def deletion(name: str, topic_id: bytes) -> TopicChange:
+    """Return the change by which a topic was deleted."""
+    return TopicChange(TopicImage(name, topic_id, 0), None)
+
+
+class TopicsImage:
+    """All topics.
+
+    Attributes:
+        by_name, by_id: the topics; only their owner changes these.
+        version: how many changes there were.
+    """
+
+    __slots__ = ("by_id", "by_name", "version")
+
+    def __init__(
+        self, by_name: Mapping[str, TopicImage], by_id: Mapping[bytes, TopicImage]
+    ) -> None:
+        """Show the topics in two tables of their owner."""
+        self.by_name = by_name
+        self.by_id = by_id
+        self.version = 0

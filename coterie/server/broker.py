@@ -123,6 +123,8 @@ class Broker:
         slots = config.get_int("max.incremental.fetch.session.cache.slots")
         self.fetch_sessions = FetchSessionCache(slots, environment.new_session_id)
         self.node_id = config.get_int("node.id")
+        # Nobody else can reach files in memory that are made here.
+        is_private = in_memory and filesystem is None
         if filesystem is None:
             filesystem = MemoryFileSystem() if in_memory else OsFileSystem()
         self.slices = Slices(environment)
@@ -142,7 +144,7 @@ class Broker:
             raise
         self.coordinator = self.groups.coordinator
         self.runtimes: list[CoordinatorRuntime[Any]] = [self.groups]
-        self.maintenance = Maintenance(self, self._data)
+        self.maintenance = Maintenance(self, self._data, watches_directory=not is_private)
         self.started_ms = self.now_ms()
         self.load_seconds = 0.0
         self._server: asyncio.Server | None = None

@@ -36,13 +36,20 @@ class Maintenance:
         segments_removed, bytes_removed: by retention, since the start.
     """
 
-    def __init__(self, broker: Services, data: DataDirectory) -> None:
-        """Prepare; nothing runs before `start`."""
+    def __init__(self, broker: Services, data: DataDirectory, *, watches_directory: bool) -> None:
+        """Prepare; nothing runs before `start`.
+
+        Args:
+            broker: the broker.
+            data: its data directory.
+            watches_directory: whether others could remove the directory.
+        """
         self.cleaner = LogCleaner(broker, data)
         self.segments_removed = 0
         self.bytes_removed = 0
         self._broker = broker
         self._data = data
+        self._watches_directory = watches_directory
         self._slice_clock_s = broker.environment.slice_clock_s
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._stopped = False
@@ -53,7 +60,8 @@ class Maintenance:
         """Start all work that is enabled."""
         config = self._broker.config
         self.remove_deleted()
-        self._later("directory", self._check_directory, DIRECTORY_CHECK_S)
+        if self._watches_directory:
+            self._later("directory", self._check_directory, DIRECTORY_CHECK_S)
         self._later("checkpoint", self._write_recovery_points, self._checkpoint_interval_s())
         delay_ms = config.get_int("log.initial.task.delay.ms")
         self._later("retention", self._apply_retention, delay_ms / 1000)

@@ -284,7 +284,7 @@ class TestDeletion:
         loop = loop_of(broker)
         timers = loop.timers
         broker.maintenance.stop()
-        assert loop.timers == timers - 5
+        assert loop.timers == timers - 4
         assert not any("cleaned" in name or "swap" in name for name in files_of(broker, "t-0"))
         assert newest_values(log) == newest
         advance(broker, BACKOFF_MS * 2)

@@ -8,7 +8,7 @@ from time import thread_time
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.topic_names import JOURNAL_TOPIC
 from tests.unit.server.groups import commit, committed, join
-from tests.unit.server.manual import log_of
+from tests.unit.server.manual import Client, log_of, make_broker
 from tests.unit.server.story import Story, Trace, settle, tell
 from tests.unit.server.turns import turn_limit
 
@@ -73,5 +73,24 @@ def test_half_an_hour_passes_in_a_moment() -> None:
         assert committed(story.client("b")) == [29]
         assert len(log_of(story.broker).named("member_removed")) == 1
         story.stop()
+    # On a quiet machine this takes a tenth of a second.
+    assert thread_time() - began_s < 5
+
+
+def test_offsets_expire_after_a_week() -> None:
+    broker = make_broker({"log.cleaner.enable": "false"})
+    broker.maintenance.start()
+    broker.topics.create("t", 1, {})
+    client = Client(broker)
+    client.call(commit(5), 8)
+    client.connection.connection_lost(None)
+    began_s = thread_time()
+    day_ms = 86_400_000
+    client.loop.advance(6 * day_ms)
+    early = Client(broker)
+    assert committed(early) == [5]
+    early.connection.connection_lost(None)
+    client.loop.advance(2 * day_ms)
+    assert committed(Client(broker)) == [-1]
     # On a quiet machine this takes a tenth of a second.
     assert thread_time() - began_s < 5

@@ -51,8 +51,12 @@ class CodecWriter:
             f"    _write_{name}(w, m, version)",
             "    return w.frame()",
         ]
-        self._functions += ["\n".join([*lines, ""]) for lines in (decode, encode, frame)]
-        self._functions.append(f"register({cls}, decode_{name}, encode_{name}, frame_{name})\n")
+        # Only responses are sent with a header of this kind.
+        is_response = cls.endswith("Response")
+        functions = (decode, encode, frame) if is_response else (decode, encode)
+        self._functions += ["\n".join([*lines, ""]) for lines in functions]
+        names = f"decode_{name}, encode_{name}" + (f", frame_{name}" if is_response else "")
+        self._functions.append(f"register({cls}, {names})\n")
         return "\n\n".join(self._functions)
 
     def _name(self, stem: str) -> str:

@@ -385,11 +385,12 @@ def register(
     cls: type[MessageDeclaration],
     decode: Callable[..., Any],
     encode: Callable[..., Any],
-    frame: Callable[..., Any],
+    frame: Callable[..., Any] | None = None,
 ) -> None:
     """Let a message use its written-out codecs, whose first argument is the version."""
     first, last = cls.versions
     for version in range(first, last + 1):
         cls.functions_["decode", version] = partial(decode, version)
         cls.functions_["encode", version] = partial(encode, version)
-        cls.functions_["frame", version] = partial(frame, version)
+        if frame is not None:
+            cls.functions_["frame", version] = partial(frame, version)

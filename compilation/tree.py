@@ -4,11 +4,11 @@ The package `coterie` is copied with real directories in place of links. Modules
 messages are rewritten, and the modules of `runtime` are added.
 """
 
-import ast
 import re
 import shutil
 from pathlib import Path
 
+from compilation.constants import with_final_constants, with_import
 from compilation.messages import declares_messages, rewritten
 from compilation.selection import compiled_modules, reused_names
 
@@ -37,7 +37,8 @@ def write_tree(target: Path) -> Path:
         assert not (names := reused_names(source)), f"{module}: one name for exceptions in {names}"
         if module.parts[:2] == ("protocol", "messages") and declares_messages(source):
             name = ".".join(path.relative_to(target).with_suffix("").parts)
-            path.write_text(rewritten(name, source))
+            source = rewritten(name, source)
+        path.write_text(with_final_constants(source))
     for name, classes in _BASES.items():
         _open_bases(package / name, classes)
     return package
@@ -49,9 +50,4 @@ def _open_bases(path: Path, classes: tuple[str, ...]) -> None:
     for name in classes:
         source, count = re.subn(rf"^(?=class {name}\b)", _ATTRIBUTE, source, flags=re.MULTILINE)
         assert count == 1, f"{path} has no class {name}"
-    first = next(
-        node for node in ast.parse(source).body if isinstance(node, ast.Import | ast.ImportFrom)
-    )
-    lines = source.splitlines(keepends=True)
-    lines.insert(first.lineno - 1, "from mypy_extensions import mypyc_attr\n\n")
-    path.write_text("".join(lines))
+    path.write_text(with_import(source, "from mypy_extensions import mypyc_attr\n"))

@@ -1,0 +1,64 @@
+"""Constants of modules, marked as `Final`: compiled code reads them without a lookup.
+
+A constant is a name in lower case or capitals that its module assigns once, at its top level.
+"""
+
+import ast
+import re
+
+# Aliases of types are written in CamelCase.
+_NAME = re.compile(r"_*[a-z][a-z0-9_]*|_*[A-Z][A-Z0-9_]+")
+
+
+def with_final_constants(source: str) -> str:
+    """Return the source of a module with its constants marked as `Final`."""
+    tree = ast.parse(source)
+    assigned = [
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del)
+    ]
+    shared = {
+        name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
+    }
+    lines = source.splitlines(keepends=True)
+    marked = False
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target: ast.expr = node.targets[0]
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            target = node.target
+        else:
+            continue
+        if (
+            not isinstance(target, ast.Name)
+            or target.id in shared
+            or assigned.count(target.id) != 1
+            or not _NAME.fullmatch(target.id)
+        ):
+            continue
+        text = lines[target.lineno - 1]
+        if isinstance(node, ast.AnnAssign):
+            annotation = node.annotation
+            if annotation.end_lineno != target.lineno or "Final" in ast.unparse(annotation):
+                continue
+            start, stop = annotation.col_offset, annotation.end_col_offset or 0
+            text = f"{text[:start]}Final[{text[start:stop]}]{text[stop:]}"
+        else:
+            stop = target.end_col_offset or 0
+            text = f"{text[:stop]}: Final{text[stop:]}"
+        lines[target.lineno - 1] = text
+        marked = True
+    if not marked:
+        return source
+    return with_import("".join(lines), "from typing import Final\n")
+
+
+def with_import(source: str, line: str) -> str:
+    """Return the source of a module with an import before its first one, or after its text."""
+    body = ast.parse(source).body
+    imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+    lines = source.splitlines(keepends=True)
+    at = imports[0].lineno - 1 if imports else (body[0].end_lineno or 0)
+    lines.insert(at, line)
+    return "".join(lines)

@@ -45,8 +45,9 @@ def main() -> None:
         for wheel in (pure, compiled_wheel(pure, _TREE)):
             _say(f"{wheel.relative_to(ROOT)}, {wheel.stat().st_size / 2**20:.1f} MiB", began_s)
     if options.step == "test":
-        from compilation.check import SLICE, TESTS, compare_forms, run_tests
+        from compilation.check import SLICE, TESTS, compare_forms, copy_tests, run_tests
 
+        copy_tests(_TREE)
         differences = compare_forms(_TREE)
         print("\n".join(differences) or "both forms have the same bytes and traces")
         failed = run_tests(_TREE, SLICE if options.slice else TESTS, options.jobs)

@@ -33,8 +33,8 @@ SLICE = (
 )
 
 
-def run_tests(tree: Path, tests: tuple[str, ...], jobs: int) -> int:
-    """Run tests with the compiled form; return the exit status of pytest."""
+def copy_tests(tree: Path) -> None:
+    """Copy the tests, and what they read, into the tree of the compiled form."""
     for name in _COPIED:
         source, target = ROOT / name, tree / name
         if source.is_dir():
@@ -42,6 +42,10 @@ def run_tests(tree: Path, tests: tuple[str, ...], jobs: int) -> int:
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(source, target)
+
+
+def run_tests(tree: Path, tests: tuple[str, ...], jobs: int) -> int:
+    """Run tests with the compiled form; return the exit status of pytest."""
     ignored = [f"--ignore={name}" for name in _IGNORED]
     arguments = ["-q", "-n", str(jobs), "-p", "compilation.patches", *ignored, *tests]
     return _python(tree, "-m", "pytest", *arguments).returncode

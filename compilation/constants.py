@@ -55,10 +55,11 @@ def with_final_constants(source: str) -> str:
 
 
 def with_import(source: str, line: str) -> str:
-    """Return the source of a module with an import before its first one, or after its text."""
-    body = ast.parse(source).body
-    imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+    """Return the source of a module with another import at its top."""
+    tree = ast.parse(source)
+    first = 0
+    if ast.get_docstring(tree, clean=False) is not None:
+        first = tree.body[0].end_lineno or 0
     lines = source.splitlines(keepends=True)
-    at = imports[0].lineno - 1 if imports else (body[0].end_lineno or 0)
-    lines.insert(at, line)
+    lines.insert(first, line)
     return "".join(lines)

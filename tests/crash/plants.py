@@ -156,9 +156,9 @@ PLANTS = (
     ),
     Plant(
         "segments are removed before the snapshot that replaces them is durable",
-        "coterie.storage.log:Log._keep_snapshot",
-        "durable, last = self.config.flush,",
-        "durable, last = False,",
+        "coterie.storage.producer_snapshots:ProducerSnapshots._entries",
+        "if sync and entries is not None:",
+        "if False:",
         ("power:producers:commit",),
     ),
     Plant(

@@ -56,12 +56,18 @@ def address_of(source: str) -> str:
     return source.removeprefix(SCHEME).rstrip("/")
 
 
-def no_group_log(address: str) -> ClientError:
-    """Return the error for a cluster without consumer groups."""
-    return ClientError(
-        f"The cluster at {address} has no topic {OFFSETS_TOPIC}.",
-        "The first consumer group creates it. The user may also lack permission to read it.",
-    )
+class NoGroupLog(ClientError):  # noqa: N818 - it describes the cluster
+    """A cluster has had no consumer group yet.
+
+    Args:
+        address: of the cluster.
+    """
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"The cluster at {address} has no topic {OFFSETS_TOPIC}.",
+            "The first consumer group creates it. The user may also lack permission to read it.",
+        )
 
 
 class Copying(NamedTuple):
@@ -125,7 +131,8 @@ class KafkaLog:
             crc: whether to check checksums. Without the check, damage may become rows.
 
         Raises:
-            ClientError: no broker answers, or the cluster has no group log yet.
+            NoGroupLog: the cluster has no group log yet.
+            ClientError: no broker answers.
             ValueError: `source` is not an address.
         """
         self.source = source
@@ -150,7 +157,7 @@ class KafkaLog:
         response = self.cluster.metadata(TABLE_OF)
         found = {topic.name: topic for topic in response.topics if not topic.error_code}
         if OFFSETS_TOPIC not in found:
-            raise no_group_log(self.address)
+            raise NoGroupLog(self.address)
         # The same id is in the meta.properties of the cluster's data directories.
         self.identity = response.cluster_id or SCHEME + self.address
         self._ids = {str(name): topic.topic_id for name, topic in found.items()}

@@ -16,7 +16,7 @@ from coterie.client.errors import ClientError
 from coterie.client.offsets import commit_offsets
 from coterie.client.topics import create_topic
 from coterie.pipeline.jobs.inputs import identity_of
-from coterie.pipeline.kafka_input import KafkaLog, _decoded, is_kafka
+from coterie.pipeline.kafka_input import KafkaLog, NoGroupLog, _decoded, is_kafka
 from coterie.pipeline.lag import log_ends
 from coterie.pipeline.ranges import LogRange, read_range
 from coterie.pipeline.segments import find_partitions
@@ -113,7 +113,13 @@ def test_rows_equal_those_of_the_files(server: BrokerProcess, cluster: Cluster) 
     assert not rows_of(first, "quarantine")
 
 
+def test_cluster_without_groups_is_an_error(server: BrokerProcess) -> None:
+    with pytest.raises(NoGroupLog, match="The first consumer group creates it"):
+        KafkaLog("kafka://" + server.bootstrap)
+
+
 def test_journal_is_read(server: BrokerProcess, cluster: Cluster) -> None:
+    commit(cluster, 1)
     with KafkaLog("kafka://" + server.bootstrap) as log:
         assert not log.look_for_journal()
         join_a_group(server.bootstrap)

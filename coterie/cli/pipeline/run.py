@@ -155,7 +155,7 @@ def command(
         options = _Options(
             inputs, output, log_ends, not no_crc, spark_connector, as_json, master, settings
         )
-        _check_inputs(inputs, connect=spark_connector is None)
+        _check_inputs(inputs, connect=spark_connector is None, waits=follow)
         if follow:
             result = _follow(options, build_every, retention_minutes)
         else:
@@ -218,18 +218,19 @@ def _connector(
     return connector
 
 
-def _check_inputs(inputs: Iterable[str], *, connect: bool) -> None:
+def _check_inputs(inputs: Iterable[str], *, connect: bool, waits: bool) -> None:
     """Check the inputs before Spark is started, which takes seconds.
 
     Args:
         inputs: the values of --input.
         connect: whether to connect to the clusters, as the own client will.
+        waits: whether to wait for the first group of a cluster [pipeline/follow-waits].
 
     Raises:
         CommandFailed: an input is neither a directory nor a cluster.
         ClientError: a cluster does not answer, or has no groups.
     """
-    from coterie.pipeline.kafka_input import SCHEME, KafkaLog, address_of, is_kafka
+    from coterie.pipeline.kafka_input import SCHEME, KafkaLog, NoGroupLog, address_of, is_kafka
 
     for each in inputs:
         if is_kafka(each):
@@ -237,6 +238,10 @@ def _check_inputs(inputs: Iterable[str], *, connect: bool) -> None:
                 if connect:
                     KafkaLog(each).cluster.close()
                 Address.parse_list(address_of(each), DEFAULT_PORT)
+            except NoGroupLog as error:
+                if not waits:
+                    raise
+                note(f"{error.cause} Waiting for its first consumer group.")
             except ValueError as error:
                 raise click.UsageError(f"Invalid value for --input: {error}.") from error
         elif not os.path.isdir(each):

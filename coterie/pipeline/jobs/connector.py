@@ -41,8 +41,8 @@ from coterie.pipeline.kafka_input import (
     TABLE_OF,
     Copying,
     CopyProgress,
+    NoGroupLog,
     address_of,
-    no_group_log,
     refuse_truncated,
 )
 from coterie.pipeline.lag import committed_in, have_moved, log_end_rows
@@ -273,7 +273,7 @@ def _new_offsets(admin: KafkaAdmin, store: Store, source: str) -> _NewOffsets:
     identity = admin.cluster_id() or SCHEME + address_of(source)
     partitions = admin.partitions(TABLE_OF)
     if OFFSETS_TOPIC not in partitions:
-        raise no_group_log(address_of(source))
+        raise NoGroupLog(address_of(source))
     every = [(topic, number) for topic, some in partitions.items() for number in some]
     begins = admin.offsets(every, EARLIEST)
     # The copy ends at the last stable offset. The next copy reads what is committed or appended

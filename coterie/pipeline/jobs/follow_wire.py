@@ -1,7 +1,7 @@
 """Follow a cluster over the wire: a thread that fetches, appends, and requests the ends of logs.
 
-The thread waits for a broker that is being restarted. A log that is not the one that was read is an
-error, which ends following.
+The thread waits for a broker that is being restarted, and for the first consumer group. A log that
+is not the one that was read is an error, which ends following.
 """
 
 import threading
@@ -21,7 +21,7 @@ from coterie.client.errors import (
 )
 from coterie.pipeline.jobs.inputs import new_label
 from coterie.pipeline.jobs.live_store import Append, LiveStore
-from coterie.pipeline.kafka_input import TABLE_OF, FetchedRows, KafkaLog
+from coterie.pipeline.kafka_input import TABLE_OF, FetchedRows, KafkaLog, NoGroupLog
 from coterie.pipeline.lag import commit_keys, committed_in, committed_partition, log_ends
 from coterie.pipeline.store import Store
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
@@ -149,10 +149,10 @@ class Wire(threading.Thread):
 
 
 def _is_unavailable(error: Exception) -> bool:
-    """Return whether to wait for the cluster: no broker answers, or partitions have no leader."""
+    """Return whether to wait for the cluster [pipeline/follow-waits]."""
     if isinstance(error, Refused):
         return error.code in RETRIABLE_LEADER_ERRORS
-    return isinstance(error, BrokerUnreachable | BrokerTimedOut | ConnectionLost)
+    return isinstance(error, BrokerUnreachable | BrokerTimedOut | ConnectionLost | NoGroupLog)
 
 
 def about_cluster(

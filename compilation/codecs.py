@@ -7,6 +7,7 @@ all of them carry are behind a comparison of the version.
 import re
 from collections.abc import Callable, Iterable
 
+from coterie.protocol.compile_encode import differs
 from coterie.protocol.fields import Declaration, MessageDeclaration
 from coterie.protocol.schema import FieldType, WireField, fields_of, minimum_size
 
@@ -63,6 +64,11 @@ class CodecWriter:
         self._serial += 1
         return f"{stem}{self._serial}"
 
+    def _nullable(self, field: WireField) -> str:
+        """Return an expression of whether a field may be null, where it is present."""
+        versions = [version for version in self.versions if field.present(version)]
+        return _condition(field.nullable, versions)
+
     # -- reading -----------------------------------------------------------------------------------
 
     def _reading(self, cls: type[Declaration], name: str, where: str) -> None:
@@ -89,16 +95,14 @@ class CodecWriter:
 
     def _read(self, field: WireField, variable: str, where: str, depth: int) -> list[str]:
         """Return the lines that read one field."""
-        versions = [version for version in self.versions if field.present(version)]
-        nullable = _condition(field.nullable, versions)
-        return self._read_value(field.type, variable, where, nullable, depth)
+        return self._read_value(field.type, variable, where, self._nullable(field), depth)
 
     def _read_tagged(self, field: WireField, variable: str, where: str, depth: int) -> list[str]:
         """Return the lines that read a tagged field [framing/tagged-null-structs]."""
-        versions = [version for version in self.versions if field.present(version)]
-        if field.type.struct is None or _condition(field.nullable, versions) == "False":
+        nullable = self._nullable(field)
+        if field.type.struct is None or nullable == "False":
             return self._read(field, variable, where, depth)
-        assert all(map(field.nullable, versions)), f"{where} is nullable in some versions only"
+        assert nullable == "True", f"{where} is nullable in some versions only"
         space = "    " * depth
         call = f"{self._reader_of(field.type.struct, where)}(r, version)"
         return [f"{space}{variable} = {call} if r.byte() else None"]
@@ -128,7 +132,7 @@ class CodecWriter:
         return [f"{space}{target} = {maybe} if {nullable} else {plain}"]
 
     def _reader_of(self, cls: type[Declaration], where: str) -> str:
-        name = "_read_" + _snake(re.sub(r"\W+", "_", where).strip("_"))
+        name = _function("_read", where)
         self._reading(cls, name, where)
         return name
 
@@ -214,8 +218,7 @@ class CodecWriter:
         self._functions.append("\n".join(lines) + "\n")
 
     def _write(self, field: WireField, where: str, depth: int, writer: str = "w") -> list[str]:
-        versions = [version for version in self.versions if field.present(version)]
-        nullable = _condition(field.nullable, versions)
+        nullable = self._nullable(field)
         return self._write_value(field.type, f"m.{field.name}", where, nullable, depth, writer)
 
     def _write_value(
@@ -239,7 +242,7 @@ class CodecWriter:
     ) -> list[str]:
         assert kind.struct is not None
         space = "    " * depth
-        name = "_write_" + _snake(re.sub(r"\W+", "_", where).strip("_"))
+        name = _function("_write", where)
         self._writing(kind.struct, name, where)
         if not kind.optional:
             return [f"{space}{name}({w}, {value}, version)"]
@@ -295,7 +298,7 @@ class CodecWriter:
         known = sorted(known, key=lambda each: each.declared.tag or 0)
         for field in known:
             present = _condition(field.present, flexible)
-            test = _differs(field)
+            test = differs(field, f"m.{field.name}", _constant(field))
             tests.append(test if present == "True" else f"{present} and {test}")
             lines += [f"{space}if {tests[-1]}:", f"{space}    count += 1"]
         lines.append(f"{space}w.byte(count)")
@@ -321,6 +324,11 @@ def _condition(test: Callable[[int], bool], versions: Iterable[int]) -> str:
     if true[0] == all_versions[0]:
         return f"version <= {true[-1]}"
     return f"{true[0]} <= version <= {true[-1]}"
+
+
+def _function(prefix: str, where: str) -> str:
+    """Return the name of the function for the structure at a path in the message."""
+    return f"{prefix}_" + _snake(re.sub(r"\W+", "_", where).strip("_"))
 
 
 def _variable(field: WireField) -> str:
@@ -349,19 +357,6 @@ def _constant(field: WireField) -> str:
         return f"{type(default).__name__}()"
     assert default == [], f"{field.name} has an unusual default"
     return "[]"
-
-
-def _differs(field: WireField) -> str:
-    """Return an expression that is true if a tagged field differs from its default."""
-    value = f"m.{field.name}"
-    default = field.default
-    if default is None:
-        return f"{value} is not None"
-    if default == []:
-        return f"len({value}) > 0"
-    if isinstance(default, Declaration):
-        return f"{value} != {type(default).__name__}()"
-    return f"{value} != {default!r}"
 
 
 def _snake(name: str) -> str:

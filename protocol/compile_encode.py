@@ -15,6 +15,26 @@ from coterie.protocol.fields import Declaration, MessageDeclaration
 from coterie.protocol.schema import FieldType, WireField, carries_records, tagged, untagged
 
 
+def differs(field: WireField, value: str, made: str) -> str:
+    """Return an expression that is true if a tagged field differs from its default.
+
+    A field at its default is left out, as Kafka does.
+
+    Args:
+        field: the field.
+        value: the expression of its value.
+        made: the expression of its default, if that is a structure.
+    """
+    default = field.default
+    if default is None:
+        return f"{value} is not None"
+    if default == []:
+        return f"len({value}) > 0"
+    if isinstance(default, Declaration):
+        return f"{value} != {made}"
+    return f"{value} != {default!r}"
+
+
 class _Piece(NamedTuple):
     """A piece of the output: its struct characters (none for bytes) and its expression."""
 
@@ -244,26 +264,19 @@ class EncodeEmitter:
 
     def _nested(self, cls: type[Declaration], source: str, *, nullable: bool) -> None:
         """Emit a structure inside a structure; a nullable one has a mark [framing/null-structs]."""
-        inner = self._name("s")
-        if not nullable:
-            self._line(f"{inner} = {source}")
-            self._structure(cls, inner)
+        if nullable:
+            self._marked(cls, source, b"\xff")
             return
-        self._flush()
-        self._line(f"{inner} = {source}")
-        self._line(f"if {inner} is None: {self._out}.append(b'\\xff')")
-        self._line("else:")
-        self._depth += 1
-        self._fixed("b", "1")
-        self._structure(cls, inner)
-        self._flush()
-        self._depth -= 1
-
-    def _tagged_nested(self, cls: type[Declaration], source: str) -> None:
-        """Emit a tagged structure that may be null [framing/tagged-null-structs]."""
         inner = self._name("s")
         self._line(f"{inner} = {source}")
-        self._line(f"if {inner} is None: {self._out}.append(b'\\x00')")
+        self._structure(cls, inner)
+
+    def _marked(self, cls: type[Declaration], source: str, null: bytes) -> None:
+        """Emit a structure behind a mark, or the mark `null` in place of it."""
+        inner = self._name("s")
+        self._flush()
+        self._line(f"{inner} = {source}")
+        self._line(f"if {inner} is None: {self._out}.append({null!r})")
         self._line("else:")
         self._depth += 1
         self._fixed("b", "1")
@@ -331,21 +344,11 @@ class EncodeEmitter:
         self._depth -= 1
 
     def _differs(self, field: WireField, source: str) -> str:
-        """Return an expression that is true if a tagged field differs from its default.
-
-        A field at its default is left out, as Kafka does.
-        """
-        value = f"{source}.{field.name}"
-        default = field.default
-        if default is None:
-            return f"{value} is not None"
-        if default == []:
-            return f"len({value}) > 0"
-        if isinstance(default, Declaration):
-            name = f"default_{field.name}"
-            self.names[name] = field.declared.factory
-            return f"{value} != {name}()"
-        return f"{value} != {default!r}"
+        """Return an expression that is true if a tagged field differs from its default."""
+        made = f"default_{field.name}"
+        if isinstance(field.default, Declaration):
+            self.names[made] = field.declared.factory
+        return differs(field, f"{source}.{field.name}", f"{made}()")
 
     def _tag(self, field: WireField, source: str) -> None:
         """Emit one tagged field; its size precedes it, so its pieces are joined on their own."""
@@ -353,7 +356,8 @@ class EncodeEmitter:
         self._line(f"{self._out} = []")
         value, nullable = f"{source}.{field.name}", field.nullable(self.version)
         if nullable and field.type.struct is not None:
-            self._tagged_nested(field.type.struct, value)
+            # Its mark of a null is another one [framing/tagged-null-structs].
+            self._marked(field.type.struct, value, b"\0")
         else:
             self._value(field.type, value, nullable=nullable)
         self._flush()

@@ -15,6 +15,7 @@ from coterie.server.handlers.fetch_partitions import (
     look_up,
     look_up_topic,
     may_be_sent,
+    named_entries,
     partitions_of,
     parts,
     read,
@@ -38,10 +39,7 @@ def handle(broker: Services, request: FetchRequest, connection: Exchange) -> Fet
         broker.fetch_sessions.close(request.session_id)
     if request.isolation_level not in ISOLATION_LEVELS:
         return refused_isolation(request)
-    entries = len(request.topics)
-    for asked in request.topics:
-        entries += len(asked.partitions)
-    if entries > READ_AT_ONCE:
+    if named_entries(request) > READ_AT_ONCE:
         _LargeFetch(broker, request, connection).begin()
         return None
     closed: list[Partition] = []

@@ -51,6 +51,14 @@ class FetchResult(NamedTuple):
     answer_now: bool
 
 
+def named_entries(request: FetchRequest) -> int:
+    """Return how many topics and partitions a request names."""
+    entries = len(request.topics)
+    for asked in request.topics:
+        entries += len(asked.partitions)
+    return entries
+
+
 def partitions_of(wanted: list[WantedTopic]) -> list[Partition]:
     """Return the partitions that exist."""
     return [each.partition for _, topic in wanted for each in topic if each.partition is not None]

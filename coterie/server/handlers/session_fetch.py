@@ -21,6 +21,7 @@ from coterie.server.handlers.fetch_partitions import (
     add_leaders,
     find_partition,
     may_be_sent,
+    named_entries,
     parts,
     refused_isolation,
 )
@@ -31,7 +32,7 @@ from coterie.server.logs.fetch_sessions import (
     SessionPartition,
     next_epoch,
 )
-from coterie.server.logs.fetching import ISOLATION_LEVELS, read_partition
+from coterie.server.logs.fetching import ISOLATION_LEVELS, FetchPartition, read_partition
 from coterie.server.logs.partition import OPEN, Partition, Topic
 from coterie.server.logs.topic_rules import MAX_NAME_LENGTH
 from coterie.server.network.delayed_response import Exchange
@@ -51,12 +52,11 @@ def open_session(
     by_id = connection.version >= TOPIC_IDS_SINCE
     partitions: dict[SessionKey, SessionPartition] = {}
     for (asked, topic_partitions), answered in zip(wanted, response.responses, strict=True):
-        if len(asked.topic) > MAX_NAME_LENGTH:
-            # There is no such topic, and clients must not fill the memory with names.
+        if _is_too_long(asked):
             continue
         topic: str | bytes = asked.topic_id if by_id else asked.topic
         for count, each in enumerate(topic_partitions, 1):
-            cached = SessionPartition(_name(each.partition, asked.topic), asked.topic_id, each)
+            cached = _unknown_to_client(asked, each)
             cached.answered(answered.partitions[count - 1])
             partitions[topic, each.partition_index] = cached
             if not count % READ_AT_ONCE:
@@ -87,6 +87,16 @@ def continue_session(
 
 def _name(partition: Partition | None, name: str) -> str:
     return name if partition is None else partition.topic.name
+
+
+def _is_too_long(asked: FetchRequestTopic) -> bool:
+    """Return whether no topic has such a name; clients must not fill the memory with names."""
+    return len(asked.topic) > MAX_NAME_LENGTH
+
+
+def _unknown_to_client(asked: FetchRequestTopic, wanted: FetchPartition) -> SessionPartition:
+    """Return a partition of a session of which the client knows nothing yet."""
+    return SessionPartition(_name(wanted.partition, asked.topic), asked.topic_id, wanted)
 
 
 class SessionFetch(SteppedFetch):
@@ -130,9 +140,7 @@ class SessionFetch(SteppedFetch):
         return None
 
     def _is_large(self) -> bool:
-        entries = len(self._session.partitions)
-        for asked in self._request.topics:
-            entries += 1 + len(asked.partitions)
+        entries = len(self._session.partitions) + named_entries(self._request)
         for forgotten in self._request.forgotten_topics_data:
             entries += 1 + len(forgotten.partitions)
         return entries > READ_AT_ONCE
@@ -168,8 +176,7 @@ class SessionFetch(SteppedFetch):
 
     def _add(self, asked: FetchRequestTopic, partitions: list[FetchRequestPartition]) -> None:
         """Add partitions of a topic, or change what the client wants of them."""
-        if len(asked.topic) > MAX_NAME_LENGTH:
-            # There is no such topic, and clients must not fill the memory with names.
+        if _is_too_long(asked):
             return
         known = self._session.partitions
         topic, name = self._topic(asked.topic, asked.topic_id), self._key(asked)
@@ -178,9 +185,7 @@ class SessionFetch(SteppedFetch):
             key = name, each.partition
             cached = known.get(key)
             if cached is None:
-                known[key] = SessionPartition(
-                    _name(wanted.partition, asked.topic), asked.topic_id, wanted
-                )
+                known[key] = _unknown_to_client(asked, wanted)
             else:
                 cached.wanted = wanted
 

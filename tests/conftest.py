@@ -1,6 +1,7 @@
-"""What every test shares: drawn examples, signals, and the option to rewrite expectations."""
+"""What every test shares: drawn examples, signals, a second try, and the option to rewrite."""
 
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,6 +24,18 @@ settings.load_profile("repeatable")
 # Some tests end a process with SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Tests in these directories use real sockets, processes, threads or a Spark session, and wait for
+# them. A machine that stops for seconds fails them, so each gets a second try. pytest prints
+# every rerun in its summary.
+REAL_TIME = [Path(__file__).parent / name for name in ("crash", "fuzz", "live", "pipeline")]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that depend on real time for a second try, whatever the failure is."""
+    for item in items:
+        if any(directory in item.path.parents for directory in REAL_TIME):
+            item.add_marker(pytest.mark.flaky(reruns=1, only_rerun=[".*"]))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

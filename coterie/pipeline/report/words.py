@@ -1,18 +1,23 @@
-"""Names, numbers and times as the page writes them.
+"""Names as the page and the terminal write them.
 
 Names come from clients. Characters that cannot be seen (control characters, marks that change the
 direction of writing) are written as escapes, and long names are cut in the middle.
 """
 
-from datetime import UTC, datetime
-from typing import Any
+import re
 
 UNKNOWN = "unknown"
 # The letters that fit into a column.
 COLUMN_LETTERS = 48
-# Browsers do not show more than this in a tool tip.
-_HINT_LETTERS = 500
+# A full name in a tip is cut here: a client may choose one of 32 KB.
+HINT_LETTERS = 500
+# The letters of a member id that distinguish the members of one client.
+ID_LETTERS = 8
 _SECOND_MS = 1_000
+# A member id of a classic group: the client id and a UUID, made by the coordinator.
+_MADE_BY_COORDINATOR = re.compile(
+    r"(.*)-([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f-]{17}", re.DOTALL
+)
 
 
 def printable(text: str) -> str:
@@ -32,36 +37,33 @@ def cut(text: str, letters: int = COLUMN_LETTERS) -> str:
 
 
 def hint(text: str) -> str:
-    """Return as much of a name as a tool tip shows."""
-    return printable(text)[:_HINT_LETTERS]
+    """Return as much of a name as a tip shows."""
+    return printable(text)[:HINT_LETTERS]
 
 
-def grouped(value: Any) -> str:
-    """Return an integer with thousands separators, and other values as they are."""
-    return f"{value:,}" if isinstance(value, int) else str(value)
+def short_member(
+    member_key: str, member_id: str | None = None, client_id: str | None = None
+) -> str:
+    """Return the short name of a member [report/short-names].
 
-
-def known(value: Any) -> str:
-    """Return a number, or a question mark for None."""
-    return "?" if value is None else grouped(value)
-
-
-def took(duration_ms: int | None) -> str:
-    """Return a duration in a table's cell, or a question mark for None."""
-    return "?" if duration_ms is None else duration(duration_ms)
-
-
-def counted(count: int, what: str) -> str:
-    """Return a number with its noun: 1 member, 2 members."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
-def moment(at_ms: float | None) -> str:
-    """Return a time in full, in UTC."""
-    if at_ms is None:
-        return UNKNOWN
-    at = datetime.fromtimestamp(at_ms / 1000, UTC)
-    return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d}"
+    Args:
+        member_key: the instance id of a static member, else the member id.
+        member_id: the member id, if it is known.
+        client_id: the client id, if it is known.
+    """
+    if member_id is not None and member_id != member_key:
+        return cut(member_key)
+    made = _MADE_BY_COORDINATOR.fullmatch(member_key)
+    if client_id:
+        rest = member_key.removeprefix(f"{client_id}-")
+        if rest == client_id or not rest:
+            return cut(client_id)
+        # A short rest is readable whole.
+        rest = rest if len(rest) <= 2 * ID_LETTERS else rest[:ID_LETTERS]
+        return f"{cut(client_id, 32)} {printable(rest)}"
+    if made is not None:
+        return f"{cut(made[1], 32)} {made[2]}"
+    return cut(member_key)
 
 
 def duration(ms: float | None) -> str:

@@ -1,7 +1,7 @@
-"""The page in a real browser: it has its drawings and tables, and scripts in names do not run."""
+"""The page in a real browser: it paints without errors, zooms, opens, sorts, and takes touches."""
 
-import shutil
-import subprocess
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,53 +11,173 @@ pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 from coterie.pipeline.report.page import render
 from coterie.pipeline.report.reading import read_content
 from coterie.pipeline.store import Store
-from tests.pipeline.report.stores import busy_group, minutes_of, tables_of, write_store
+from tests.pipeline.report.browser import Browser, Tab
+from tests.pipeline.report.stores import START_MS, busy_group, minutes_of, tables_of, write_store
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-# Without these Chromium connects to hosts of Google, which tests must not do.
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+HOSTILE = "<script>document.title='run'</script>"
+ORDERS = "#group-orders"
+# Whether a canvas has pixels of more than a few colours.
+IS_PAINTED = """
+[...document.querySelectorAll('%s canvas')].filter(each => each.offsetParent).every(canvas => {
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  const found = new Set();
+  for (let n = 0; n < data.length; n += 4)
+    found.add(data[n] + 256 * data[n + 1] + 65536 * data[n + 2]);
+  return found.size > 4;
+})
+"""
 
-
-@pytest.fixture(scope="session")
-def browser() -> str:
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip(f"none of {', '.join(BROWSERS)} is installed (apt-get install chromium)")
-    return found
-
-
-def dom_of(browser: str, page: str, directory: Path) -> str:
-    """Return the document after its scripts have run."""
-    path = directory / "page.html"
-    path.write_text(page, encoding="utf-8")
-    done = subprocess.run(
-        [browser, *FLAGS, f"--user-data-dir={directory / 'profile'}", "--dump-dom", path.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=True,
-    )
-    return done.stdout
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser")]
 
 
-@pytest.mark.slow
-def test_document_has_drawings_and_tables(browser: str, tmp_path: Path) -> None:
-    name = "<script>document.title='run'</script>"
-    tables = tables_of(busy_group("orders", 12), busy_group(name, 4, seed=2))
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("page")
+    tables = tables_of(busy_group("orders", 12), busy_group(HOSTILE, 4, seed=2))
     tables |= minutes_of("orders", "a", 2, 30)
-    store = Store.reading(write_store(str(tmp_path / "out"), tables))
-    dom = dom_of(browser, render(read_content(store), "Last week"), tmp_path)
-    assert "<title>Last week</title>" in dom
-    assert dom.count("<svg") == 6
-    assert dom.count('<rect class="bar"') > 100
-    assert dom.count("<table>") >= 8
-    assert dom.count("<script>") == 1
+    tables["anomalies"] = [
+        {
+            "rule": "rebalance_storm",
+            "severity": "critical",
+            "group_id": "orders",
+            "subject": HOSTILE,
+            "window_start_ts": START_MS + 60_000,
+            "window_end_ts": START_MS + 120_000,
+            "evidence": f"12 rebalances, mostly of {HOSTILE}",
+        }
+    ]
+    store = Store.reading(write_store(str(path / "out"), tables))
+    page = path / "page.html"
+    page.write_text(render(read_content(store), "Last week"), encoding="utf-8")
+    return page
 
 
-@pytest.mark.slow
-def test_script_in_a_page_would_change_the_title(browser: str, tmp_path: Path) -> None:
-    page = "<!doctype html><title>x</title><script>document.title='run'</script>"
-    assert "<title>run</title>" in dom_of(browser, page, tmp_path)
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+def opened(browser: Browser, page: Path, **options: object) -> Tab:
+    """Open the page and the group orders in it, which is drawn then [report/drawn-on-opening]."""
+    tab = browser.open(page, **options)  # type: ignore[arg-type]
+    tab.value(f"document.querySelector('{ORDERS}').open = true")
+    tab.wait(f"document.querySelectorAll('{ORDERS} canvas').length === 3 && {IS_PAINTED % ORDERS}")
+    return tab
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1400, 768, 390])
+def test_page_is_painted_and_opened_without_errors(
+    browser: Browser, page: Path, width: int, dark: bool
+) -> None:
+    tab = opened(browser, page, width=width, dark=dark)
+    assert tab.value("document.title") == "Last week"
+    assert tab.value(IS_PAINTED % ".timeline")
+    assert tab.value("document.querySelectorAll('.findings li').length") == 1
+    # Nothing is wider than the window: only tables scroll sideways, and they show it.
+    assert tab.value("document.documentElement.scrollWidth <= innerWidth")
+    for table in tab.value(
+        "[...document.querySelectorAll('.scroller')].map(each => [each.className,"
+        " each.firstChild.scrollWidth > each.firstChild.clientWidth + 2])"
+    ):
+        assert ("more-right" in table[0]) == table[1]
+    paper = tab.value("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", paper)[:3])) < 200) == dark
+    assert tab.errors() == []
+
+
+def test_dragging_zooms_every_drawing_and_the_rebalances(browser: Browser, page: Path) -> None:
+    """[report/chosen-time]"""
+    tab = opened(browser, page)
+    fields = "[...document.querySelectorAll('.range input')].map(each => each.value)"
+    whole = tab.value(fields)
+    table = f"document.querySelectorAll('{ORDERS} .body .scroller')[1]"
+    rows = f"{table}.querySelectorAll('tbody tr').length"
+    every = tab.value(rows)
+    label = f"document.querySelector('{ORDERS} canvas').getAttribute('aria-label')"
+    before = tab.value(label)
+    tab.drag(f"{ORDERS} canvas", 0.3, 0.6)
+    tab.wait(f"{fields}[0] !== {whole[0]!r}")
+    assert whole[0] < tab.value(fields)[0] < tab.value(fields)[1] < whole[1]
+    tab.wait(f"{rows} < {every}")
+    assert tab.value(label) != before
+    tab.value("document.querySelector('.range button').click()")
+    tab.wait(f"{fields}[0] === {whole[0]!r} && {rows} === {every}")
+    assert tab.errors() == []
+
+
+def test_typed_time_is_shown_and_a_wrong_one_is_marked(browser: Browser, page: Path) -> None:
+    tab = browser.open(page)
+    tab.value(
+        "{ const field = document.querySelector('.range input'); field.value = '2026-11-01 00:10';"
+        " field.dispatchEvent(new Event('change')) }"
+    )
+    tab.wait("document.querySelector('.range input').value === '2026-11-01 00:10:00.000'")
+    tab.value(
+        "{ const field = document.querySelector('.range input'); field.value = 'soon';"
+        " field.dispatchEvent(new Event('change')) }"
+    )
+    invalid = "document.querySelector('.range input').getAttribute('aria-invalid')"
+    assert tab.value(invalid) == "true"
+
+
+def test_finding_leads_to_its_moment_and_its_group(browser: Browser, page: Path) -> None:
+    tab = browser.open(page)
+    tab.value("document.querySelector('.findings li > :last-child button').click()")
+    tab.wait(f"document.querySelector('{ORDERS}').open")
+    shown = tab.value("document.querySelector('.range input').value")
+    assert shown == "2026-11-01 00:00:30.000"
+
+
+def test_columns_are_sorted_when_their_heading_is_pressed(browser: Browser, page: Path) -> None:
+    tab = opened(browser, page)
+    table = f"document.querySelectorAll('{ORDERS} .body .scroller')[1]"
+    heading = f"[...{table}.querySelectorAll('th')].find(each => each.textContent === 'moved')"
+    cells = (
+        f"[...{table}.querySelectorAll('tbody tr')].map(row => row.children["
+        f"[...{table}.querySelectorAll('th')].indexOf({heading})].textContent)"
+    )
+    tab.value(f"{heading}.firstChild.click()")
+    descending = [int(cell) for cell in tab.value(cells) if cell.isdigit()]
+    assert descending == sorted(descending, reverse=True)
+    assert len(set(descending)) > 1
+    tab.value(f"{heading}.firstChild.click()")
+    assert [int(cell) for cell in tab.value(cells) if cell.isdigit()] == sorted(descending)
+
+
+def test_touch_shows_a_tip_with_both_times(browser: Browser, page: Path) -> None:
+    tab = opened(browser, page, width=390)
+    tab.touch(f"{ORDERS} canvas", 0.7)
+    tab.wait("!document.querySelector('.tip').hidden")
+    assert re.search(
+        r"2026-11-01 0\d:.* UTC, 2026-11-01 0\d:.* UTC\+1",
+        tab.value("document.querySelector('.tip').textContent"),
+    )
+    assert tab.errors() == []
+
+
+def test_reader_in_utc_sees_each_time_once(browser: Browser, page: Path) -> None:
+    """[report/local-time]"""
+    tab = opened(browser, page, zone="UTC")
+    assert "UTC+" not in tab.value("document.body.innerText")
+
+
+def test_script_in_a_name_does_not_run(browser: Browser, page: Path) -> None:
+    tab = opened(browser, page)
+    tab.value("[...document.querySelectorAll('details')].forEach(each => { each.open = true })")
+    tab.wait("[...document.querySelectorAll('details')].every(each => each.querySelector('.body'))")
+    assert tab.value("document.title") == "Last week"
+    assert HOSTILE in tab.value("document.body.innerText")
+    assert tab.value("document.querySelectorAll('body script').length") == 2
+
+
+def test_script_in_a_page_would_change_the_title(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "bad.html"
+    path.write_text(
+        "<!doctype html><title>x</title><script>document.title='run';performance.mark('painted');"
+        "console.error('seen')</script>"
+    )
+    tab = browser.open(path)
+    assert tab.value("document.title") == "run"
+    assert tab.errors()

@@ -1,18 +1,21 @@
 """The page: its content, that hostile names stay text, and that it is replaced in one step."""
 
+import json
 import os
 import re
 import time
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
-from coterie.pipeline.report.content import content_of
+from coterie.pipeline.report.content import Row, content_of
 from coterie.pipeline.report.page import render, write_page
 from coterie.pipeline.report.reading import NEWEST_OWNERSHIP, read_content
+from coterie.pipeline.report.words import short_member
 from coterie.pipeline.store import Store
 from tests.pipeline.report.stores import (
     MINUTE_MS,
@@ -33,13 +36,11 @@ HOSTILE = (
     "very-" * 200,
     "",
 )
-# The tags that the templates use. Any other tag came out of a name.
+# The tags of the skeleton. Any other tag came out of a name.
 TAGS = frozenset(
     (
-        "html", "head", "meta", "title", "style", "body", "header", "main", "section", "h1", "h2",
-        "h3", "p", "br", "a", "bdi", "span", "i", "div", "dl", "dt", "dd", "table", "caption",
-        "thead", "tbody", "tr", "th", "td", "input", "script", "svg", "rect", "line", "text",
-        "path",
+        "html", "head", "meta", "title", "style", "body", "header", "main", "h1", "p", "noscript",
+        "script",
     )
 )  # fmt: skip
 
@@ -63,8 +64,13 @@ class Elements(HTMLParser):
         self.text.append(data)
 
 
-def page_of(path: Path, **tables: list[dict[str, object]]) -> str:
-    return render(read_content(Store.reading(write_store(str(path), tables))))
+def data_of(path: str) -> dict[str, Any]:
+    """Return the data of the page about an output directory, as the script reads it."""
+    page = render(read_content(Store.reading(path)))
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found[1])
+    return data
 
 
 @pytest.fixture
@@ -74,20 +80,58 @@ def busy(tmp_path: Path) -> str:
     return write_store(str(tmp_path / "out"), tables, ["/var/lib/kafka"])
 
 
-def test_page_has_totals_drawings_and_tables(busy: str) -> None:
+def test_page_has_totals_and_the_costliest_group_first(busy: str) -> None:
     content = read_content(Store.reading(busy))
-    assert [group.group_id for group in content.groups] == ["orders", "billing"]
-    orders = content.groups[0]
-    page = render(content, "Last week")
-    found = Elements(page)
-    assert "Last week" in found.text
-    assert f"{sum(len(group.rebalances) for group in content.groups)}" in found.text
-    # Ownership, the costliest rebalance, lag and progress of one group; two drawings of the other.
-    assert found.tags.count("svg") == 4 + 2
-    assert page.count("class='critical'") == page.count(">stalled<")
-    newest = orders.rebalances[-1]
-    assert f"{newest['from_generation']} → {newest['to_generation']}" in found.text
-    assert {"/var/lib/kafka"} <= set(found.text)
+    data = data_of(busy)
+    assert [group["id"] for group in data["groups"]] == ["orders", "billing"]
+    count = sum(len(group.rebalances) for group in content.groups)
+    assert [count, "rebalances"] in data["figures"]
+    newest = content.groups[0].rebalances[-1]
+    first = data["groups"][0]["rebalances"][0]
+    assert first[1] + data["zero"] == newest["completed_ts"]
+    assert first[2:4] == [newest["from_generation"], newest["to_generation"]]
+    assert data["inputs"] == ["/var/lib/kafka"]
+
+
+def test_axis_begins_with_the_first_event_and_ends_with_the_last(busy: str) -> None:
+    data = data_of(busy)
+    for group, content in zip(
+        data["groups"], read_content(Store.reading(busy)).groups, strict=True
+    ):
+        times = [
+            at
+            for name, columns in (
+                ("rebalances", ("started_ts", "completed_ts")),
+                ("ownership", ("from_ts", "to_ts")),
+                ("member_sessions", ("first_seen_ts", "last_seen_ts")),
+                ("lag", ("window_start_ts",)),
+                ("progress", ("window_start_ts",)),
+            )
+            for row in content.tables[name]
+            for column in columns
+            if (at := row[column]) is not None
+        ]
+        assert [each + data["zero"] for each in group["span"]] == [min(times), max(times)]
+
+
+def test_what_was_owned_is_all_in_the_data(busy: str) -> None:
+    data = data_of(busy)
+    group = data["groups"][0]
+    found = sorted(
+        (group["lanes"][lane], begin + data["zero"], None if length is None else length)
+        for _, _, begin, length, *runs in group["owned"]
+        for first, count in zip(runs[::2], runs[1::2], strict=True)
+        for lane in range(first, first + count)
+    )
+    rows = read_content(Store.reading(busy)).groups[0].tables["ownership"]
+    assert found == sorted(
+        (
+            f"{row['topic']}-{row['partition']}",
+            row["from_ts"],
+            None if row["to_ts"] is None else row["to_ts"] - row["from_ts"],
+        )
+        for row in rows
+    )
 
 
 def test_page_loads_nothing_from_elsewhere(busy: str) -> None:
@@ -115,10 +159,9 @@ def test_names_stay_text(name: str, tmp_path: Path) -> None:
     page = render(read_content(store), name)
     found = Elements(page)
     assert set(found.tags) <= TAGS
-    assert found.tags.count("script") == 1
+    assert found.tags.count("script") == 2
     assert not [key for key, _ in found.attributes if key.startswith("on")]
-    shown = page.replace("\n", "")
-    assert all(each.isprintable() for each in re.sub(r"data-group='[^']*'", "", shown))
+    assert all(each.isprintable() for each in page.replace("\n", ""))
 
 
 def test_check_of_names_fails_on_an_unescaped_name() -> None:
@@ -135,13 +178,18 @@ def test_page_says_what_is_unknown(tmp_path: Path) -> None:
         )
         row |= {"evidence": "log", "moved_min": None, "excess_moved": None}
     tables |= minutes_of("g", "a", 2, 5, known=False)
-    found = Elements(page_of(tmp_path, **tables)).text
-    assert "unknown" in found
-    assert "0 ms" not in found
+    data = data_of(write_store(str(tmp_path), tables))
+    assert ["unknown", "time without owner"] in data["figures"]
+    (group,) = data["groups"]
+    assert group["unowned"] is None
+    assert {row[0] for row in group["rebalances"]} == {None}
+    assert {row[10] for row in group["rebalances"]} == {None}
+    # There is no lag to draw, and progress is known.
+    assert [chart is None for chart in group["charts"]] == [True, False]
 
 
-def test_page_without_tables_says_that_there_are_no_records(tmp_path: Path) -> None:
-    assert "no records" in page_of(tmp_path)
+def test_page_without_tables_has_no_time(tmp_path: Path) -> None:
+    assert data_of(write_store(str(tmp_path), {}))["span"] is None
 
 
 def test_lags_and_commits_are_summed_over_partitions(tmp_path: Path) -> None:
@@ -190,20 +238,48 @@ def test_newest_owners_are_kept_where_there_are_too_many(tmp_path: Path) -> None
         assert generations == list(range(5, NEWEST_OWNERSHIP + 5))
 
 
-def test_instigators_are_ranked_by_the_rebalances_they_caused() -> None:
-    def row(who: str | None, cause: str, unowned_ms: int | None) -> dict[str, object]:
-        return {
-            "group_id": "g", "trigger_member_key": who, "trigger": cause,
-            "unowned_partition_ms": unowned_ms, "started_ts": None, "completed_ts": 1,
-        }  # fmt: skip
+def test_instigators_are_counted_by_client_and_ranked(tmp_path: Path) -> None:
+    """A client that comes back with a new member id each time is one instigator."""
 
-    rows = [row("a", "join", 5), row("b", "leave", 9), row("b", "leave", 1), row(None, "x", None)]
-    (group,) = content_of({"rebalances": rows}, []).groups
-    assert [each[0:1] + each[2:] for each in group.instigators()] == [
-        ("b", 2, 10),
-        ("a", 1, 5),
-        ("(unknown)", 1, 0),
+    def row(key: str | None, member_id: str | None, client: str | None, **more: object) -> Row:
+        found = {
+            "group_id": "g", "trigger_member_key": key, "trigger_member_id": member_id,
+            "trigger_client_id": client, "trigger_client_host": "/10.0.0.1" if client else None,
+            "trigger": "join", "unowned_partition_ms": 5, "started_ts": None, "completed_ts": 1,
+        }  # fmt: skip
+        return found | more
+
+    rows = [
+        row("c-1", "c-1", "c"),
+        row("c-2", "c-2", "c", trigger="leave"),
+        row("c-3", "c-3", "c", trigger="leave"),
+        row("static", "d-1", "d"),
+        row("static", "d-2", "d"),
+        row(None, None, None, unowned_partition_ms=None),
     ]
+    (group,) = content_of({"rebalances": rows}, []).groups
+    assert [tuple(each) for each in group.instigators()] == [
+        ("c at 10.0.0.1", 3, "leave", 3, 15),
+        ("static", 1, "join", 2, 10),
+        ("(unknown)", 0, "join", 1, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "member_id", "client_id", "short"),
+    [
+        ("c-0a1b2c3d-1111-2222-3333-444455556666", None, None, "c 0a1b2c3d"),
+        ("c-0a1b2c3d-1111-2222-3333-444455556666", None, "c", "c 0a1b2c3d"),
+        ("k4uW5XQmTqKx1p0aY8sT3w", None, "worker", "worker k4uW5XQm"),
+        ("instance-1", "c-0a1b2c3d-1111-2222-3333-444455556666", "c", "instance-1"),
+        ("c-7", "c-7", "c", "c 7"),
+        ("c", "c", "c", "c"),
+    ],
+)
+def test_short_name_has_the_client_and_eight_letters(
+    key: str, member_id: str | None, client_id: str | None, short: str
+) -> None:
+    assert short_member(key, member_id, client_id) == short
 
 
 def test_page_is_replaced_in_one_step(tmp_path: Path) -> None:
@@ -221,13 +297,14 @@ def test_page_is_replaced_in_one_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_page_of_a_thousand_rebalances_takes_two_seconds(tmp_path: Path) -> None:
+def test_page_of_200_groups_is_small_and_written_quickly(tmp_path: Path) -> None:
     """The limit is on processor time, on which other load of the machine has little influence."""
-    groups = [busy_group(f"group-{n}", 101, partitions=24, seed=n) for n in range(10)]
+    groups = [busy_group(f"group-{n:03d}", 21, partitions=24, seed=n) for n in range(200)]
     store = Store.reading(write_store(str(tmp_path), tables_of(*groups)))
     began = time.process_time()
     content = read_content(store)
     page = render(content)
-    assert sum(len(group.rebalances) for group in content.groups) >= 1_000
-    assert time.process_time() - began < 2
-    assert len(page) < 8_000_000
+    assert sum(len(group.rebalances) for group in content.groups) >= 4_000
+    # Shared machines have been four times as slow now and then.
+    assert time.process_time() - began < 3 * 4
+    assert len(page.encode()) < 3_000_000

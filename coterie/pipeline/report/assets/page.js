@@ -1,0 +1,147 @@
+// The page from top to bottom: totals, the chosen time, findings, the timeline, groups, the log.
+const main = document.querySelector('main');
+const FIRST_FINDINGS = 10;
+
+function header() {
+  const note = el('p', { class: 'note' });
+  DATA.inputs.forEach((each, n) => note.append(n ? ', ' : '', nameOf(each)));
+  note.append(DATA.inputs.length ? '' : 'no input', el('br'),
+    WHOLE ? `${moment(WHOLE[0])} to ${moment(WHOLE[1])} UTC${
+      offset(WHOLE[0]) ? ` (${local(WHOLE[0])} to ${local(WHOLE[1])})` : ''}` : 'no records');
+  const figures = el('dl', { class: 'figures' }, ...DATA.figures.map(([value, words]) =>
+    el('div', { class: 'figure' }, el('dd', {}, typeof value === 'number' ? grouped(value) : value),
+      el('dt', {}, words))));
+  document.querySelector('header').append(note, figures);
+}
+
+// The fields with the chosen time. What is typed is UTC.
+function rangeBar() {
+  const note = el('p', { class: 'note', role: 'status' });
+  const all = el('button', { type: 'button', class: 'plain', onclick: () => setRange(null) }, 'Whole time');
+  const fields = ['from', 'to'].map(name => el('input', { 'aria-label': `${name}, UTC`,
+    spellcheck: 'false', autocomplete: 'off', onchange: typed }));
+
+  function typed() {
+    const times = fields.map(field => Date.parse(`${field.value.trim().replace(' ', 'T')}Z`));
+    fields.forEach((field, n) => field.setAttribute('aria-invalid', Number.isNaN(times[n])));
+    if (!times.some(Number.isNaN)) setRange(times);
+  }
+
+  function update() {
+    const [from, to] = range || WHOLE;
+    [from, to].forEach((at, n) => { fields[n].value = moment(at); fields[n].removeAttribute('aria-invalid'); });
+    all.disabled = !range;
+    note.textContent = `${duration(to - from)}${offset(from) ? `, ${localBelow(from)} to ${localBelow(to)}` : ''}`;
+  }
+
+  watchers.add(update);
+  update();
+  return el('div', { class: 'range' }, el('span', {}, 'Time, UTC'), fields[0], 'to', fields[1], all, note);
+}
+
+function findings(open) {
+  if (!FINDINGS.length) return [el('p', { class: 'note' }, 'No rule found anything.')];
+  const counts = new Map();
+  for (const each of FINDINGS) counts.set(each.rule, (counts.get(each.rule) || 0) + 1);
+  let rule = null, most = FIRST_FINDINGS;
+  const list = el('ol', { class: 'findings' }), more = el('p', { class: 'note' });
+  const buttons = [null, ...counts.keys()].map(name => el('button', { type: 'button', class: 'plain',
+    onclick: () => { rule = name; most = FIRST_FINDINGS; update(); } },
+  name === null ? `all ${grouped(DATA.findings.total)}` : `${name} ${grouped(counts.get(name))}`));
+
+  function update() {
+    const found = FINDINGS.filter(each => rule === null || each.rule === rule);
+    list.replaceChildren(...found.slice(0, most).map(each => findingElement(each, open)));
+    [null, ...counts.keys()].forEach((name, n) => buttons[n].setAttribute('aria-pressed', name === rule));
+    more.replaceChildren(found.length <= most ? '' : el('button', { type: 'button',
+      onclick: () => { most = Infinity; update(); } }, `Show all ${grouped(found.length)}`));
+  }
+
+  update();
+  return [el('div', { class: 'chips' }, ...buttons), list, more];
+}
+
+function findingElement(each, open) {
+  const to = id => el('button', { type: 'button', onclick: () => open(id) }, nameOf(id));
+  const severity = ['critical', 'warning', 'info'].includes(each.severity) ? each.severity : null;
+  const others = each.groups.filter(id => id !== each.group);
+  const subject = each.subject && !each.evidence.includes(each.subject[0])
+    ? [' · ', nameOf(...each.subject)] : [];
+  const named = el('span', { class: 'evidence' }, each.group === '' && others.length ? '' : to(each.group),
+    ...subject, ' ', each.evidence, ...others.slice(0, 20).flatMap(id => [' ', to(id)]),
+    others.length > 20 ? ` and ${others.length - 20} more` : '');
+  return el('li', { 'data-group': [each.group, ...others].join(' ') },
+    el('span', { class: severity }, each.severity), el('span', { class: 'rule' }, each.rule), named,
+    el('span', {}, each.from === null ? '' : el('button', { type: 'button', onclick: () => {
+      showAround(each.from, each.to);
+      open(each.group || others[0]);
+    } }, `${moment(each.from).slice(0, 19)}`), each.from !== null && offset(each.from)
+      ? el('small', {}, local(each.from).slice(11, 19)) : null));
+}
+
+function groupList() {
+  const heads = [['group', group => group.id], ['rebalances', group => group.count],
+    ['time without owner', group => group.unowned], ['moved', group => group.moved],
+    ['moved without need', group => group.excess],
+    ['most often caused by', group => group.by && group.by[0]]];
+  const elements = new Map(DATA.groups.map(group => [group, groupElement(group)]));
+  const list = el('div', { id: 'groups' }, ...elements.values());
+  let order = null, direction = 1;
+  const buttons = heads.map(([title, value], n) => el('button', { type: 'button',
+    class: n && n < 5 ? 'n' : null, onclick: event => {
+      direction = order === title ? -direction : n && n < 5 ? -1 : 1;
+      order = title;
+      buttons.forEach(button => button.removeAttribute('aria-sort'));
+      event.target.setAttribute('aria-sort', direction > 0 ? 'ascending' : 'descending');
+      list.append(...[...elements.keys()].sort((a, b) => compare(value(a), value(b), direction))
+        .map(group => elements.get(group)));
+    } }, title));
+  const find = el('input', { id: 'find', type: 'search', placeholder: 'Find a group',
+    'aria-label': 'Find a group', oninput: () => {
+      const typed = find.value.toLowerCase();
+      for (const each of document.querySelectorAll('[data-group]'))
+        each.hidden = !each.dataset.group.toLowerCase().includes(typed);
+    } });
+  return [find, el('div', { class: 'heads' }, el('span'), ...buttons), list];
+}
+
+function openGroup(group) {
+  const element = document.getElementById(anchorOf(typeof group === 'string' ? group : group.id));
+  if (!element) return;
+  element.open = true;
+  element.hidden = false;
+  element.scrollIntoView({ block: 'start' });
+}
+
+function segments() {
+  const { rows, total } = DATA.health, number = { number: true };
+  if (!rows.length) return [];
+  const columns = [column('log', row => row.log, { cell: row => nameOf(row.log) }),
+    column('segment', row => row.segment, number), column('records', row => row.records, number),
+    column('keys', row => row.keys, number),
+    column('overwritten', row => row.overwritten, { number: true,
+      cell: row => row.overwritten === null ? UNKNOWN : `${Math.round(row.overwritten * 100)} %` }),
+    column('tombstones', row => row.tombstones, number),
+    column('cleaned batches', row => row.cleaned, number),
+    column('damaged', row => row.damaged, { number: true, cell: row => row.damaged
+      ? el('span', { class: 'critical' }, grouped(row.damaged)) : '0' }),
+    column('bytes', row => row.bytes, number)];
+  const named_ = rows.map(row => named('segment', row));
+  return [el('h2', {}, 'Log segments'), table('Segments of the log', columns, () => [...named_], 'segment').element,
+    total > rows.length ? el('p', { class: 'note' }, `${grouped(rows.length)} of ${counted(total, 'segment')}.`) : ''];
+}
+
+header();
+if (WHOLE) main.append(rangeBar());
+main.append(el('h2', {}, 'Findings'), ...findings(openGroup));
+if (WHOLE && DATA.groups.some(group => group.count))
+  main.append(el('h2', {}, 'All groups over time'),
+    el('p', { class: 'note' }, 'Drag over a drawing to choose a time; press a group to open it.'),
+    timeline(openGroup));
+if (DATA.groups.length) main.append(el('h2', {}, 'Groups'), ...groupList());
+main.append(...segments());
+
+const linked = DATA.groups.find(group => location.hash === `#${anchorOf(group.id)}`);
+if (linked) openGroup(linked);
+else if (DATA.groups.length === 1) document.querySelector('#groups details').open = true;
+requestAnimationFrame(() => requestAnimationFrame(() => performance.mark('painted')));

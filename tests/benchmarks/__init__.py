@@ -1,0 +1,1 @@
+"""Measurements that need the data or the tools of the tests."""

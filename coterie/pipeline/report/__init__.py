@@ -3,8 +3,9 @@
 reading      rows of the tables, from the Parquet files
 content      the rows, by group
 history      the same rows from a history that was just worked out
-page, group  what the page says: selected, sorted and cut, as values without HTML
-templates    the HTML, as Jinja2 templates
-gantt, charts, svg    the drawings, as SVG
+data         what the page shows: selected, sorted and cut, as compact JSON
+series       lag and progress over time
+page         the file: skeleton, styles, data and script
 words        names and numbers as text
+assets       skeleton, styles, and the script that draws
 """

@@ -5,14 +5,20 @@ A command's module is imported when that command runs, so that `coterie serve` s
 and not with the commands.
 """
 
+import os
+import select
+import sys
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from coterie import __version__
+
+_STDOUT = 1
 
 COMMANDS = {
     "serve": "Start the broker.",
@@ -25,7 +31,27 @@ COMMANDS = {
 }
 
 
-class LazyCommands(click.Group):
+class CommandGroup(click.Group):
+    """A group of commands that suggests the command that was most likely meant."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the first argument names [terminal/suggestion]."""
+        name = args[0]
+        known = self.list_commands(ctx)
+        if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
+            # Imported here because only a wrong name needs it.
+            from difflib import get_close_matches
+
+            close = get_close_matches(name, known, 1)
+            ctx.fail(
+                f"No such command '{name}'." + (f" Did you mean '{close[0]}'?" if close else "")
+            )
+        return super().resolve_command(ctx, args)
+
+
+class LazyCommands(CommandGroup):
     """A group of commands that are imported when they are called.
 
     The command `a-b` is the object `command` of the module `PACKAGE.a_b`.
@@ -77,7 +103,34 @@ def _print_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -
     ctx.exit()
 
 
-@click.command(cls=LazyCommands)
+class _Coterie(LazyCommands):
+    """The command line as a whole."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command and exit; a reader that has seen enough is no failure [terminal/head]."""
+        output = sys.stdout
+        try:
+            return super().main(*args, **kwargs)
+        except SystemExit:
+            # click replaces standard output after a broken pipe, and ends with 1.
+            if sys.stdout is output or not _is_abandoned():
+                raise
+            # What is left in the buffer goes nowhere, so that the interpreter can end quietly.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
+            sys.exit(0)
+
+
+def _is_abandoned() -> bool:
+    """Return whether standard output is a pipe that nobody reads any more."""
+    waiting = select.poll()
+    try:
+        waiting.register(_STDOUT, select.POLLOUT)
+        return any(event & select.POLLERR for _, event in waiting.poll(0))
+    except OSError:
+        return False
+
+
+@click.command(cls=_Coterie)
 @click.option(
     "--version",
     is_flag=True,

@@ -4,9 +4,10 @@ A row is a dictionary with stable keys. `--json` prints it as it is; a table sho
 as columns, under the titles that Kafka's own tools use. Results go to standard output, remarks and
 errors to standard error.
 
-On a terminal a table is fitted to the terminal's width. In a pipe or a file it has at least the
-column widths of Kafka's tools and is never wrapped or cut, because scripts read it. Colours appear
-on a terminal only; NO_COLOR and FORCE_COLOR are obeyed (https://no-color.org).
+On a terminal a table is fitted to the terminal's width: titles are short and columns without values
+are left out [terminal/layout]. In a pipe or a file, and where a command says so, it has at least
+the column widths of Kafka's tools and is never wrapped or cut, because scripts read it. Colours
+appear on a terminal only; NO_COLOR and FORCE_COLOR are obeyed (https://no-color.org).
 """
 
 import json
@@ -17,6 +18,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import click
+
+from coterie.client import names
 
 Row = dict[str, Any]
 # A line as parts of text, each with its style.
@@ -39,16 +42,7 @@ _STATE_STYLES = {
 }
 
 
-def printable(text: str) -> str:
-    """Return text with unprintable characters escaped.
-
-    Names come from clients, and any client can put terminal control sequences into its names.
-    """
-    return (
-        text
-        if text.isprintable()
-        else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    )
+printable = names.printable
 
 
 def cell_text(value: Any) -> str:
@@ -90,6 +84,8 @@ class Column(NamedTuple):
         width: the least width in a pipe, in characters.
         text: makes the text of a cell from the row's value.
         style: makes the style of a cell from the row's value.
+        short: the heading on a terminal, if it is another one.
+        number: whether the cells are aligned to the right on a terminal.
     """
 
     title: str
@@ -97,23 +93,46 @@ class Column(NamedTuple):
     width: int = 15
     text: Callable[[Any], str] = cell_text
     style: Callable[[Any], str] = no_style
+    short: str = ""
+    number: bool = False
 
 
-def print_table(columns: Sequence[Column], rows: Iterable[Row]) -> None:
-    """Print a heading and the rows."""
+def is_for_people() -> bool:
+    """Return whether standard output is a terminal."""
+    return sys.stdout.isatty()
+
+
+def print_table(
+    columns: Sequence[Column], rows: Iterable[Row], *, fitted: bool | None = None
+) -> None:
+    """Print a heading and the rows.
+
+    Args:
+        columns: the columns.
+        rows: the rows, each with at least the keys of the columns.
+        fitted: whether to fit the table to the terminal; by default if there is one.
+    """
     # Imported here because rich takes a tenth of a second, which commands without a table save.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    on_terminal, colour = sys.stdout.isatty(), in_colour()
+    fitted = is_for_people() if fitted is None else fitted and is_for_people()
+    colour = in_colour()
+    rows = list(rows)
+    if fitted:
+        columns = _with_values(columns, rows)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for column in columns:
-        title = Text(column.title)
-        if on_terminal:
-            table.add_column(title, overflow="fold")
+        if fitted:
+            table.add_column(
+                Text(column.short or column.title),
+                overflow="fold",
+                justify="right" if column.number else "left",
+                no_wrap=column.number,
+            )
         else:
-            table.add_column(title, min_width=column.width, no_wrap=True)
+            table.add_column(Text(column.title), min_width=column.width, no_wrap=True)
     for row in rows:
         values = [row.get(column.key) for column in columns]
         table.add_row(
@@ -123,7 +142,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Row]) -> None:
             )
         )
     console = Console(
-        width=None if on_terminal else _PIPE_WIDTH,
+        width=None if fitted else _PIPE_WIDTH,
         force_terminal=colour,
         color_system="standard" if colour else None,
     )
@@ -131,6 +150,15 @@ def print_table(columns: Sequence[Column], rows: Iterable[Row]) -> None:
         console.print(table)
     for line in captured.get().splitlines():
         click.echo(line.rstrip(), color=colour)
+
+
+def _with_values(columns: Sequence[Column], rows: Sequence[Row]) -> list[Column]:
+    """Return the columns that have a value in any row; without rows, all of them."""
+    return [
+        column
+        for column in columns
+        if not rows or any(column.text(row.get(column.key)) != NOTHING for row in rows)
+    ]
 
 
 def print_line(line: Line) -> None:

@@ -9,8 +9,17 @@ import click
 
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_topics
+from coterie.cli.main import CommandGroup
 from coterie.cli.options import complete_topics, json_option
-from coterie.cli.output import Column, Row, print_json, print_line, print_table, printable
+from coterie.cli.output import (
+    Column,
+    Row,
+    is_for_people,
+    print_json,
+    print_line,
+    print_table,
+    printable,
+)
 from coterie.client.errors import Refused, error_name
 from coterie.client.topics import (
     BROKER_DEFAULT,
@@ -31,6 +40,13 @@ _LIST_COLUMNS = [
     Column("TOPIC-ID", "topic_id", 22),
 ]
 
+_PARTITION_COLUMNS = [
+    Column("  PARTITION", "partition", number=True),
+    Column("LEADER", "leader", number=True),
+    Column("REPLICAS", "replicas"),
+    Column("ISR", "isr"),
+]
+
 # Remedies for topics that were not created.
 _REMEDIES: dict[int, str] = {
     ErrorCode.TOPIC_ALREADY_EXISTS: "Choose another name, or use --if-not-exists.",
@@ -43,7 +59,7 @@ _REMEDIES: dict[int, str] = {
 }
 
 
-class _InOrder(click.Group):
+class _InOrder(CommandGroup):
     """A group whose help lists the commands in the order of their definitions."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
@@ -233,7 +249,13 @@ def _partition_row(partition: Partition) -> Row:
 
 
 def _print_topic(topic: Topic, configs: dict[str, str]) -> None:
-    """Print a topic as kafka-topics does: one line, and an indented line for each partition."""
+    """Print a topic as kafka-topics does: one line, and an indented line for each partition.
+
+    On a terminal the lines are shorter, and the partitions are a table.
+    """
+    if is_for_people():
+        _print_topic_for_people(topic, configs)
+        return
     settings = ",".join(f"{key}={value}" for key, value in configs.items())
     _print_pairs(
         "",
@@ -255,6 +277,24 @@ def _print_topic(topic: Topic, configs: dict[str, str]) -> None:
         }
         degraded = partition.leader is None or len(partition.in_sync) < len(partition.replicas)
         _print_pairs("\t", pairs, "red" if degraded else "")
+
+
+def _print_topic_for_people(topic: Topic, configs: dict[str, str]) -> None:
+    count = len(topic.partitions)
+    words = f"{count} partition{'' if count == 1 else 's'}, replicas {topic.replication_factor}"
+    print_line([(printable(topic.name), "bold"), (f"  {words}, id {topic.topic_id}", "")])
+    for key, value in configs.items():
+        click.echo(printable(f"  {key} = {value}"))
+    rows = [
+        {
+            "partition": partition.partition_index,
+            "leader": "none" if partition.leader is None else partition.leader,
+            "replicas": ",".join(map(str, partition.replicas)),
+            "isr": ",".join(map(str, partition.in_sync)),
+        }
+        for partition in topic.partitions
+    ]
+    print_table(_PARTITION_COLUMNS, rows)
 
 
 def _print_pairs(indent: str, pairs: dict[str, Any], style: str = "") -> None:

@@ -86,6 +86,7 @@ def run(options: Options) -> int:
 
 async def _serve(options: Options, handles: FileHandles) -> int:
     stopping = _signalled()
+    await _try_ports(options)
     log = make_logger(options.log_level, options.log_format)
     route_library_logs(log)
     _log_settings(options, log)
@@ -131,6 +132,26 @@ async def _serve(options: Options, handles: FileHandles) -> int:
         code = EXIT_FAILED
     await _stop(broker, metrics)
     return code
+
+
+async def _try_ports(options: Options) -> None:
+    """Find out whether the ports are free before anything else happens [terminal/ports-first].
+
+    Raises:
+        CannotStart: a port is taken.
+    """
+    host = options.place.host
+    for option, port in (("--port", options.place.port), ("--metrics-port", options.metrics_port)):
+        if not port:
+            continue
+        try:
+            trial = await asyncio.get_running_loop().create_server(
+                asyncio.Protocol, host, port, start_serving=False
+            )
+        except OSError as error:
+            raise CannotStart(_listening_failed(Address(host, port), option, error)) from error
+        trial.close()
+        await trial.wait_closed()
 
 
 async def _stop(broker: Broker, metrics: "HttpServer | None") -> None:

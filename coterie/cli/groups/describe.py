@@ -7,11 +7,13 @@ import click
 
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_groups
+from coterie.cli.groups.describe_for_people import Tables, print_for_people
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import (
     Column,
     Row,
     assignment_text,
+    is_for_people,
     lag_style,
     note,
     print_json,
@@ -65,7 +67,11 @@ def command(
     verbose: bool,
     as_json: bool,
 ) -> None:
-    """Show the committed offsets and the lag of groups, their members, or their state."""
+    """Show the committed offsets and the lag of groups, their members, or their state.
+
+    On a terminal there is a line for each group and one table for all of them. With --verbose and
+    in a pipe the tables are those of kafka-consumer-groups.
+    """
     if bool(group_ids) == all_groups:
         raise click.UsageError("Name groups, or use --all-groups.")
     shown = _VIEWS[view]
@@ -79,8 +85,10 @@ def command(
         failure = _not_shown(cluster, missing) if missing else None
     if as_json:
         print_json([row for _, rows in tables for row in rows])
+    elif verbose or not is_for_people():
+        _print_as_kafka(tables, view, verbose=verbose)
     else:
-        _print(tables, view, verbose=verbose)
+        print_for_people(tables, view)
     if failure:
         raise failure
 
@@ -97,7 +105,7 @@ def _not_shown(cluster: Cluster, group_ids: list[str]) -> CommandFailed:
     return no_such_groups(group_ids)
 
 
-def _print(tables: list[tuple[GroupDescription, list[Row]]], view: str, *, verbose: bool) -> None:
+def _print_as_kafka(tables: Tables, view: str, *, verbose: bool) -> None:
     """Print a table for each group with a blank line between them, as Kafka's tool does."""
     for n, (group, rows) in enumerate(tables):
         if n:
@@ -110,7 +118,7 @@ def _print(tables: list[tuple[GroupDescription, list[Row]]], view: str, *, verbo
         if view == "offsets" and not rows:
             note(f"Group '{name}' has no committed offsets and no assigned partitions.")
         else:
-            print_table(_VIEWS[view].columns(rows, verbose=verbose), rows)
+            print_table(_VIEWS[view].columns(rows, verbose=verbose), rows, fitted=False)
 
 
 def _offset_rows(cluster: Cluster, group: GroupDescription) -> list[Row]:

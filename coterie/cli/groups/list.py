@@ -1,12 +1,22 @@
 """`coterie groups list`: the groups of a cluster."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import click
 
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.options import json_option
-from coterie.cli.output import Column, print_json, print_table, printable, state_style
+from coterie.cli.output import (
+    Column,
+    Row,
+    is_for_people,
+    note,
+    print_json,
+    print_table,
+    printable,
+    state_style,
+)
 from coterie.client.groups import STATES, TYPES, list_groups
 
 # Kafka's tool accepts --state and --type with a value (a filter) and without (show the column).
@@ -33,9 +43,10 @@ _NO_FILTER = ""
 @json_option
 @broker_options
 def command(*, state: str | None, kind: str | None, verbose: bool, as_json: bool) -> None:
-    """List the ids of the groups, one a line.
+    """List the groups.
 
-    With --state, --type or --verbose the list is a table.
+    On a terminal the list is a table. In a pipe it has the ids of the groups, one a line; with
+    --state, --type or --verbose it is the table of kafka-consumer-groups.
     """
     states, types = _filter("--state", state, STATES), _filter("--type", kind, TYPES)
     with connected() as cluster:
@@ -51,6 +62,8 @@ def command(*, state: str | None, kind: str | None, verbose: bool, as_json: bool
     ]
     if as_json:
         print_json(rows)
+    elif is_for_people() and not verbose:
+        _print_for_people(rows)
     elif state is None and kind is None and not verbose:
         for group in found:
             click.echo(printable(group.group_id))
@@ -62,7 +75,20 @@ def command(*, state: str | None, kind: str | None, verbose: bool, as_json: bool
             columns.append(Column("PROTOCOL", "protocol_type", 20))
         if state is not None or verbose:
             columns.append(Column("STATE", "state", 20, style=state_style))
-        print_table(columns, rows)
+        print_table(columns, rows, fitted=False)
+
+
+def _print_for_people(rows: list[Row]) -> None:
+    columns = [
+        Column("GROUP", "group"),
+        Column("STATE", "state", style=state_style),
+        Column("TYPE", "type"),
+        Column("PROTOCOL", "protocol_type"),
+    ]
+    print_table(columns, rows)
+    states = Counter(row["state"] for row in rows)
+    counts = ", ".join(f"{count} {state}" for state, count in states.most_common())
+    note(f"{len(rows)} group{'' if len(rows) == 1 else 's'}" + (f": {counts}" if counts else ""))
 
 
 def _filter(option: str, text: str | None, known: Sequence[str]) -> list[str]:

@@ -11,7 +11,16 @@ import click
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, live_members_text
 from coterie.cli.options import group_option, json_option, topic_option
-from coterie.cli.output import Column, Row, note, print_json, print_table, printable
+from coterie.cli.output import (
+    NOTHING,
+    Column,
+    Row,
+    is_for_people,
+    note,
+    print_json,
+    print_table,
+    printable,
+)
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.errors import error_name
 from coterie.client.groups import describe_groups
@@ -32,11 +41,24 @@ from coterie.client.resetting import (
     to_offset,
 )
 
+
+def _signed(difference: int | None) -> str:
+    return NOTHING if difference is None else f"{difference:+,}"
+
+
 _COLUMNS = [
     Column("GROUP", "group"),
     Column("TOPIC", "topic"),
     Column("PARTITION", "partition", 10),
     Column("NEW-OFFSET", "new_offset"),
+]
+# On a terminal. In a pipe the columns are those of Kafka's tool.
+_COLUMNS_FOR_PEOPLE = [
+    Column("TOPIC", "topic"),
+    Column("PARTITION", "partition", number=True),
+    Column("CURRENT-OFFSET", "current_offset", short="CURRENT", number=True),
+    Column("NEW-OFFSET", "new_offset", short="NEW", number=True),
+    Column("DIFFERENCE", "difference", text=_signed, number=True),
 ]
 
 
@@ -261,7 +283,10 @@ def _print(
         csv.writer(text, lineterminator="\n").writerows(lines)
         click.echo(text.getvalue(), nl=False)
     else:
-        print_table(_COLUMNS, rows)
+        for row in rows:
+            current = row["current_offset"]
+            row["difference"] = None if current is None else row["new_offset"] - current
+        print_table(_COLUMNS_FOR_PEOPLE if is_for_people() else _COLUMNS, rows)
     for each in planned:
         if each.remark:
             note(f"{_name(each.partition)}: {each.remark}, so the new offset is {each.new}.")

@@ -8,7 +8,7 @@ cuts them to their newest rows, so a page takes seconds whatever was recorded.
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from coterie.pipeline.report.words import short_member
+from coterie.client.names import short_member
 
 Row = dict[str, Any]
 # A topic and a partition number.

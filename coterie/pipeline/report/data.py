@@ -8,9 +8,10 @@ that only the page shows are printable here, so the script never meets a control
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from coterie.client.names import cut, printable, short_member
 from coterie.pipeline.report.content import Content, GroupContent, Place, Row
 from coterie.pipeline.report.series import Series, lag_series, progress_series
-from coterie.pipeline.report.words import HINT_LETTERS, cut, duration, hint, printable, short_member
+from coterie.pipeline.report.words import HINT_LETTERS, duration, hint
 
 # What the page has of one group: the newest, or the worst [report/limits].
 MAX_REBALANCES = 1_000

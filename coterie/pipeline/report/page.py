@@ -13,9 +13,9 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
+from coterie.client.names import printable
 from coterie.pipeline.report.content import Content
 from coterie.pipeline.report.data import page_data
-from coterie.pipeline.report.words import printable
 
 DEFAULT_TITLE = "Rebalances"
 # The parts of the script, in the order in which they need each other.

@@ -12,10 +12,10 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
+from coterie.client.names import short_member
 from coterie.pipeline.report.content import Row, content_of
 from coterie.pipeline.report.page import render, write_page
 from coterie.pipeline.report.reading import NEWEST_OWNERSHIP, read_content
-from coterie.pipeline.report.words import short_member
 from coterie.pipeline.store import Store
 from tests.pipeline.report.stores import (
     MINUTE_MS,

@@ -1,0 +1,98 @@
+"""`coterie groups describe` on a terminal: a line for each group, and one table for all of them.
+
+Member ids are short and columns without values are left out, so that 100 columns are enough
+[terminal/layout]. Everything is in `--verbose` and in `--json`.
+"""
+
+from collections.abc import Sequence
+
+import click
+
+from coterie.cli.output import (
+    Column,
+    Row,
+    assignment_text,
+    lag_style,
+    note,
+    print_table,
+    printable,
+    state_style,
+)
+from coterie.client.group_description import GroupDescription
+from coterie.client.names import short_member
+
+Tables = list[tuple[GroupDescription, list[Row]]]
+
+_GROUP = Column("GROUP", "group")
+_HEAD = [
+    _GROUP,
+    Column("STATE", "state", style=state_style),
+    Column("MEMBERS", "members", number=True),
+    Column("LAG", "lag", style=lag_style, number=True),
+    Column("ASSIGNOR", "assignor"),
+    Column("COORDINATOR", "coordinator"),
+]
+_OFFSETS = [
+    Column("TOPIC", "topic"),
+    Column("PARTITION", "partition", number=True),
+    Column("CURRENT", "current_offset", number=True),
+    Column("END", "log_end_offset", number=True),
+    Column("LAG", "lag", style=lag_style, number=True),
+    Column("MEMBER", "member"),
+]
+_MEMBERS = [
+    Column("MEMBER", "member"),
+    Column("HOST", "host"),
+    Column("PARTITIONS", "partition_count", number=True),
+    Column("ASSIGNMENT", "assignment", text=assignment_text),
+]
+
+
+def print_for_people(tables: Tables, view: str) -> None:
+    """Print groups with the rows of a view: offsets, members or state."""
+    rows = [_with_short_names(row) for _, found in tables for row in found]
+    with_lag, with_coordinator = view == "offsets", view == "state"
+    print_table(
+        _HEAD,
+        [
+            _head_row(group, found, with_lag=with_lag, with_coordinator=with_coordinator)
+            for group, found in tables
+        ],
+    )
+    if rows and view != "state":
+        click.echo()
+        columns = _OFFSETS if view == "offsets" else _MEMBERS
+        print_table([*_several(tables), *columns], rows)
+    for group, found in tables:
+        if view == "offsets" and not found:
+            name = printable(group.group_id)
+            note(f"Group '{name}' has no committed offsets and no assigned partitions.")
+
+
+def _several(tables: Tables) -> Sequence[Column]:
+    return [_GROUP] if len(tables) > 1 else []
+
+
+def _head_row(
+    group: GroupDescription, rows: list[Row], *, with_lag: bool, with_coordinator: bool
+) -> Row:
+    lags = [row["lag"] for row in rows if row.get("lag") is not None] if with_lag else []
+    return {
+        "group": group.group_id,
+        "state": group.state,
+        "members": len(group.members),
+        "lag": sum(lags) if lags else None,
+        "assignor": group.protocol,
+        "coordinator": str(group.coordinator.address) if with_coordinator else None,
+    }
+
+
+def _with_short_names(row: Row) -> Row:
+    member_id = row.get("consumer_id")
+    if member_id is None:
+        return row
+    key = row["group_instance_id"] or member_id
+    return row | {
+        "member": short_member(key, member_id, row["client_id"]),
+        "host": (row["host"] or "").removeprefix("/"),
+    }

@@ -85,6 +85,8 @@ _REBALANCES = pa.schema(
         ("trigger_member_id", pa.string()),
         ("trigger_client_id", pa.string()),
         ("trigger_client_host", pa.string()),
+        # The same for all sessions of a client [pipeline/member-identity].
+        ("trigger_identity", pa.string()),
         ("trigger_reason", pa.string()),
         ("subscription_change", pa.string()),
         ("joined", list_of(pa.string())),
@@ -134,9 +136,15 @@ _MEMBER_SESSIONS = pa.schema(
         ("member_id", pa.string()),
         ("client_id", pa.string()),
         ("client_host", pa.string()),
+        # The same for all sessions of a client [pipeline/member-identity].
+        ("identity", pa.string()),
         ("first_seen_ts", TIMESTAMP),
         ("last_seen_ts", TIMESTAMP),
+        ("entry_kind", pa.string()),
         ("exit_kind", pa.string()),
+        ("exit_evidence", pa.string()),
+        ("session_timeout_ms", pa.int32()),
+        ("rebalance_timeout_ms", pa.int32()),
         ("rebalances_caused", pa.int32()),
     ]
 )
@@ -193,9 +201,17 @@ _ANOMALIES = pa.schema(
         ("group_id", pa.string()),
         ("window_start_ts", TIMESTAMP),
         ("window_end_ts", TIMESTAMP),
+        # The moment to show first: the costliest rebalance, or when it began.
+        ("at_ts", TIMESTAMP),
         ("subject", pa.string()),
         ("value", pa.float64()),
         ("evidence", pa.string()),
+        # Partition-seconds times lag [pipeline/cost].
+        ("cost", pa.float64()),
+        # The groups of a finding across groups, whose group_id is null.
+        ("groups", list_of(pa.string())),
+        # 1 is the first in the order of [pipeline/ranking].
+        ("rank", pa.int32()),
     ]
 )
 

@@ -274,6 +274,8 @@ def _compared(
     assert rebalance.to_generation is not None, "only completed ones are replayed"
     if times is None:
         unowned_ms = None
+    elif rebalance.is_first:
+        unowned_ms = 0
     else:
         here = {member.key for member in generation.members}
         eager = assignor not in INCREMENTAL

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from coterie.pipeline.report.content import GroupContent, Place, Row, group_content
-from coterie.pipeline.timeline.columns import rebalance_columns
+from coterie.pipeline.timeline.columns import rebalance_columns, session_columns
 from coterie.pipeline.timeline.model import (
     Generation,
     GroupHistory,
@@ -44,7 +44,7 @@ def story_of(history: GroupHistory) -> Story:
     tables = {
         "rebalances": [rebalance_columns(each) for each in history.rebalances],
         "ownership": [_in_columns(each) for each in history.ownership],
-        "member_sessions": [_in_columns(each) for each in history.sessions],
+        "member_sessions": [session_columns(each) for each in history.sessions],
     }
     return Story(
         group_content(history.group_id, tables),
@@ -71,8 +71,6 @@ _TIME_COLUMNS = {
     "at_ms": "at_ts",
     "from_ms": "from_ts",
     "to_ms": "to_ts",
-    "first_seen_ms": "first_seen_ts",
-    "last_seen_ms": "last_seen_ts",
 }
 
 

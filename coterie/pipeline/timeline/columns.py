@@ -1,8 +1,8 @@
-"""A rebalance as a row of the table, for the terminal and for Spark."""
+"""Rebalances and sessions as rows of their tables, for the terminal and for the engines."""
 
 from typing import Any
 
-from coterie.pipeline.timeline.model import Rebalance
+from coterie.pipeline.timeline.model import MemberSession, Rebalance
 
 
 def rebalance_columns(rebalance: Rebalance) -> dict[str, Any]:
@@ -15,6 +15,7 @@ def rebalance_columns(rebalance: Rebalance) -> dict[str, Any]:
         "trigger_member_id": trigger.member_id,
         "trigger_client_id": trigger.client_id,
         "trigger_client_host": trigger.client_host,
+        "trigger_identity": trigger.identity,
         "trigger_reason": trigger.reason,
         "subscription_change": trigger.subscription_change,
         "started_ts": row.pop("started_ms"),
@@ -24,3 +25,13 @@ def rebalance_columns(rebalance: Rebalance) -> dict[str, Any]:
         "evidence": rebalance.evidence.value,
     }
     return row | {name: list(row[name]) for name in ("joined", "left", "replaced")}
+
+
+def session_columns(session: MemberSession) -> dict[str, Any]:
+    """Return the columns of `member_sessions`, with times (`_ts`) in epoch milliseconds."""
+    row = session._asdict()
+    return row | {
+        "identity": session.identity,
+        "first_seen_ts": row.pop("first_seen_ms"),
+        "last_seen_ts": row.pop("last_seen_ms"),
+    }

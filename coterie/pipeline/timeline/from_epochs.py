@@ -124,17 +124,27 @@ class _EpochTimeline:
             tuple(row["topics"] or ()),
             (),
             (),
+            rebalance_timeout_ms=row.get("rebalance_timeout_ms"),
         )
         known = self.members.get(member.member_id)
         self.members[member.member_id] = member
-        if known is None:
-            self.sessions.joined(
-                member.key, member.member_id, member.client_id, member.client_host, at_ms
-            )
+        if known is None and member.key in self.left:
+            self._restarted(member, at_ms)
+        elif known is None:
+            self.sessions.joined(member, at_ms)
             self.joined.append(member.key)
             self.changes.append(_trigger(JOIN, member))
         elif known.topics != member.topics:
             self.changes.append(_trigger(CHANGED_SUBSCRIPTION, member))
+
+    def _restarted(self, member: Member, at_ms: int) -> None:
+        """Undo the removal of a static member that is back at once [pipeline/static-restart]."""
+        self.left.remove(member.key)
+        self.changes = [each for each in self.changes if each.member_key != member.key]
+        self.sessions.returned(member, at_ms)
+        if self.rebalances:
+            last = self.rebalances[-1]
+            self.rebalances[-1] = last._replace(replaced=(*last.replaced, member.key))
 
     def _member_removed(self, row: Row, at_ms: int) -> None:
         member = self.members.pop(row["member_id"], None)
@@ -188,7 +198,10 @@ class _EpochTimeline:
                 self.holdings.lose(partition, at_ms)
         for partition in sorted(given):
             if self.holdings.owners.get(partition) != member.key:
-                since = None if self.open is None else self.open.started_ms
+                # In the group's first epochs nobody had to give up anything.
+                since = None
+                if self.open is not None and self.open.from_epoch is not None:
+                    since = self.open.started_ms
                 gap_ms = self.holdings.take(partition, member.key, epoch, at_ms, since)
                 if self.open is not None:
                     self.open.gaps[partition] = gap_ms

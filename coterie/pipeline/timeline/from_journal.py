@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from coterie.assignors import TopicPartition
+from coterie.pipeline.timeline.from_facts import exit_evidence, generation_of, process_of
 from coterie.pipeline.timeline.holdings import (
     Holdings,
     fewest_moves,
@@ -20,17 +21,13 @@ from coterie.pipeline.timeline.model import (
     Evidence,
     Generation,
     GroupHistory,
-    Member,
     PartitionMove,
     Rebalance,
     Trigger,
 )
 from coterie.pipeline.timeline.sessions import Sessions
-from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages import journal_records as journal
-from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
 
-CONSUMER = "consumer"
 # The cause of the second half of a cooperative rebalance (KIP-429).
 _REJOIN = "rejoin with changed subscription"
 _GAVE_UP = "owned partitions"
@@ -76,6 +73,9 @@ class JournalTimeline:
         self._left: list[str] = []
         self._replaced: list[str] = []
         self._keys: dict[str, str] = {}
+        # By key the client id and host of the newest process. The facts of a static member that was
+        # restarted name its first process.
+        self._clients: dict[str, tuple[str, str]] = {}
         if after is not None and after.rebalances:
             self._resume(after)
 
@@ -103,22 +103,30 @@ class JournalTimeline:
 
     def _member_joined(self, fact: journal.MemberJoined) -> None:
         key = self._key(fact.member_id, fact.group_instance_id)
-        self._sessions.joined(key, fact.member_id, fact.client_id, fact.client_host, fact.at_ms)
+        self._clients[key] = fact.client_id, fact.client_host
+        self._sessions.joined(process_of(fact), fact.at_ms)
         (self._joined if self._open is None else self._open.joined).append(key)
 
     def _member_removed(self, fact: journal.MemberRemoved) -> None:
         key = self._key(fact.member_id, fact.group_instance_id)
-        self._sessions.left(key, fact.at_ms, fact.cause)
+        self._sessions.left(key, fact.at_ms, fact.cause, exit_evidence(fact))
         self._holdings.lose_all(key, fact.at_ms)
         (self._left if self._open is None else self._open.left).append(key)
 
     def _static_replaced(self, fact: journal.StaticMemberReplaced) -> None:
         key = self._key(fact.member_id, fact.group_instance_id)
-        self._sessions.replaced(key, fact.member_id, fact.client_id, fact.client_host, fact.at_ms)
+        self._clients[key] = fact.client_id, fact.client_host
+        self._sessions.replaced(process_of(fact), fact.at_ms, rebalances=fact.rebalances)
         if self._open is not None:
             self._open.replaced.append(key)
         elif fact.rebalances:
             self._replaced.append(key)
+        elif self._rebalances:
+            # Counted with the rebalance before it [pipeline/static-restart].
+            last = self._rebalances[-1]
+            self._rebalances[-1] = last._replace(replaced=(*last.replaced, key))
+            if self._closed is not None:
+                self._closed.replaced.append(key)
 
     def _rebalance_began(self, fact: journal.RebalanceBegan) -> None:
         gave_up = fact.cause == _REJOIN and fact.subscription_change == _GAVE_UP
@@ -145,11 +153,13 @@ class JournalTimeline:
 
     def _generation_completed(self, fact: journal.GenerationCompleted) -> None:
         opened = self._open or self._begin_unseen(fact.began_ms, fact.join_ms)
-        generation = _generation(fact)
+        generation = generation_of(fact)
         cooperative = generation.is_cooperative
         if not cooperative:
             self._revoke_eagerly(generation, opened.began_ms)
-        gaps = self._holdings.gain(generation, opened.started_ms)
+        # A group without a generation before has nothing that could be interrupted.
+        is_first = self._current is None and generation.generation == 1
+        gaps = self._holdings.gain(generation, None if is_first else opened.started_ms)
         for partition, gap_ms in gaps.items():
             opened.gaps[partition] = gap_ms
             opened.unowned_ms += gap_ms or 0
@@ -191,12 +201,13 @@ class JournalTimeline:
         if fact.member_id is not None:
             key = self._key(fact.member_id, fact.group_instance_id)
             self._sessions.caused(key)
+        client_id, client_host = self._clients.get(key or "", (fact.client_id, fact.client_host))
         trigger = Trigger(
             fact.cause,
             key,
             fact.member_id,
-            fact.client_id,
-            fact.client_host,
+            client_id,
+            client_host,
             fact.reason,
             fact.subscription_change,
         )
@@ -313,46 +324,3 @@ def journal_history(
     for fact in facts:
         timeline.apply(fact)
     return timeline.history()
-
-
-def _generation(fact: journal.GenerationCompleted) -> Generation:
-    return Generation(
-        fact.generation_id,
-        fact.at_ms,
-        fact.protocol_type,
-        fact.protocol_name,
-        fact.leader,
-        tuple(_member(each, fact.protocol_type) for each in fact.members),
-    )
-
-
-def _member(logged: journal.GenerationMember, protocol_type: str) -> Member:
-    topics: tuple[str, ...] | None = None
-    owned: tuple[TopicPartition, ...] = ()
-    assigned: tuple[TopicPartition, ...] = ()
-    if protocol_type == CONSUMER:
-        # Clients may put other bytes there. What cannot be decoded remains unknown.
-        try:
-            subscription = decode_subscription(logged.subscription)
-            topics = tuple(subscription.topics)
-            owned = _partitions(subscription.owned_partitions)
-            if logged.assignment:
-                assigned = _partitions(decode_assignment(logged.assignment).assigned_partitions)
-        except MalformedFrame:
-            pass
-    return Member(
-        logged.member_id,
-        logged.group_instance_id,
-        logged.client_id,
-        logged.client_host,
-        topics,
-        owned,
-        assigned,
-        None if logged.joined_after_ms < 0 else logged.joined_after_ms,
-    )
-
-
-def _partitions(listed: Iterable[Any]) -> tuple[TopicPartition, ...]:
-    return tuple(
-        TopicPartition(each.topic, partition) for each in listed for partition in each.partitions
-    )

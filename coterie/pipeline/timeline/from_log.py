@@ -89,13 +89,17 @@ class _LogTimeline:
         known = {member.key: member.member_id for member in before.members}
         for member in generation.members:
             if known.get(member.key, member.member_id) != member.member_id:
-                at_ms = generation.completed_ms
-                self.sessions.replaced(
-                    member.key, member.member_id, member.client_id, member.client_host, at_ms
-                )
+                self.sessions.replaced(member, generation.completed_ms, rebalances=False)
+                self._restarted(member.key)
         self.current = generation
         if self.generations and self.generations[-1].generation == generation.generation:
             self.generations[-1] = generation
+
+    def _restarted(self, key: str) -> None:
+        """Count a restart with the rebalance before it [pipeline/static-restart]."""
+        if self.rebalances:
+            last = self.rebalances[-1]
+            self.rebalances[-1] = last._replace(replaced=(*last.replaced, key))
 
     def _completed(self, before: Generation | None, generation: Generation) -> None:
         at_ms = generation.completed_ms
@@ -103,8 +107,7 @@ class _LogTimeline:
         keys = {member.key for member in generation.members}
         for key in sorted(keys_before - keys):
             self.sessions.left(key, at_ms, LEFT)
-        for member in generation.members:
-            self.sessions.seen(member, at_ms)
+        replaced = [each.key for each in generation.members if self.sessions.seen(each, at_ms)]
         second_half = before is not None and self._is_second_half(before, generation)
         if not second_half:
             self.before = dict(self.holdings.owners)
@@ -127,6 +130,7 @@ class _LogTimeline:
             generation.completed_ms,
         )
         rebalance = self._rebalance(before, generation, unowned_ms)
+        rebalance = rebalance._replace(replaced=tuple(sorted(replaced)))
         if second_half:
             first = self.rebalances.pop()
             rebalance = rebalance._replace(
@@ -137,12 +141,29 @@ class _LogTimeline:
                 trigger=first.trigger,
                 joined=first.joined,
                 left=first.left,
+                replaced=first.replaced + rebalance.replaced,
                 evidence=first.evidence,
             )
+        else:
+            self._count_cause(rebalance)
         self.rebalances.append(rebalance)
         if generation.members:
             self.generations.append(generation)
         self.current = generation
+
+    def _count_cause(self, rebalance: Rebalance) -> None:
+        """Count the rebalance for its member [pipeline/rebalances-caused]."""
+        trigger = rebalance.trigger
+        if trigger.member_key is not None:
+            self.sessions.caused(trigger.member_key)
+        elif trigger.cause == CHANGED_MEMBERS and trigger.identity is not None:
+            # One client left and came back as another member; its return is not counted again.
+            self.sessions.caused(rebalance.left[0])
+        elif trigger.cause in (JOIN, LEFT, CHANGED_MEMBERS):
+            self.sessions.may_have_caused((*rebalance.joined, *rebalance.left))
+        elif trigger.cause in (CHANGED_SUBSCRIPTION, REJOIN):
+            members = self.current.members if self.current else ()
+            self.sessions.may_have_caused(each.key for each in members)
 
     def _is_second_half(self, before: Generation, generation: Generation) -> bool:
         """Return whether this generation assigns what the one before it took away (KIP-429)."""
@@ -194,7 +215,7 @@ def _trigger(before: Generation | None, generation: Generation) -> tuple[Trigger
     joined = [member for key, member in now.items() if key not in was]
     left = [member for key, member in was.items() if key not in now]
     if joined and left:
-        return Trigger(CHANGED_MEMBERS), Evidence.INFERRED
+        return _by(CHANGED_MEMBERS, joined + left), Evidence.INFERRED
     if joined:
         return _by(JOIN, joined), Evidence.LOG
     if left:
@@ -214,8 +235,10 @@ def _subscription(member: Member) -> frozenset[str] | None:
 
 
 def _by(cause: str, members: list[Member]) -> Trigger:
-    """Return a trigger; a single member must have caused it."""
-    if len(members) > 1:
-        return Trigger(cause)
-    (member,) = members
-    return Trigger(cause, member.key, member.member_id, member.client_id, member.client_host)
+    """Return a trigger; a single member, or the only client of the members, must have caused it."""
+    member = members[0]
+    if len(members) == 1:
+        return Trigger(cause, member.key, member.member_id, member.client_id, member.client_host)
+    if len({each.identity for each in members}) == 1:
+        return Trigger(cause, client_id=member.client_id, client_host=member.client_host)
+    return Trigger(cause)

@@ -43,6 +43,9 @@ def _member(row: Row) -> Member:
         None if row["topics"] is None else tuple(row["topics"]),
         _partitions(row["owned"]),
         _partitions(row["assigned"]),
+        None,
+        row["session_timeout_ms"],
+        row["rebalance_timeout_ms"],
     )
 
 

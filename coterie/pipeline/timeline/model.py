@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from coterie.assignors import TopicPartition
+from coterie.pipeline.timeline.identity import identity_of, member_identity
 
 
 class Evidence(StrEnum):
@@ -29,6 +30,7 @@ class Member(NamedTuple):
         assigned: the partitions it was assigned.
         joined_after_ms: the time from the rebalance's beginning to its JoinGroup; None if unknown,
             or if it did not rejoin.
+        session_timeout_ms, rebalance_timeout_ms: as its client set them; None if unknown.
     """
 
     member_id: str
@@ -39,11 +41,18 @@ class Member(NamedTuple):
     owned: tuple[TopicPartition, ...]
     assigned: tuple[TopicPartition, ...]
     joined_after_ms: int | None = None
+    session_timeout_ms: int | None = None
+    rebalance_timeout_ms: int | None = None
 
     @property
     def key(self) -> str:
-        """The identity across restarts [pipeline/member-key]."""
+        """The key in tables: the same after a restart of a static member [pipeline/member-key]."""
         return self.instance_id or self.member_id
+
+    @property
+    def identity(self) -> str | None:
+        """The identity across all restarts [pipeline/member-identity]."""
+        return member_identity(self.instance_id, self.client_id, self.client_host)
 
 
 class Generation(NamedTuple):
@@ -76,7 +85,10 @@ class Generation(NamedTuple):
 
 
 class Trigger(NamedTuple):
-    """Why a rebalance began, and which member caused it."""
+    """Why a rebalance began, and which member caused it.
+
+    A client that came back as another member is known by client id and host only.
+    """
 
     cause: str
     member_key: str | None = None
@@ -85,6 +97,11 @@ class Trigger(NamedTuple):
     client_host: str | None = None
     reason: str | None = None
     subscription_change: str | None = None
+
+    @property
+    def identity(self) -> str | None:
+        """The identity of the member that caused it [pipeline/member-identity]."""
+        return identity_of(self.member_key, self.member_id, self.client_id, self.client_host)
 
 
 class Rebalance(NamedTuple):
@@ -103,7 +120,9 @@ class Rebalance(NamedTuple):
         unowned_partition_ms: the time without owner, summed over partitions
             [pipeline/unowned-time].
         trigger: why it began.
-        joined, left, replaced: keys of members.
+        joined, left: keys of members.
+        replaced: keys of static members that were restarted in it or in the generation with which
+            it ended [pipeline/static-restart].
         members, partitions: the numbers after it.
         moved: partitions that had an owner before and have another one after it.
         moved_min: the moves that a balanced assignment needs; None if unknown
@@ -141,6 +160,11 @@ class Rebalance(NamedTuple):
         return self.completed_ms - self.started_ms
 
     @property
+    def is_first(self) -> bool:
+        """Whether the group had no generation before, so that nothing was interrupted."""
+        return self.from_generation is None and self.to_generation == 1
+
+    @property
     def excess_moved(self) -> int | None:
         """The moves that a balanced assignment did not need."""
         return None if self.moved_min is None else self.moved - self.moved_min
@@ -173,7 +197,16 @@ class Ownership(NamedTuple):
 
 
 class MemberSession(NamedTuple):
-    """The time for which a member was in the group; `exit_kind` None: it has not left."""
+    """The time for which a member was in the group [pipeline/member-sessions].
+
+    Attributes:
+        entry_kind: join, static restart, or static restart without rebalance.
+        last_seen_ms, exit_kind: when and how it left; None if it has not left.
+        exit_evidence: how the exit is known, as a sentence [pipeline/departures].
+        session_timeout_ms, rebalance_timeout_ms: see `Member`.
+        rebalances_caused: the rebalances that it is known to have caused; None if it may have
+            caused one, among several members, and none is known [pipeline/rebalances-caused].
+    """
 
     group_id: str
     member_key: str
@@ -182,8 +215,17 @@ class MemberSession(NamedTuple):
     client_host: str
     first_seen_ms: int
     last_seen_ms: int | None
+    entry_kind: str
     exit_kind: str | None
-    rebalances_caused: int
+    exit_evidence: str | None
+    session_timeout_ms: int | None
+    rebalance_timeout_ms: int | None
+    rebalances_caused: int | None
+
+    @property
+    def identity(self) -> str | None:
+        """The identity of the member [pipeline/member-identity]."""
+        return identity_of(self.member_key, self.member_id, self.client_id, self.client_host)
 
 
 class GroupHistory(NamedTuple):

@@ -4,6 +4,9 @@ from collections.abc import Iterable
 
 from coterie.pipeline.timeline.model import Member, MemberSession
 
+JOINED = "join"
+RESTARTED = "static restart"
+RESTARTED_FREELY = "static restart without rebalance"
 REPLACED = "replaced"
 
 
@@ -15,52 +18,94 @@ class Sessions:
         self._group_id = group_id
         self._open: dict[str, MemberSession] = {}
         self._ended: list[MemberSession] = []
+        # By key the place of its last session in `_ended`.
+        self._last: dict[str, int] = {}
 
     def resume(self, sessions: Iterable[MemberSession]) -> None:
         """Continue with open sessions of an earlier history."""
         self._open = {session.member_key: session for session in sessions}
 
-    def joined(
-        self, key: str, member_id: str, client_id: str, client_host: str, at_ms: int
-    ) -> None:
+    def joined(self, member: Member, at_ms: int, entry_kind: str = JOINED) -> None:
         """Begin the session of a member."""
-        self._open[key] = MemberSession(
-            self._group_id, key, member_id, client_id, client_host, at_ms, None, None, 0
+        self._open[member.key] = MemberSession(
+            self._group_id,
+            member.key,
+            member.member_id,
+            member.client_id,
+            member.client_host,
+            at_ms,
+            None,
+            entry_kind,
+            None,
+            None,
+            member.session_timeout_ms,
+            member.rebalance_timeout_ms,
+            0,
         )
 
-    def seen(self, member: Member, at_ms: int) -> None:
-        """Begin the session of a member of a generation, unless it has begun already."""
-        if member.key not in self._open:
-            self.joined(member.key, member.member_id, member.client_id, member.client_host, at_ms)
+    def seen(self, member: Member, at_ms: int) -> bool:
+        """Begin the session of a member of a generation, unless it has begun already.
+
+        Returns:
+            Whether a static member has another member id than before: it was restarted.
+        """
+        known = self._open.get(member.key)
+        if known is None:
+            self.joined(member, at_ms)
+            return False
+        if known.member_id == member.member_id:
+            return False
+        self.replaced(member, at_ms, rebalances=True)
+        return True
 
     def caused(self, key: str) -> None:
         """Count a rebalance that a member caused, who may have just left."""
-        if key in self._open:
-            session = self._open[key]
-            self._open[key] = session._replace(rebalances_caused=session.rebalances_caused + 1)
-            return
-        for index in reversed(range(len(self._ended))):
-            session = self._ended[index]
-            if session.member_key == key:
-                caused = session.rebalances_caused + 1
-                self._ended[index] = session._replace(rebalances_caused=caused)
-                return
+        session = self._newest(key)
+        if session is not None:
+            caused = (session.rebalances_caused or 0) + 1
+            self._put(key, session._replace(rebalances_caused=caused))
 
-    def left(self, key: str, at_ms: int, exit_kind: str) -> None:
+    def may_have_caused(self, keys: Iterable[str]) -> None:
+        """Note that one of several members caused a rebalance [pipeline/rebalances-caused]."""
+        for key in keys:
+            session = self._newest(key)
+            if session is not None and not session.rebalances_caused:
+                self._put(key, session._replace(rebalances_caused=None))
+
+    def left(self, key: str, at_ms: int, exit_kind: str, evidence: str | None = None) -> None:
         """End the session of a member, if there is one."""
         session = self._open.pop(key, None)
         if session is not None:
-            self._ended.append(session._replace(last_seen_ms=at_ms, exit_kind=exit_kind))
+            self._last[key] = len(self._ended)
+            self._ended.append(
+                session._replace(last_seen_ms=at_ms, exit_kind=exit_kind, exit_evidence=evidence)
+            )
 
-    def replaced(
-        self, key: str, member_id: str, client_id: str, client_host: str, at_ms: int
-    ) -> None:
+    def replaced(self, member: Member, at_ms: int, *, rebalances: bool) -> None:
         """End the session of a static member and begin that of the process that replaces it."""
-        self.left(key, at_ms, REPLACED)
-        self.joined(key, member_id, client_id, client_host, at_ms)
+        self.left(member.key, at_ms, REPLACED)
+        self.joined(member, at_ms, RESTARTED if rebalances else RESTARTED_FREELY)
+
+    def returned(self, member: Member, at_ms: int) -> None:
+        """Turn the exit of a static member and its return at once into a restart."""
+        index = self._last[member.key]
+        self._ended[index] = self._ended[index]._replace(exit_kind=REPLACED, exit_evidence=None)
+        self.joined(member, at_ms, RESTARTED_FREELY)
 
     def all(self) -> list[MemberSession]:
         """Return every session, by its beginning."""
         return sorted(
             [*self._ended, *self._open.values()], key=lambda session: session.first_seen_ms
         )
+
+    def _newest(self, key: str) -> MemberSession | None:
+        """Return the open session of a member, or else its last one."""
+        if key in self._open:
+            return self._open[key]
+        return self._ended[self._last[key]] if key in self._last else None
+
+    def _put(self, key: str, session: MemberSession) -> None:
+        if key in self._open:
+            self._open[key] = session
+        else:
+            self._ended[self._last[key]] = session

@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 
 from coterie.pipeline.schemas import CONSUMER_EPOCHS, GROUPS, spark_schema
 from coterie.pipeline.tables import TABLES
-from coterie.pipeline.timeline.columns import rebalance_columns
+from coterie.pipeline.timeline.columns import rebalance_columns, session_columns
 from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.from_epochs import epochs_history
 from coterie.pipeline.timeline.from_rows import generations_of
@@ -221,8 +221,8 @@ def _us(epoch_ms: int | None) -> int | None:
     return None if epoch_ms is None else epoch_ms * 1000
 
 
-# The rows of rebalances are dictionaries, those of the other tables tuples in the order of the
-# table's columns: pyarrow converts tuples faster, and there are many of these rows.
+# The rows of rebalances and sessions are dictionaries, those of the other tables tuples in the
+# order of the table's columns: pyarrow converts tuples faster, and there are many of these rows.
 
 
 def _rebalance(rebalance: Rebalance) -> dict[str, Any]:
@@ -245,9 +245,7 @@ def _interval(owned: Ownership) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _session(session: MemberSession) -> tuple[Any, ...]:
-    return (
-        session.group_id, session.member_key, session.member_id, session.client_id,
-        session.client_host, _us(session.first_seen_ms), _us(session.last_seen_ms),
-        session.exit_kind, session.rebalances_caused,
-    )  # fmt: skip
+def _session(session: MemberSession) -> dict[str, Any]:
+    row = session_columns(session)
+    times = {name: _us(row[name]) for name in ("first_seen_ts", "last_seen_ts")}
+    return row | times

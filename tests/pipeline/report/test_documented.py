@@ -10,8 +10,8 @@ import pytest
 pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
 from coterie.cli.pipeline import PipelineCommands
+from coterie.pipeline.findings.across import RULES
 from coterie.pipeline.tables import TABLES
-from coterie.pipeline.transforms.anomalies import RULES
 
 DOCS = Path(__file__).parents[3] / "docs"
 TEXT = (DOCS / "pipeline.md").read_text(encoding="utf-8")

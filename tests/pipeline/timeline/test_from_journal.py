@@ -25,14 +25,14 @@ def last(found: GroupHistory) -> Rebalance:
     return found.rebalances[-1]
 
 
-def test_partitions_of_a_new_group_are_without_owner_from_its_first_rebalance() -> None:
+def test_first_rebalance_of_a_group_interrupts_no_partition() -> None:
     rebalance = last(history(*FIRST))
     assert (rebalance.from_generation, rebalance.to_generation) == (None, 1)
     assert (rebalance.started_ms, rebalance.completed_ms) == (0, 100)
     assert (rebalance.join_ms, rebalance.sync_ms, rebalance.initial_delay_ms) == (90, 10, 50)
     assert rebalance.trigger[:4] == ("join", "one", "one", "client-one")
     assert rebalance.joined == ("one",)
-    assert rebalance.unowned_partition_ms == 200
+    assert rebalance.unowned_partition_ms == 0
     assert (rebalance.members, rebalance.partitions, rebalance.moved) == (1, 2, 0)
     assert rebalance.evidence is Evidence.JOURNAL
 

@@ -1,0 +1,104 @@
+"""What a finding is [pipeline/findings]."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+CRITICAL, WARNING, INFO = "critical", "warning", "info"
+
+
+class Finding(NamedTuple):
+    """One finding: a group and a cause.
+
+    Attributes:
+        rule: the name of its rule.
+        group_id: the group; None if it is about several groups.
+        from_ms, to_ms: the time that it is about, in epoch milliseconds.
+        at_ms: the moment to show first.
+        subject: the identity of the member that caused it, or partitions; None if there is none.
+        value: a number, whose meaning depends on the rule.
+        evidence: a sentence.
+        cost: what it cost, in message-seconds [pipeline/cost].
+        groups: the groups, if there are several.
+        rank: its place among all findings, from 1 on; 0 before they are ranked.
+    """
+
+    rule: str
+    group_id: str | None
+    from_ms: int
+    to_ms: int
+    at_ms: int
+    subject: str | None
+    value: float
+    evidence: str
+    cost: float = 0.0
+    groups: tuple[str, ...] = ()
+    rank: int = 0
+
+
+class Rule(NamedTuple):
+    """A rule.
+
+    Attributes:
+        name: in the column `rule`.
+        severity: critical, warning or info.
+        about: what it means, in a few words.
+    """
+
+    name: str
+    severity: str
+    about: str
+
+
+def cost_of(partition_seconds: float, lag: float) -> float:
+    """Return the cost in message-seconds [pipeline/cost].
+
+    Args:
+        partition_seconds: for how long partitions were not read, summed over the partitions.
+        lag: the mean lag of a partition at that time; 0 if it is unknown.
+    """
+    return partition_seconds * (1 + lag)
+
+
+def finding_columns(finding: Finding, severities: dict[str, str]) -> dict[str, Any]:
+    """Return a finding as a row of the table `anomalies`, with times in microseconds.
+
+    Args:
+        finding: the finding.
+        severities: by rule.
+    """
+    return {
+        "rule": finding.rule,
+        "severity": severities[finding.rule],
+        "group_id": finding.group_id,
+        "window_start_ts": finding.from_ms * 1000,
+        "window_end_ts": finding.to_ms * 1000,
+        "at_ts": finding.at_ms * 1000,
+        "subject": finding.subject,
+        "value": float(finding.value),
+        "evidence": finding.evidence,
+        "cost": finding.cost,
+        "groups": list(finding.groups),
+        "rank": finding.rank,
+    }
+
+
+def clock(at_ms: int, now_ms: int) -> str:
+    """Return a time of day in UTC, with the date unless it is that of `now_ms`."""
+    at, now = (datetime.fromtimestamp(each / 1000, UTC) for each in (at_ms, now_ms))
+    return f"{at:%H:%M:%S}" if at.date() == now.date() else f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def most_frequent(texts: Iterable[str]) -> tuple[str, int]:
+    """Return the most frequent text and its count; of equals the first in the alphabet."""
+    counts: dict[str, int] = {}
+    for text in texts:
+        counts[text] = counts.get(text, 0) + 1
+    return min(counts.items(), key=lambda each: (-each[1], each[0]), default=("", 0))
+
+
+def places_text(places: Iterable[tuple[str, int]], most: int = 3) -> str:
+    """Return partitions in short: orders-0, orders-1, orders-2 and 3 more."""
+    names = [f"{topic}-{partition}" for topic, partition in sorted(places)]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,221 @@
+"""One group's rows as the rules read them."""
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Row = dict[str, Any]
+MINUTE_MS = 60_000
+
+
+class GroupRows(NamedTuple):
+    """The rows of one group, as slices of tables.
+
+    Attributes:
+        group_id: the group.
+        rebalances, ownership, member_sessions, group_generations, lag_1m: rows of these tables.
+        minutes: rows of `commit_velocity_1m` with the columns `first_ts`, `last_ts`, `rewound_by`
+            and `rewound_offset`.
+    """
+
+    group_id: str
+    rebalances: pa.Table
+    ownership: pa.Table
+    member_sessions: pa.Table
+    group_generations: pa.Table
+    minutes: pa.Table
+    lag_1m: pa.Table
+
+
+class Event(NamedTuple):
+    """A rebalance.
+
+    Attributes:
+        at_ms: when it began, or else when it ended.
+        cause: why it began.
+        identity: the member that caused it; None if unknown.
+        joined, left: keys of members.
+        members, partitions: the numbers after it.
+        unowned_ms: the time without owner; None if unknown.
+        moved, excess_moved: moves; the second is None if unknown.
+        protocol: the assignor.
+        to_generation: the generation with which it ended.
+    """
+
+    at_ms: int
+    cause: str
+    identity: str | None
+    joined: Sequence[str]
+    left: Sequence[str]
+    members: int
+    partitions: int
+    unowned_ms: int | None
+    moved: int
+    excess_moved: int | None
+    protocol: str | None
+    to_generation: int | None
+
+    @property
+    def partition_seconds(self) -> float:
+        """The time without owner; where it is unknown, a second for each partition."""
+        if self.unowned_ms is None:
+            return float(self.partitions)
+        return self.unowned_ms / 1000
+
+
+class Session(NamedTuple):
+    """The time for which a member was in the group; `to_ms` None: it is still there."""
+
+    member_key: str
+    identity: str
+    from_ms: int
+    to_ms: int | None
+    exit_kind: str | None
+
+
+class Group:
+    """One group's rows, in order of time and in milliseconds.
+
+    Attributes:
+        group_id: the group.
+        rows: its rows.
+        now_ms: the end of the records [pipeline/findings].
+        retention_ms: how long the offsets of a group without members are kept.
+    """
+
+    def __init__(self, rows: GroupRows, now_ms: int, retention_ms: int) -> None:
+        """Take the rows of a group."""
+        self.group_id = rows.group_id
+        self.rows = rows
+        self.now_ms = now_ms
+        self.retention_ms = retention_ms
+
+    @cached_property
+    def events(self) -> list[Event]:
+        """Its rebalances."""
+        found = []
+        for row in rows_of(self.rows.rebalances):
+            at_ms = row["started_ts"] if row["started_ts"] is not None else row["completed_ts"]
+            if at_ms is None:
+                continue
+            found.append(
+                Event(
+                    at_ms,
+                    row["trigger"] or "unknown",
+                    row["trigger_identity"],
+                    row["joined"] or (),
+                    row["left"] or (),
+                    row["members"] or 0,
+                    row["partitions"] or 0,
+                    row["unowned_partition_ms"],
+                    row["moved"] or 0,
+                    row["excess_moved"],
+                    row["protocol"],
+                    row["to_generation"],
+                )
+            )
+        return sorted(found, key=lambda event: (event.at_ms, event.to_generation or 0))
+
+    @cached_property
+    def sessions(self) -> list[Session]:
+        """The sessions of its members."""
+        found = [
+            Session(
+                row["member_key"],
+                row["identity"] or row["member_key"],
+                row["first_seen_ts"],
+                row["last_seen_ts"],
+                row["exit_kind"],
+            )
+            for row in rows_of(self.rows.member_sessions)
+        ]
+        return sorted(found, key=lambda session: session.from_ms)
+
+    @cached_property
+    def identities(self) -> Mapping[str, str]:
+        """The identity of each member key."""
+        return {session.member_key: session.identity for session in self.sessions}
+
+    @cached_property
+    def sessions_by_identity(self) -> Mapping[str, list[Session]]:
+        """The sessions of each member, whatever its ids were."""
+        found: dict[str, list[Session]] = defaultdict(list)
+        for session in self.sessions:
+            found[session.identity].append(session)
+        return found
+
+    @cached_property
+    def _occupied(self) -> list[tuple[int, int]]:
+        """The times at which it had members, without gaps between them."""
+        found: list[tuple[int, int]] = []
+        for session in self.sessions:
+            end = _FOREVER_MS if session.to_ms is None else session.to_ms
+            if found and session.from_ms <= found[-1][1]:
+                found[-1] = (found[-1][0], max(found[-1][1], end))
+            else:
+                found.append((session.from_ms, end))
+        return found
+
+    def has_members(self, at_ms: int) -> bool:
+        """Return whether it had a member at a time."""
+        place = bisect_right(self._occupied, (at_ms, _FOREVER_MS + 1)) - 1
+        return place >= 0 and self._occupied[place][1] > at_ms
+
+    def empty_since_ms(self, at_ms: int) -> int | None:
+        """Return since when it has had no members; None if it never had one before."""
+        ends = [end for begin, end in self._occupied if begin <= at_ms and end <= at_ms]
+        return max(ends, default=None)
+
+    def members_within(self, from_ms: int, to_ms: int, identity: str | None = None) -> int:
+        """Return the most members, or members of an identity, at one time."""
+        changes = []
+        sessions = self.sessions if identity is None else self.sessions_by_identity[identity]
+        for session in sessions:
+            end = _FOREVER_MS if session.to_ms is None else session.to_ms
+            if session.from_ms > to_ms:
+                break
+            if end > from_ms:
+                changes += [(max(session.from_ms, from_ms), 1), (end, -1)]
+        count = most = 0
+        for _, change in sorted(changes):
+            count += change
+            most = max(most, count)
+        return most
+
+    @cached_property
+    def _lags(self) -> tuple[list[int], list[float]]:
+        """By minute the mean lag of a partition, as far as it is known."""
+        lags = self.rows.lag_1m.select(["window_start_ts", "lag"])
+        known = lags.filter(pc.is_valid(lags.column("lag")))
+        means = known.group_by("window_start_ts").aggregate([("lag", "mean")])
+        rows = sorted((row["window_start_ts"], row["lag_mean"]) for row in rows_of(means))
+        return [at for at, _ in rows], [lag for _, lag in rows]
+
+    def mean_lag(self, from_ms: int, to_ms: int) -> float:
+        """Return the largest mean lag of a partition in a time, 0 if none is known.
+
+        The minute at which the time begins counts, and the one after its end.
+        """
+        times, lags = self._lags
+        first = bisect_right(times, from_ms - MINUTE_MS)
+        return max(lags[first : bisect_right(times, to_ms + MINUTE_MS)], default=0.0)
+
+
+_FOREVER_MS = 1 << 62
+
+
+def rows_of(table: pa.Table, columns: Iterable[str] | None = None) -> list[Row]:
+    """Return rows with their times as epoch milliseconds."""
+    if columns is not None:
+        table = table.select(list(columns))
+    for number, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):
+            in_ms = table.column(number).cast(pa.timestamp("ms", tz=field.type.tz), safe=False)
+            table = table.set_column(number, field.name, in_ms.cast(pa.int64()))
+    found: list[Row] = table.to_pylist()
+    return found

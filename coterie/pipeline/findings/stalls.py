@@ -1,0 +1,146 @@
+"""Partitions with a lag and without progress [pipeline/stall], one finding a group and cause.
+
+While live members make no progress it is critical. If nobody is in the group it is information: a
+group that was stopped has a lag.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from coterie.pipeline.findings.finding import (
+    CRITICAL,
+    INFO,
+    WARNING,
+    Finding,
+    Rule,
+    clock,
+    cost_of,
+    places_text,
+)
+from coterie.pipeline.findings.group import MINUTE_MS, Group, Row, rows_of
+from coterie.pipeline.report.words import counted, duration
+from coterie.pipeline.schemas import TIMESTAMP
+
+# After this many minutes with a lag and without progress a partition is stalled, as in `lag_1m`.
+STALLED_MS = 5 * MINUTE_MS
+# Partitions that stall within this time of each other have one cause.
+APART_MS = 10 * MINUTE_MS
+
+STALLED = Rule(
+    "stalled_partition", CRITICAL, "members of the group are there, but make no progress"
+)
+PASSED = Rule("passed_stall", WARNING, "members of the group made no progress for minutes")
+EMPTY = Rule("empty_group_with_lag", INFO, "nobody is in a group that has a lag")
+
+
+class _Stall(NamedTuple):
+    """The stall of some partitions: rows of `lag_1m`, by time."""
+
+    rows: list[Row]
+    has_members: bool
+
+    @property
+    def from_ms(self) -> int:
+        """When the last progress was made."""
+        first: int = self.rows[0]["window_start_ts"]
+        return first - STALLED_MS
+
+    @property
+    def to_ms(self) -> int:
+        """The last minute without progress."""
+        last: int = self.rows[-1]["window_start_ts"]
+        return last
+
+    @property
+    def newest(self) -> dict[tuple[str, int], Row]:
+        """The newest row of each partition."""
+        return {(row["topic"], row["partition"]): row for row in self.rows}
+
+
+def stalled_partitions(group: Group) -> Iterator[Finding]:
+    """Find partitions without progress, where the log end is known."""
+    lags = group.rows.lag_1m
+    stalled = lags.filter(pc.fill_null(lags.column("stalled"), fill_value=False))
+    if not stalled.num_rows:
+        return
+    rows = sorted(rows_of(stalled), key=lambda row: row["window_start_ts"])
+    for stall in _stalls(group, rows):
+        yield _finding(group, stall)
+
+
+def _stalls(group: Group, rows: Sequence[Row]) -> Iterator[_Stall]:
+    """Separate the rows at gaps, and where members came or the last one left."""
+    current: list[Row] = []
+    had_members = False
+    for row in rows:
+        at_ms = row["window_start_ts"]
+        has_members = group.has_members(at_ms)
+        apart = current and at_ms - current[-1]["window_start_ts"] > APART_MS
+        if current and (apart or has_members != had_members):
+            yield _Stall(current, had_members)
+            current = []
+        current.append(row)
+        had_members = has_members
+    yield _Stall(current, had_members)
+
+
+def _finding(group: Group, stall: _Stall) -> Finding:
+    newest = stall.newest
+    lag = sum(row["lag"] or 0 for row in newest.values())
+    from_ms, to_ms, now_ms = stall.from_ms, stall.to_ms, group.now_ms
+    # Each row is a minute of one partition; the first of each partition stands for five more.
+    seconds = (len(stall.rows) * MINUTE_MS + len(newest) * STALLED_MS) / 1000
+    cost = cost_of(seconds, lag / len(newest))
+    owners = _owners(group, stall)
+    subject = places_text(newest)
+    which = counted(len(newest), "partition")
+    stand = "stands" if len(newest) == 1 else "stand"
+    if not stall.has_members:
+        since = group.empty_since_ms(to_ms)
+        if since is None:
+            who = "the group has no members that a coordinator manages"
+        else:
+            who = f"nobody is in the group since {clock(since, now_ms)}"
+            from_ms = min(from_ms, since)
+        evidence = f"{which} {stand}, {who}, lag {lag:,}"
+        rule = EMPTY
+    else:
+        # Until the last minutes: later rows would show progress.
+        goes_on = to_ms > now_ms - APART_MS
+        rule = STALLED if goes_on else PASSED
+        if len(owners) == 1:
+            owner = next(iter(owners))
+            by = f"{owner} does not progress" if goes_on else f"{owner} did not progress"
+            subject = owner
+        elif owners:
+            by = f"{counted(len(owners), 'member')} do not progress"
+            if not goes_on:
+                by = by.replace("do not", "did not")
+        else:
+            by = "no member owns " + ("it" if len(newest) == 1 else "them")
+        how_long = "" if goes_on else f" for {duration(to_ms - from_ms)}"
+        evidence = (
+            f"{which} {stand if goes_on else 'stood'}{how_long}: {by} since"
+            f" {clock(from_ms, now_ms)}, lag {lag:,}; {places_text(newest)}"
+        )
+    return Finding(rule.name, group.group_id, from_ms, to_ms, from_ms, subject, lag, evidence, cost)
+
+
+def _owners(group: Group, stall: _Stall) -> set[str]:
+    """Return the identities of the members that owned the partitions at the end of the stall."""
+    owned = group.rows.ownership
+    at = pa.scalar(stall.to_ms * 1000, TIMESTAMP)
+    begins = pc.less_equal(owned.column("from_ts"), at)
+    ends = pc.fill_null(pc.greater(owned.column("to_ts"), at), fill_value=True)
+    places = stall.newest
+    rows = rows_of(
+        owned.filter(pc.and_(begins, ends)), ["topic", "partition", "member_key", "from_ts"]
+    )
+    return {
+        group.identities.get(row["member_key"], row["member_key"])
+        for row in rows
+        if (row["topic"], row["partition"]) in places
+    }

@@ -20,12 +20,13 @@ from coterie.pipeline.findings.finding import (
     Rule,
     clock,
     cost_of,
+    counted,
     finding_columns,
     most_frequent,
 )
 from coterie.pipeline.findings.group import Row, rows_of
 from coterie.pipeline.findings.of_group import GROUP_RULES
-from coterie.pipeline.report.words import counted, duration
+from coterie.pipeline.report.words import duration
 
 # Groups that rebalance within a minute of each other have one cause: a member expires after 45 s
 # by default, and notices a rebalance with its next heartbeat.

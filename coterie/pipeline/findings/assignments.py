@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 import pyarrow.compute as pc
 
-from coterie.pipeline.findings.finding import INFO, Finding, Rule, cost_of, most_frequent
+from coterie.pipeline.findings.finding import INFO, Finding, Rule, cost_of, counted, most_frequent
 from coterie.pipeline.findings.group import Group, rows_of
-from coterie.pipeline.report.words import counted
 
 # A single move without need may be chance if two assignments are equally good.
 NEEDLESS_MOVES = 2

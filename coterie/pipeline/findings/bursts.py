@@ -14,10 +14,11 @@ from coterie.pipeline.findings.finding import (
     Finding,
     Rule,
     cost_of,
+    counted,
     most_frequent,
 )
 from coterie.pipeline.findings.group import MINUTE_MS, Event, Group, Session
-from coterie.pipeline.report.words import counted, duration
+from coterie.pipeline.report.words import duration
 
 # Fewer rebalances in ten minutes are everyday business: a member that is replaced costs two.
 BURST_REBALANCES = 5

@@ -11,11 +11,11 @@ from coterie.pipeline.findings.finding import (
     Finding,
     Rule,
     cost_of,
+    counted,
     most_frequent,
     places_text,
 )
 from coterie.pipeline.findings.group import MINUTE_MS, Group, Row, rows_of
-from coterie.pipeline.report.words import counted
 from coterie.pipeline.schemas import TIMESTAMP
 from coterie.pipeline.transforms.unowned import UNOWNED, unowned
 

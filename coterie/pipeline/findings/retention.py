@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from coterie.pipeline.findings.finding import WARNING, Finding, Rule, clock, cost_of
+from coterie.pipeline.findings.finding import WARNING, Finding, Rule, clock, cost_of, counted
 from coterie.pipeline.findings.group import Group, rows_of
-from coterie.pipeline.report.words import counted
 
 # offsets.retention.minutes, Kafka's default.
 OFFSETS_RETENTION_MS = 7 * 24 * 3600 * 1000

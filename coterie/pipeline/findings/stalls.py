@@ -1,4 +1,4 @@
-"""Partitions with a lag and without progress [pipeline/stall], one finding a group and cause.
+"""Partitions with a lag and without progress, one finding a group and cause [pipeline/stalls].
 
 While live members make no progress it is critical. If nobody is in the group it is information: a
 group that was stopped has a lag.
@@ -18,10 +18,11 @@ from coterie.pipeline.findings.finding import (
     Rule,
     clock,
     cost_of,
+    counted,
     places_text,
 )
 from coterie.pipeline.findings.group import MINUTE_MS, Group, Row, rows_of
-from coterie.pipeline.report.words import counted, duration
+from coterie.pipeline.report.words import duration
 from coterie.pipeline.schemas import TIMESTAMP
 
 # After this many minutes with a lag and without progress a partition is stalled, as in `lag_1m`.

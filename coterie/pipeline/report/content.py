@@ -5,10 +5,11 @@ a table that was never written is empty. `reading.py` sums tables that can have 
 cuts them to their newest rows, so a page takes seconds whatever was recorded.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from coterie.client.names import short_member
+from coterie.pipeline.timeline.identity import identity_of
 
 Row = dict[str, Any]
 # A topic and a partition number.
@@ -120,14 +121,10 @@ class GroupContent(NamedTuple):
 
 
 def _client(row: Row) -> str:
-    """Return who caused a rebalance: a client that joins again with a new member id is the same."""
-    key, member_id = row.get("trigger_member_key"), row.get("trigger_member_id")
-    client_id, host = row.get("trigger_client_id"), row.get("trigger_client_host")
-    if key and member_id and key != member_id:
-        return str(key)
-    if client_id:
-        return f"{client_id} at {host.removeprefix('/')}" if host else str(client_id)
-    return str(key or UNKNOWN_MEMBER)
+    """Return who caused a rebalance [pipeline/member-identity]."""
+    columns = "member_key", "member_id", "client_id", "client_host"
+    key, *others = (row.get(f"trigger_{column}") for column in columns)
+    return str(identity_of(key, *others) or key or UNKNOWN_MEMBER)
 
 
 class Content(NamedTuple):
@@ -138,12 +135,14 @@ class Content(NamedTuple):
         groups: the group whose rebalances cost most is first.
         health: rows of `log_health`.
         quarantined: the number of damaged places that were skipped.
+        across: findings that are about several groups.
     """
 
     inputs: list[str]
     groups: list[GroupContent]
     health: list[Row]
     quarantined: int
+    across: Sequence[Row] = ()
 
     def span_ms(self) -> tuple[int, int] | None:
         """Return the first and the last time of all groups."""
@@ -166,13 +165,17 @@ def content_of(
         quarantined: the number of damaged places that were skipped.
     """
     groups: dict[str, dict[str, list[Row]]] = {}
+    across = []
     for name in GROUP_TABLES:
         for row in tables.get(name, ()):
+            if row["group_id"] is None:
+                across.append(row)
+                continue
             rows = groups.setdefault(row["group_id"], {each: [] for each in GROUP_TABLES})
             rows[name].append(row)
     contents = [group_content(group_id, rows) for group_id, rows in groups.items()]
     contents.sort(key=lambda group: (-group.unowned_ms, -len(group.rebalances), group.group_id))
-    return Content(sorted(inputs), contents, list(health), quarantined)
+    return Content(sorted(inputs), contents, list(health), quarantined, across)
 
 
 def group_content(group_id: str, tables: Mapping[str, list[Row]]) -> GroupContent:

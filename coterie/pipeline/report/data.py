@@ -82,6 +82,7 @@ def _findings(content: Content, zero: int) -> Json:
         )
 
     rows = [row for group in content.groups for row in group.tables["anomalies"]]
+    rows += content.across
     rows.sort(key=order)
     members = {group.group_id: group.members() for group in content.groups}
     return {

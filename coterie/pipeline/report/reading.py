@@ -128,7 +128,14 @@ def _table(
         table = schema.empty_table().select(wanted)
     else:
         only = None if group_id is None else ds.field("group_id") == group_id
-        table = ds.dataset(files, format="parquet").to_table(columns=wanted, filter=only)
+        dataset = ds.dataset(files, format="parquet")
+        written = [each for each in wanted if each in dataset.schema.names]
+        table = dataset.to_table(columns=written, filter=only)
+        for number, each in enumerate(wanted):
+            # An earlier version wrote the table without this column.
+            if each not in written:
+                nulls = pa.nulls(table.num_rows, schema.field(each).type)
+                table = table.add_column(number, each, nulls)
     for number, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
             # Spark can write Parquet's old 96-bit times, which are read as nanoseconds.

@@ -9,7 +9,7 @@ function.
 def member_identity(
     instance_id: str | None, client_id: str | None, client_host: str | None
 ) -> str | None:
-    """Return the instance id of a static member, else client id and host: `billing/10.0.0.7`.
+    """Return the instance id of a static member, else `CLIENT_ID at HOST`.
 
     Returns:
         None if neither is known.
@@ -18,7 +18,7 @@ def member_identity(
         return instance_id
     if client_id is None and client_host is None:
         return None
-    return f"{client_id or ''}/{(client_host or '').removeprefix('/')}"
+    return f"{client_id or '?'} at {(client_host or '?').removeprefix('/')}"
 
 
 def identity_of(

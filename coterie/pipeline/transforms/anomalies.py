@@ -42,7 +42,7 @@ class Tables(NamedTuple):
 
 def anomalies(tables: Tables) -> DataFrame:
     """Return the findings of all rules."""
-    found = {name: tables[index].toArrow() for index, name in enumerate(Tables._fields[:-1])}
+    found = {name: getattr(tables, name).toArrow() for name in Tables._fields[:-1]}
     now_ms = end_of_records(
         _latest(found[table], column)
         for table, column in (

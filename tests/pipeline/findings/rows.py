@@ -1,6 +1,6 @@
 """Rows of the tables that the rules read, in short form."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +27,7 @@ def at(seconds: float | None) -> int | None:
 
 def rebalance(group: str, generation: int, seconds: float, **columns: Any) -> Row:
     """Return a rebalance that took a second, by default one that nobody is known to have caused."""
-    row = {
+    row: Row = {
         "group_id": group,
         "from_generation": generation - 1 if generation > 1 else None,
         "to_generation": generation,
@@ -56,7 +56,7 @@ def session(
         "member_id": member,
         "client_id": client,
         "client_host": "/h",
-        "identity": f"{client}/h",
+        "identity": f"{client} at h",
         "first_seen_ts": at(began),
         "last_seen_ts": at(ended),
         "exit_kind": None if ended is None else "session expiry",
@@ -130,12 +130,12 @@ def generation(group: str, number: int, *counts: int, topics: str = "a") -> Row:
     }
 
 
-def found(loaded_ms: Iterable[int] = (), **rows: list[Row]) -> list[Finding]:
+def found(rows: Mapping[str, list[Row]], loaded_ms: Iterable[int] = ()) -> list[Finding]:
     """Return the findings of some groups.
 
     Args:
-        loaded_ms: when a coordinator loaded a partition.
         rows: by table.
+        loaded_ms: when a coordinator loaded a partition.
     """
     schemas = {
         "rebalances": TABLES["rebalances"].schema,

@@ -75,7 +75,7 @@ def faults() -> dict[str, list[Row]]:
 
 
 def test_each_rule_fires_on_its_fault_and_on_nothing_else() -> None:
-    findings = found(**faults())
+    findings = found(faults())
     expiring = {each.group_id for each in of_rule(findings, "group_about_to_expire")}
     assert {"idle", "alone"} <= expiring
     assert not {"busy", "fresh", "alone-fresh"} & expiring
@@ -87,7 +87,7 @@ def test_each_rule_fires_on_its_fault_and_on_nothing_else() -> None:
     assert sorted(rows, key=repr) == sorted(
         [
             ("rebalance_storm", "storm", None, 6),
-            ("flapping_member", "g", "x/h", 3),
+            ("flapping_member", "g", "x at h", 3),
             ("flapping_member", "g", "s", 4),
             ("rewind", "back", "a-0", 12),
             ("offsets_reset", "set", "a-0", 3),
@@ -101,7 +101,7 @@ def test_each_rule_fires_on_its_fault_and_on_nothing_else() -> None:
 
 
 def test_findings_are_rows_of_the_table() -> None:
-    findings = found(**faults())
+    findings = found(faults())
     rows = finding_rows(findings)
     assert [list(row) for row in rows][:1] == [TABLES["anomalies"].schema.names]
     assert [row["rank"] for row in rows] == list(range(1, len(rows) + 1))

@@ -1,0 +1,64 @@
+"""Partitions without progress: one finding a group and cause [pipeline/stalls]."""
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
+
+from tests.pipeline.findings.rows import found, lag, owned, session
+
+
+def stalled(group: str, *minutes: int, partitions: int = 6) -> list[dict[str, object]]:
+    """Return the lags of partitions that do not progress in these minutes."""
+    return [
+        lag(group, minute * 60, partition, behind=140 + (partition < 2))
+        for minute in minutes
+        for partition in range(partitions)
+    ]
+
+
+def test_partitions_of_an_empty_group_are_one_piece_of_information() -> None:
+    sessions = [session("g", "m", 0, 719)]
+    (finding,) = found({"lag_1m": stalled("g", *range(18, 40)), "member_sessions": sessions})
+    assert (finding.rule, finding.value) == ("empty_group_with_lag", 842)
+    assert finding.evidence == (
+        "6 partitions stand, nobody is in the group since 09:11:59, lag 842"
+    )
+
+
+def test_live_members_that_do_not_progress_are_critical() -> None:
+    rows = {
+        "lag_1m": stalled("g", *range(10, 30), partitions=2),
+        "member_sessions": [session("g", "m", 0, None, "stuck")],
+        "ownership": [owned("g", n, 0, None) for n in range(2)],
+    }
+    (finding,) = found(rows)
+    assert (finding.rule, finding.subject, finding.value) == (
+        "stalled_partition", "stuck at h", 282,
+    )  # fmt: skip
+    assert finding.evidence == (
+        "2 partitions stand: stuck at h does not progress since 09:05:00, lag 282; a-0, a-1"
+    )
+    # 20 minutes and the five before them, of two partitions, with a lag of 141 each.
+    assert finding.cost == pytest.approx(2 * 25 * 60 * 142)
+
+
+def test_stall_that_is_over_is_a_warning() -> None:
+    rows = {
+        "lag_1m": [*stalled("g", 10, 11, partitions=1), lag("g", 3000, stalled=False)],
+        "member_sessions": [session("g", "m", 0, None)],
+    }
+    assert [each.rule for each in found(rows)] == ["passed_stall"]
+
+
+def test_group_that_is_stopped_during_a_stall_has_two_causes() -> None:
+    rows = {
+        "lag_1m": stalled("g", *range(10, 40), partitions=1),
+        "member_sessions": [session("g", "m", 0, 1200)],
+    }
+    assert [each.rule for each in found(rows)] == ["passed_stall", "empty_group_with_lag"]
+
+
+def test_group_that_never_had_a_member_is_information() -> None:
+    (finding,) = found({"lag_1m": stalled("g", 10, 11, partitions=1)})
+    assert finding.rule == "empty_group_with_lag"
+    assert "no members that a coordinator manages" in finding.evidence

@@ -1,4 +1,4 @@
-"""The amount of data to process, estimated before Spark is started."""
+"""The amount of data to process, which decides between the engines before one is started."""
 
 import os
 from collections.abc import Iterable
@@ -8,14 +8,14 @@ from coterie.pipeline.segments import NoSuchLog, find_partitions, list_segments
 from coterie.pipeline.store import Store, StoreError
 from coterie.pipeline.tables import TABLES
 
-# About 700,000 commits, as records and as tables. Below this, starting Spark and compiling its code
-# take longer than the work. For ten times as much, compiled code is faster.
-_LITTLE_LOG_BYTES = 64 << 20
-_LITTLE_TABLE_BYTES = 16 << 20
+# About 700,000 commits, as records and as tables. One core processes them in the time that Spark
+# needs to start and to run its first tasks; for more, all cores pay off [pipeline/engines].
+LOCAL_LOG_BYTES = 64 << 20
+LOCAL_TABLE_BYTES = 16 << 20
 
 
 def is_little(output: str, inputs: Iterable[str] = ()) -> bool:
-    """Return whether there is so little data that Spark should start fast instead of compiling.
+    """Return whether there is so little data that this process alone is faster than Spark.
 
     Args:
         output: a directory of tables, which may not exist yet.
@@ -24,14 +24,14 @@ def is_little(output: str, inputs: Iterable[str] = ()) -> bool:
     inputs = list(inputs)
     if not all(os.path.isdir(each) for each in inputs):
         return False
-    if sum(map(_log_bytes, inputs)) > _LITTLE_LOG_BYTES:
+    if sum(map(_log_bytes, inputs)) > LOCAL_LOG_BYTES:
         return False
     try:
         store = Store.reading(output)
     except StoreError:
         return True
     files = (file for table in TABLES for file in store.files(table))
-    return sum(map(os.path.getsize, files)) <= _LITTLE_TABLE_BYTES
+    return sum(map(os.path.getsize, files)) <= LOCAL_TABLE_BYTES
 
 
 def _log_bytes(path: str) -> int:

@@ -13,15 +13,21 @@ import pyarrow.parquet as pq
 from coterie.client.cluster import Cluster, TopicPartition
 from coterie.client.offsets import LATEST, partition_offsets
 from coterie.pipeline.codec.commits import KEY_TYPES as COMMIT_KEY_TYPES
+from coterie.pipeline.part_files import read_files
 from coterie.pipeline.tables import TABLES
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.log_records import OffsetCommitKey, decode_key
 
+_PLACE = ["input", "topic", "partition"]
 
-def log_ends(cluster: Cluster, partitions: Iterable[TopicPartition], at_ms: int) -> pa.RecordBatch:
+
+def log_ends(
+    identity: str, cluster: Cluster, partitions: Iterable[TopicPartition], at_ms: int
+) -> pa.RecordBatch:
     """Request where partitions end now.
 
     Args:
+        identity: the name of the input.
         cluster: the cluster.
         partitions: topic and number.
         at_ms: the time now, epoch milliseconds.
@@ -35,18 +41,25 @@ def log_ends(cluster: Cluster, partitions: Iterable[TopicPartition], at_ms: int)
     wanted = sorted(set(partitions))
     missing: dict[TopicPartition, int] = {}
     found = partition_offsets(cluster, dict.fromkeys(wanted, LATEST), missing) if wanted else {}
-    return log_end_rows(found, at_ms)
+    return log_end_rows(identity, found, at_ms)
 
 
-def log_end_rows(ends: Mapping[TopicPartition, int], at_ms: int) -> pa.RecordBatch:
+def log_end_rows(identity: str, ends: Mapping[TopicPartition, int], at_ms: int) -> pa.RecordBatch:
     """Return log-end offsets as rows of `log_ends`. Negative offsets are left out.
 
     Args:
+        identity: the name of the input.
         ends: the offsets by topic and partition.
         at_ms: when they were requested, epoch milliseconds.
     """
     rows = [
-        {"topic": topic, "partition": partition, "at_ts": at_ms * 1000, "log_end_offset": offset}
+        {
+            "input": identity,
+            "topic": topic,
+            "partition": partition,
+            "at_ts": at_ms * 1000,
+            "log_end_offset": offset,
+        }
         for (topic, partition), offset in sorted(ends.items())
         if offset >= 0
     ]
@@ -91,17 +104,13 @@ def have_moved(ends: pa.RecordBatch, files: Iterable[str]) -> bool:
         ends: rows of `log_ends`.
         files: the Parquet files of that table so far.
     """
-    schema = TABLES["log_ends"].schema
-    parts = [pq.ParquetFile(path).read(schema.names) for path in files]
-    known = pa.concat_tables([schema.empty_table(), *parts]).sort_by("at_ts")
+    known = read_files(files, TABLES["log_ends"].schema).sort_by("at_ts")
     # "last" depends on the order of the rows, which several threads would not keep.
-    by_partition = known.group_by(["topic", "partition"], use_threads=False)
+    by_partition = known.group_by(_PLACE, use_threads=False)
     last = by_partition.aggregate([("log_end_offset", "last")])
-    seen = _rows(last.select(["topic", "partition", "log_end_offset_last"]).columns)
-    return (
-        not _rows([ends.column(name) for name in ("topic", "partition", "log_end_offset")]) <= seen
-    )
+    seen = _rows(last.select([*_PLACE, "log_end_offset_last"]).columns)
+    return not _rows([ends.column(name) for name in (*_PLACE, "log_end_offset")]) <= seen
 
 
-def _rows(columns: Iterable[pa.Array]) -> set[tuple[str, int, int]]:
+def _rows(columns: Iterable[pa.Array]) -> set[tuple[str, str, int, int]]:
     return set(zip(*(column.to_pylist() for column in columns), strict=True))

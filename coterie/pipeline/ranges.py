@@ -5,7 +5,7 @@ planning and reading does no harm [pipeline/cleaned-while-reading].
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -211,6 +211,19 @@ def plan_ranges(
     if size:
         ranges.append(LogRange(directory, log_partition, begin, end_offset, size))
     return ranges
+
+
+def packed(ranges: Iterable[LogRange], target_bytes: int) -> list[tuple[LogRange, ...]]:
+    """Combine ranges into lots of about `target_bytes`, the largest first."""
+    lots: list[list[LogRange]] = []
+    size = 0
+    for each in sorted(ranges, key=lambda each: -each.size_bytes):
+        if not lots or size + each.size_bytes > target_bytes:
+            lots.append([])
+            size = 0
+        lots[-1].append(each)
+        size += each.size_bytes
+    return [tuple(lot) for lot in lots]
 
 
 def _cuts(segment: Segment, target_bytes: int) -> list[tuple[int, int]]:

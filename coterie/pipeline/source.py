@@ -10,7 +10,7 @@ checkpoint remains valid when the log is compacted [pipeline/log-offsets].
 """
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -36,6 +36,7 @@ from coterie.pipeline.ranges import (
     LogRange,
     RangeStep,
     log_end,
+    packed,
     plan_ranges,
     read_range,
     whole_end,
@@ -233,19 +234,6 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # micro-batch.
             self._found, self._selected = found, _directories(self.options)
         return self._selected
-
-
-def packed(ranges: Iterable[LogRange], target_bytes: int) -> list[tuple[LogRange, ...]]:
-    """Combine ranges into lots of about `target_bytes`, the largest first."""
-    lots: list[list[LogRange]] = []
-    size = 0
-    for each in sorted(ranges, key=lambda each: -each.size_bytes):
-        if not lots or size + each.size_bytes > target_bytes:
-            lots.append([])
-            size = 0
-        lots[-1].append(each)
-        size += each.size_bytes
-    return [tuple(lot) for lot in lots]
 
 
 def _directories(options: LogOptions) -> dict[int, str]:

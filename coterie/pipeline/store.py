@@ -20,16 +20,17 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+import tempfile
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from coterie.pipeline.schemas import spark_schema
 from coterie.pipeline.tables import TABLES
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    import pyarrow as pa
 
 # The next log offset to read, by input, topic and partition.
 Positions = Mapping[str, Mapping[str, Mapping[int, int]]]
@@ -37,6 +38,10 @@ Positions = Mapping[str, Mapping[str, Mapping[int, int]]]
 MANIFEST = "manifest.json"
 _LOCK = ".lock"
 _NEW = ".tmp"
+_SCRATCH = ".scratch-"
+# Of readers, which run at the same time as a run; a killed one leaves its directory.
+_READING = ".reading-"
+_READING_S = 24 * 3600
 _VERSION = 1
 _PART = "part="
 # The manifest has entries for this many runs.
@@ -169,17 +174,16 @@ class Store:
             if name.endswith(".parquet")
         ]
 
-    def read(
-        self, spark: "SparkSession", table: str, parts: Collection[str] | None = None
-    ) -> "DataFrame":
-        """Return a table, or some parts of it, as a frame; empty if nothing was written yet."""
-        schema = spark_schema(TABLES[table].schema)
-        directories = self._directories(table)
-        if parts is not None:
-            directories = [each for each in directories if os.path.basename(each) in parts]
-        if not directories:
-            return spark.createDataFrame([], schema)
-        return spark.read.schema(schema).parquet(*directories)
+    def read(self, table: str) -> "pa.Table":
+        """Return a table; empty if nothing was written yet."""
+        from coterie.pipeline.part_files import read_files
+
+        return read_files(self.files(table), TABLES[table].schema)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """By input the label of its groups [pipeline/group-labels]."""
+        return {source: self.about(source).get("label", "") for source in self.inputs}
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -188,47 +192,53 @@ class Store:
         """Whether anything has been written since the last commit."""
         return bool(self._written)
 
-    def write(self, table: str, frame: "DataFrame", *, replace: bool = False) -> dict[str, int]:
-        """Write one part of a table; `commit` makes it count.
-
-        Args:
-            table: the table.
-            frame: its rows; columns that the table does not have are left out.
-            replace: whether the part replaces all others even in a table that grows.
-
-        Returns:
-            `rows` and `bytes` of the part.
-        """
-        hidden = self._hidden(table)
-        columns = TABLES[table].schema.names
-        frame.select(*columns).write.mode("overwrite").parquet(hidden)
-        return self._keep(table, hidden, replace=replace)
-
-    def write_files(
-        self,
-        tables: Iterable[str],
-        write: Callable[[Mapping[str, str]], None],
-        *,
-        replace: bool = False,
-    ) -> dict[str, dict[str, int]]:
-        """Write one part of each of some tables; `commit` makes them count.
+    @contextmanager
+    def new_parts(
+        self, tables: Iterable[str], *, replace: bool = False
+    ) -> Iterator[dict[str, str]]:
+        """Write one part of each of some tables in a block; `commit` makes them count.
 
         Args:
             tables: the tables.
-            write: writes Parquet files to directories, which it gets by table.
-            replace: as for `write`.
+            replace: whether the parts replace all others even in tables that grow.
 
-        Returns:
-            `rows` and `bytes` of the part of each table.
+        Yields:
+            By table an empty directory for Parquet files.
         """
         hidden = {table: self._hidden(table) for table in tables}
         for directory in hidden.values():
             os.makedirs(directory)
-        write(hidden)
-        return {
-            table: self._keep(table, directory, replace=replace)
-            for table, directory in hidden.items()
-        }
+        yield hidden
+        for table, directory in hidden.items():
+            self._keep(table, directory, replace=replace)
+
+    def written(self, table: str) -> dict[str, int]:
+        """Return `rows` and `bytes` of the part of a table that the next commit adds."""
+        (part,) = self._written[table].values()
+        return dict(part)
+
+    @contextmanager
+    def scratch(self) -> Iterator[str]:
+        """Make a directory for temporary files of the run, which the block's end removes."""
+        directory = tempfile.mkdtemp(prefix=_SCRATCH, dir=self.path)
+        try:
+            yield directory
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    @contextmanager
+    def reading_scratch(self, *, is_shared: bool) -> Iterator[str]:
+        """Make a directory for temporary files of a reader, which the block's end removes.
+
+        Args:
+            is_shared: whether workers on other machines must see it.
+        """
+        parent = self.path if is_shared else None
+        directory = tempfile.mkdtemp(prefix=_READING, dir=parent)
+        try:
+            yield directory
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
 
     def commit(
         self,
@@ -305,7 +315,12 @@ class Store:
         """Give a written part its name, and return its `rows` and `bytes`."""
         self._remove_spark_files(hidden)
         directory = os.path.join(self.path, table, name)
+        # The manifest must not name a file that a power failure could take away.
+        for each in os.listdir(hidden):
+            sync(os.path.join(hidden, each))
+        sync(hidden)
         os.rename(hidden, directory)
+        sync(os.path.join(self.path, table))
         part = measured(directory)
         self._written[table] = {name: part}
         return part
@@ -314,7 +329,13 @@ class Store:
         return f"{_PART}{self._manifest['next_run']:06d}"
 
     def _remove_leftovers(self) -> None:
-        """Remove the parts of runs that did not commit."""
+        """Remove the parts and the temporary files of runs that did not commit."""
+        for name in os.listdir(self.path):
+            path = os.path.join(self.path, name)
+            if name.startswith(_SCRATCH) or (
+                name.startswith(_READING) and time.time() - os.stat(path).st_mtime > _READING_S
+            ):
+                shutil.rmtree(path, ignore_errors=True)
         for table in TABLES:
             directory = os.path.join(self.path, table)
             known = self._parts(table)
@@ -393,3 +414,13 @@ def _replace(path: str, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(new, path)
+    sync(os.path.dirname(path))
+
+
+def sync(path: str) -> None:
+    """Make a file or directory durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -39,6 +39,8 @@ def _with_input(schema: pa.Schema) -> pa.Schema:
 
 _LOG_ENDS = pa.schema(
     [
+        # The cluster of the topic; null if it is not known, as in a table for --log-ends.
+        ("input", pa.string()),
         ("topic", pa.string()),
         ("partition", pa.int32()),
         ("at_ts", TIMESTAMP),

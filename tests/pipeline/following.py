@@ -19,12 +19,12 @@ from coterie.pipeline.jobs.follow import (
     follow,
     stop_on_signals,
 )
-from coterie.pipeline.jobs.run import BUILD, Job
+from coterie.pipeline.jobs.job import BUILD, Job
 from coterie.pipeline.session import start_session
 
 
 def build_one_table(job: Job, **_options: Any) -> None:
-    job.write(BUILD, "rebalances", job.read("rebalances"))
+    job.write_files(BUILD, ["rebalances"], 0, lambda _number, _files: None)
 
 
 def main(logs: str, output: str, build_every_s: str) -> None:

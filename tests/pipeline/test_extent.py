@@ -34,10 +34,11 @@ def test_size_of_tables_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     output = str(tmp_path / "out")
     with Store.open(output) as store:
-        store.write_files(["log_ends"], lambda directories: _write_file(directories["log_ends"]))
+        with store.new_parts(["log_ends"]) as directories:
+            _write_file(directories["log_ends"])
         store.commit({}, {"run": 0})
     assert is_little(output)
-    monkeypatch.setattr(extent, "_LITTLE_TABLE_BYTES", 100)
+    monkeypatch.setattr(extent, "LOCAL_TABLE_BYTES", 100)
     assert not is_little(output)
 
 

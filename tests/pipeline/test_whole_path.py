@@ -8,7 +8,7 @@ once, with its cause and its member, and evidence `journal`.
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -18,16 +18,15 @@ from tests.live.conftest import create_topic
 from tests.live.deadlines import eventually
 from tests.live.members import Members, wait_assigned
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
-pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
-
-from coterie.pipeline.check import ERROR, check
+from coterie.pipeline.check_rules import ERROR
+from coterie.pipeline.engine import LocalEngine
+from coterie.pipeline.jobs.check import check
 from coterie.pipeline.jobs.run import run
 from coterie.pipeline.store import Store
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 TOPIC, PARTITIONS = "orders", 4
 STATIC_SESSION_MS = 20_000
@@ -108,9 +107,7 @@ def rebalances(output: Path, group: str) -> list[Row]:
     return [row for row in found if row["trigger"] != "leader rejoin"]
 
 
-def test_every_rebalance_is_found_with_its_cause(
-    spark: "SparkSession", server: BrokerProcess, tmp_path: Path
-) -> None:
+def test_every_rebalance_is_found_with_its_cause(server: BrokerProcess, tmp_path: Path) -> None:
     create_topic(server.bootstrap, TOPIC, PARTITIONS)
     members = Members(server.bootstrap)
     try:
@@ -127,7 +124,7 @@ def test_every_rebalance_is_found_with_its_cause(
         members.close()
     server.stop()
     output = tmp_path / "tables"
-    run(spark, [str(tmp_path / "data")], str(output))
+    run(LocalEngine(), [str(tmp_path / "data")], str(output))
 
     for library in ("kafka-python", "aiokafka"):
         found = rebalances(output, library)
@@ -170,5 +167,5 @@ def test_every_rebalance_is_found_with_its_cause(
     assert sum(row["generations"] for row in handover) >= 2, handover
     assert sum(row["moved"] for row in handover) == PARTITIONS // 2, handover
 
-    findings = check(spark, Store.reading(str(output)))
+    findings = check(LocalEngine(), Store.reading(str(output)))
     assert [each for each in findings if each.severity == ERROR] == []

@@ -5,7 +5,12 @@ import click
 from coterie.cli.errors import CommandFailed
 from coterie.cli.options import json_option
 from coterie.cli.output import Column, Row, note, print_json, print_table
-from coterie.cli.pipeline.session import pipeline_errors, spark_options, spark_session
+from coterie.cli.pipeline.session import (
+    EngineOptions,
+    engine_options,
+    pipeline_errors,
+    started_engine,
+)
 
 _STYLES = {"error": "red", "warning": "yellow"}
 
@@ -26,14 +31,13 @@ _COLUMNS = [
     help="How long the brokers keep tombstones (delete.retention.ms).  [default: one day]",
 )
 @json_option
-@spark_options
+@engine_options
 def command(
     *,
     output: str,
     delete_retention_ms: int | None,
     as_json: bool,
-    master: str | None,
-    settings: dict[str, str],
+    options: EngineOptions,
 ) -> None:
     """Check the tables that `coterie pipeline run` made in OUTPUT.
 
@@ -45,16 +49,17 @@ def command(
     neither prove nor rule out.
     """
     with pipeline_errors():
-        from coterie.pipeline.check import DELETE_RETENTION_MS, ERROR, check
+        from coterie.pipeline.check_rules import ERROR
         from coterie.pipeline.extent import is_little
+        from coterie.pipeline.jobs.check import DELETE_RETENTION_MS, check
         from coterie.pipeline.store import Store
 
         store = Store.reading(output)
         if delete_retention_ms is None:
             delete_retention_ms = DELETE_RETENTION_MS
         little = is_little(output)
-        with spark_session("coterie pipeline check", master, settings, little=little) as spark:
-            findings = check(spark, store, delete_retention_ms=delete_retention_ms)
+        with started_engine("coterie pipeline check", options, little=little) as engine:
+            findings = check(engine, store, delete_retention_ms=delete_retention_ms)
     rows: list[Row] = [each._asdict() for each in findings]
     if as_json:
         print_json(rows)

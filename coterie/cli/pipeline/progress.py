@@ -1,27 +1,24 @@
 """Progress bars of `coterie pipeline run`, on standard error; only on a terminal.
 
 There is a bar for the tables of the run and one for the tasks of the current table. The number of
-tasks comes from Spark, twice a second; the time left is worked out from it, because tasks are of
+tasks comes from the engine; the time left is worked out from it, because tasks are of
 similar size and tables are not. A cluster that is copied has a bar in offsets of its logs.
 """
 
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coterie.cli.output import printable
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from rich.progress import Progress as Bars
     from rich.progress import TaskID
 
-    from coterie.pipeline.jobs.run import Step
+    from coterie.pipeline.engine import Engine
+    from coterie.pipeline.jobs.job import Step
     from coterie.pipeline.kafka_input import Copying
-
-_POLL_INTERVAL_S = 0.5
 
 
 class RunProgress:
@@ -33,13 +30,19 @@ class RunProgress:
     def show_copying(self, copying: "Copying") -> None:
         """A part of a cluster is copied."""
 
+    def show_tasks(self, done: int, total: int) -> None:
+        """Some tasks of the current table are done."""
+
+    def watch(self, engine: "Engine") -> None:
+        """Show the progress of an engine's tasks."""
+        engine.on_tasks = self.show_tasks
+
 
 @contextmanager
-def step_progress(spark: "SparkSession", *, shown: bool) -> Iterator[RunProgress]:
+def step_progress(*, shown: bool) -> Iterator[RunProgress]:
     """Show progress bars for a run.
 
     Args:
-        spark: the session of the run.
         shown: False for no bars; there are none either if standard error is not a terminal.
 
     Yields:
@@ -69,15 +72,7 @@ def step_progress(spark: "SparkSession", *, shown: bool) -> Iterator[RunProgress
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        progress = _Bars(bars)
-        stop = threading.Event()
-        polling = threading.Thread(target=_poll_tasks, args=(spark, progress, stop), daemon=True)
-        polling.start()
-        try:
-            yield progress
-        finally:
-            stop.set()
-            polling.join()
+        yield _Bars(bars)
 
 
 class _Bars(RunProgress):
@@ -117,24 +112,3 @@ class _Bars(RunProgress):
     def show_tasks(self, done: int, total: int) -> None:
         """Show the progress of the current table."""
         self._bars.update(self._table, total=total, completed=done)
-
-
-def _poll_tasks(spark: "SparkSession", bars: _Bars, stop: threading.Event) -> None:
-    while not stop.wait(_POLL_INTERVAL_S):
-        try:
-            done, total = _tasks(spark.sparkContext.statusTracker())
-        except Exception:  # noqa: BLE001 - a remote session has no tracker: the bar shows no tasks
-            return
-        if total:
-            bars.show_tasks(done, total)
-
-
-def _tasks(tracker: Any) -> tuple[int, int]:
-    """Return the completed tasks and all tasks of the stages that run now."""
-    done = total = 0
-    for stage_id in tracker.getActiveStageIds():
-        stage = tracker.getStageInfo(stage_id)
-        if stage is not None:
-            done += stage.numCompletedTasks
-            total += stage.numTasks
-    return done, total

@@ -9,10 +9,11 @@ from coterie.cli.errors import CommandFailed
 from coterie.cli.options import json_option
 from coterie.cli.output import Column, Row, note, print_json, print_table, printable
 from coterie.cli.pipeline.session import (
+    EngineOptions,
     complete_stored_groups,
+    engine_options,
     pipeline_errors,
-    spark_options,
-    spark_session,
+    started_engine,
 )
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ _SUMMED = (
     help="Also write each rebalance of each group to this file.",
 )
 @json_option
-@spark_options
+@engine_options
 def command(
     *,
     directory: str,
@@ -89,8 +90,7 @@ def command(
     rooms: str | None,
     parquet: str | None,
     as_json: bool,
-    master: str | None,
-    settings: dict[str, str],
+    options: EngineOptions,
 ) -> None:
     """Replay the recorded history of groups with another assignor.
 
@@ -109,8 +109,8 @@ def command(
         store = Store.reading(directory)
         known_rooms = _read_rooms(rooms)
         little = is_little(directory)
-        with spark_session("coterie pipeline replay", master, settings, little=little) as spark:
-            table = replay_groups(spark, store, assignor, groups=groups, rooms=known_rooms)
+        with started_engine("coterie pipeline replay", options, little=little) as engine:
+            table = replay_groups(engine, store, assignor, groups=groups, rooms=known_rooms)
         if parquet is not None:
             import pyarrow.parquet as pq
 

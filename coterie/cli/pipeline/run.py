@@ -14,14 +14,21 @@ from coterie.cli.errors import CommandFailed
 from coterie.cli.options import json_option
 from coterie.cli.output import Column, Row, note, print_json, print_table, printable
 from coterie.cli.pipeline.progress import step_progress
-from coterie.cli.pipeline.session import key_values, pipeline_errors, spark_options, spark_session
+from coterie.cli.pipeline.session import (
+    EngineOptions,
+    engine_options,
+    key_values,
+    pipeline_errors,
+    spark_session,
+    started_engine,
+)
 from coterie.client.cluster import DEFAULT_PORT
 from coterie.client.errors import ClientError
 
 if TYPE_CHECKING:
     from coterie.pipeline.jobs.connector import Connector
     from coterie.pipeline.jobs.follow import Appended
-    from coterie.pipeline.jobs.run import RunReport
+    from coterie.pipeline.jobs.job import RunReport
 
 _DEFAULT_BUILD_EVERY_S = 30.0
 _MINUTE_MS = 60_000
@@ -36,7 +43,8 @@ def _count_text(value: Any) -> str:
 
 
 def _seconds_text(value: Any) -> str:
-    return "" if value is None else f"{value:.1f}"
+    # 0 is the time of a table that was written together with one above it.
+    return f"{value:.1f}" if value else ""
 
 
 _COLUMNS = [
@@ -121,7 +129,7 @@ _COLUMNS = [
     "--no-crc", is_flag=True, help="Skip the checksums; damaged batches may then become rows."
 )
 @json_option
-@spark_options
+@engine_options
 def command(
     *,
     inputs: tuple[str, ...],
@@ -136,8 +144,7 @@ def command(
     rebuild: bool,
     no_crc: bool,
     as_json: bool,
-    master: str | None,
-    settings: dict[str, str],
+    options: EngineOptions,
 ) -> None:
     """Read the new records of __consumer_offsets and coterie.journal, and bring the tables in the
     output directory up to date.
@@ -146,20 +153,21 @@ def command(
     that is interrupted changes nothing; the next one repeats it. The groups of a second cluster get
     the name of the cluster after an @.
     """
+    began_s = time.monotonic()
     if follow and rebuild:
         raise click.UsageError("--rebuild can't be used with --follow. Run it first by itself.")
     with pipeline_errors(), _client_errors():
         spark_connector = _connector(
             inputs, connector, connector_options, connector_config, follow=follow
         )
-        options = _Options(
-            inputs, output, log_ends, not no_crc, spark_connector, as_json, master, settings
+        given = _Options(
+            inputs, output, log_ends, not no_crc, spark_connector, as_json, options, began_s
         )
         _check_inputs(inputs, connect=spark_connector is None, waits=follow)
         if follow:
-            result = _follow(options, build_every, retention_minutes)
+            result = _follow(given, build_every, retention_minutes)
         else:
-            result = _run_once(options, retention_minutes, rebuild=rebuild)
+            result = _run_once(given, retention_minutes, rebuild=rebuild)
     if as_json:
         print_json(result)
     for warning in result["warnings"]:
@@ -175,8 +183,8 @@ class _Options(NamedTuple):
     crc: bool
     connector: "Connector | None"
     as_json: bool
-    master: str | None
-    settings: dict[str, str]
+    engine: EngineOptions
+    began_s: float
 
 
 def _connector(
@@ -268,28 +276,46 @@ def _retention_ms(minutes: int | None) -> int:
 
 def _run_once(options: _Options, retention_minutes: int | None, *, rebuild: bool) -> Row:
     from coterie.pipeline.extent import is_little
+    from coterie.pipeline.jobs.clusters import copy_clusters
     from coterie.pipeline.jobs.run import run
+    from coterie.pipeline.kafka_input import is_kafka
 
-    little = is_little(options.output, options.inputs)
-    with (
-        spark_session(
-            "coterie pipeline run", options.master, options.settings, little=little
-        ) as spark,
-        step_progress(spark, shown=not options.as_json) as progress,
-    ):
-        report = run(
-            spark,
-            options.inputs,
-            options.output,
-            log_ends=options.log_ends,
-            retention_ms=_retention_ms(retention_minutes),
-            rebuild=rebuild,
-            crc=options.crc,
-            connector=options.connector,
-            progress=progress.show_step,
-            copying=progress.show_copying,
-        )
-    result = _result(report, options.output)
+    inputs = list(options.inputs)
+    with step_progress(shown=not options.as_json) as progress:
+        imported_s = time.monotonic()
+        copied = []
+        sources = [each for each in inputs if is_kafka(each)]
+        if sources and options.connector is None:
+            # The size of a cluster's log is known when it has been copied.
+            copied = copy_clusters(sources, options.output, progress.show_copying, crc=options.crc)
+            inputs = [each for each in inputs if each not in sources]
+        copied_s = time.monotonic()
+        with started_engine(
+            "coterie pipeline run",
+            options.engine,
+            little=is_little(options.output, inputs),
+            needs_spark=options.connector is not None,
+        ) as engine:
+            started_s = time.monotonic() - copied_s + imported_s - options.began_s
+            progress.watch(engine)
+            report = run(
+                engine,
+                inputs,
+                options.output,
+                log_ends=options.log_ends,
+                retention_ms=_retention_ms(retention_minutes),
+                rebuild=rebuild,
+                crc=options.crc,
+                connector=options.connector,
+                copied=copied,
+                progress=progress.show_step,
+                copying=progress.show_copying,
+            )
+    report = report._replace(seconds=time.monotonic() - options.began_s)
+    result = _result(report, options.output) | {
+        "engine": engine.name,
+        "start_seconds": round(started_s, 3),
+    }
     if not options.as_json:
         _print(result)
     return result
@@ -303,8 +329,8 @@ def _follow(options: _Options, build_every: float, retention_minutes: int | None
         stop_on_signals,
     )
 
-    settings = {**FOLLOW_SETTINGS, **options.settings}
-    with spark_session("coterie pipeline run", options.master, settings) as spark:
+    settings = {**FOLLOW_SETTINGS, **options.engine.settings}
+    with spark_session("coterie pipeline run", options.engine.master, settings) as spark:
         stop = stop_on_signals()
         note(
             "Following the logs. Ctrl-C or SIGTERM ends it after the records read so far are in the"
@@ -384,6 +410,10 @@ def _print(result: Row) -> None:
         note("There is nothing new since the last run; nothing was written.")
     else:
         rows = sum(table["rows"] or 0 for table in result["tables"])
+        start = {"stage": "start", "table": result["engine"], "seconds": result["start_seconds"]}
+        known_s = sum(table["seconds"] or 0.0 for table in [start, *result["tables"]])
+        # Planning, the commit, and the end of Spark.
+        rest = {"stage": "rest", "table": "", "seconds": result["seconds"] - known_s}
         # The size is not known if only Spark's connector has read.
         size_bytes = result["input_bytes"]
         total = {
@@ -394,5 +424,5 @@ def _print(result: Row) -> None:
             "seconds": result["seconds"],
             "rows_per_s": round(rows / result["seconds"]) if result["seconds"] else None,
         }
-        print_table(_COLUMNS, [*result["tables"], total])
+        print_table(_COLUMNS, [start, *result["tables"], rest, total])
     click.echo(result["manifest"])

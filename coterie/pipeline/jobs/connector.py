@@ -25,6 +25,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from coterie.client.cluster import TopicPartition
+from coterie.pipeline.engine import Engine
 from coterie.pipeline.jobs.clusters import Copied, copied_of, parquet_files, report_of
 from coterie.pipeline.jobs.connector_admin import (
     EARLIEST,
@@ -47,6 +48,7 @@ from coterie.pipeline.kafka_input import (
 )
 from coterie.pipeline.lag import committed_in, have_moved, log_end_rows
 from coterie.pipeline.schemas import spark_schema
+from coterie.pipeline.spark_engine import SparkEngine
 from coterie.pipeline.store import Store
 from coterie.pipeline.tables import TABLES
 from coterie.protocol.topic_names import OFFSETS_TOPIC
@@ -104,7 +106,7 @@ class _NewOffsets(NamedTuple):
 
 
 def copy_by_connector(
-    spark: SparkSession,
+    engine: Engine,
     sources: Iterable[str],
     output: str,
     connector: Connector,
@@ -113,7 +115,7 @@ def copy_by_connector(
     """Append what is new in clusters to the bronze tables.
 
     Args:
-        spark: a session with the connector's jars.
+        engine: Spark with the connector's jars.
         sources: kafka://HOST:PORT each.
         output: the directory of the tables.
         connector: the user's settings.
@@ -127,6 +129,8 @@ def copy_by_connector(
             has a shorter log than before.
         StoreError: the output directory cannot be used.
     """
+    assert isinstance(engine, SparkEngine), "the connector belongs to Spark"
+    spark = engine.spark
     jvm = require_connector(spark)
     of_file = {} if connector.settings_file is None else read_settings(jvm, connector.settings_file)
     options = _DEFAULTS | {_KAFKA + name: value for name, value in of_file.items()}
@@ -186,7 +190,7 @@ class _Copy:
                     shutil.rmtree(directory)
         self._report(Copying(self._source, done, total, rows))
         files = self._store.files("log_records") + parquet_files(directories)
-        ends = _log_ends(admin, committed_in(files, new.identity))
+        ends = _log_ends(admin, new.identity, committed_in(files, new.identity))
         if not new.spans and not have_moved(ends, self._store.files("log_ends")):
             return None
         if ends.num_rows:
@@ -294,11 +298,11 @@ def _new_offsets(admin: KafkaAdmin, store: Store, source: str) -> _NewOffsets:
     return _NewOffsets(identity, partitions, spans)
 
 
-def _log_ends(admin: KafkaAdmin, partitions: set[TopicPartition]) -> pa.RecordBatch:
+def _log_ends(admin: KafkaAdmin, identity: str, partitions: set[TopicPartition]) -> pa.RecordBatch:
     """Return where partitions end now, as rows of `log_ends`."""
     existing = admin.partitions({topic for topic, _ in partitions}, only_led=True)
     some = [each for each in sorted(partitions) if each[1] in existing.get(each[0], ())]
-    return log_end_rows(admin.offsets(some, LATEST), int(time.time() * 1000))
+    return log_end_rows(identity, admin.offsets(some, LATEST), int(time.time() * 1000))
 
 
 def _offsets(topic: str, spans: Mapping[int, Span], side: int) -> str:

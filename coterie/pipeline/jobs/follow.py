@@ -25,14 +25,16 @@ from datetime import UTC, datetime
 from types import FrameType
 from typing import Any, NamedTuple, cast
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from coterie.pipeline.jobs.follow_tail import Tail
 from coterie.pipeline.jobs.follow_wire import Wire
 from coterie.pipeline.jobs.inputs import identity_of
+from coterie.pipeline.jobs.job import Job, Progress, RunReport
 from coterie.pipeline.jobs.live_store import LiveStore
-from coterie.pipeline.jobs.run import Job, Progress, RunReport, build, run
+from coterie.pipeline.jobs.run import build, run
 from coterie.pipeline.kafka_input import TABLE_OF, is_kafka
+from coterie.pipeline.spark_engine import SparkEngine
 from coterie.pipeline.tables import TABLES
 from coterie.pipeline.transforms.anomalies import OFFSETS_RETENTION_MS
 
@@ -150,7 +152,7 @@ def follow(
 
     def catch_up() -> RunReport:
         return run(
-            spark,
+            SparkEngine(spark),
             inputs,
             output,
             log_ends=options.log_ends,
@@ -299,15 +301,12 @@ class _Following:
         # Records that are appended from here on are for the next build.
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", _BUILD_POOL)
         self._behind_since_s = None
-        job = Job(self.spark, self.store.snapshot(), self._progress)
-        build(job, log_ends=self._log_ends(job), retention_ms=self.options.retention_ms)
-        job.finish()
+        snapshot = self.store.snapshot()
+        with snapshot.scratch() as scratch:
+            job = Job(SparkEngine(self.spark), snapshot, scratch, self._progress)
+            build(job, log_ends=self.options.log_ends, retention_ms=self.options.retention_ms)
+            job.finish()
         self.builds += 1
         for table in TABLES:
             if TABLES[table].grows:
                 self.store.merge(table)
-
-    def _log_ends(self, job: Job) -> "str | DataFrame | None":
-        if self.options.log_ends is not None or not job.store.rows("log_ends"):
-            return self.options.log_ends
-        return job.read("log_ends")

@@ -139,7 +139,7 @@ class Wire(threading.Thread):
 
     def _append_log_ends(self, log: KafkaLog) -> None:
         try:
-            ends = log_ends(log.cluster, self._committed, int(time.time() * 1000))
+            ends = log_ends(log.identity, log.cluster, self._committed, int(time.time() * 1000))
         except ClientError:
             # The lag of this minute remains unknown. The next request may succeed.
             return

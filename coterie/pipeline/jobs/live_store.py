@@ -19,6 +19,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from coterie.pipeline.part_files import read_files
 from coterie.pipeline.store import Positions, Store
 from coterie.pipeline.tables import TABLES
 
@@ -154,8 +155,7 @@ class LiveStore(Store):
             for name in names
             for file in sorted(os.listdir(os.path.join(self.path, table, name)))
         ]
-        schema = TABLES[table].schema
-        return self._write(table, pa.concat_tables(_rows_of(file, schema) for file in files))
+        return self._write(table, read_files(files, TABLES[table].schema))
 
     def _write(self, table: str, rows: pa.Table) -> str:
         directory = self.new_directory(table)
@@ -185,8 +185,3 @@ class Building(Store):
         """Commit what was built to the directory as it is by now."""
         self._live.commit_build(self._written, self._added, self._part_name())
         self._written, self._added = {}, set()
-
-
-def _rows_of(path: str, schema: pa.Schema) -> pa.Table:
-    """Read a Parquet file in the types of the table; pyarrow and Spark write different ones."""
-    return pq.ParquetFile(path).read().select(schema.names).cast(schema)

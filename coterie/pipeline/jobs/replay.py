@@ -1,22 +1,22 @@
-"""What-if replays of an output directory, as a Spark job: groups in parallel, each in one pass.
+"""What-if replays of an output directory: groups in parallel, each in one pass.
 
 `what_if.replay` computes one group and documents the assumptions.
 """
 
 import csv
-from collections.abc import Collection, Iterable, Iterator
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as f
 
 from coterie.assignors import TopicPartition
-from coterie.pipeline.schemas import TIMESTAMP, list_of, spark_schema
+from coterie.pipeline.engine import Engine
+from coterie.pipeline.exchange import Outbox, exchange
+from coterie.pipeline.jobs.group_records import READERS, topic_names
+from coterie.pipeline.part_files import shares
+from coterie.pipeline.schemas import TIMESTAMP, list_of
 from coterie.pipeline.store import Store
-from coterie.pipeline.transforms.histories import by_group, histories_of, topic_names
+from coterie.pipeline.transforms.histories import HISTORY_ROWS, histories_of, records_by_group
 from coterie.pipeline.what_if import ReplayedRebalance, Rooms, replay
 
 _REBALANCE = pa.struct(
@@ -50,7 +50,7 @@ class BadRooms(Exception):  # noqa: N818 - says what is bad
 
 
 def replay_groups(
-    spark: SparkSession,
+    engine: Engine,
     store: Store,
     assignor: str,
     *,
@@ -60,7 +60,7 @@ def replay_groups(
     """Replay groups under another assignor.
 
     Args:
-        spark: a session.
+        engine: runs the tasks.
         store: the output directory of a run.
         assignor: one of `what_if.NAMES`.
         groups: the groups; all if empty.
@@ -69,28 +69,29 @@ def replay_groups(
     Returns:
         A row per group with the columns of `REPLAYS`, sorted by group.
     """
-    epochs = store.read(spark, "consumer_epochs")
-    everything = by_group(
-        store.read(spark, "journal_records"),
-        store.read(spark, "group_generations"),
-        epochs,
-        {source: store.about(source).get("label", "") for source in store.inputs},
-    )
-    if groups:
-        everything = everything.where(f.col("group_id").isin(*groups))
-    names = topic_names(epochs, store.read(spark, "offset_commits"))
+    labels = store.labels
+    tasks = [(table, task) for table in READERS for task in shares(store.files(table))]
+    buckets = engine.buckets(sum(store.rows(table) for table in READERS))
+    names = topic_names(engine, store)
 
-    def replay_all(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        ordered = (row for batch in batches for row in batch.to_pylist())
-        for group_id, of_group in groupby(ordered, key=itemgetter("group_id")):
-            rows = [
+    def read(number: int, outbox: Outbox) -> None:
+        table, task = tasks[number]
+        READERS[table](task, outbox, labels)
+
+    with store.reading_scratch(is_shared=engine.name != "local") as scratch:
+        exchanged, _ = exchange(engine, scratch, HISTORY_ROWS, buckets, len(tasks), read)
+
+        def replay_bucket(bucket: int) -> list[dict[str, Any]]:
+            tables = {kind: exchanged.rows(kind, bucket) for kind in HISTORY_ROWS}
+            return [
                 _row(history, assignor, rooms)
-                for history in histories_of(group_id, list(of_group), names)
+                for records in records_by_group(tables)
+                if not groups or records.group_id in groups
+                for history in histories_of(records, names)
             ]
-            yield pa.RecordBatch.from_pylist(rows, REPLAYS)
 
-    found = everything.mapInArrow(replay_all, spark_schema(REPLAYS)).toArrow()
-    return found.cast(REPLAYS).sort_by("group_id")
+        rows = [row for found in engine.run(buckets, replay_bucket) for row in found]
+    return pa.Table.from_pylist(rows, REPLAYS).sort_by("group_id")
 
 
 def _row(history: Any, assignor: str, rooms: Rooms | None) -> dict[str, Any]:

@@ -200,7 +200,7 @@ def _times(at_us: Int64s, null: Bools) -> pa.Array:
 
 
 def join_runs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join runs to rows of `MINUTES`; a function for mapInArrow.
+    """Join runs to rows of `MINUTES`.
 
     `overlaps` says that commits of another run lie between those of one run, so the sums of the
     partition may be wrong.

@@ -1,12 +1,7 @@
-"""Find the offset that was committed when a partition changed its owner [pipeline/handover].
+"""Find the commits that were the newest when a partition changed its owner [pipeline/handover].
 
-It is the newest commit in the same minute up to the time of the move, which workers find in each
-stretch of commits (`newest_commits`), otherwise the last commit of the newest minute before. Moves,
-commits and minutes of a group are brought together in one worker, which joins them
-(`with_committed_offsets`).
+Tasks find them in each stretch of commits; `progress.with_handover` joins them with the moves.
 """
-
-from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +14,6 @@ from coterie.pipeline.transforms.commit_runs import (
     NAMES,
     Stretch,
     int64s,
-    row_keys,
 )
 
 # The times at which partitions moved, and the newest commits that a stretch has for them.
@@ -150,40 +144,3 @@ def _within(values: Int64s, known: Int64s) -> Bools:
     place = np.minimum(np.searchsorted(known, values), len(known) - 1)
     among: Bools = known[place] == values
     return among
-
-
-# The kinds of rows that `with_committed_offsets` joins. At the same time a later kind comes last,
-# so a commit takes precedence over the end of a minute.
-MINUTE_END, COMMIT, MOVE = 0, 1, 2
-
-
-def with_committed_offsets(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Add `committed_at_handover` to moves; a function for mapInArrow.
-
-    Args:
-        batches: all rows of some groups, each with a `kind`: moves (`MOVE`); the commits found for
-            them (`COMMIT`), of which the one with the largest `log_offset` counts; and the last
-            offsets of minutes (`MINUTE_END`), which are valid from their `at_ts` on.
-    """
-    given = [batch for batch in batches if batch.num_rows]
-    if not given:
-        return
-    rows = pa.Table.from_batches(given).combine_chunks()
-    kind = rows.column("kind").to_numpy()
-    moved = np.flatnonzero(kind == MOVE)
-    if not len(moved):
-        return
-    # Rows without a time are sorted before all others.
-    key, at_us, log_offset = row_keys(rows), int64s(rows, "at_ts"), int64s(rows, "log_offset")
-    order = np.lexsort((log_offset, kind, at_us, key))
-    # The position, in this order, of the newest row with an offset at or before each row.
-    positions = np.arange(len(order))
-    has_offset = (kind != MOVE)[order]
-    newest = np.maximum.accumulate(np.where(has_offset, positions, -1))
-    position = np.empty(len(order), np.int64)
-    position[order] = newest
-    source = order[np.maximum(position[moved], 0)]
-    is_found = (position[moved] >= 0) & (key[source] == key[moved])
-    moves = rows.drop_columns(["kind", "log_offset", "committed_offset"]).take(pa.array(moved))
-    offsets = rows.column("committed_offset").take(pa.array(source, mask=~is_found))
-    yield from moves.append_column("committed_at_handover", offsets).combine_chunks().to_batches()

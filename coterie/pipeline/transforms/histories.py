@@ -1,20 +1,17 @@
-"""Histories of groups, worked out by `timeline` in Spark's workers, one group at a time.
+"""Histories of groups, worked out by `timeline`, as rows of four tables.
 
-All records of a group but its commits are brought together in one worker, sorted and applied in one
-pass; they must fit into its memory. Rebalances, moves, ownership and sessions leave the worker as
-one frame of tagged rows, so that the histories are computed once for four tables.
+All records of a group but its commits are brought together in one task, sorted and applied in one
+pass; they must fit into its memory.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby
-from operator import itemgetter
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as f
+import pyarrow.compute as pc
 
-from coterie.pipeline.schemas import CONSUMER_EPOCHS, GROUPS, spark_schema
+from coterie.pipeline.schemas import CONSUMER_EPOCHS, GROUPS
 from coterie.pipeline.tables import TABLES
 from coterie.pipeline.timeline.columns import rebalance_columns, session_columns
 from coterie.pipeline.timeline.combined import group_history
@@ -27,194 +24,160 @@ from coterie.pipeline.timeline.model import (
     PartitionMove,
     Rebalance,
 )
-from coterie.pipeline.transforms.decoding import LABEL_MARK, ArrowRows
+from coterie.pipeline.transforms.by_group import by_group
+from coterie.pipeline.transforms.decoding import labelled_name
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.journal_records import UnknownFact, decode_fact
 
-Row = Mapping[str, Any]
+# A key of the journal begins with the record type and the length of the group id.
+_KEY_PREFIX_BYTES = 4
+# The length of the group id is a number of 15 bits.
+_LONGEST_KEY_BYTES = _KEY_PREFIX_BYTES + (1 << 15)
 
-_FACT, _LOGGED, _EPOCH = "fact", "logged", "epoch"
-# Rows in one Arrow batch on the way out.
-_BATCH_ROWS = 5_000
+FACTS = pa.schema(
+    [
+        ("group_id", pa.string()),
+        ("log_offset", pa.int64()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+    ]
+)
+# The kinds of rows from which histories are worked out.
+HISTORY_ROWS = {"facts": FACTS, "logged": GROUPS, "epochs": CONSUMER_EPOCHS}
+JOURNAL_COLUMNS = pa.schema(
+    [
+        TABLES["journal_records"].schema.field(name)
+        for name in ("input", "log_offset", "key", "value")
+    ]
+)
 
-# The tables that come from histories. The offsets at handover are added later, from the commits.
-_MOVE_COLUMNS = [name for name in TABLES["partition_moves"].schema.names if name[:9] != "committed"]
-_HISTORY_TABLES = {
+# The offsets at handover are added later, from the commits.
+MOVES = pa.schema(
+    [field for field in TABLES["partition_moves"].schema if field.name != "committed_at_handover"]
+)
+# Groups whose records could not be made a history, and the error.
+UNREADABLE = pa.schema([("group_id", pa.string()), ("error", pa.string())])
+# The kinds of rows that histories have.
+HISTORY_TABLES = {
     "rebalances": TABLES["rebalances"].schema,
-    "partition_moves": pa.schema(
-        [TABLES["partition_moves"].schema.field(name) for name in _MOVE_COLUMNS]
-    ),
+    "partition_moves": MOVES,
     "ownership": TABLES["ownership"].schema,
     "member_sessions": TABLES["member_sessions"].schema,
+    "unreadable": UNREADABLE,
 }
-_TAGGED = pa.schema([(name, pa.struct(list(schema))) for name, schema in _HISTORY_TABLES.items()])
 
 
-class HistoryTables(NamedTuple):
-    """The tables that come from histories."""
+class GroupRecords(NamedTuple):
+    """The records of one group, by kind and in the order of the log [pipeline/replay-order]."""
 
-    rebalances: DataFrame
-    partition_moves: DataFrame
-    ownership: DataFrame
-    member_sessions: DataFrame
-
-
-def split_histories(histories: DataFrame) -> HistoryTables:
-    """Separate the tagged rows of `histories` by table."""
-    return HistoryTables(
-        *(histories.where(f.col(name).isNotNull()).select(f"{name}.*") for name in _HISTORY_TABLES)
-    )
+    group_id: str
+    facts: list[dict[str, Any]]
+    logged: list[dict[str, Any]]
+    epochs: list[dict[str, Any]]
 
 
-def histories(
-    journal: DataFrame,
-    generations: DataFrame,
-    epochs: DataFrame,
-    labels: Mapping[str, str],
-    topic_names: Mapping[str, str],
-) -> DataFrame:
-    """Work out the histories of all groups, as tagged rows for `split_histories`.
+def facts(rows: pa.RecordBatch, labels: Mapping[str, str]) -> pa.RecordBatch:
+    """Return rows of `journal_records` that belong to groups as rows of `FACTS`.
 
     Args:
-        journal, generations, epochs, labels: see `by_group`.
-        topic_names: names by topic id.
-    """
-    ordered = by_group(journal, generations, epochs, labels)
-    return ordered.mapInArrow(_tagged_histories(dict(topic_names)), spark_schema(_TAGGED))
-
-
-def topic_names(epochs: DataFrame, commits: DataFrame) -> dict[str, str]:
-    """Return topic names by id, as far as commits have both [pipeline/topic-ids].
-
-    Args:
-        epochs: `consumer_epochs`; only these records need names.
-        commits: `offset_commits`.
-    """
-    if epochs.isEmpty():
-        return {}
-    named = commits.where("topic_id is not null").select("topic_id", "topic").distinct()
-    return {row["topic_id"]: row["topic"] for row in named.collect()}
-
-
-def by_group(
-    journal: DataFrame, generations: DataFrame, epochs: DataFrame, labels: Mapping[str, str]
-) -> DataFrame:
-    """Return the records of all histories, those of a group together and in order.
-
-    Args:
-        journal: `journal_records`.
-        generations: `group_generations`.
-        epochs: `consumer_epochs`.
+        rows: rows with `JOURNAL_COLUMNS`.
         labels: by input the label of its groups [pipeline/group-labels].
     """
-    group = f.substring("key", 5, 1 << 15).cast("string")
-    facts = journal.where(f.is_valid_utf8(group) & (group != "")).select(
-        _labelled(group, labels).alias("group_id"),
-        f.lit(_FACT).alias("kind"),
-        "log_offset",
-        "key",
-        "value",
-    )
-    logged = generations.select(
-        "group_id",
-        f.lit(_LOGGED).alias("kind"),
-        "log_offset",
-        f.struct(*GROUPS.names).alias("logged"),
-    )
-    stepped = epochs.select(
-        "group_id",
-        f.lit(_EPOCH).alias("kind"),
-        "log_offset",
-        f.struct(*CONSUMER_EPOCHS.names).alias("epoch"),
-    )
-    everything = facts.unionByName(logged, allowMissingColumns=True).unionByName(
-        stepped, allowMissingColumns=True
-    )
-    return everything.repartition("group_id").sortWithinPartitions("group_id", "kind", "log_offset")
+    ids = pc.binary_slice(rows.column("key"), _KEY_PREFIX_BYTES, _LONGEST_KEY_BYTES)
+    ids = ids.dictionary_encode()
+    inputs = rows.column("input").dictionary_encode()
+    # Few different groups have many facts, so their names are decoded once for each input.
+    id_index = ids.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    input_index = inputs.indices.to_numpy().astype(np.int64)
+    pairs, place = np.unique(np.stack([input_index, id_index]), axis=1, return_inverse=True)
+    encoded, sources = ids.dictionary.to_pylist(), inputs.dictionary.to_pylist()
+    names = [
+        _group_name(encoded[which] if which >= 0 else b"", labels.get(sources[source], ""))
+        for source, which in pairs.T.tolist()
+    ]
+    group = pa.array(names, pa.string()).take(pa.array(place.reshape(-1)))
+    columns = [group, *(rows.column(name) for name in FACTS.names[1:])]
+    return pa.RecordBatch.from_arrays(columns, schema=FACTS).filter(group.is_valid())
 
 
-def _labelled(group: Column, labels: Mapping[str, str]) -> Column:
-    name = group
-    for source, label in labels.items():
-        if label:
-            name = f.when(
-                f.col("input") == source, f.concat(group, f.lit(LABEL_MARK + label))
-            ).otherwise(name)
-    return name
+def _group_name(encoded: bytes, label: str) -> str | None:
+    try:
+        name = encoded.decode()
+    except UnicodeDecodeError:
+        return None
+    return labelled_name(name, label) if name else None
 
 
-def _tagged_histories(topic_names: Mapping[str, str]) -> ArrowRows:
-    def work_out(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows: dict[str, list[Any]] = {name: [] for name in _HISTORY_TABLES}
-        # The rows are sorted by group. Those of one group may be in several batches.
-        ordered = (row for batch in batches for row in batch.to_pylist())
-        for group_id, of_group in groupby(ordered, key=itemgetter("group_id")):
-            for history in histories_of(group_id, list(of_group), topic_names):
-                _add(rows, history)
-            if sum(map(len, rows.values())) >= _BATCH_ROWS:
-                yield _tagged(rows)
-                rows = {name: [] for name in _HISTORY_TABLES}
-        yield _tagged(rows)
+def records_by_group(tables: Mapping[str, pa.Table]) -> Iterator[GroupRecords]:
+    """Yield the records of each group.
 
-    return work_out
+    Args:
+        tables: the rows of the kinds `HISTORY_ROWS`, all of some groups.
+    """
+    slices: dict[str, dict[str, pa.Table]] = {}
+    for kind in HISTORY_ROWS:
+        for group_id, rows in by_group(tables[kind], "log_offset"):
+            slices.setdefault(group_id, {})[kind] = rows
+    for group_id in sorted(slices):
+        lists = {kind: rows.to_pylist() for kind, rows in slices[group_id].items()}
+        yield GroupRecords(group_id, *(lists.get(kind, []) for kind in HISTORY_ROWS))
 
 
-def histories_of(
-    group_id: str, rows: Iterable[Row], topic_names: Mapping[str, str]
-) -> list[GroupHistory]:
+def histories_of(records: GroupRecords, topic_names: Mapping[str, str]) -> list[GroupHistory]:
     """Work out the histories of a group: as a classic group, as a KIP-848 group, or both.
 
     Args:
-        group_id: the group.
-        rows: its rows of `by_group`, ordered by kind and log offset [pipeline/replay-order].
+        records: its records.
         topic_names: names by topic id.
     """
-    facts, logged, epochs = [], [], []
-    for row in rows:
-        if row["kind"] == _FACT:
-            fact = _fact(row)
-            if fact is not None:
-                facts.append(fact)
-        elif row["kind"] == _LOGGED:
-            logged.append(row["logged"])
-        else:
-            epochs.append(row["epoch"])
-    found = []
-    if facts or logged:
-        found.append(group_history(group_id, facts, list(generations_of(logged))))
-    if epochs:
-        found.append(epochs_history(group_id, epochs, topic_names))
+    decoded = [fact for row in records.facts if (fact := _fact(row)) is not None]
+    group_id, found = records.group_id, []
+    if decoded or records.logged:
+        found.append(group_history(group_id, decoded, list(generations_of(records.logged))))
+    if records.epochs:
+        found.append(epochs_history(group_id, records.epochs, topic_names))
     return found
 
 
-def _fact(row: Row) -> Any:
+def history_rows(
+    groups: Iterable[GroupRecords], topic_names: Mapping[str, str]
+) -> dict[str, pa.Table]:
+    """Work out the histories of groups, as rows of `HISTORY_TABLES`.
+
+    An error in one group's records leaves the other groups as they are [pipeline/unreadable].
+
+    Args:
+        groups: the records of each group.
+        topic_names: names by topic id.
+    """
+    rows: dict[str, list[Any]] = {name: [] for name in HISTORY_TABLES}
+    for records in groups:
+        try:
+            histories = histories_of(records, topic_names)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it concerns this group only
+            rows["unreadable"].append((records.group_id, f"{type(error).__name__}: {error}"))
+            continue
+        for history in histories:
+            rows["rebalances"] += map(_rebalance, history.rebalances)
+            rows["partition_moves"] += map(_move, history.moves)
+            rows["ownership"] += map(_interval, history.ownership)
+            rows["member_sessions"] += map(_session, history.sessions)
+    return {name: _table(rows[name], schema) for name, schema in HISTORY_TABLES.items()}
+
+
+def _table(rows: list[Any], schema: pa.Schema) -> pa.Table:
+    """Return rows, dictionaries or tuples in the order of the columns, as a table."""
+    column = pa.array(rows, pa.struct(list(schema)))
+    return pa.Table.from_arrays(column.flatten(), schema=schema)
+
+
+def _fact(row: Mapping[str, Any]) -> Any:
     """Decode the fact in a record of the journal; None if it is unknown or cannot be decoded."""
     try:
         fact = decode_fact(row["key"], row["value"]).fact
     except MalformedFrame:
         return None
     return None if isinstance(fact, UnknownFact) else fact
-
-
-def _add(rows: dict[str, list[Any]], history: GroupHistory) -> None:
-    rows["rebalances"] += map(_rebalance, history.rebalances)
-    rows["partition_moves"] += map(_move, history.moves)
-    rows["ownership"] += map(_interval, history.ownership)
-    rows["member_sessions"] += map(_session, history.sessions)
-
-
-def _tagged(rows: Mapping[str, list[Any]]) -> pa.RecordBatch:
-    """Return the rows of all tables as one batch: each in the column of its table, others null."""
-    before = 0
-    count = sum(map(len, rows.values()))
-    columns = []
-    for name, given in rows.items():
-        kind = _TAGGED.field(name).type
-        column = pa.array(given, kind)
-        after = count - before - len(given)
-        columns.append(pa.concat_arrays([pa.nulls(before, kind), column, pa.nulls(after, kind)]))
-        before += len(given)
-    return pa.RecordBatch.from_arrays(columns, schema=_TAGGED)
 
 
 def _us(epoch_ms: int | None) -> int | None:

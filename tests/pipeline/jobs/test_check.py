@@ -1,26 +1,18 @@
 """The rules of `check`: each fires on its fault and on nothing else [pipeline/check-severity]."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import pytest
-
-from coterie.pipeline.check import ERROR, WARNING, check
+from coterie.pipeline.check_rules import ERROR, WARNING
+from coterie.pipeline.engine import LocalEngine
+from coterie.pipeline.jobs.check import check
 from coterie.pipeline.jobs.run import run
 from coterie.pipeline.store import Store
 from tests.pipeline.jobs.test_run import orders
 from tests.pipeline.jobs.written import NOW_MS
 from tests.pipeline.timeline.facts import completed, member_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow, pytest.mark.timeout(600)]
-
-
-def test_each_rule_fires_on_its_fault_and_on_nothing_else(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_each_rule_fires_on_its_fault_and_on_nothing_else(tmp_path: Path) -> None:
     data, output = orders(tmp_path / "data"), str(tmp_path / "out")
     data.generation("twice", 1, NOW_MS, one="a-0", two="a-0 a-1")
     data.generation("beyond", 1, NOW_MS, topics="b", one="a-0")
@@ -46,7 +38,7 @@ def test_each_rule_fires_on_its_fault_and_on_nothing_else(
     for number in range(10):
         data.commit(f"last-{number}", "a-0", 1, NOW_MS)
     data.write()
-    run(spark, [data.path], output)
+    run(LocalEngine(), [data.path], output)
     # Compaction, and a cleaner that removes too much; one log loses its end.
     data.compact()
     data.lose("deleted")
@@ -54,7 +46,7 @@ def test_each_rule_fires_on_its_fault_and_on_nothing_else(
     cut = f"__consumer_offsets-{1 - int(data.home('lost')[-1])}"
     last = data.logs[cut].pop()
     data.write()
-    found = check(spark, Store.reading(output))
+    found = check(LocalEngine(), Store.reading(output))
     of_groups = {
         (each.rule, each.severity, each.subject)
         for each in found
@@ -77,5 +69,5 @@ def test_each_rule_fires_on_its_fault_and_on_nothing_else(
     assert "lost" in details[0] or "lost" in details[1]
     assert details[2] == f"was read to offset {last.offset + 1}, but ends at {last.offset} now"
     # After its retention time a tombstone may have been removed.
-    late = check(spark, Store.reading(output), delete_retention_ms=0)
+    late = check(LocalEngine(), Store.reading(output), delete_retention_ms=0)
     assert WARNING in {each.severity for each in late if each.rule == "log_kept_its_records"}

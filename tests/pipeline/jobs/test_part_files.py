@@ -2,7 +2,6 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -10,12 +9,10 @@ import pytest
 
 from coterie.pipeline.tables import TABLES
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
-pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
-
-from coterie.pipeline.jobs.part_files import PartFiles, write_parts
+from coterie.pipeline import part_files
+from coterie.pipeline.part_files import PartFiles, Share, keep_finished, read_files, shares
 
 _SCHEMA = TABLES["log_ends"].schema
 
@@ -32,31 +29,51 @@ def test_rows_of_a_task_are_in_one_file_in_their_order(tmp_path: Path) -> None:
     files.write("log_ends", _ends(3))
     files.write("log_ends", _ends())
     files.write("log_ends", _ends(1, 2))
-    ((directory, name),) = files.close()
-    assert directory == str(tmp_path)
-    assert pq.read_table(tmp_path / name).column("partition").to_pylist() == [3, 1, 2]
+    (path,) = files.close()
+    assert os.path.dirname(path) == str(tmp_path)
+    assert pq.read_table(path).column("partition").to_pylist() == [3, 1, 2]
 
 
-@pytest.mark.xdist_group("spark")
-@pytest.mark.slow
-def test_failed_attempt_of_a_task_leaves_no_file(spark: "SparkSession", tmp_path: Path) -> None:
+def test_failed_attempt_of_a_task_leaves_no_file(tmp_path: Path) -> None:
     directories = {name: str(tmp_path / name) for name in ("log_ends", "quarantine")}
     for each in directories.values():
         os.mkdir(each)
-    rows = {number: _ends(number) for number in range(3)}
-
-    def work(number: int, files: PartFiles) -> None:
-        if number == 1:
-            # An attempt that wrote something and failed.
-            failed = PartFiles(directories)
-            failed.write("log_ends", rows[number])
-            list(failed.close())
-        files.write("log_ends", rows[number])
-
-    write_parts(spark, directories, 3, work)
+    finished = []
+    for number in (0, 1, 1, 2):
+        files = PartFiles(directories)
+        files.write("log_ends", _ends(number))
+        finished.append(files.close())
+    # The first attempt of task 1 wrote its file, and failed then.
+    keep_finished(directories, [finished[0], *finished[2:]])
     found = pq.read_table(directories["log_ends"])
     assert sorted(found.column("partition").to_pylist()) == [0, 1, 2]
     assert len(os.listdir(directories["log_ends"])) == 3
     empty = pq.read_table(directories["quarantine"])
     assert empty.num_rows == 0
     assert empty.column_names == TABLES["quarantine"].schema.names
+
+
+def test_small_files_share_a_task_and_a_large_one_is_divided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part_files, "_TASK_ROWS", 10)
+    monkeypatch.setattr(part_files, "_FILE_ROWS", 4)
+    paths = [str(tmp_path / name) for name in ("a", "b", "c", "d", "empty")]
+    for path, count in zip(paths, (4, 1, 5, 25, 0), strict=True):
+        pq.write_table(pa.table({"x": list(range(count))}), path, row_group_size=10)
+    a, b, c, d, _ = paths
+    assert shares(paths) == [
+        [Share(a, [0]), Share(b, [0])],
+        [Share(c, [0])],
+        [Share(d, [0])],
+        [Share(d, [1])],
+        [Share(d, [2])],
+    ]
+    assert shares([]) == []
+
+
+def test_column_that_an_old_file_lacks_is_null(tmp_path: Path) -> None:
+    path = str(tmp_path / "old.parquet")
+    pq.write_table(pa.Table.from_batches([_ends(1)]).drop_columns(["input"]), path)
+    (row,) = read_files([path], _SCHEMA).to_pylist()
+    assert (row["input"], row["topic"], row["partition"]) == (None, "a", 1)

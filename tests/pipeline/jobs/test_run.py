@@ -2,29 +2,28 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from coterie.pipeline.engine import LocalEngine
 from coterie.pipeline.jobs import inputs
-from coterie.pipeline.jobs.run import Job, RunReport, Step, decode, ingest, run
+from coterie.pipeline.jobs.decode import decode
+from coterie.pipeline.jobs.ingest import ingest
+from coterie.pipeline.jobs.job import Job, RunReport, Step
+from coterie.pipeline.jobs.run import run
 from coterie.pipeline.store import MANIFEST, Store
 from tests.pipeline.jobs.written import NOW_MS, Directory, table
 from tests.pipeline.timeline.facts import began, completed, join_done, joined, member_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow, pytest.mark.timeout(600)]
-
 COMMITS = ("group_id", "topic", "partition", "committed_offset")
 
 
-def decoded(spark: "SparkSession", paths: list[str], output: str) -> RunReport:
-    """Run without building gold, which takes most of the time."""
-    with Store.open(output) as store:
+def decoded(paths: list[str], output: str) -> RunReport:
+    """Run without building gold."""
+    with Store.open(output) as store, store.scratch() as scratch:
         planned = inputs.plan(store, paths)
-        job = Job(spark, store, about=planned.about)
+        job = Job(LocalEngine(), store, scratch, about=planned.about)
         ingest(job, planned)
         decode(job)
         return job.finish(planned.positions)
@@ -62,12 +61,10 @@ def orders(path: Path) -> Directory:
     return data
 
 
-def test_run_builds_all_tables_and_a_second_run_adds_nothing(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_run_builds_all_tables_and_a_second_run_adds_nothing(tmp_path: Path) -> None:
     data, output = orders(tmp_path / "data").write(), str(tmp_path / "out")
     steps: list[Step] = []
-    report = run(spark, [data], output, progress=steps.append)
+    report = run(LocalEngine(), [data], output, progress=steps.append)
     assert report.number == 0
     assert (rows_of(report)["log_records"], rows_of(report)["journal_records"]) == (7, 8)
     assert {step.total for step in steps} >= {len(report.steps)}
@@ -100,22 +97,20 @@ def test_run_builds_all_tables_and_a_second_run_adds_nothing(
     assert json.loads(facts[1][4])["previous_state"] == "Empty"
     assert table(output, "log_health", "input", "records", "keys", "tombstones", "batches")
     before = Path(output, MANIFEST).read_bytes()
-    again = run(spark, [data], output)
+    again = run(LocalEngine(), [data], output)
     assert (again.number, again.steps) == (None, [])
     assert Path(output, MANIFEST).read_bytes() == before
 
 
-def test_run_after_compaction_adds_new_records_and_keeps_removed_ones(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_run_after_compaction_adds_new_records_and_keeps_removed_ones(tmp_path: Path) -> None:
     data, output = orders(tmp_path / "data"), str(tmp_path / "out")
     data.write()
-    decoded(spark, [str(data.path)], output)
+    decoded([str(data.path)], output)
     data.commit("orders", "a-1", 12, NOW_MS + 90_000)
     data.generation("orders", 3, NOW_MS + 95_000, one="a-0 a-1")
     data.compact()
     data.write()
-    report = decoded(spark, [str(data.path)], output)
+    report = decoded([str(data.path)], output)
     assert rows_of(report)["log_records"] == 2
     assert table(output, "group_generations", "group_id", "generation", "is_rewrite") == [
         ("bills", 4, False),
@@ -129,7 +124,7 @@ def test_run_after_compaction_adds_new_records_and_keeps_removed_ones(
 
 
 def test_killed_run_has_no_effect_and_the_next_one_repeats_it(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data, output = orders(tmp_path / "data").write(), str(tmp_path / "out")
 
@@ -142,18 +137,16 @@ def test_killed_run_has_no_effect_and_the_next_one_repeats_it(
     with monkeypatch.context() as patched:
         patched.setattr(Store, "commit", killed)
         with pytest.raises(Killed):
-            decoded(spark, [data], output)
+            decoded([data], output)
     assert list(Path(output, "offset_commits").glob("part=*/*.parquet"))
     assert table(output, "offset_commits", *COMMITS) == []
-    report = decoded(spark, [data], output)
+    report = decoded([data], output)
     assert report.number == 0
     assert len(list(Path(output, "offset_commits").glob("part=*"))) == 1
     assert len(table(output, "offset_commits", *COMMITS)) == 3
 
 
-def test_commits_of_a_transaction_count_from_the_run_that_reads_its_marker(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_commits_of_a_transaction_count_from_the_run_that_reads_its_marker(tmp_path: Path) -> None:
     """[pipeline/transactional-commits]"""
     data, output = Directory(tmp_path / "data", log_partitions=1), str(tmp_path / "out")
     data.commit("g", "a-0", 1, NOW_MS)
@@ -161,17 +154,17 @@ def test_commits_of_a_transaction_count_from_the_run_that_reads_its_marker(
     data.commit("g", "a-2", 20, NOW_MS, producer=8)
     data.marker("g", 8, NOW_MS, commit=False)
     data.write()
-    decoded(spark, [str(data.path)], output)
+    decoded([str(data.path)], output)
     assert table(output, "offset_commits", "partition", "committed_offset") == [(0, 1)]
     data.marker("g", 7, NOW_MS + 1, commit=True)
     data.commit("g", "a-2", 21, NOW_MS + 2, producer=8)
     data.write()
-    decoded(spark, [str(data.path)], output)
+    decoded([str(data.path)], output)
     assert table(output, "offset_commits", "partition", "committed_offset") == [(0, 1), (1, 10)]
 
 
 def test_clusters_are_separate_inputs_and_directories_of_one_cluster_are_one_input(
-    spark: "SparkSession", tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     """[pipeline/input-identity]"""
     first = Directory(tmp_path / "east", "cluster-1", 1)
@@ -183,7 +176,7 @@ def test_clusters_are_separate_inputs_and_directories_of_one_cluster_are_one_inp
     other.commit("g", "a-0", 900, NOW_MS + 1)
     paths = [data.write() for data in (behind, first, other)]
     output = str(tmp_path / "out")
-    decoded(spark, paths, output)
+    decoded(paths, output)
     assert table(output, "offset_commits", *COMMITS) == [
         ("g", "a", 0, 1),
         ("g", "a", 0, 2),

@@ -1,66 +1,76 @@
 """Commits by minute, the offsets committed at moves, and lag."""
 
-from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow, pytest.mark.timeout(600)]
+from coterie.pipeline.schemas import TIMESTAMP
+from coterie.pipeline.tables import TABLES
+from coterie.pipeline.transforms.commit_runs import COLUMNS, RUNS, commit_runs
+from coterie.pipeline.transforms.handovers import newest_commits, with_dictionaries
+from coterie.pipeline.transforms.histories import MOVES
+from coterie.pipeline.transforms.lag import lag_1m
+from coterie.pipeline.transforms.progress import (
+    KEY,
+    are_among,
+    commit_minutes,
+    with_handover,
+    with_overlaps,
+)
 
 START_S = 1_760_000_400  # a full minute
-COMMITS = (
-    "group_id string, topic string, partition int, log_offset bigint, committed_offset bigint,"
-    " record_ts timestamp, is_tombstone boolean"
-)
-MOVES = "group_id string, topic string, partition int, at_ts timestamp, gap_ms bigint"
-ENDS = "topic string, partition int, at_ts timestamp, log_end_offset bigint"
+COMMITS = pa.schema([TABLES["offset_commits"].schema.field(name) for name in COLUMNS])
 VELOCITY = (
-    "group_id string, partition int, window_start_ts timestamp, commits bigint, advance bigint,"
-    " rewinds bigint, last_offset bigint, rewound_by bigint, rewound_offset bigint"
-)
+    "group_id", "partition", "window_start_ts", "commits", "advance", "rewinds", "last_offset",
+    "rewound_by", "rewound_offset",
+)  # fmt: skip
 
 
 def at(seconds: float) -> datetime:
     return datetime.fromtimestamp(START_S + seconds, UTC)
 
 
-def commits(spark: "SparkSession", *rows: tuple[Any, ...]) -> "DataFrame":
+def commits(*rows: tuple[Any, ...]) -> pa.Table:
     """Return commits from rows of (group, partition, log offset, offset or None, seconds)."""
-    return spark.createDataFrame(
+    return pa.Table.from_pylist(
         [
-            (group, "a", partition, log_offset, offset, at(seconds), offset is None)
+            {
+                "group_id": group,
+                "topic": "a",
+                "partition": partition,
+                "log_offset": log_offset,
+                "committed_offset": offset,
+                "record_ts": at(seconds),
+                "is_tombstone": offset is None,
+            }
             for group, partition, log_offset, offset, seconds in rows
         ],
         COMMITS,
     )
 
 
-def minutes_of(given: "DataFrame", stretches: int = 1) -> "DataFrame":
+def minutes_of(given: pa.Table, stretches: int = 1) -> pa.Table:
     """Return the minutes of commits, which are cut into stretches that overlap each other."""
-    from coterie.pipeline.schemas import spark_schema
-    from coterie.pipeline.transforms.commit_runs import COLUMNS, RUNS, commit_runs
-    from coterie.pipeline.transforms.progress import commit_minutes, with_overlaps
+    (batch,) = given.combine_chunks().to_batches()
+    runs = [
+        commit_runs(batch.take(pa.array(range(number, batch.num_rows, stretches))))
+        for number in range(stretches)
+    ]
+    minutes = commit_minutes(pa.Table.from_batches(runs, RUNS))
+    overlapping = minutes.filter(minutes.column("overlaps"))
+    again = given.filter(pa.array(are_among(given, overlapping)))
+    return with_overlaps(minutes, again)
 
-    def summed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows in batches:
-            for number in range(stretches):
-                yield commit_runs(rows.take(pa.array(range(number, rows.num_rows, stretches))))
 
-    runs = given.coalesce(1).select(*COLUMNS).mapInArrow(summed, spark_schema(RUNS))
-    return with_overlaps(commit_minutes(runs).persist(), given)
+def tuples(table: pa.Table, *columns: str) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row[name] for name in columns) for row in table.to_pylist()), key=repr)
 
 
 @pytest.mark.parametrize("stretches", [1, 3])
-def test_steps_are_counted_in_the_order_of_the_log(spark: "SparkSession", stretches: int) -> None:
-    from pyspark.testing import assertDataFrameEqual
-
+def test_steps_are_counted_in_the_order_of_the_log(stretches: int) -> None:
     given = commits(
-        spark,
         ("g", 0, 1, 10, 0),
         ("g", 0, 2, 30, 5),
         # The clock was set back.
@@ -73,26 +83,16 @@ def test_steps_are_counted_in_the_order_of_the_log(spark: "SparkSession", stretc
         ("g", 0, 8, 2, 130),
         ("spark-kafka-relation-1", 0, 9, 3, 0),
     )
-    found = minutes_of(given, stretches).select(*[each.split()[0] for each in VELOCITY.split(", ")])
-    expected = [
+    assert tuples(minutes_of(given, stretches), *VELOCITY) == [
         ("g", 0, at(0), 3, 21, 0, 31, None, None),
         ("g", 0, at(60), 2, 1, 1, None, 20, 4),
         ("g", 0, at(120), 1, 0, 0, 2, None, None),
         ("g", 1, at(0), 1, 0, 0, 99, None, None),
     ]
-    assertDataFrameEqual(found, spark.createDataFrame(expected, VELOCITY))
 
 
-def test_moves_get_the_newest_committed_offset(spark: "SparkSession") -> None:
-    from pyspark.testing import assertDataFrameEqual
-
-    from coterie.pipeline.schemas import spark_schema
-    from coterie.pipeline.transforms.commit_runs import COLUMNS
-    from coterie.pipeline.transforms.handovers import FOUND, newest_commits, with_dictionaries
-    from coterie.pipeline.transforms.progress import moments, with_handover
-
+def test_moves_get_the_newest_committed_offset() -> None:
     given = commits(
-        spark,
         ("g", 0, 1, 10, 0),
         ("g", 0, 2, 20, 30),
         ("g", 0, 3, 25, 50),
@@ -100,41 +100,53 @@ def test_moves_get_the_newest_committed_offset(spark: "SparkSession") -> None:
         ("g", 1, 5, 7, 100),
     )
     moves = [
-        ("g", "a", 0, at(40), 1),  # within the minute
-        ("g", "a", 0, at(300), 2),  # minutes later
-        ("g", "a", 0, at(900), 3),  # after a deletion
-        ("g", "a", 1, at(90), 4),  # before anything
-        ("g", "a", 2, at(90), None),  # never committed
+        (0, at(40), 1, 20),  # within the minute
+        (0, at(300), 2, 25),  # minutes later
+        (0, at(900), 3, None),  # after a deletion
+        (1, at(90), 4, None),  # before anything
+        (2, at(90), None, None),  # never committed
     ]
-    moved = spark.createDataFrame(moves, MOVES)
-    times = moments(moved).toArrow()
-    encoded = with_dictionaries(times)
-
-    def find(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for rows in batches:
-            yield newest_commits(rows, encoded)
-
-    newest = given.select(*COLUMNS).mapInArrow(find, spark_schema(FOUND))
-    found = with_handover(moved, times, minutes_of(given), newest)
-    expected = [
-        (*move, offset) for move, offset in zip(moves, (20, 25, None, None, None), strict=True)
+    rows = [
+        dict.fromkeys(MOVES.names)
+        | {"group_id": "g", "topic": "a", "partition": partition, "at_ts": time, "gap_ms": gap_ms}
+        for partition, time, gap_ms, _ in moves
     ]
-    schema = MOVES + ", committed_at_handover bigint"
-    assertDataFrameEqual(found, spark.createDataFrame(expected, schema))
+    moved = pa.Table.from_pylist(rows, MOVES)
+    encoded = with_dictionaries(moved.select([*KEY, "at_ts"]))
+    (batch,) = given.to_batches()
+    newest = pa.Table.from_batches([newest_commits(batch, encoded)])
+    found = with_handover(moved, minutes_of(given), newest)
+    assert found.schema == TABLES["partition_moves"].schema
+    columns = ("partition", "at_ts", "gap_ms", "committed_at_handover")
+    assert tuples(found, *columns) == sorted(moves, key=repr)
 
 
-def test_lag_is_unknown_without_log_end_and_stalls_without_progress(spark: "SparkSession") -> None:
-    from coterie.pipeline.transforms.progress import lag_1m
+def ends_of(*seen: tuple[float, int], source: str | None = None) -> pa.Table:
+    rows = [
+        {
+            "input": source,
+            "topic": "a",
+            "partition": 0,
+            "at_ts": at(after),
+            "log_end_offset": end,
+        }
+        for after, end in seen
+    ]
+    return pa.Table.from_pylist(rows, TABLES["log_ends"].schema)
 
-    given = commits(spark, ("g", 0, 1, 100, 30), ("g", 0, 2, 110, 90), ("g", 1, 3, 5, 30))
-    minutes = minutes_of(given).persist()
-    unknown = lag_1m(minutes).collect()
+
+def test_lag_is_unknown_without_log_end_and_stalls_without_progress() -> None:
+    given = commits(("g", 0, 1, 100, 30), ("g", 0, 2, 110, 90), ("g", 1, 3, 5, 30))
+    minutes = minutes_of(given)
+    unknown = lag_1m(minutes, None).to_pylist()
     assert {(row["lag"], row["log_end_offset"], row["stalled"]) for row in unknown} == {
         (None, None, None)
     }
     seen = [(0, 100), (60, 110), (120, 140), *((60 * each, 150) for each in range(3, 9))]
-    ends = spark.createDataFrame([("a", 0, at(after + 50), end) for after, end in seen], ENDS)
-    rows = lag_1m(minutes, ends).where("partition = 0").orderBy("window_start_ts").collect()
+    ends = ends_of(*((after + 50, end) for after, end in seen))
+    found = lag_1m(minutes, ends)
+    assert found.schema == TABLES["lag_1m"].schema
+    rows = [row for row in found.sort_by("window_start_ts").to_pylist() if row["partition"] == 0]
     assert [(row["committed_offset"], row["lag"]) for row in rows] == [
         (100, 0), (110, 0), (110, 30), *[(110, 40)] * 6,
     ]  # fmt: skip
@@ -142,5 +154,26 @@ def test_lag_is_unknown_without_log_end_and_stalls_without_progress(spark: "Spar
     assert [row["time_lag_ms"] for row in rows][:4] == [0, 0, 60_000, 120_000]
     # Minutes 2 to 8 have a lag. Five of them without progress are a stall.
     assert [row["stalled"] for row in rows] == [False] * 6 + [True] * 3
-    (other,) = lag_1m(minutes, ends).where("partition = 1").collect()
+    (other,) = (row for row in found.to_pylist() if row["partition"] == 1)
     assert (other["committed_offset"], other["lag"]) == (5, None)
+
+
+def test_lag_is_null_from_the_minute_in_which_the_log_end_is_too_old() -> None:
+    minutes = minutes_of(commits(*(("g", 0, n, 10 + n, 60 * n) for n in range(8))))
+    rows = lag_1m(minutes, ends_of((0, 30))).sort_by("window_start_ts").to_pylist()
+    assert [row["lag"] for row in rows] == [20, 19, 18, 17, 16, None, None, None]
+
+
+def test_topics_of_one_name_in_two_clusters_have_their_own_log_ends() -> None:
+    """[pipeline/lag]"""
+    minutes = minutes_of(commits(("g", 0, 1, 100, 0), ("g@west", 0, 1, 40, 0)))
+    ends = pa.concat_tables([ends_of((50, 130), source="east"), ends_of((50, 45), source="west")])
+    found = lag_1m(minutes, ends, lambda group: "west" if "@" in group else "east")
+    assert tuples(found, "group_id", "lag") == [("g", 30), ("g@west", 5)]
+    # A table of a user may not say of which cluster its topics are.
+    found = lag_1m(minutes, ends_of((50, 130)), lambda group: "west" if "@" in group else "east")
+    assert tuples(found, "group_id", "lag") == [("g", 30), ("g@west", 90)]
+
+
+def test_table_of_lags_has_the_times_of_the_table() -> None:
+    assert lag_1m(minutes_of(commits(("g", 0, 1, 1, 0))), None).schema.field(3).type == TIMESTAMP

@@ -1,0 +1,88 @@
+"""Engines: what runs the tasks of a job, in this process or on Spark.
+
+Every table is made by plain functions over files, or over the rows of some groups. A job divides
+its work into numbered tasks, and an engine only runs them: one after the other in this process
+(`LocalEngine`), or in Spark's workers (`spark_engine.SparkEngine`). So a table has one definition,
+and both engines write the same rows [pipeline/engines]. What tasks exchange is written to files
+(`exchange`), which all workers must see under the same paths (ADR 22).
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+R = TypeVar("R")
+TasksDone = Callable[[int, int], None]
+
+# The rows that one task brings together: 100 to 300 MB, with numpy's intermediate arrays.
+_ROWS_OF_A_BUCKET = 500_000
+
+
+class Cancelled(Exception):  # noqa: N818 - it is no error
+    """The job was cancelled from another thread."""
+
+
+class Engine(Protocol):
+    """What runs tasks.
+
+    Attributes:
+        name: local or spark.
+        on_tasks: is called with the number of completed tasks and that of all tasks of the call.
+    """
+
+    name: str
+    on_tasks: TasksDone | None
+
+    @property
+    def parallelism(self) -> int:
+        """The number of tasks that run at the same time."""
+
+    def run(self, count: int, work: Callable[[int], R]) -> list[R]:
+        """Run tasks and return their results, in the order of their numbers.
+
+        A task may run more than once, so it writes only files whose names are new. Function and
+        results are pickled.
+
+        Args:
+            count: the number of tasks.
+            work: does the task with a number.
+
+        Raises:
+            Cancelled: `cancel` was called.
+        """
+
+    def buckets(self, rows: int) -> int:
+        """Return in how many parts about this many rows are brought together by group."""
+
+    def cancel(self) -> None:
+        """End the call of `run` that is in progress in another thread, and all later ones."""
+
+
+class LocalEngine:
+    """Tasks one after the other in this process, with pyarrow and numpy and without Java."""
+
+    name = "local"
+    parallelism = 1
+
+    def __init__(self) -> None:
+        self.on_tasks: TasksDone | None = None
+        self._cancelled = threading.Event()
+
+    def run(self, count: int, work: Callable[[int], R]) -> list[R]:
+        """See `Engine`."""
+        results = []
+        for number in range(count):
+            if self._cancelled.is_set():
+                raise Cancelled
+            if self.on_tasks is not None:
+                self.on_tasks(number, count)
+            results.append(work(number))
+        return results
+
+    def buckets(self, rows: int) -> int:
+        """See `Engine`."""
+        return 1 + rows // _ROWS_OF_A_BUCKET
+
+    def cancel(self) -> None:
+        """See `Engine`."""
+        self._cancelled.set()

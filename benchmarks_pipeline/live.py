@@ -16,7 +16,7 @@ import time
 
 from benchmarks_pipeline.logs import SegmentWriter, write_commits
 from coterie.pipeline.jobs.follow import FOLLOW_SETTINGS, Appended, FollowOptions, follow
-from coterie.pipeline.jobs.run import Step
+from coterie.pipeline.jobs.job import Step
 from coterie.pipeline.session import start_session
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
 from coterie.protocol.topic_names import OFFSETS_TOPIC

@@ -10,10 +10,10 @@ import tempfile
 import time
 
 from benchmarks_pipeline.histories import write_histories
+from coterie.pipeline.engine import LocalEngine
 from coterie.pipeline.jobs.run import run
 from coterie.pipeline.report.page import DEFAULT_TITLE, render, write_page
 from coterie.pipeline.report.reading import read_content
-from coterie.pipeline.session import start_session
 from coterie.pipeline.store import Store
 
 _COMMITS, _REBALANCES = 100_000, 1_000
@@ -24,9 +24,7 @@ def measure(root: str) -> None:
     """Build the tables, write the page and print the figures."""
     logs, output, page = (os.path.join(root, name) for name in ("logs", "tables", "page.html"))
     write_histories(logs, _COMMITS, _REBALANCES)
-    spark = start_session("bench", little=True)
-    run(spark, [logs], output)
-    spark.stop()
+    run(LocalEngine(), [logs], output)
     times = []
     for _ in range(_ROUNDS):
         began = time.perf_counter()

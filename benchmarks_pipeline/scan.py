@@ -19,12 +19,13 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from coterie.pipeline.jobs.ingest import QUARANTINE, copy_tasks, copying
+from coterie.pipeline.jobs.ingest import ingest
 from coterie.pipeline.jobs.inputs import plan
-from coterie.pipeline.jobs.part_files import write_parts
+from coterie.pipeline.jobs.job import Job
 from coterie.pipeline.options import parse_options
 from coterie.pipeline.session import start_session
 from coterie.pipeline.source import CoterieLog, LogReader
+from coterie.pipeline.spark_engine import SparkEngine
 from coterie.pipeline.store import Store
 
 # The columns of a commit that most queries use.
@@ -72,15 +73,15 @@ def measure(path: str, cores: int, rounds: int, scratch: str) -> dict[str, float
     some = spark.read.format("coterie_log").option("columns", SOME_COLUMNS).load(path)
     tuples = spark.read.format("tuple_log").load(path)
     out = os.path.join(scratch, "parquet")
-    with Store.open(os.path.join(scratch, "store")) as store:
-        tasks = copy_tasks(plan(store, [path]).new)
+    engine = SparkEngine(spark)
 
-    def ingest() -> None:
-        shutil.rmtree(out, ignore_errors=True)
-        directories = {name: os.path.join(out, name) for name in ("log_records", QUARANTINE)}
-        for directory in directories.values():
-            os.makedirs(directory)
-        write_parts(spark, directories, len(tasks), copying(tasks, crc=True))
+    def copy_all() -> None:
+        """Copy the log to the bronze tables of a new store."""
+        output = os.path.join(scratch, "store")
+        shutil.rmtree(output, ignore_errors=True)
+        with Store.open(output) as store, store.scratch() as directory:
+            planned = plan(store, [path])
+            ingest(Job(engine, store, directory), planned)
 
     # A count passes every column to Java and does little else.
     found = {
@@ -88,7 +89,7 @@ def measure(path: str, cores: int, rounds: int, scratch: str) -> dict[str, float
         SCAN_SOME: best(rounds, some.count),
         TUPLES: best(1, tuples.count),
         TO_PARQUET: best(rounds, functools.partial(frame.write.mode("overwrite").parquet, out)),
-        INGEST: best(rounds, ingest),
+        INGEST: best(rounds, copy_all),
     }
     spark.stop()
     return found

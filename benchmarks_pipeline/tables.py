@@ -1,6 +1,6 @@
 """Measure building all tables from a log and replaying its history, with 1 GB of driver memory.
 
-python -m benchmarks_pipeline.tables [--commits N] [--generations N] [--keep DIR]
+python -m benchmarks_pipeline.tables [--commits N] [--generations N] [--engine local] [--keep DIR]
 """
 
 import argparse
@@ -8,11 +8,16 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from benchmarks_pipeline.histories import write_histories
+from coterie.pipeline.engine import Engine, LocalEngine
+from coterie.pipeline.jobs.job import BUILD, INGEST, Step
 from coterie.pipeline.jobs.replay import replay_groups
-from coterie.pipeline.jobs.run import BUILD, INGEST, Step, run
+from coterie.pipeline.jobs.run import run
 from coterie.pipeline.session import start_session
+from coterie.pipeline.spark_engine import SparkEngine
 from coterie.pipeline.store import Store
 from coterie.pipeline.tables import GOLD, TABLES
 
@@ -33,27 +38,36 @@ def print_step(step: Step) -> None:
         )
 
 
-def measure(root: str, commits: int, generations: int) -> None:
+@contextmanager
+def started(engine: str) -> Iterator[Engine]:
+    """Start an engine, and Spark with it if it is Spark's."""
+    if engine == "local":
+        yield LocalEngine()
+        return
+    spark = start_session(
+        "bench", master=f"local[{CORES}]", settings={"spark.driver.memory": DRIVER_MEMORY}
+    )
+    yield SparkEngine(spark)
+    spark.stop()
+
+
+def measure(root: str, engine: Engine, commits: int, generations: int) -> None:
     """Write the log, build the tables and replay the history."""
     small, large = os.path.join(root, "small"), os.path.join(root, "large")
     write_histories(small, *_WARM_UP)
     size_bytes = write_histories(large, commits, generations)
     print(f"{commits:,} commits and {generations:,} generations, {size_bytes / 1e6:.0f} MB of log")
-    spark = start_session(
-        "bench", master=f"local[{CORES}]", settings={"spark.driver.memory": DRIVER_MEMORY}
-    )
-    run(spark, [small], os.path.join(root, "warm"))
+    run(engine, [small], os.path.join(root, "warm"))
     output = os.path.join(root, "tables")
-    report = run(spark, [large], output, progress=print_step)
+    report = run(engine, [large], output, progress=print_step)
     gold = sum(step.seconds or 0.0 for step in report.steps if TABLES[step.table].level == GOLD)
     print(
         f"bronze {report.stage_seconds(INGEST):.1f} s, everything {report.seconds:.1f} s;"
         f" silver and gold {report.stage_seconds(BUILD):.1f} s of writing, of which gold {gold:.1f}"
     )
     began = time.perf_counter()
-    replayed = replay_groups(spark, Store.reading(output), "cooperative-sticky")
+    replayed = replay_groups(engine, Store.reading(output), "cooperative-sticky")
     print(f"replay of {replayed.num_rows} groups: {time.perf_counter() - began:.1f} s")
-    spark.stop()
 
 
 def main() -> int:
@@ -61,14 +75,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=10_000_000)
     parser.add_argument("--generations", type=int, default=10_000)
+    parser.add_argument("--engine", choices=["local", "spark"], default="spark")
     parser.add_argument("--keep", metavar="DIR", help="use this directory and keep its files")
     arguments = parser.parse_args()
     print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
-    if arguments.keep:
-        measure(arguments.keep, arguments.commits, arguments.generations)
-        return 0
-    with tempfile.TemporaryDirectory(prefix="coterie-bench-") as root:
-        measure(root, arguments.commits, arguments.generations)
+    with started(arguments.engine) as engine:
+        if arguments.keep:
+            measure(arguments.keep, engine, arguments.commits, arguments.generations)
+            return 0
+        with tempfile.TemporaryDirectory(prefix="coterie-bench-") as root:
+            measure(root, engine, arguments.commits, arguments.generations)
     return 0
 
 

@@ -36,7 +36,7 @@ def main(logs: str, output: str, build_every_s: str) -> None:
         "spark.driver.memory": "1g",
         "spark.sql.shuffle.partitions": "2",
     }
-    jobs_run.build_gold = build_one_table
+    setattr(jobs_run, "build_gold", build_one_table)  # noqa: B010 - not exported
     with tempfile.TemporaryDirectory() as scratch:
         spark = start_session(
             "follow", master="local[4]", settings=settings, scratch=scratch, little=True

@@ -162,13 +162,12 @@ def test_every_record_counts_once_if_the_process_is_killed_at_random_times(tmp_p
 
 
 @pytest.mark.timeout(300)
-def test_run_over_the_wire_has_lags_and_the_files_add_nothing(
-    spark: "SparkSession", tmp_path: Path
-) -> None:
+def test_run_over_the_wire_has_lags_and_the_files_add_nothing(tmp_path: Path) -> None:
     from kafka import KafkaConsumer
 
     from coterie.client.cluster import Cluster
     from coterie.client.topics import create_topic
+    from coterie.pipeline.engine import LocalEngine
     from coterie.pipeline.jobs.replay import replay_groups, summed
     from coterie.pipeline.jobs.run import run
     from coterie.pipeline.store import Store
@@ -189,29 +188,28 @@ def test_run_over_the_wire_has_lags_and_the_files_add_nothing(
         consumer.close()
         time.sleep(0.2)  # the journal is written after 50 ms
         output = str(tmp_path / "output")
-        run(spark, ["kafka://" + server.bootstrap], output)
+        run(LocalEngine(), ["kafka://" + server.bootstrap], output)
         store = Store.reading(output)
         rows = {table: store.rows(table) for table in ("log_records", "journal_records")}
         assert all(rows.values())
         assert store.rows("log_ends") == 3
-        lags = store.read(spark, "lag_1m").collect()
+        lags = store.read("lag_1m").sort_by("partition").to_pylist()
         assert [(row["partition"], row["lag"]) for row in lags] == [(0, 0), (1, 0), (2, 0)]
-        run(spark, [str(server.data_dir)], output)
+        run(LocalEngine(), [str(server.data_dir)], output)
         assert {table: Store.reading(output).rows(table) for table in rows} == rows
     finally:
         server.kill()
-    (replayed,) = (summed(row) for row in replay_groups(spark, store, "sticky").to_pylist())
+    (replayed,) = (summed(row) for row in replay_groups(LocalEngine(), store, "sticky").to_pylist())
     assert (replayed["group"], replayed["problem"]) == ("readers", None)
     assert (replayed["rebalances"], replayed["moved"], replayed["needless"]) == (1, 0, 0)
     assert replayed["recorded_unowned_ms"] == replayed["unowned_ms"]
-    assert not replay_groups(spark, store, "range", groups=["unknown"]).num_rows
+    assert not replay_groups(LocalEngine(), store, "range", groups=["unknown"]).num_rows
 
 
 @pytest.mark.timeout(300)
 def test_bronze_is_the_same_with_and_without_spark(spark: "SparkSession", tmp_path: Path) -> None:
     """One stream is written without Spark, one by Spark, and one by both."""
     from coterie.pipeline.jobs.live_store import LiveStore
-    from coterie.pipeline.jobs.run import Job
     from tests.pipeline.test_tail import INPUT, tail_of
 
     batches = [
@@ -230,8 +228,7 @@ def test_bronze_is_the_same_with_and_without_spark(spark: "SparkSession", tmp_pa
             stack.enter_context(LiveStore.open(str(tmp_path / name)))
             for name in ("here", "spark", "both")
         ]
-        # A job configures how Spark writes.
-        Job(spark, stores[0])
+        spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
         def wait_for(positions: dict[int, int]) -> None:
             deadline = time.monotonic() + PATIENCE_S
@@ -267,18 +264,25 @@ def test_bronze_is_the_same_with_and_without_spark(spark: "SparkSession", tmp_pa
 
 @pytest.mark.timeout(300)
 def test_live_store_appends_during_a_build_and_merges_parts(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import pyarrow as pa
 
     from coterie.pipeline.jobs import live_store
     from coterie.pipeline.jobs.live_store import LiveStore
+    from coterie.pipeline.part_files import keep_finished
     from coterie.pipeline.tables import TABLES
 
     schema = TABLES["log_ends"].schema
 
     def add(store: LiveStore, number: int) -> None:
-        row = {"topic": "paid", "partition": number, "at_ts": 0, "log_end_offset": number}
+        row = {
+            "input": None,
+            "topic": "paid",
+            "partition": number,
+            "at_ts": 0,
+            "log_end_offset": number,
+        }
         rows = pa.RecordBatch.from_pylist([row], schema)
         directory = store.write_rows("log_ends", [rows])
         store.append({"log_ends": directory}, {"c": {OFFSETS_TOPIC: {0: number}}}, {"run": 0})
@@ -294,8 +298,9 @@ def test_live_store_appends_during_a_build_and_merges_parts(
         building = store.snapshot()
         add(store, 1)
         # The build does not contain the new part, whose number is higher than that of the build.
-        assert building.read(spark, "log_ends").count() == 1
-        building.write("lag_1m", spark.createDataFrame([], building.read(spark, "lag_1m").schema))
+        assert building.read("log_ends").num_rows == 1
+        with building.new_parts(["lag_1m"]) as directories:
+            keep_finished(directories, [])
         (built,) = building.parts("lag_1m")
         building.commit({}, {})
         assert [name > built for name in store.parts("log_ends")] == [False, True]

@@ -134,7 +134,7 @@ def test_journal_is_read(server: BrokerProcess, cluster: Cluster) -> None:
 
 
 def test_log_ends_of_existing_partitions_are_returned(cluster: Cluster) -> None:
-    rows = log_ends(cluster, [("paid", 0), ("paid", 2), ("absent", 0)], at_ms=NOW_MS)
+    rows = log_ends("c", cluster, [("paid", 0), ("paid", 2), ("absent", 0)], at_ms=NOW_MS)
     found = [(row["topic"], row["partition"], row["log_end_offset"]) for row in rows.to_pylist()]
     assert found == [("paid", 0, 0), ("paid", 2, 0)]
 

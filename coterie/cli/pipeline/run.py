@@ -269,7 +269,7 @@ def _client_errors() -> Iterator[None]:
 
 
 def _retention_ms(minutes: int | None) -> int:
-    from coterie.pipeline.transforms.anomalies import OFFSETS_RETENTION_MS
+    from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
 
     return OFFSETS_RETENTION_MS if minutes is None else minutes * _MINUTE_MS
 

@@ -26,6 +26,7 @@ from coterie.pipeline.findings.finding import (
 )
 from coterie.pipeline.findings.group import Row, rows_of
 from coterie.pipeline.findings.of_group import GROUP_RULES
+from coterie.pipeline.findings.unreadable import UNREADABLE
 from coterie.pipeline.report.words import duration
 
 # Groups that rebalance within a minute of each other have one cause: a member expires after 45 s
@@ -46,7 +47,7 @@ RESTART = Rule(
 )
 ROLLOUT = Rule("rollout", INFO, "members of many groups left and joined at once")
 
-RULES: tuple[Rule, ...] = (*GROUP_RULES[:4], RESTART, *GROUP_RULES[4:], ROLLOUT)
+RULES: tuple[Rule, ...] = (*GROUP_RULES[:4], RESTART, UNREADABLE, *GROUP_RULES[4:], ROLLOUT)
 SEVERITIES = {rule.name: rule.severity for rule in RULES}
 _ORDER = {CRITICAL: 0, WARNING: 1, INFO: 2}
 # What the members of a group do when they are deployed. Everything else happens to them.

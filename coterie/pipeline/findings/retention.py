@@ -28,7 +28,8 @@ def group_about_to_expire(group: Group) -> Iterator[Finding]:
         place = row["topic"], row["partition"]
         if place not in newest or newest[place][0] < row["window_start_ts"]:
             newest[place] = row["window_start_ts"], row["last_offset"]
-        committed_ms = max(committed_ms, row["last_ts"])
+        # A minute may have nothing but deletions.
+        committed_ms = max(committed_ms, row["last_ts"] or -1)
     offsets = sum(offset is not None for _, offset in newest.values())
     if not offsets:
         return

@@ -27,6 +27,7 @@ from coterie.pipeline.codec.epochs import KINDS
 from coterie.pipeline.codec.groups import KEY_TYPE as GROUP_KEY_TYPE
 from coterie.pipeline.engine import Engine
 from coterie.pipeline.exchange import Exchange, Outbox, exchange, text_codes
+from coterie.pipeline.findings.commits import without_owner
 from coterie.pipeline.options import MAX_SPLIT_BYTES
 from coterie.pipeline.part_files import Share, read_share, shares
 from coterie.pipeline.ranges import LogRange, log_end, plan_ranges, read_range
@@ -35,13 +36,7 @@ from coterie.pipeline.store import Store
 from coterie.pipeline.tables import TABLES
 from coterie.pipeline.transforms.by_group import by_group
 from coterie.pipeline.transforms.transactions import has_attribute
-from coterie.pipeline.transforms.unowned import (
-    COMPARED,
-    UNOWNED,
-    commits_as_rows,
-    owned_as_rows,
-    unowned,
-)
+from coterie.pipeline.transforms.unowned import UNOWNED
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.record_batch_layout import CONTROL, TRANSACTIONAL
 from coterie.protocol.topic_names import OFFSETS_TOPIC
@@ -90,7 +85,8 @@ _KEYS = pa.schema(
 _KINDS = {
     "group_generations": _COLUMNS["group_generations"],
     "group_events": _COLUMNS["group_events"],
-    "owned": COMPARED,
+    "offset_commits": UNOWNED,
+    "ownership": _COLUMNS["ownership"],
     "was": _KEYS,
     "is": _KEYS,
 }
@@ -176,12 +172,10 @@ def _read(task: _Task, outbox: Outbox, logs: Mapping[str, Mapping[int, str]]) ->
         if task.table == "group_events":
             kept = pc.is_in(rows.column("fact"), pa.array(GENERATION_FACTS))
             outbox.add(task.table, rows.filter(kept))
-        elif task.table == "group_generations":
+        elif task.table in ("group_generations", "ownership"):
             outbox.add(task.table, rows)
         elif task.table == "offset_commits":
-            outbox.add("owned", commits_as_rows(_each_commit(rows)))
-        elif task.table == "ownership":
-            outbox.add("owned", owned_as_rows(rows))
+            outbox.add(task.table, _each_commit(rows))
         else:
             homes |= _homes(rows)
             # Compaction removes the records of aborted transactions, so they are not expected.
@@ -197,7 +191,7 @@ def _read(task: _Task, outbox: Outbox, logs: Mapping[str, Mapping[int, str]]) ->
 
 
 def _each_commit(rows: pa.Table) -> pa.Table:
-    """Return every commit as a row of its own for `unowned`."""
+    """Return every commit as a row of its own for `without_owner`."""
     kept = pc.and_(pc.invert(rows.column("is_tombstone")), rows.column("record_ts").is_valid())
     rows = rows.filter(kept)
     times = [rows.column("record_ts")] * 2
@@ -250,8 +244,8 @@ def _check_groups(exchanged: Exchange, bucket: int) -> Iterator[Finding]:
 
 def _unowned_commits(exchanged: Exchange, bucket: int) -> Iterator[Finding]:
     """Find commits of partitions that no member of the group owned [pipeline/owned-commits]."""
-    rows = exchanged.rows("owned", bucket)
-    found = pa.Table.from_batches(unowned(rows.to_batches()), UNOWNED)
+    commits, owned = (exchanged.rows(each, bucket) for each in ("offset_commits", "ownership"))
+    found = without_owner(commits, owned)
     sums = found.group_by(["group_id", "topic", "partition"]).aggregate(
         [("commits", "count"), ("first_ts", "min")]
     )

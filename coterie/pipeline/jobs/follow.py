@@ -27,6 +27,7 @@ from typing import Any, NamedTuple, cast
 
 from pyspark.sql import SparkSession
 
+from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
 from coterie.pipeline.jobs.follow_tail import Tail
 from coterie.pipeline.jobs.follow_wire import Wire
 from coterie.pipeline.jobs.inputs import identity_of
@@ -36,7 +37,6 @@ from coterie.pipeline.jobs.run import build, run
 from coterie.pipeline.kafka_input import TABLE_OF, is_kafka
 from coterie.pipeline.spark_engine import SparkEngine
 from coterie.pipeline.tables import TABLES
-from coterie.pipeline.transforms.anomalies import OFFSETS_RETENTION_MS
 
 FOLLOW_SETTINGS = {
     # Builds and streams run at the same time. Without fair scheduling a large micro-batch would

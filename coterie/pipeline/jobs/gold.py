@@ -6,24 +6,24 @@
    rows of each group's tables are written, and the findings about it.
 """
 
-import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from coterie.pipeline.exchange import Exchange, Outbox, exchange
+from coterie.pipeline.findings.across import all_findings, end_of_records, finding_rows
+from coterie.pipeline.findings.finding import Finding
+from coterie.pipeline.findings.of_group import findings_by_group
+from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
+from coterie.pipeline.findings.unreadable import unreadable_histories
 from coterie.pipeline.jobs import group_records
 from coterie.pipeline.jobs import log_ends as ends_of
 from coterie.pipeline.jobs.group_records import Labels
 from coterie.pipeline.jobs.job import BUILD, Job
 from coterie.pipeline.part_files import PartFiles, Share, read_files, read_share, shares
-from coterie.pipeline.schemas import spark_schema
-from coterie.pipeline.spark_engine import SparkEngine
 from coterie.pipeline.tables import GOLD, TABLES
 from coterie.pipeline.transforms import commit_runs, handovers, health, histories, segment_sums
-from coterie.pipeline.transforms.anomalies import OFFSETS_RETENTION_MS, Tables, anomalies
 from coterie.pipeline.transforms.decoding import LABEL_MARK
 from coterie.pipeline.transforms.lag import lag_1m
 from coterie.pipeline.transforms.progress import (
@@ -34,6 +34,7 @@ from coterie.pipeline.transforms.progress import (
     with_overlaps,
     without_spark_groups,
 )
+from coterie.pipeline.transforms.silver import with_rewrites
 
 # The rows that a task processes at a time, about 50 MB. Numpy sorts smaller arrays faster for their
 # size, but then more partial sums remain to be joined.
@@ -45,22 +46,29 @@ _COMMIT_COLUMNS = pa.schema(
 _RECORD_COLUMNS = pa.schema(
     [TABLES["log_records"].schema.field(name) for name in segment_sums.COLUMNS]
 )
-_SOURCES = ("offset_commits", "journal_records", "group_generations", "consumer_epochs",
-            "log_records", "quarantine")  # fmt: skip
+_EVENT_COLUMNS = pa.schema(
+    [TABLES["group_events"].schema.field(name) for name in ("fact", "at_ts")]
+)
+_LOADED = "partition_loaded"
+# When a coordinator loaded a partition.
+_LOADS = pa.schema([_EVENT_COLUMNS.field("at_ts")])
+# The columns that findings across groups need.
+_ACROSS = [
+    "group_id", "from_generation", "started_ts", "completed_ts", "trigger", "partitions",
+    "unowned_partition_ms",
+]  # fmt: skip
 _READ = {
     "runs": commit_runs.RUNS,
     **histories.HISTORY_ROWS,
     "sums": segment_sums.SUMS,
     "damaged": health.DAMAGED,
+    "loads": _LOADS,
 }
 _WORKED_OUT = {"minutes": commit_runs.MINUTES, **histories.HISTORY_TABLES}
 _SOUGHT = {"newest": handovers.FOUND, "overlapping": _COMMIT_COLUMNS}
 
 # The tables that `build_gold` writes.
-BUILT = (
-    "ownership",
-    *(name for name, table in TABLES.items() if table.level == GOLD and name != "anomalies"),
-)
+BUILT = ("ownership", *(name for name, table in TABLES.items() if table.level == GOLD))
 
 
 def build_gold(
@@ -74,54 +82,40 @@ def build_gold(
     """
     job.expect(len(BUILT))
     store = job.store
-    rows = sum(store.rows(table) for table in _SOURCES[1:4]) + store.rows("offset_commits") // 10
-    buckets = job.engine.buckets(rows)
+    rows = sum(store.rows(table) for table in group_records.READERS)
+    buckets = job.engine.buckets(rows + store.rows("offset_commits") // 10)
     with job.writing(BUILD, BUILT) as output:
         read = _read(job, buckets)
-        worked_out = _work_out(job, read)
+        ends = ends_of.files_of(job, log_ends)
+        worked_out, times = _work_out(job, read, ends)
         sought = _seek(job, worked_out)
-        gold = _Gold(read, worked_out, sought, ends_of.files_of(job, log_ends), dict(job.labels))
-        directories = output.directories
+        now_ms = end_of_records(times)
+        gold = _Gold(read, worked_out, sought, ends, dict(job.labels), now_ms, retention_ms)
+        directories = {table: output.directories[table] for table in BUILT}
 
-        def write(bucket: int) -> list[str]:
+        def write(bucket: int) -> tuple[list[str], list[Finding]]:
             files = PartFiles(directories)
-            gold.write(bucket, files)
-            return files.close()
+            found = gold.write(bucket, files)
+            return files.close(), found
 
-        output.finish(job.engine.run(buckets, write))
-    _find(job, worked_out, retention_ms)
-
-
-def _find(job: Job, worked_out: Exchange, retention_ms: int) -> None:
-    """Write the findings, which the engine `spark` computes for now."""
-    if not isinstance(job.engine, SparkEngine):
-        return
-    spark = job.engine.spark
-    path = os.path.join(job.scratch, "minutes.parquet")
-    pq.write_table(worked_out.rows("minutes").drop_columns(["overlaps"]), path)
-
-    def read(table: str) -> Any:
-        schema = spark_schema(TABLES[table].schema)
-        files = job.store.files(table)
-        return (
-            spark.read.schema(schema).parquet(*files)
-            if files
-            else spark.createDataFrame([], schema)
+        written = job.engine.run(buckets, write)
+        loads = read.rows("loads").column("at_ts").cast(pa.timestamp("ms", "UTC"))
+        findings = all_findings(
+            (each for _, found in written for each in found),
+            worked_out.rows("rebalances", columns=_ACROSS),
+            sorted(loads.cast(pa.int64()).to_pylist()),
+            now_ms,
         )
-
-    names = ("rebalances", "ownership", "member_sessions", "group_generations")
-    tables = Tables(*map(read, names), spark.read.parquet(path), read("lag_1m"), retention_ms)
-    with job.writing(BUILD, ["anomalies"]) as output:
-        rows = anomalies(tables).toArrow()
-        files = PartFiles(output.directories)
-        files.write("anomalies", rows.cast(TABLES["anomalies"].schema))
-        output.finish([files.close()])
+        files = PartFiles(directories)
+        schema = TABLES["anomalies"].schema
+        files.write("anomalies", pa.Table.from_pylist(finding_rows(findings), schema))
+        output.finish([*(paths for paths, _ in written), files.close()])
 
 
 def _read(job: Job, buckets: int) -> Exchange:
     """Read the files, and pass on sums and the records of groups."""
     store, labels = job.store, job.labels
-    tasks = [(table, task) for table in _SOURCES for task in shares(store.files(table))]
+    tasks = [(table, task) for table in _READERS for task in shares(store.files(table))]
 
     def work(number: int, outbox: Outbox) -> None:
         table, task = tasks[number]
@@ -147,27 +141,59 @@ def _read_quarantine(task: list[Share], outbox: Outbox, _: Labels) -> None:
         outbox.add("damaged", damaged, health.segment_codes(damaged))
 
 
+def _read_events(task: list[Share], outbox: Outbox, _: Labels) -> None:
+    for rows in read_share(task, _EVENT_COLUMNS, _BATCH_ROWS):
+        loads = rows.filter(pc.equal(rows.column("fact"), _LOADED)).select(_LOADS.names)
+        outbox.put("loads", pa.Table.from_batches([loads]), 0)
+
+
 _READERS = group_records.READERS | {
     "offset_commits": _read_commits,
     "log_records": _read_records,
     "quarantine": _read_quarantine,
+    "group_events": _read_events,
 }
 
 
-def _work_out(job: Job, read: Exchange) -> Exchange:
-    """Work out the histories and the minutes of each group."""
+def _work_out(job: Job, read: Exchange, log_ends: list[str]) -> tuple[Exchange, list[int | None]]:
+    """Work out the histories and the minutes of each group, and return the newest times too."""
     names = group_records.topic_names(job.engine, job.store)
 
-    def work(bucket: int, outbox: Outbox) -> None:
-        outbox.put("minutes", commit_minutes(read.rows("runs", bucket)), bucket)
+    def work(bucket: int, outbox: Outbox) -> list[int | None]:
+        minutes = commit_minutes(read.rows("runs", bucket))
+        outbox.put("minutes", minutes, bucket)
         records = {kind: read.rows(kind, bucket) for kind in histories.HISTORY_ROWS}
         found = histories.history_rows(histories.records_by_group(records), names)
         for table in ("rebalances", "member_sessions"):
             found[table] = without_spark_groups(found[table])
         for kind, rows in found.items():
             outbox.put(kind, rows, bucket)
+        ends = _ends(log_ends, minutes)
+        return [
+            _newest_ms(minutes.column("last_ts")),
+            _newest_ms(found["rebalances"].column("completed_ts")),
+            None
+            if ends is None
+            else _newest_ms(pc.floor_temporal(ends.column("at_ts"), 1, "minute")),
+        ]
 
-    return exchange(job.engine, job.scratch, _WORKED_OUT, read.buckets, read.buckets, work)[0]
+    count = read.buckets
+    worked_out, times = exchange(job.engine, job.scratch, _WORKED_OUT, count, count, work)
+    return worked_out, [time for some in times for time in some]
+
+
+def _newest_ms(times: pa.ChunkedArray) -> int | None:
+    newest = pc.max(times).cast(pa.int64()).as_py()
+    return None if newest is None else newest // 1000
+
+
+def _ends(files: list[str], minutes: pa.Table) -> pa.Table | None:
+    """Return the log ends of the topics in some minutes; None if log ends are not known."""
+    if not files:
+        return None
+    ends = read_files(files, TABLES["log_ends"].schema)
+    topics = pa.array(minutes.column("topic").unique().to_pylist(), pa.string())
+    return ends.filter(pc.is_in(ends.column("topic"), topics))
 
 
 def _seek(job: Job, worked_out: Exchange) -> Exchange:
@@ -204,6 +230,8 @@ class _Gold(NamedTuple):
         read, worked_out, sought: of the steps before.
         log_ends: Parquet files of log ends; none if they are not known.
         labels: by input the label of its groups.
+        now_ms: the end of all records.
+        retention_ms: how long the brokers keep the offsets of a group without members.
     """
 
     read: Exchange
@@ -211,14 +239,16 @@ class _Gold(NamedTuple):
     sought: Exchange
     log_ends: list[str]
     labels: Labels
+    now_ms: int
+    retention_ms: int
 
-    def write(self, bucket: int, files: PartFiles) -> None:
-        """Write the tables of the groups and segments in a bucket."""
+    def write(self, bucket: int, files: PartFiles) -> list[Finding]:
+        """Write the tables of the groups and segments in a bucket, and return the findings."""
         found = {kind: self.worked_out.rows(kind, bucket) for kind in _WORKED_OUT}
         minutes = with_overlaps(found["minutes"], self.sought.rows("overlapping", bucket))
         newest = self.sought.rows("newest", bucket)
         moves = with_handover(found["partition_moves"], minutes, newest)
-        lag = lag_1m(minutes, self._ends(minutes), self._input_of)
+        lag = lag_1m(minutes, _ends(self.log_ends, minutes), self._input_of)
         sums, damaged = (self.read.rows(kind, bucket) for kind in ("sums", "damaged"))
         for table in ("rebalances", "ownership", "member_sessions"):
             files.write(table, found[table])
@@ -226,14 +256,13 @@ class _Gold(NamedTuple):
         files.write("partition_moves", moves)
         files.write("lag_1m", lag)
         files.write("log_health", health.log_health(sums, damaged))
-
-    def _ends(self, minutes: pa.Table) -> pa.Table | None:
-        """Return the log ends of the topics that the groups of the bucket have committed to."""
-        if not self.log_ends:
-            return None
-        ends = read_files(self.log_ends, TABLES["log_ends"].schema)
-        names = pa.array(minutes.column("topic").unique().to_pylist(), pa.string())
-        return ends.filter(pc.is_in(ends.column("topic"), names))
+        tables = {table: found[table] for table in ("rebalances", "ownership", "member_sessions")}
+        generations = with_rewrites(self.read.rows("logged", bucket))
+        tables |= {"group_generations": generations, "minutes": minutes, "lag_1m": lag}
+        return [
+            *unreadable_histories(found["unreadable"].to_pylist(), self.now_ms),
+            *findings_by_group(tables, self.now_ms, self.retention_ms),
+        ]
 
     def _input_of(self, group_id: str) -> str:
         """Return the input of a group; groups of every input but the first have its label."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from coterie.pipeline.engine import Engine
+from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
 from coterie.pipeline.jobs import log_ends as ends_of
 from coterie.pipeline.jobs.decode import decode
 from coterie.pipeline.jobs.gold import build_gold
@@ -20,7 +21,6 @@ from coterie.pipeline.jobs.inputs import plan
 from coterie.pipeline.jobs.job import INGEST, Job, Progress, RunReport, Step
 from coterie.pipeline.kafka_input import is_kafka
 from coterie.pipeline.store import Store
-from coterie.pipeline.transforms.anomalies import OFFSETS_RETENTION_MS
 
 if TYPE_CHECKING:
     from coterie.pipeline.jobs.clusters import Copied

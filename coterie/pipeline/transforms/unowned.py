@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from coterie.pipeline.codec.numbers import Bools, Int64s
 from coterie.pipeline.schemas import TIMESTAMP
@@ -26,38 +25,6 @@ UNOWNED = pa.schema(
     ]
 )
 
-# Rows of commits and of ownership, in milliseconds; `commits` of ownership is null.
-COMPARED = pa.schema([*UNOWNED, ("from_ms", pa.int64()), ("to_ms", pa.int64())])
-
-# Commits and assignments are timed at different places, and a commit may be in flight. Ten seconds
-# is the shortest session timeout that clients use by default [pipeline/zombie-commit].
-GRACE_MS = 10_000
-_FOREVER_MS = 1 << 62
-
-
-def commits_as_rows(commits: pa.Table) -> pa.Table:
-    """Return commits as rows of `COMPARED`.
-
-    Args:
-        commits: rows of `UNOWNED`: several commits together, or each on its own.
-    """
-    commits = commits.select(UNOWNED.names).filter(pc.greater(commits.column("commits"), 0))
-    from_ms = int64s(commits, "first_ts") // 1000 - GRACE_MS
-    to_ms = int64s(commits, "last_ts") // 1000 + GRACE_MS
-    columns = [*commits.columns, pa.array(from_ms), pa.array(to_ms)]
-    return pa.Table.from_arrays(columns, schema=COMPARED)
-
-
-def owned_as_rows(ownership: pa.Table) -> pa.Table:
-    """Return rows of the table `ownership` as rows of `COMPARED`."""
-    count = ownership.num_rows
-    to_us = int64s(ownership, "to_ts")
-    to_ms = np.where(ownership.column("to_ts").is_valid().to_numpy(), to_us // 1000, _FOREVER_MS)
-    nothing = [pa.nulls(count, UNOWNED.field(name).type) for name in UNOWNED.names[3:]]
-    columns = [ownership.column(name) for name in UNOWNED.names[:3]]
-    times = [pa.array(int64s(ownership, "from_ts") // 1000), pa.array(to_ms)]
-    return pa.Table.from_arrays([*columns, *nothing, *times], schema=COMPARED)
-
 
 def unowned(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Return the commits that were made while no member owned the partition.
@@ -65,7 +32,9 @@ def unowned(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     Only topics of which the group once owned a partition count.
 
     Args:
-        batches: all rows of some groups, with the columns `COMPARED`.
+        batches: all rows of some groups, with the columns of `UNOWNED`, and `from_ms` and `to_ms`:
+            commits, several together or each on its own; and times of ownership, whose `commits` is
+            null.
     """
     given = [batch for batch in batches if batch.num_rows]
     if not given:

@@ -24,12 +24,14 @@ from pyspark.sql import SparkSession as Session
 from coterie.client.cluster import Cluster
 from coterie.client.errors import ClientError
 from coterie.client.topics import create_topic
+from coterie.pipeline import tables as pipeline_tables
 from coterie.pipeline.doctor import connector_check, connector_coordinates
 from coterie.pipeline.jobs.clusters import copy_clusters
 from coterie.pipeline.jobs.connector import Connector, bronze_rows, copy_by_connector
 from coterie.pipeline.jobs.connector_admin import JAR_CLASSES, require_connector
 from coterie.pipeline.kafka_input import KafkaLog
 from coterie.pipeline.session import start_session
+from coterie.pipeline.spark_engine import SparkEngine
 from coterie.pipeline.store import Store
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
 from tests.pipeline.histories import NOW_MS, commit_key, commit_value
@@ -65,7 +67,7 @@ def test_missing_jars_are_named_with_the_setting_that_adds_them(
 ) -> None:
     output = tmp_path / "out"
     with pytest.raises(ClientError) as refusal:
-        copy_by_connector(spark, ["kafka://127.0.0.1:1"], str(output), Connector())
+        copy_by_connector(SparkEngine(spark), ["kafka://127.0.0.1:1"], str(output), Connector())
     assert all(jar in refusal.value.cause for jar in JAR_CLASSES)
     coordinates = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}"
     assert f"--conf spark.jars.packages={coordinates}" in refusal.value.remedy
@@ -186,8 +188,10 @@ def test_its_rows_are_bronze(spark: "SparkSession") -> None:
 def test_its_rows_count_as_commits(spark: "SparkSession") -> None:
     from coterie.pipeline.transforms.silver import offset_commits
 
-    rows = bronze_rows(read_rows(spark), "c", "log_records")
-    (found,) = offset_commits(rows, {}).collect()
+    rows = bronze_rows(read_rows(spark), "c", "log_records").toArrow().combine_chunks()
+    (batch,) = rows.cast(pipeline_tables.TABLES["log_records"].schema).to_batches()
+    (commits,) = offset_commits(batch, {})
+    (found,) = commits.to_pylist()
     assert (found["log_offset"], found["partition"], found["committed_offset"]) == (10, 3, 7)
 
 
@@ -365,7 +369,9 @@ def main(jar_files: str) -> None:
     for line in sys.stdin:
         source, output, options, settings_file = json.loads(line)
         try:
-            copied = copy_by_connector(session, [source], output, Connector(options, settings_file))
+            copied = copy_by_connector(
+                SparkEngine(session), [source], output, Connector(options, settings_file)
+            )
             answer: dict[str, Any] = {"rows": sum(each.rows for each in copied)}
         except ClientError as error:
             answer = {"error": str(error)}

@@ -3,7 +3,6 @@
 import io
 import re
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -13,8 +12,8 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
-from coterie.cli.pipeline import progress as pipeline_progress
 from coterie.cli.pipeline.progress import step_progress
+from coterie.pipeline.engine import LocalEngine
 from coterie.pipeline.kafka_input import Copying
 
 
@@ -23,26 +22,8 @@ class Terminal(io.StringIO):
         return True
 
 
-class Tracker:
-    """Two stages run; there is no information about the second."""
-
-    def __init__(self) -> None:
-        self.was_read = threading.Event()
-
-    def getActiveStageIds(self) -> list[int]:  # noqa: N802 - Spark's name
-        return [1, 2]
-
-    def getStageInfo(self, stage_id: int) -> Any:  # noqa: N802
-        self.was_read.set()
-        return SimpleNamespace(numCompletedTasks=3, numTasks=8) if stage_id == 1 else None
-
-
 def step(number: int, rows: int | None) -> Any:
     return SimpleNamespace(stage="build", table="rebalances", number=number, total=4, rows=rows)
-
-
-def spark_with(tracker: Any) -> Any:
-    return SimpleNamespace(sparkContext=SimpleNamespace(statusTracker=lambda: tracker))
 
 
 def shown(terminal: Terminal) -> str:
@@ -51,7 +32,6 @@ def shown(terminal: Terminal) -> str:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    monkeypatch.setattr(pipeline_progress, "_POLL_INTERVAL_S", 0.01)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     return Terminal()
@@ -68,26 +48,20 @@ def standard_error(terminal: Terminal) -> Iterator[None]:
 
 
 def test_terminal_shows_tables_rows_and_tasks(terminal: Terminal) -> None:
-    tracker = Tracker()
-    with standard_error(terminal), step_progress(spark_with(tracker), shown=True) as bars:
+    engine = LocalEngine()
+    with standard_error(terminal), step_progress(shown=True) as bars:
+        bars.watch(engine)
         bars.show_step(step(1, None))
-        assert tracker.was_read.wait(5)
+        engine.run(8, lambda number: number)
         bars.show_step(step(1, 1234))
         bars.show_step(step(2, None))
     assert "build rebalances" in shown(terminal)
     assert "1,234 rows" in shown(terminal)
-    assert "3/8" in shown(terminal) or "0/?" in shown(terminal)
-
-
-def test_session_without_a_tracker_has_bars_too(terminal: Terminal) -> None:
-    with standard_error(terminal), step_progress(SimpleNamespace(), shown=True) as bars:  # type: ignore[arg-type]
-        bars.show_step(step(1, None))
-        bars.show_step(step(1, 5))
-    assert "5 rows" in shown(terminal)
+    assert "7/8" in shown(terminal) or "0/?" in shown(terminal)
 
 
 def test_each_copied_cluster_has_a_bar(terminal: Terminal) -> None:
-    with standard_error(terminal), step_progress(SimpleNamespace(), shown=True) as bars:  # type: ignore[arg-type]
+    with standard_error(terminal), step_progress(shown=True) as bars:
         bars.show_copying(Copying("kafka://one:9092/", 10, 40, 7))
         bars.show_copying(Copying("kafka://two:9092", 0, 5, 0))
         bars.show_copying(Copying("kafka://one:9092/", 40, 40, 1234))
@@ -101,7 +75,7 @@ def test_pipe_shows_nothing(
 ) -> None:
     if is_shown:
         monkeypatch.setattr(terminal, "isatty", lambda: False)
-    with standard_error(terminal), step_progress(SimpleNamespace(), shown=is_shown) as bars:  # type: ignore[arg-type]
+    with standard_error(terminal), step_progress(shown=is_shown) as bars:
         bars.show_step(step(1, 7))
         bars.show_copying(Copying("kafka://one:9092", 10, 40, 7))
     assert terminal.getvalue() == ""

@@ -11,11 +11,11 @@ import pytest
 pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
 from coterie.cli.pipeline import run as run_command_module
+from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
 from coterie.pipeline.jobs import follow, run
 from coterie.pipeline.jobs.connector import Connector
 from coterie.pipeline.jobs.follow import FollowOptions, FollowReport
-from coterie.pipeline.jobs.run import RunReport
-from coterie.pipeline.transforms.anomalies import OFFSETS_RETENTION_MS
+from coterie.pipeline.jobs.job import RunReport
 from tests.unit.cli.command import run as run_command
 
 REPORT = RunReport(None, [], [], 0.0)

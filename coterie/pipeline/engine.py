@@ -4,7 +4,7 @@ Every table is made by plain functions over files, or over the rows of some grou
 its work into numbered tasks, and an engine only runs them: one after the other in this process
 (`LocalEngine`), or in Spark's workers (`spark_engine.SparkEngine`). So a table has one definition,
 and both engines write the same rows [pipeline/engines]. What tasks exchange is written to files
-(`exchange`), which all workers must see under the same paths (ADR 22).
+(`exchange`), which all workers must see under the same paths (ADR 23).
 """
 
 import threading
@@ -33,10 +33,6 @@ class Engine(Protocol):
     name: str
     on_tasks: TasksDone | None
 
-    @property
-    def parallelism(self) -> int:
-        """The number of tasks that run at the same time."""
-
     def run(self, count: int, work: Callable[[int], R]) -> list[R]:
         """Run tasks and return their results, in the order of their numbers.
 
@@ -62,7 +58,6 @@ class LocalEngine:
     """Tasks one after the other in this process, with pyarrow and numpy and without Java."""
 
     name = "local"
-    parallelism = 1
 
     def __init__(self) -> None:
         self.on_tasks: TasksDone | None = None

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from coterie.pipeline.store import sync
+from coterie.pipeline.store import Store, sync
 from coterie.pipeline.tables import TABLES
 
 # About 30 MB of decoded records. A task holds one row group of each table that it writes.
@@ -155,6 +155,11 @@ def read_files(files: Iterable[str], schema: pa.Schema) -> pa.Table:
             batches = file.read(present).to_batches()
             tables += [pa.Table.from_batches([_conforming(each, schema)]) for each in batches]
     return pa.concat_tables([schema.empty_table(), *tables])
+
+
+def read_table(store: Store, table: str) -> pa.Table:
+    """Return a table of a store; empty if nothing was written yet."""
+    return read_files(store.files(table), TABLES[table].schema)
 
 
 def _conforming(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

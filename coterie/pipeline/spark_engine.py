@@ -22,8 +22,6 @@ SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 _RESULTS = pa.schema([("number", pa.int64()), ("result", pa.binary())])
 _RESULTS_DDL = "number bigint, result binary"
 _POLL_INTERVAL_S = 0.5
-# A remote session does not say how many cores it has.
-_UNKNOWN_PARALLELISM = 4
 
 
 class SparkEngine:
@@ -35,14 +33,6 @@ class SparkEngine:
         self.spark = spark
         self.on_tasks: TasksDone | None = None
         self._cancelled = threading.Event()
-
-    @property
-    def parallelism(self) -> int:
-        """The cores of the master: of this machine, or of the executors that are connected."""
-        try:
-            return int(self.spark.sparkContext.defaultParallelism)
-        except Exception:  # noqa: BLE001 - a remote session has no context
-            return _UNKNOWN_PARALLELISM
 
     def run(self, count: int, work: Callable[[int], R]) -> list[R]:
         """See `Engine`."""
@@ -79,8 +69,8 @@ class SparkEngine:
         return [pickle.loads(by_number[number]) for number in range(count)]  # noqa: S301
 
     def buckets(self, rows: int) -> int:
-        """See `Engine`; at least one bucket for each core, or as many as the user has set."""
-        least = int(self.spark.conf.get(SHUFFLE_PARTITIONS) or self.parallelism)
+        """See `Engine`; at least one for each core, or as many as the user has set."""
+        least = int(self.spark.conf.get(SHUFFLE_PARTITIONS) or 1)
         return max(least, LocalEngine().buckets(rows))
 
     def cancel(self) -> None:

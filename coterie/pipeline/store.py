@@ -24,13 +24,10 @@ import tempfile
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coterie.pipeline.tables import TABLES
 from coterie.protocol.topic_names import OFFSETS_TOPIC
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # The next log offset to read, by input, topic and partition.
 Positions = Mapping[str, Mapping[str, Mapping[int, int]]]
@@ -173,12 +170,6 @@ class Store:
             for name in sorted(os.listdir(directory))
             if name.endswith(".parquet")
         ]
-
-    def read(self, table: str) -> "pa.Table":
-        """Return a table; empty if nothing was written yet."""
-        from coterie.pipeline.part_files import read_files
-
-        return read_files(self.files(table), TABLES[table].schema)
 
     @property
     def labels(self) -> dict[str, str]:

@@ -52,7 +52,7 @@ class ScatteredEngine(LocalEngine):
 
 def rows_of(output: str, table: str) -> list[Any]:
     store = Store.reading(output)
-    return sorted(store.read(table).to_pylist(), key=repr)
+    return sorted(part_files.read_table(store, table).to_pylist(), key=repr)
 
 
 def assert_equal_stores(one: str, other: str) -> None:

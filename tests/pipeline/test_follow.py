@@ -170,6 +170,7 @@ def test_run_over_the_wire_has_lags_and_the_files_add_nothing(tmp_path: Path) ->
     from coterie.pipeline.engine import LocalEngine
     from coterie.pipeline.jobs.replay import replay_groups, summed
     from coterie.pipeline.jobs.run import run
+    from coterie.pipeline.part_files import read_table
     from coterie.pipeline.store import Store
 
     server = BrokerProcess(tmp_path / "data", FAST_GROUPS | {"offsets.topic.num.partitions": "4"})
@@ -193,7 +194,7 @@ def test_run_over_the_wire_has_lags_and_the_files_add_nothing(tmp_path: Path) ->
         rows = {table: store.rows(table) for table in ("log_records", "journal_records")}
         assert all(rows.values())
         assert store.rows("log_ends") == 3
-        lags = store.read("lag_1m").sort_by("partition").to_pylist()
+        lags = read_table(store, "lag_1m").sort_by("partition").to_pylist()
         assert [(row["partition"], row["lag"]) for row in lags] == [(0, 0), (1, 0), (2, 0)]
         run(LocalEngine(), [str(server.data_dir)], output)
         assert {table: Store.reading(output).rows(table) for table in rows} == rows
@@ -270,7 +271,7 @@ def test_live_store_appends_during_a_build_and_merges_parts(
 
     from coterie.pipeline.jobs import live_store
     from coterie.pipeline.jobs.live_store import LiveStore
-    from coterie.pipeline.part_files import keep_finished
+    from coterie.pipeline.part_files import keep_finished, read_table
     from coterie.pipeline.tables import TABLES
 
     schema = TABLES["log_ends"].schema
@@ -298,7 +299,7 @@ def test_live_store_appends_during_a_build_and_merges_parts(
         building = store.snapshot()
         add(store, 1)
         # The build does not contain the new part, whose number is higher than that of the build.
-        assert building.read("log_ends").num_rows == 1
+        assert read_table(building, "log_ends").num_rows == 1
         with building.new_parts(["lag_1m"]) as directories:
             keep_finished(directories, [])
         (built,) = building.parts("lag_1m")

@@ -15,6 +15,7 @@ from coterie.cli.options import json_option
 from coterie.cli.output import Column, Row, note, print_json, print_table, printable
 from coterie.cli.pipeline.progress import step_progress
 from coterie.cli.pipeline.session import (
+    LOCAL,
     EngineOptions,
     engine_options,
     key_values,
@@ -158,7 +159,12 @@ def command(
         raise click.UsageError("--rebuild can't be used with --follow. Run it first by itself.")
     with pipeline_errors(), _client_errors():
         spark_connector = _connector(
-            inputs, connector, connector_options, connector_config, follow=follow
+            inputs,
+            connector,
+            connector_options,
+            connector_config,
+            engine=options.engine,
+            follow=follow,
         )
         given = _Options(
             inputs, output, log_ends, not no_crc, spark_connector, as_json, options, began_s
@@ -193,6 +199,7 @@ def _connector(
     options: dict[str, str],
     config_file: str | None,
     *,
+    engine: str,
     follow: bool,
 ) -> "Connector | None":
     """Return Spark's Kafka connector if it is to read the clusters, or None.
@@ -217,6 +224,8 @@ def _connector(
             "--follow reads clusters with the own client only. Without --follow, run --connector"
             " spark as often as you want; each run continues where the last one ended."
         )
+    if engine == LOCAL:
+        raise click.UsageError("--connector spark can't be used with --engine local.")
     connector = Connector(options, config_file)
     refused = connector.refused()
     if refused:

@@ -36,11 +36,17 @@ class EngineOptions(NamedTuple):
     master: str | None
     settings: dict[str, str]
 
-    @property
-    def is_spark(self) -> bool:
-        """Whether the options name Spark, or something that only Spark has."""
+    def needs_spark(self, *, little: bool, needs_spark: bool = False) -> bool:
+        """Return whether Spark is the engine [pipeline/engines].
+
+        Args:
+            little: whether there is little to do (`extent.is_little`).
+            needs_spark: whether `auto` is Spark even so.
+        """
+        if self.engine != AUTO:
+            return self.engine == SPARK
         on_cluster = self.master is not None and not self.master.startswith("local")
-        return self.engine == SPARK or on_cluster or bool(self.settings)
+        return needs_spark or on_cluster or bool(self.settings) or not little
 
 
 def spark_options(function: F) -> F:
@@ -192,16 +198,14 @@ def started_engine(
     Args:
         name: the name of the application.
         options: the options of the command.
-        little: whether there is little to do (`extent.is_little`).
-        needs_spark: whether `auto` is Spark even so.
+        little, needs_spark: see `EngineOptions.needs_spark`.
 
     Raises:
         CommandFailed: Spark has failed.
     """
     from coterie.pipeline.engine import LocalEngine
 
-    wants_spark = options.is_spark or needs_spark or not little
-    if options.engine == LOCAL or not wants_spark:
+    if not options.needs_spark(little=little, needs_spark=needs_spark):
         yield LocalEngine()
         return
     from coterie.pipeline.spark_engine import SparkEngine

@@ -1,6 +1,7 @@
 """Runs: the tables of a directory, a second run, a run after compaction, a killed run."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ from coterie.pipeline.jobs.ingest import ingest
 from coterie.pipeline.jobs.job import Job, RunReport, Step
 from coterie.pipeline.jobs.run import run
 from coterie.pipeline.store import MANIFEST, Store
+from coterie.pipeline.timeline.combined import group_history
+from coterie.pipeline.timeline.model import GroupHistory
+from coterie.pipeline.transforms import histories
 from tests.pipeline.jobs.written import NOW_MS, Directory, table
 from tests.pipeline.timeline.facts import began, completed, join_done, joined, member_of
 
@@ -195,3 +199,48 @@ def test_clusters_are_separate_inputs_and_directories_of_one_cluster_are_one_inp
     planned = inputs.plan(store, [paths[1]])
     assert planned.new == []
     assert "ends at offset 1, but was read to 2" in planned.warnings[0]
+
+
+def test_error_in_one_group_is_its_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """[pipeline/unreadable]"""
+    data, output = orders(tmp_path / "data").write(), str(tmp_path / "out")
+
+    def history_of(group_id: str, *given: Any) -> GroupHistory:
+        if group_id == "bills":
+            raise ValueError("a generation without end")
+        return group_history(group_id, *given)
+
+    monkeypatch.setattr(histories, "group_history", history_of)
+    run(LocalEngine(), [data], output)
+    assert {group for (group,) in table(output, "rebalances", "group_id")} == {"orders"}
+    ((rule, group, evidence),) = table(output, "anomalies", "rule", "group_id", "evidence")
+    assert (rule, group) == ("unreadable_history", "bills")
+    assert "ValueError: a generation without end" in evidence
+
+
+def test_files_are_synced_before_the_manifest_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """[pipeline/manifest]"""
+    data, output = orders(tmp_path / "data").write(), tmp_path / "out"
+    synced: set[int] = set()
+    unsynced: list[str] = []
+    fsync, replace = os.fsync, os.replace
+
+    def note(descriptor: int) -> None:
+        fsync(descriptor)
+        synced.add(os.fstat(descriptor).st_ino)
+
+    def check_and_replace(source: str, target: str) -> None:
+        for path in output.glob("*/part=*/*.parquet"):
+            needed = (path, path.parent, path.parent.parent)
+            unsynced.extend(str(each) for each in needed if each.stat().st_ino not in synced)
+        replace(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", note)
+        patched.setattr(os, "replace", check_and_replace)
+        run(LocalEngine(), [data], str(output))
+    assert list(output.glob("rebalances/part=*/*.parquet"))
+    assert unsynced == []
+    assert output.stat().st_ino in synced

@@ -11,6 +11,9 @@ import pytest
 pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
 from coterie.cli.pipeline import run as run_command_module
+from coterie.cli.pipeline.session import EngineOptions
+from coterie.pipeline import extent
+from coterie.pipeline.engine import LocalEngine
 from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
 from coterie.pipeline.jobs import follow, run
 from coterie.pipeline.jobs.connector import Connector
@@ -26,6 +29,7 @@ class Jobs:
 
     run: dict[str, Any]
     follow: FollowOptions
+    needs_spark: bool
 
 
 @pytest.fixture
@@ -44,7 +48,13 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
         jobs.follow = arguments["options"]
         return FollowReport(0, 0, 0, 0.0, REPORT, REPORT)
 
+    @contextmanager
+    def no_engine(_: str, options: EngineOptions, *, little: bool, needs_spark: bool) -> Any:
+        jobs.needs_spark = options.needs_spark(little=little, needs_spark=needs_spark)
+        yield LocalEngine()
+
     monkeypatch.setattr(run_command_module, "spark_session", no_session)
+    monkeypatch.setattr(run_command_module, "started_engine", no_engine)
     monkeypatch.setattr(run, "run", run_once)
     monkeypatch.setattr(follow, "follow", follow_logs)
     monkeypatch.setattr(follow, "stop_on_signals", lambda: None)
@@ -88,3 +98,41 @@ def test_connector_has_its_options(jobs: Jobs, tmp_path: Path) -> None:
     )
     options = {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.jaas.config": "x=y;"}
     assert jobs.run["connector"] == Connector(options, str(settings))
+    assert jobs.needs_spark
+
+
+@pytest.mark.parametrize(
+    ("arguments", "needs_spark"),
+    [
+        ([], False),
+        (["--master", "local[2]"], False),
+        (["--master", "spark://host:7077"], True),
+        (["--conf", "spark.driver.memory=4g"], True),
+        (["--engine", "spark"], True),
+        (["--engine", "local"], False),
+    ],
+)
+def test_little_work_is_done_without_spark_unless_options_ask_for_it(
+    jobs: Jobs, tmp_path: Path, arguments: list[str], needs_spark: bool
+) -> None:
+    """[pipeline/engines]"""
+    ran(tmp_path, *arguments)
+    assert jobs.needs_spark == needs_spark
+
+
+def test_much_work_is_done_with_spark_unless_the_engine_is_named(
+    jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extent, "LOCAL_LOG_BYTES", -1)
+    ran(tmp_path)
+    assert jobs.needs_spark
+    ran(tmp_path, "--engine", "local")
+    assert not jobs.needs_spark
+
+
+def test_settings_of_spark_are_refused_without_spark(tmp_path: Path) -> None:
+    given = ["--input", str(tmp_path), "--output", str(tmp_path / "out")]
+    refused = ["--engine", "local", "--conf", "spark.driver.memory=4g"]
+    result = run_command(None, "pipeline", "run", *given, *refused)
+    assert result.exit_code == 2
+    assert "can't be used with --engine local" in result.stderr

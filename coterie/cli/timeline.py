@@ -5,24 +5,33 @@ There are two sources: `coterie groups history` makes events from the facts in t
 (pipeline/rebalance_events.py). Both are printed here, in the same form and with the same words.
 
 An event is one line with its time, a sign, what happened, and details; below it follow remarks and
-the members of a generation with their partitions. Long ids are shortened; `--json` has them whole.
-A static member is shown by its instance id, because its member id changes with every restart.
+the members of a generation with their partitions. Lines are wrapped at 100 columns and long ids
+are shortened [terminal/timelines]; `--json` has them whole. A static member is shown by its
+instance id, because its member id changes with every restart.
 """
 
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from coterie.cli.output import Line, printable
+from coterie.client.names import cut
 
 TopicPartition = tuple[str, int]
 
 # The number of members shown below a generation, so that one generation fits on a screen.
 SHOWN_MEMBERS = 20
 
+WIDTH = 100
 _WHAT_WIDTH = 24
 _INDENT = " " * 14
+# Time, sign and what happened take this much, if they are not longer.
+_DETAILS_AT = 42
+_NAME_LETTERS = 36
+# Less room than this is not worth using beside a long text.
+_LEAST_ROOM = 24
 # Most clients end a member id with a UUID. Its first group is enough to distinguish members.
 _UUID = re.compile(r"-([0-9a-f]{8})(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
@@ -46,6 +55,7 @@ _CAUSES = {
     "large assignment": "the assignment was too large for the log",
     "load": "the group is larger than group.max.size",
     "members changed": "members joined and left",
+    "client returned": "a client left and joined again",
     "topic metadata change": "the partitions of the topics changed",
 }
 
@@ -94,27 +104,58 @@ class Timeline:
         if day != self._day:
             self._day = day
             yield [(day, "bold")]
+        what = event.what.ljust(_WHAT_WIDTH)
+        room = WIDTH - len(_INDENT) - 2 - len(what) - 2
+        first, *rest = _wrapped(event.details, max(room, _LEAST_ROOM), WIDTH - _DETAILS_AT)
+        if room < _LEAST_ROOM:
+            first, rest = "", [first, *rest] if first else []
         yield [
             (f"{at:%H:%M:%S}.{event.at_ms % 1000:03d}  ", "dim"),
-            (f"{event.sign} {event.what.ljust(_WHAT_WIDTH)}", event.style),
-            (f"  {event.details}", ""),
+            (f"{event.sign} {what}", event.style),
+            (f"  {first}", ""),
         ]
+        for line in rest:
+            yield [(" " * _DETAILS_AT + line, "")]
         for remark in event.remarks:
-            yield [(f"{_INDENT}{remark}", "")]
+            room = WIDTH - len(_INDENT)
+            first, *rest = _wrapped(remark, room, room - 2)
+            yield [(_INDENT + first, "")]
+            for line in rest:
+                yield [(f"{_INDENT}  {line}", "")]
         yield from _member_lines(event)
 
 
+def _wrapped(text: str, first: int, others: int) -> list[str]:
+    """Return the lines of a text; the first one has at most `first` letters."""
+    head = textwrap.wrap(text, first, break_on_hyphens=False)
+    if len(head) < 2:
+        return head or [""]
+    rest = text[len(head[0]) :].strip()
+    return [head[0], *textwrap.wrap(rest, others, break_on_hyphens=False)]
+
+
 def _member_lines(event: Event) -> Iterator[Line]:
-    name_width = max((len(member.name) for member in event.members), default=0)
-    text_width = max((len(member.partitions) for member in event.members), default=0)
-    for number, member in enumerate(event.members, 1):
-        is_last = number == len(event.members) and not event.hidden_members
+    members = [member._replace(name=cut(member.name, _NAME_LETTERS)) for member in event.members]
+    name_width = max((len(member.name) for member in members), default=0)
+    room = WIDTH - len(_INDENT) - 2 - name_width - 2
+    text_width = max((len(member.partitions) for member in members), default=0)
+    for number, member in enumerate(members, 1):
+        is_last = number == len(members) and not event.hidden_members
+        first, *rest = _wrapped(member.partitions, room, room)
+        remark, *remarks = _wrapped(member.remark, room, room)
+        if remark and (rest or text_width + 2 + len(remark) > room or remarks):
+            # The remark does not fit beside the partitions.
+            remarks.insert(0, remark)
+            remark = ""
         yield [
             (f"{_INDENT}{'└' if is_last else '├'} ", "dim"),
             (member.name.ljust(name_width), "cyan"),
-            (f"  {member.partitions.ljust(text_width if member.remark else 0)}", ""),
-            (f"  {member.remark}" if member.remark else "", "dim"),
+            (f"  {first.ljust(text_width if remark else 0)}", ""),
+            (f"  {remark}" if remark else "", "dim"),
         ]
+        edge = f"{_INDENT}{' ' if is_last else '│'} "
+        for line, style in [(each, "") for each in rest] + [(each, "dim") for each in remarks]:
+            yield [(edge, "dim"), (" " * (name_width + 2) + line, style)]
     if event.hidden_members:
         yield [(f"{_INDENT}└ and {event.hidden_members} more", "dim")]
 

@@ -19,17 +19,21 @@ from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_groups, no_such_topics
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import (
+    NOTHING,
     Column,
     Row,
     assignment_text,
+    is_for_people,
     note,
     print_json,
     print_table,
     printable,
 )
+from coterie.cli.timeline import partition_ranges
 from coterie.client.cluster import Cluster
 from coterie.client.group_description import GroupDescription
 from coterie.client.groups import describe_groups
+from coterie.client.names import short_member
 from coterie.client.topics import describe_topics
 
 # The limit of --add: more members than any real group has, and few enough for a quick answer.
@@ -43,6 +47,21 @@ _COLUMNS = [
     Column("THEN", "then", 20, assignment_text),
     Column("GAINS", "gains", 5),
     Column("LOSES", "loses", 5),
+]
+
+
+def _ranges_text(assignment: dict[str, list[int]]) -> str:
+    pairs = [(topic, each) for topic, numbers in assignment.items() for each in numbers]
+    return partition_ranges(pairs) if pairs else NOTHING
+
+
+# On a terminal [terminal/layout].
+_FITTED_COLUMNS = [
+    Column("MEMBER", "name"),
+    Column("NOW", "now", text=_ranges_text),
+    Column("THEN", "then", text=_ranges_text),
+    Column("GAINS", "gains", number=True),
+    Column("LOSES", "loses", number=True),
 ]
 
 
@@ -60,7 +79,14 @@ _COLUMNS = [
     type=click.IntRange(0, MAX_ADDED_MEMBERS),
     default=0,
     metavar="COUNT",
-    help="Assume this many more members, subscribed to all topics of the group.",
+    help="Assume this many more members, subscribed to all topics of the group, or to --topics.",
+)
+@click.option(
+    "--topics",
+    "topic_lists",
+    multiple=True,
+    metavar="TOPIC[,TOPIC...]",
+    help="The topics of the members of --add; a group without members needs it. Repeatable.",
 )
 @click.option(
     "--without",
@@ -82,6 +108,7 @@ def command(
     group_id: str,
     assignor: str,
     added: int,
+    topic_lists: tuple[str, ...],
     without: tuple[str, ...],
     counts: tuple[str, ...],
     as_json: bool,
@@ -91,19 +118,33 @@ def command(
     NOW is the current assignment, THEN the one that the assignor would make. Nothing is changed.
     """
     assumed_counts = _counts(counts)
+    topics = [name for each in topic_lists for name in each.split(",") if name]
+    if topics and not added:
+        raise click.UsageError("--topics needs --add: it names the topics of new members.")
     with connected() as cluster:
         group = describe_groups(cluster, [group_id])[group_id]
         if not group.exists:
             raise no_such_groups([group_id])
-        now = _members(group)
-        members = _varied(now, added, without)
+        now = [] if topics and not group.members else _members(group)
+        members = _varied(now, added, without, topics)
         partitions = {**_partition_counts(cluster, members), **assumed_counts}
     then = _assigned(assignor, partitions, members)
     rows = [_row(member, then) for member in members]
     if as_json:
         print_json(rows)
         return
-    print_table(_COLUMNS, rows)
+    if is_for_people():
+        names = {
+            member.member_id: short_member(
+                member.group_instance_id or member.member_id, member.member_id, member.client_id
+            )
+            for member in group.members
+        }
+        for row in rows:
+            row["name"] = names.get(row["consumer_id"], row["consumer_id"])
+        print_table(_FITTED_COLUMNS, rows)
+    else:
+        print_table(_COLUMNS, rows)
     note(f"{_moved(now, then)} of {sum(map(len, then.values()))} partitions would change owner.")
 
 
@@ -127,7 +168,7 @@ def _members(group: GroupDescription) -> list[MemberSubscription]:
     if not group.members:
         raise CommandFailed(
             f"Group '{name}' has no members, so there is nothing to assign to.",
-            "Start its consumers first.",
+            "Assume members with --add COUNT --topics TOPIC[,TOPIC...], or start its consumers.",
         )
     if any(member.topics is None or member.assignment is None for member in group.members):
         raise CommandFailed(
@@ -153,7 +194,10 @@ def _members(group: GroupDescription) -> list[MemberSubscription]:
 
 
 def _varied(
-    members: list[MemberSubscription], added: int, without: Iterable[str]
+    members: list[MemberSubscription],
+    added: int,
+    without: Iterable[str],
+    topics: Iterable[str] = (),
 ) -> list[MemberSubscription]:
     """Return the members without some of them and with some more.
 
@@ -173,8 +217,9 @@ def _varied(
         for each in members
         if each.member_id not in left and each.group_instance_id not in left
     ]
-    topics = tuple(dict.fromkeys(topic for each in members for topic in each.topics))
-    return remaining + [MemberSubscription(f"(new {n + 1})", topics) for n in range(added)]
+    own = (topic for each in members for topic in each.topics)
+    subscribed = tuple(dict.fromkeys(topics or own))
+    return remaining + [MemberSubscription(f"(new {n + 1})", subscribed) for n in range(added)]
 
 
 def _partition_counts(cluster: Cluster, members: list[MemberSubscription]) -> dict[str, int]:

@@ -75,6 +75,10 @@ def command(
         if not found.facts and not follow:
             _note_no_facts(cluster, group_id, since)
         printer = _Printer(group_id, as_json=as_json, one_line_each=follow)
+        if since_ms is not None and not as_json:
+            # What a line says depends on the facts before it [terminal/timelines].
+            printer.pass_over(_before(read_history(cluster, journal).facts, found.facts))
+        printer.pass_over(found.facts[: len(found.facts) - len(shown)])
         printer.print(shown)
         _note_unknown(found.unknown)
         if follow:
@@ -90,6 +94,11 @@ class _Printer:
         self._one_line_each = one_line_each
         self._events = JournalEvents()
         self._timeline = Timeline()
+
+    def pass_over(self, facts: list[Fact]) -> None:
+        """Take facts into account that are not printed."""
+        for fact in facts:
+            self._events.event(fact)
 
     def print(self, facts: list[Fact]) -> None:
         if not self._as_json:
@@ -153,6 +162,12 @@ def _since_ms(text: str) -> int:
             f"Invalid value for --since: '{text}' is neither a duration (30m, 2h, 7d, PT1H30M)"
             " nor a date and time (2026-01-31T10:00:00)."
         ) from None
+
+
+def _before(every: list[Fact], shown: list[Fact]) -> list[Fact]:
+    """Return the facts before the first one that is shown."""
+    first = every.index(shown[0]) if shown and shown[0] in every else len(every)
+    return every[:first]
 
 
 def _last_rebalances(facts: list[Fact], count: int) -> list[Fact]:

@@ -1,6 +1,7 @@
 """Events of a group's timeline, made from the facts in the broker's journal."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from coterie.cli.output import printable
@@ -39,6 +40,9 @@ class JournalEvents:
         # None while it is not known: at the beginning and when an assignment can't be decoded.
         self._owned: set[TopicPartition] | None = None
         self._last_owners: dict[TopicPartition, str] = {}
+        # By instance id the client and host of the newest process. Facts about a static member name
+        # the first one, as the coordinator does [pipeline/static-restart].
+        self._clients: dict[str | None, tuple[str, str]] = {}
 
     def event(self, fact: facts.Fact) -> Event:
         """Return the event of the next fact."""
@@ -46,6 +50,13 @@ class JournalEvents:
             return self._generation(fact)
         if isinstance(fact, facts.GroupDeleted | facts.GroupExpired | facts.GroupEmptied):
             self._owned, self._last_owners = set(), {}
+        elif isinstance(fact, facts.StaticMemberReplaced | facts.MemberJoined):
+            self._clients[fact.group_instance_id] = fact.client_id, fact.client_host
+        elif isinstance(fact, facts.MemberRemoved) and fact.group_instance_id in self._clients:
+            client_id, client_host = self._clients[fact.group_instance_id]
+            if fact.group_instance_id is not None:
+                fact = copy(fact)
+                fact.client_id, fact.client_host = client_id, client_host
         return _EVENTS[type(fact)](fact)
 
     def _generation(self, fact: facts.GenerationCompleted) -> Event:

@@ -9,11 +9,8 @@ from coterie.cli.dump.log_files import topic_names
 from coterie.cli.errors import CommandFailed
 from coterie.cli.options import json_option
 from coterie.cli.output import Row, note, print_json, print_line, printable
-from coterie.cli.pipeline.rebalance_events import (
-    RebalanceStory,
-    rebalance_events,
-    rebalance_stories,
-)
+from coterie.cli.pipeline.rebalance_events import rebalance_events
+from coterie.cli.pipeline.rebalance_stories import RebalanceStory, rebalance_stories
 from coterie.cli.pipeline.session import complete_stored_groups, pipeline_errors
 from coterie.cli.timeline import Timeline, TopicPartition
 

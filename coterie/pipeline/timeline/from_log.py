@@ -116,11 +116,13 @@ class _LogTimeline:
         if not generation.members:
             self.holdings.lose_everything(at_ms)
         known = [gap_ms for gap_ms in gaps.values() if gap_ms is not None]
+        unowned_ms: int | None
         if second_half:
             unowned_ms = sum(known)
         else:
             gaps = dict.fromkeys(gaps)
-            unowned_ms = None
+            is_first = before is None and generation.generation == 1
+            unowned_ms = 0 if is_first else None
         self.moves += partition_moves(
             self.group_id,
             (before.generation if before else None, generation.generation),

@@ -16,14 +16,16 @@ from coterie.conformance.transcript import read
 from coterie.protocol.messages.journal_records import encode_fact
 from coterie.protocol.records import encode_batch
 
-# ruff: noqa: E501 - lines of a terminal
 pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
 
 from coterie.cli.main import main
 from coterie.pipeline.show import facts_of, known_groups
 from coterie.pipeline.timeline.from_journal import journal_history
-from tests.pipeline.report.stores import tables_of, write_store
+from coterie.pipeline.timeline.from_log import log_history
+from coterie.pipeline.timeline.model import Generation, GroupHistory, Member
+from tests.pipeline.report.stores import busy_group, tables_of, write_store
+from tests.pipeline.timeline.facts import logged, partitions
 
 STORY = Path(__file__).parents[3] / "coterie/conformance/stories"
 SEED = STORY / "cooperative_rebalance_of_two_clients.txt"
@@ -32,14 +34,16 @@ EAGER = STORY / "eager_rebalance_of_two_clients.txt"
 
 PRINTED = """\
 2023-11-14 UTC
-22:13:23.000  ▷ generation 8 → 9          one-1 rejoined with other user data, client one at 127.0.0.1
+22:13:23.000  ▷ generation 8 → 9          one-1 rejoined with other user data, client one at
+                                          127.0.0.1
               took 0 ms (join 0 ms, sync 0 ms), recorded in the journal
               partitions without an owner: 0 ms in total; 0 of 3 partitions moved
 22:13:23.000  ■ generation 9
               └ one-1  community 0-2  gave up sales 0; new
 22:13:23.000  ▷ generation 9 → 11         two-1 joined, client two at 127.0.0.1
               took 2.00 s (join 2.00 s, sync 0 ms), 2 generations, recorded in the journal
-              partitions without an owner: 1.00 s in total; 1 of 3 partitions moved, 1 of them necessarily
+              partitions without an owner: 1.00 s in total; 1 of 3 partitions moved, 1 of them
+                necessarily
               + two-1
 22:13:24.000  ■ generation 10
               ├ one-1  community 1-2  gave up community 0
@@ -145,3 +149,49 @@ def test_show_prints_a_kip_848_group_of_kafka(tmp_path: Path) -> None:
     classic = show(str(tmp_path), "classic-one").stdout
     assert "its beginning is not recorded" in classic
     assert classic.rstrip().endswith("■ generation 2              no members left")
+
+
+def story_lines(path: Path, history: GroupHistory) -> list[str]:
+    """Return what `show` prints of a history."""
+    tables = write_store(str(path / "tables"), tables_of(history))
+    return show(tables, history.group_id).stdout.splitlines()
+
+
+def test_lines_of_a_cooperative_rebalance_of_the_log_are_in_order(tmp_path: Path) -> None:
+    """Its beginning is not known, so it is told when the first of its generations was completed."""
+    sticky = "cooperative-sticky"
+    lines = story_lines(
+        tmp_path,
+        log_history(
+            "g",
+            [
+                logged(1, 1000, sticky, one="a-0 a-1 a-2"),
+                logged(2, 4000, sticky, one="a-1 a-2", two=""),
+                logged(3, 4500, sticky, one="a-1 a-2", two="a-0"),
+            ],
+        ),
+    )
+    times = [line[:12] for line in lines if line[:2] == "00"]
+    assert times == sorted(times)
+    assert "■ first generation" in lines[1]
+    assert "3 partitions assigned for the first time" in "".join(lines)
+    assert not any("?" in line or "not known" in line for line in lines[:4])
+
+
+def test_static_restart_that_cost_nothing_has_its_line(tmp_path: Path) -> None:
+    """[pipeline/static-restart]"""
+
+    def static(at_ms: int, member_id: str) -> Generation:
+        member = Member(member_id, "i1", "billing", "/h", ("a",), (), partitions("a-0"))
+        return Generation(1, at_ms, "consumer", "range", member_id, (member,))
+
+    lines = story_lines(tmp_path, log_history("g", [static(1000, "m1"), static(61_000, "m2")]))
+    assert lines[-1] == (
+        "00:01:01.000  ± i1 restarted              client billing at h, without a rebalance"
+    )
+
+
+def test_lines_are_wrapped_at_100_columns(tmp_path: Path) -> None:
+    """[terminal/timelines]"""
+    lines = story_lines(tmp_path, busy_group("g", 40, members=12, partitions=200))
+    assert max(map(len, lines)) <= 100

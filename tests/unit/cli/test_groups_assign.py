@@ -66,6 +66,19 @@ def test_members_can_be_added_and_removed(two_readers: FakeBroker) -> None:
     assert sorted(indexes) == [0, 1, 2, 3]
 
 
+def test_members_of_an_empty_group_are_assumed_with_their_topics(two_readers: FakeBroker) -> None:
+    refused = run(two_readers, "groups", "assign", "empty", "--assignor", "range", "--add", "2")
+    assert "--add COUNT --topics TOPIC" in refused.stderr
+    result = run(
+        two_readers, "groups", "assign", "empty", "--assignor", "range", "--json",
+        "--add", "2", "--topics", "orders",
+    )  # fmt: skip
+    assert {row["consumer_id"]: row["then"] for row in rows_of(result)} == {
+        "(new 1)": {"orders": [0, 1]},
+        "(new 2)": {"orders": [2, 3]},
+    }
+
+
 def test_partition_count_can_be_changed(two_readers: FakeBroker) -> None:
     given = assignments(two_readers, "--assignor", "range", "--partitions", "orders=6")
     assert given == {"a-id": {"orders": [3, 4, 5]}, "b-id": {"orders": [0, 1, 2]}}
@@ -86,6 +99,7 @@ def test_table_shows_what_would_move(two_readers: FakeBroker) -> None:
         (("billing", "--assignor", "range", "--without", "x"), "The group has no member 'x'."),
         (("billing", "--assignor", "range", "--partitions", "orders"), "is not TOPIC=COUNT"),
         (("billing", "--assignor", "best"), "Invalid value for '--assignor'"),
+        (("empty", "--assignor", "range", "--topics", "orders"), "--topics needs --add"),
     ],
 )
 def test_errors_name_the_cause(

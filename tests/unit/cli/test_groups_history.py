@@ -115,18 +115,22 @@ FACTS: list[facts.Fact] = [
 ]
 TEXT = """\
 2026-11-22 UTC
-10:00:00.000  ■ generation 9 stable       45 ms (join 40 ms, sync 5 ms), 1 member, cooperative-sticky; 3 partitions
+10:00:00.000  ■ generation 9 stable       45 ms (join 40 ms, sync 5 ms), 1 member,
+                                          cooperative-sticky; 3 partitions
               └ c1  t 0-2
 10:01:00.000  + c2 joined                 client c2 at 127.0.0.1, 2 members, "scaling out"
 10:01:00.000  ▷ rebalance began           c2 joined, "scaling out"
-10:01:00.045  ■ generation 10 stable      45 ms (join 40 ms, sync 5 ms), 2 members, cooperative-sticky; 2 partitions, 1 without an owner
+10:01:00.045  ■ generation 10 stable      45 ms (join 40 ms, sync 5 ms), 2 members,
+                                          cooperative-sticky; 2 partitions, 1 without an owner
               ├ c1  t 0-1
               └ c2  nothing
-10:01:00.060  ▷ rebalance began           c1 rejoined with other owned partitions (cooperative rebalancing)
-10:01:00.105  ■ generation 11 stable      45 ms (join 40 ms, sync 5 ms), 2 members, cooperative-sticky; 3 partitions, 1 moved
+10:01:00.060  ▷ rebalance began           c1 rejoined with other owned partitions (cooperative
+                                          rebalancing)
+10:01:00.105  ■ generation 11 stable      45 ms (join 40 ms, sync 5 ms), 2 members,
+                                          cooperative-sticky; 3 partitions, 1 moved
               ├ c1  t 0-1
               └ c2  t 2
-"""  # noqa: E501 - output for a wide terminal
+"""
 
 
 class JournalBroker(FakeBroker):
@@ -242,6 +246,15 @@ def test_limit_shows_the_last_rebalances_with_their_causes() -> None:
     assert [row["event"] for row in one] == ["rebalance_began", "generation_completed"]
     assert [row["event"] for row in two][:2] == ["member_joined", "rebalance_began"]
     assert (len(two), none, len(many)) == (5, [], 6)
+
+
+@pytest.mark.parametrize("options", [("--limit", "1"), ("--since", "2026-11-22T10:00:00.005")])
+def test_cut_history_has_the_same_lines_as_the_whole_one(options: tuple[str, str]) -> None:
+    """[terminal/timelines]: the last generation moves one partition, not all of them."""
+    with JournalBroker(records_of(FACTS)) as broker:
+        shown = history(broker, "orders", *options).stdout.splitlines()
+    assert shown[1:] == TEXT.splitlines()[-len(shown) + 1 :]
+    assert "1 moved" in " ".join(shown)
 
 
 def test_since_starts_at_a_time() -> None:

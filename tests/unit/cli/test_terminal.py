@@ -14,6 +14,10 @@ from pathlib import Path
 import pytest
 
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.messages.consumer_protocol import (
+    ConsumerProtocolSubscription,
+    encode_subscription,
+)
 from coterie.protocol.messages.describe_groups import DescribeGroupsResponseMember
 from coterie.protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
 from tests.unit.cli.command import committed, described, group, listed_offsets, member, run
@@ -55,7 +59,9 @@ def on_terminal(broker: FakeBroker, *arguments: str, columns: int = 100) -> list
     return re.sub(r"\x1b\[[0-9;]*m", "", printed.decode()).splitlines()
 
 
-def consumer(number: int, instance: str | None = None, **topics: list[int]) -> object:
+def consumer(
+    number: int, instance: str | None = None, **topics: list[int]
+) -> DescribeGroupsResponseMember:
     made = member("x", instance, **topics)
     return DescribeGroupsResponseMember(
         member_id=MEMBER_ID.replace("0a1b2c3d", f"0a1b2c3{number}"),
@@ -68,8 +74,8 @@ def consumer(number: int, instance: str | None = None, **topics: list[int]) -> o
 
 
 def cluster() -> FakeBroker:
-    long = group(GROUP, "Stable", *[consumer(n, **{TOPIC: [n]}) for n in range(3)])  # type: ignore[arg-type]
-    static = group("billing", "Stable", consumer(7, "billing-0", **{TOPIC: [0]}))  # type: ignore[arg-type]
+    long = group(GROUP, "Stable", *[consumer(n, None, **{TOPIC: [n]}) for n in range(3)])
+    static = group("billing", "Stable", consumer(7, "billing-0", **{TOPIC: [0]}))
     groups = {each.group_id: each for each in (long, static, group("idle", "Empty"))}
     return FakeBroker(
         {
@@ -200,3 +206,16 @@ def test_reader_that_has_seen_enough_ends_a_command_quietly() -> None:
             process.stdout.close()
             errors = process.stderr.read()
             assert (process.wait(LIMIT_S), errors) == (0, b"")
+
+
+def test_assign_fits_on_100_columns() -> None:
+    """[terminal/layout]"""
+    with FakeBroker() as broker:
+        broker.topics[TOPIC] = 64
+        members = [consumer(0, None, **{TOPIC: list(range(64))}), consumer(1)]
+        for each in members:
+            each.member_metadata = encode_subscription(ConsumerProtocolSubscription(topics=[TOPIC]))
+        broker.responses[ApiKey.DESCRIBE_GROUPS] = described(group(GROUP, "Stable", *members))
+        lines = on_terminal(broker, "groups", "assign", GROUP, "--assignor", "range")
+    assert max(map(len, lines)) <= 100
+    assert any("0-63" in line for line in lines)

@@ -24,6 +24,39 @@ def test_compose_file_serves_on_loopback_and_keeps_its_data() -> None:
     )
 
 
+def test_compose_file_advertises_an_address_for_each_kind_of_client() -> None:
+    """One listener is served, so a variable chooses between the host and the network."""
+    text = (ROOT / "docker-compose.yml").read_text()
+    coterie = yaml.safe_load(text)["services"]["coterie"]
+    assert coterie["environment"] == {"COTERIE_ADVERTISE": "${COTERIE_ADVERTISE:-localhost:9092}"}
+    assert "COTERIE_ADVERTISE=coterie:9092 docker compose up" in text
+
+
+def test_kafka_beside_it_is_the_release_that_everything_is_compared_with() -> None:
+    kafka = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["kafka"]
+    assert kafka["image"] == "apache/kafka:4.3.1"
+    environment = kafka["environment"]
+    names = {
+        setting: dict(each.split("://") for each in environment[setting].split(","))
+        for setting in ("KAFKA_LISTENERS", "KAFKA_ADVERTISED_LISTENERS")
+    }
+    advertised = names["KAFKA_ADVERTISED_LISTENERS"]
+    assert advertised == {"HOST": "localhost:19092", "NETWORK": "kafka:29092"}
+    for name, address in advertised.items():
+        assert names["KAFKA_LISTENERS"][name] == f"0.0.0.0:{address.split(':')[1]}"
+    protocols = dict(
+        each.split(":") for each in environment["KAFKA_LISTENER_SECURITY_PROTOCOL_MAP"].split(",")
+    )
+    assert set(protocols) == set(names["KAFKA_LISTENERS"])
+    assert environment["KAFKA_INTER_BROKER_LISTENER_NAME"] in advertised
+
+
+def test_example_of_the_image_publishes_on_loopback() -> None:
+    published = re.findall(r"docker run .*?-p (\S+)", (ROOT / "Dockerfile").read_text())
+    assert published
+    assert all(each.startswith("127.0.0.1:") for each in published)
+
+
 def test_image_has_every_package_of_the_distribution() -> None:
     dockerfile = (ROOT / "Dockerfile").read_text()
     packages = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]

@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: help setup serve demo lint format test test-debug test-compiled coverage fuzz sim crash soak bench bench-pipeline wheel clean
+.PHONY: help setup serve demo lint format test test-debug test-compiled coverage fuzz sim crash soak story bench bench-pipeline wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -62,6 +62,9 @@ crash: setup  ## crashes, damage and failing calls by the hundred thousand, 200 
 
 soak: setup  ## ten minutes of mixed load by real clients; memory, files and threads must stay level
 	@$(BIN)/python -m tests.soak --seconds $${SECONDS_TO_RUN:-600}
+
+story: setup  ## 13 groups of real clients with an independent log; ARGS="--kafka host:port" adds a real Kafka
+	@$(BIN)/python -m tests.story $(ARGS)
 
 bench: setup  ## the figures, as a table; PEER="name=host:port ..." adds peers, ARGS=--quick is short
 	@$(BIN)/python -m benchmarks $(foreach peer,$(PEER),--peer $(peer)) $(ARGS)

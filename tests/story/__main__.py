@@ -1,0 +1,100 @@
+"""Run the story: `python -m tests.story [--kafka HOST:PORT [--kafka-data DIR]] [--groups A,B]`."""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.live.broker_process import FAST_GROUPS, KAFKA_MIN_SESSION_MS, BrokerProcess
+from tests.story.compare import contradictions
+from tests.story.record import Record
+from tests.story.scenario import SCENARIOS, Scenario
+from tests.story.shown import Shown, seen_in_logs, seen_in_tables
+from tests.story.workload import Workload
+
+OUR_SESSION_MS = 3_000
+
+
+def main() -> int:
+    """Run the story and print what contradicts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kafka", metavar="HOST:PORT", help="a real Kafka to run it against, too")
+    parser.add_argument("--kafka-data", metavar="DIR", help="its data directory; else it is asked")
+    parser.add_argument("--groups", metavar="A,B", help="only these groups")
+    parser.add_argument("--at-once", type=int, default=4, help="groups that run at the same time")
+    parser.add_argument("--quick", action="store_true", help="read the logs without tables")
+    parser.add_argument("--keep", metavar="DIR", help="keep logs, tables and page there")
+    options = parser.parse_args()
+    wanted = options.groups.split(",") if options.groups else [each.group for each in SCENARIOS]
+    scenarios = [each for each in SCENARIOS if each.group in wanted]
+    with tempfile.TemporaryDirectory() as made:
+        directory = Path(options.keep or made)
+        directory.mkdir(parents=True, exist_ok=True)
+        data = directory / "data"
+        broker = BrokerProcess(data, FAST_GROUPS)
+        broker.start()
+        try:
+            found = _story(
+                "Coterie", broker.bootstrap, str(data), directory, scenarios,
+                session_ms=OUR_SESSION_MS, at_once=options.at_once, quick=options.quick,
+            )  # fmt: skip
+        finally:
+            broker.stop()
+        if options.kafka:
+            source = options.kafka_data or f"kafka://{options.kafka}"
+            found += _story(
+                "Kafka", options.kafka, source, directory, scenarios,
+                session_ms=KAFKA_MIN_SESSION_MS, at_once=options.at_once,
+                quick=options.quick, suffix=f"-{int(time.time())}",
+            )  # fmt: skip
+    return 1 if found else 0
+
+
+def _story(
+    name: str,
+    bootstrap: str,
+    source: str,
+    directory: Path,
+    scenarios: Sequence[Scenario],
+    *,
+    session_ms: int,
+    at_once: int,
+    quick: bool,
+    suffix: str = "",
+) -> list[str]:
+    workload = Workload(bootstrap, session_ms, suffix)
+    began = time.monotonic()
+    try:
+        workload.run(scenarios, at_once)
+        ran_s = time.monotonic() - began
+        groups = [workload.name(each) for each in scenarios]
+        place = directory / name.lower()
+        place.mkdir(exist_ok=True)
+        workload.record.write(place / "log.jsonl")
+        shown = (
+            seen_in_logs(bootstrap, source, groups)
+            if quick
+            else seen_in_tables(bootstrap, source, place, groups)
+        )
+        found = contradictions(workload.record, shown, session_ms)
+    finally:
+        workload.close()
+    _print(name, workload.record, shown, found, ran_s)
+    return found
+
+
+def _print(name: str, record: Record, shown: Shown, found: list[str], ran_s: float) -> None:
+    rebalances = [row for story in shown.stories.values() for row in story.group.rebalances]
+    print(
+        f"{name}: {len(shown.stories)} groups, {len(record.sessions)} member sessions,"
+        f" {len(rebalances)} rebalances, {sum(1 for _ in record.lines())} lines of log in"
+        f" {ran_s:.0f} s; {len(found)} contradictions"
+    )
+    for sentence in found:
+        print(f"  {sentence}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -33,14 +33,15 @@ _TIMES = {
     "rebalances": ("started_ts", "completed_ts"),
     "ownership": ("from_ts", "to_ts"),
     "member_sessions": ("first_seen_ts", "last_seen_ts"),
-    "progress": ("window_start_ts",),
-    "lag": ("window_start_ts",),
 }
+# The tables with a row for each minute.
+_MINUTES = ("progress", "lag")
+_MINUTE_MS = 60_000
 UNKNOWN_MEMBER = "(unknown)"
 
 
 class Instigator(NamedTuple):
-    """A client that caused rebalances [report/identity].
+    """A client that caused rebalances [pipeline/member-identity].
 
     Attributes:
         client: the instance id, or the client id and the host.
@@ -195,6 +196,10 @@ def _span_ms(tables: Mapping[str, list[Row]]) -> tuple[int, int] | None:
         for row in tables[name]
         if (at_ms := row[column]) is not None
     ]
+    minutes = [row["window_start_ts"] for name in _MINUTES for row in tables[name]]
+    # A minute begins before its first commit. If another event is in it, that is the beginning.
+    first = min(times, default=None)
+    times += [each for each in minutes if first is None or not each <= first < each + _MINUTE_MS]
     return (min(times), max(times)) if times else None
 
 

@@ -71,13 +71,14 @@ def _figures(content: Content) -> list[list[int | str | None]]:
 
 
 def _findings(content: Content, zero: int) -> Json:
-    """Return the findings, those that cost most first [report/ranking]."""
+    """Return the findings, in the order of their ranks [pipeline/ranking]."""
     ranks = {severity: rank for rank, severity in enumerate(_SEVERITIES)}
 
     def order(row: Row) -> tuple[float, ...]:
+        # An earlier version wrote no ranks.
         return (
+            row.get("rank") or 0,
             ranks.get(row["severity"], len(ranks)),
-            -(row.get("cost") or 0),
             -(row["window_start_ts"] or 0),
         )
 
@@ -91,10 +92,11 @@ def _findings(content: Content, zero: int) -> Json:
             [
                 _text(row["severity"]),
                 _text((row["rule"] or "").replace("_", " ")),
-                _text(row["group_id"]),
+                None if row["group_id"] is None else _text(row["group_id"]),
                 _name(row["subject"], members.get(row["group_id"], {})),
                 _after(row["window_start_ts"], zero),
                 _after(row["window_end_ts"], zero),
+                _after(row.get("at_ts"), zero),
                 cut(row["evidence"] or "", _SENTENCE_LETTERS),
                 row.get("cost"),
                 [_text(each) for each in row.get("groups") or ()],

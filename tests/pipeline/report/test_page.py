@@ -14,6 +14,7 @@ pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
 from coterie.client.names import short_member
 from coterie.pipeline.report.content import Row, content_of
+from coterie.pipeline.report.data import MAX_REBALANCES
 from coterie.pipeline.report.page import render, write_page
 from coterie.pipeline.report.reading import NEWEST_OWNERSHIP, read_content
 from coterie.pipeline.store import Store
@@ -104,14 +105,15 @@ def test_axis_begins_with_the_first_event_and_ends_with_the_last(busy: str) -> N
                 ("rebalances", ("started_ts", "completed_ts")),
                 ("ownership", ("from_ts", "to_ts")),
                 ("member_sessions", ("first_seen_ts", "last_seen_ts")),
-                ("lag", ("window_start_ts",)),
-                ("progress", ("window_start_ts",)),
             )
             for row in content.tables[name]
             for column in columns
             if (at := row[column]) is not None
         ]
-        assert [each + data["zero"] for each in group["span"]] == [min(times), max(times)]
+        # Commits in the minute of the first event do not extend the axis, later ones do.
+        minutes = [row["window_start_ts"] for row in content.tables["progress"]]
+        first = min([min(times), *(each for each in minutes if each <= min(times) - MINUTE_MS)])
+        assert [each + data["zero"] for each in group["span"]] == [first, max(times + minutes)]
 
 
 def test_what_was_owned_is_all_in_the_data(busy: str) -> None:
@@ -236,6 +238,47 @@ def test_newest_owners_are_kept_where_there_are_too_many(tmp_path: Path) -> None
     for group in content.groups:
         generations = [row["generation"] for row in group.tables["ownership"]]
         assert generations == list(range(5, NEWEST_OWNERSHIP + 5))
+
+
+def test_minute_of_the_first_event_does_not_extend_the_axis(tmp_path: Path) -> None:
+    place = {"group_id": "g", "topic": "t", "partition": 0, "advance": 5, "commits": 1}
+    for begin_ms, first_ms in (
+        (START_MS, START_MS + 59_000),
+        (START_MS - MINUTE_MS, START_MS - MINUTE_MS),
+    ):
+        rebalance = {"group_id": "g", "started_ts": START_MS + 59_000}
+        rebalance |= {"completed_ts": START_MS + 70_000, "evidence": "log"}
+        path = write_store(
+            str(tmp_path / str(begin_ms)),
+            {
+                "rebalances": [rebalance],
+                "commit_velocity_1m": [place | {"window_start_ts": begin_ms}],
+            },
+        )
+        assert data_of(path)["zero"] == first_ms
+
+
+def test_findings_are_in_the_order_of_their_ranks(tmp_path: Path) -> None:
+    """A finding about several groups is among them, and links to the groups."""
+    rows = [
+        {"rule": "a", "severity": "info", "group_id": "g", "rank": 3, "evidence": "x"},
+        {"rule": "b", "severity": "critical", "group_id": "h", "rank": 2, "evidence": "y"},
+        {"rule": "c", "severity": "warning", "rank": 1, "evidence": "z", "groups": ["g", "h"]},
+    ]
+    found = data_of(write_store(str(tmp_path), {"anomalies": rows}))["findings"]
+    assert found["total"] == 3
+    assert [row[1] for row in found["rows"]] == ["c", "b", "a"]
+    assert (found["rows"][0][2], found["rows"][0][9]) == (None, ["g", "h"])
+
+
+def test_page_says_how_much_it_leaves_out(tmp_path: Path) -> None:
+    rows = [
+        {"group_id": "g", "started_ts": START_MS + n, "completed_ts": START_MS + n + 1}
+        for n in range(MAX_REBALANCES + 5)
+    ]
+    (group,) = data_of(write_store(str(tmp_path), {"rebalances": rows}))["groups"]
+    assert (group["count"], len(group["rebalances"])) == (MAX_REBALANCES + 5, MAX_REBALANCES)
+    assert group["rebalances"][0][0] == MAX_REBALANCES + 4
 
 
 def test_instigators_are_counted_by_client_and_ranked(tmp_path: Path) -> None:

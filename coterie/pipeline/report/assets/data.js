@@ -10,11 +10,11 @@ const COLUMNS = {
   member: ['who', 'client', 'host', 'joined', 'left', 'exit', 'caused'],
   partition: ['name', 'committed', 'end', 'lag', 'timeLag', 'stalled', 'moves', 'gap'],
   caused: ['client', 'members', 'cause', 'rebalances', 'unowned'],
-  finding: ['severity', 'rule', 'group', 'subject', 'from', 'to', 'evidence', 'cost', 'groups'],
+  finding: ['severity', 'rule', 'group', 'subject', 'from', 'to', 'at', 'evidence', 'cost', 'groups'],
   segment: ['log', 'segment', 'records', 'keys', 'overwritten', 'tombstones', 'cleaned', 'damaged',
     'bytes'],
 };
-const TIMES = new Set(['started', 'completed', 'from', 'to']);
+const TIMES = new Set(['started', 'completed', 'from', 'to', 'at']);
 
 function named(kind, row) {
   const found = {};

@@ -64,19 +64,20 @@ function findings(open) {
 function findingElement(each, open) {
   const to = id => el('button', { type: 'button', onclick: () => open(id) }, nameOf(id));
   const severity = ['critical', 'warning', 'info'].includes(each.severity) ? each.severity : null;
+  const at = each.at === null ? each.from : each.at;
   const others = each.groups.filter(id => id !== each.group);
   const subject = each.subject && !each.evidence.includes(each.subject[0])
     ? [' · ', nameOf(...each.subject)] : [];
-  const named = el('span', { class: 'evidence' }, each.group === '' && others.length ? '' : to(each.group),
+  const named = el('span', { class: 'evidence' }, each.group === null ? '' : to(each.group),
     ...subject, ' ', each.evidence, ...others.slice(0, 20).flatMap(id => [' ', to(id)]),
     others.length > 20 ? ` and ${others.length - 20} more` : '');
-  return el('li', { 'data-group': [each.group, ...others].join(' ') },
+  return el('li', { 'data-group': [each.group || '', ...others].join(' ') },
     el('span', { class: severity }, each.severity), el('span', { class: 'rule' }, each.rule), named,
-    el('span', {}, each.from === null ? '' : el('button', { type: 'button', onclick: () => {
+    el('span', {}, at === null ? '' : el('button', { type: 'button', onclick: () => {
       showAround(each.from, each.to);
-      open(each.group || others[0]);
-    } }, `${moment(each.from).slice(0, 19)}`), each.from !== null && offset(each.from)
-      ? el('small', {}, local(each.from).slice(11, 19)) : null));
+      open(each.group === null ? others[0] : each.group);
+    } }, moment(at).slice(0, 19)), at !== null && offset(at)
+      ? el('small', {}, local(at).slice(11, 19)) : null));
 }
 
 function groupList() {

@@ -1,4 +1,4 @@
-"""The content of the report: the gold tables of an output directory, by group.
+"""The content of the report: the gold tables of an output directory, by group [report/ranking].
 
 Times are epoch milliseconds here. Rows are dictionaries with the columns of `tables.py`, or fewer;
 a table that was never written is empty. `reading.py` sums tables that can have millions of rows or

@@ -3,9 +3,10 @@
 import os
 from collections.abc import Iterable
 
+from coterie.pipeline.errors import StoreError
 from coterie.pipeline.jobs.inputs import TOPICS
 from coterie.pipeline.segments import NoSuchLog, find_partitions, list_segments
-from coterie.pipeline.store import Store, StoreError
+from coterie.pipeline.store import Store
 from coterie.pipeline.tables import TABLES
 
 # About 700,000 commits, as records and as tables. One core processes them in the time that Spark

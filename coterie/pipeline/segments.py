@@ -9,9 +9,7 @@ Which files are segments: [pipeline/segment-files].
 import os
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.record_batch_layout import HEADER_BYTES
@@ -19,6 +17,9 @@ from coterie.protocol.records import BatchHeader, read_header
 from coterie.storage.index import OffsetIndex
 from coterie.storage.partition_directories import partition_of
 from coterie.storage.segment_files import SWAP_SUFFIX, parse_segment_file, segment_stem
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _INDEX_ENTRY_BYTES = OffsetIndex.ENTRY.size
 # A cleaner needs milliseconds for each segment that it replaces.
@@ -135,6 +136,8 @@ def index_entries(segment: Segment, descriptor: int) -> Iterator[IndexEntry]:
 
 def position_before(segment: Segment, descriptor: int, offset: int) -> int:
     """Return the position of the batch with `offset`, or of one before it."""
+    import numpy as np
+
     table = _index_table(segment)
     count = int(np.searchsorted(table[:, 0], offset - segment.base_offset, side="right"))
     for relative, position in table[:count][::-1].tolist():
@@ -156,8 +159,11 @@ def header_at(descriptor: int, position: int) -> BatchHeader | None:
         return None
 
 
-def _index_table(segment: Segment) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+def _index_table(segment: Segment) -> "np.ndarray[tuple[int, int], np.dtype[np.int64]]":
     """Read the written entries of a segment's index: relative offsets and positions, ascending."""
+    # Imported here, because listing segments works without it (`plain_log`).
+    import numpy as np
+
     try:
         stem = os.path.join(os.path.dirname(segment.path), segment_stem(segment.base_offset))
         with open(stem + ".index", "rb") as file:

@@ -1,19 +1,18 @@
 """The story of one group, from the tables of a run or directly from a broker's data directory.
 
-A data directory needs no run before and no Java: the codec reads the group's facts and generations,
-and the same timeline as in a run works out the history.
+A data directory needs no run before and no Java: the group's facts and generations are read, and
+the same timeline as in a run works out the history. Without numpy and pyarrow, `plain_log` reads
+them instead of the codec. The tables of a run are Parquet and need pyarrow.
 """
 
 import os
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any
 
-from coterie.pipeline.pruning import pruned
-from coterie.pipeline.ranges import LogRange, read_range
+from coterie.pipeline.plain_log import plain_rows
 from coterie.pipeline.report.history import Story, story_of
-from coterie.pipeline.report.reading import group_ids, read_generations, read_group, read_moves
 from coterie.pipeline.segments import NoSuchLog, find_partitions
-from coterie.pipeline.store import MANIFEST, Store
 from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.from_epochs import epochs_history
 from coterie.pipeline.timeline.from_rows import generations_of
@@ -21,14 +20,14 @@ from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.journal_records import UnknownFact, decode_fact
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 
+_MANIFEST = "manifest.json"
+# The codec needs these packages of the extra.
+_CODEC_PACKAGES = ("numpy", "pyarrow")
+
 Row = dict[str, Any]
 
-# The views in which groups with a story are found.
-_GROUP_VIEWS = (
-    (JOURNAL_TOPIC, "journal"),
-    (OFFSETS_TOPIC, "groups"),
-    (OFFSETS_TOPIC, "consumer_epochs"),
-)
+# The views of the group log in which groups with a story are found.
+_GROUP_VIEWS = ("groups", "consumer_epochs")
 
 
 def read_story(
@@ -45,7 +44,11 @@ def read_story(
         StoreError: the output directory cannot be read.
         NoSuchLog: `path` is neither.
     """
-    if os.path.exists(os.path.join(path, MANIFEST)):
+    if os.path.exists(os.path.join(path, _MANIFEST)):
+        # Imported here, because they need pyarrow.
+        from coterie.pipeline.report.reading import read_generations, read_group, read_moves
+        from coterie.pipeline.store import Store
+
         store = Store.reading(path)
         group = read_group(store, group_id)
         story = Story(group, read_moves(store, group_id), read_generations(store, group_id))
@@ -61,20 +64,27 @@ def known_groups(path: str) -> list[str]:
     Raises:
         StoreError: the output directory cannot be read.
     """
-    if os.path.exists(os.path.join(path, MANIFEST)):
+    if os.path.exists(os.path.join(path, _MANIFEST)):
+        from coterie.pipeline.report.reading import group_ids
+        from coterie.pipeline.store import Store
+
         return group_ids(Store.reading(path))
-    found: set[str] = set()
-    for topic, view in _GROUP_VIEWS:
-        for rows in _views(path, topic, view, None):
-            found.update(rows.column("group_id").unique().to_pylist())
-    return sorted(found - {None})
+    found = {
+        row["group_id"] for view in _GROUP_VIEWS for row in _rows(path, OFFSETS_TOPIC, view, None)
+    }
+    for row in _rows(path, JOURNAL_TOPIC, "raw", None):
+        try:
+            found.add(decode_fact(row["key"], row["value"]).group_id)
+        except (MalformedFrame, UnicodeDecodeError):
+            continue
+    return sorted(found - {None, ""})
 
 
 def _from_data(path: str, group_id: str, topic_names: Mapping[str, str]) -> Story:
     both = [_partitions(path, topic) for topic in (JOURNAL_TOPIC, OFFSETS_TOPIC)]
     if both == [None, None]:
         raise NoSuchLog(
-            f"{path} is neither the output of `coterie pipeline run`, which has a {MANIFEST}, nor"
+            f"{path} is neither the output of `coterie pipeline run`, which has a {_MANIFEST}, nor"
             " a broker's data directory, which has partitions of"
             f" {JOURNAL_TOPIC} or {OFFSETS_TOPIC}"
         )
@@ -88,38 +98,45 @@ def _from_data(path: str, group_id: str, topic_names: Mapping[str, str]) -> Stor
 def facts_of(path: str, group_id: str) -> Iterator[Any]:
     """Yield the facts of a group in the journal, in order. Unknown facts are left out."""
     encoded_id = group_id.encode()
-    for rows in _views(path, JOURNAL_TOPIC, "raw", group_id):
-        pairs = zip(rows.column("key").to_pylist(), rows.column("value").to_pylist(), strict=True)
-        for key, value in pairs:
-            # A key is the record type, the length of the group id and the group id.
-            if key is None or key[4:] != encoded_id:
-                continue
-            try:
-                fact = decode_fact(key, value).fact
-            except MalformedFrame:
-                continue
-            if not isinstance(fact, UnknownFact):
-                yield fact
+    for row in _rows(path, JOURNAL_TOPIC, "raw", group_id):
+        key = row["key"]
+        # A key is the record type, the length of the group id and the group id.
+        if key is None or key[4:] != encoded_id:
+            continue
+        try:
+            fact = decode_fact(key, row["value"]).fact
+        except MalformedFrame:
+            continue
+        if not isinstance(fact, UnknownFact):
+            yield fact
 
 
 def _rows_of(path: str, view: str, group_id: str) -> list[Row]:
     """Read the rows of a group in a view of `__consumer_offsets`, in order."""
-    import pyarrow.compute as pc
-
-    found: list[Row] = []
-    for rows in _views(path, OFFSETS_TOPIC, view, group_id):
-        found += rows.filter(pc.equal(rows.column("group_id"), group_id)).to_pylist()
-    return found
+    rows = _rows(path, OFFSETS_TOPIC, view, group_id)
+    return [row for row in rows if row["group_id"] == group_id]
 
 
-def _views(path: str, topic: str, view: str, group_id: str | None) -> Iterator[Any]:
+def _rows(path: str, topic: str, view: str, group_id: str | None) -> Iterator[Row]:
     """Read a view of the partitions that can contain a group; no rows if there is no log."""
     partitions = _partitions(path, topic)
-    if partitions is None:
+    if not partitions:
         return
+    if not all(map(find_spec, _CODEC_PACKAGES)):
+        for directory in partitions.values():
+            yield from plain_rows(directory, view)
+        return
+    from coterie.pipeline.pruning import pruned
+    from coterie.pipeline.ranges import LogRange, read_range
+
     for number, directory in pruned(partitions, None, group_id, None).items():
         for step in read_range(LogRange(directory, number, 0), view):
-            yield step.rows
+            rows = step.rows
+            if view != "raw" and group_id is not None:
+                rows = rows.filter(
+                    [each == group_id for each in rows.column("group_id").to_pylist()]
+                )
+            yield from rows.to_pylist()
 
 
 def _partitions(path: str, topic: str) -> dict[int, str] | None:

@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from coterie.pipeline.errors import StoreError
 from coterie.pipeline.tables import TABLES
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 
@@ -43,10 +44,6 @@ _VERSION = 1
 _PART = "part="
 # The manifest has entries for this many runs.
 _REMEMBERED_RUNS = 200
-
-
-class StoreError(Exception):
-    """The directory cannot be used; the message says why and what to do."""
 
 
 class Store:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from coterie.pipeline.codec import columns
 from coterie.pipeline.codec.commits import commit_fields
-from coterie.pipeline.codec.epochs import KINDS, epoch_fields
-from coterie.pipeline.codec.groups import group_fields
 from coterie.pipeline.ranges import LogRange, RangeStep, read_range
+from coterie.pipeline.records.epochs import KINDS, epoch_fields
+from coterie.pipeline.records.groups import group_fields
+from coterie.pipeline.records.values import timestamp_us
 from coterie.pipeline.schemas import VIEWS
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
 from coterie.protocol.records import check_crc, decode_records, iterate_batches
@@ -81,7 +81,7 @@ def plain_rows(log: bytes, view: str, segment_base: int = 0) -> list[dict[str, A
             place = {
                 "log_partition": 3,
                 "log_offset": record.offset,
-                "record_ts": columns.timestamp_us(record.timestamp_ms),
+                "record_ts": timestamp_us(record.timestamp_ms),
             }
             key = record.key or b""
             typed = not header.is_control and len(key) > 1

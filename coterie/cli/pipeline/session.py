@@ -113,9 +113,9 @@ def pipeline_errors() -> Iterator[None]:
         CommandFailed: a package or Java is missing, or a directory can't be read.
     """
     try:
+        from coterie.pipeline.errors import StoreError
         from coterie.pipeline.segments import NoSuchLog
         from coterie.pipeline.session import JavaMissing
-        from coterie.pipeline.store import StoreError
     except ModuleNotFoundError as error:
         raise _missing_package(error) from None
     try:

@@ -6,11 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coterie.pipeline.codec.numbers import Bools, Buffer, Int64s
+from coterie.pipeline.records.values import MAX_TIMESTAMP_MS, topic_id_text
 from coterie.pipeline.schemas import TIMESTAMP
-from coterie.protocol.fields import uuid_text
 
-# The calendars of Spark and Python end with the year 9999.
-_MAX_TIMESTAMP_MS = 253_402_300_799_999
 _ID_BYTES = 16
 _NOT_ASCII = 0x80
 # Offsets of an Arrow string column are int32.
@@ -83,7 +81,7 @@ def flags(values: Bools) -> pa.Array:
 
 def timestamps(epoch_ms: Int64s, null: Bools | None = None) -> pa.Array:
     """Return epoch milliseconds as timestamps; null outside the calendar, as Kafka's -1 is."""
-    none = (epoch_ms < 0) | (epoch_ms > _MAX_TIMESTAMP_MS)
+    none = (epoch_ms < 0) | (epoch_ms > MAX_TIMESTAMP_MS)
     if null is not None:
         none |= null
     if not none.any():
@@ -110,18 +108,6 @@ def topic_ids(ids: npt.NDArray[np.void], present: Bools) -> pa.Array:
     index = few.indices.to_numpy()[np.cumsum(begins) - 1]
     absent = ~present
     return names.take(pa.array(index, mask=absent if absent.any() else None))
-
-
-def topic_id_text(topic_id: bytes) -> str | None:
-    """Return an id as Kafka prints it; None for the id of zeros, which means no id."""
-    if topic_id == bytes(_ID_BYTES):
-        return None
-    return uuid_text(topic_id)
-
-
-def timestamp_us(epoch_ms: int) -> int | None:
-    """Return one timestamp in the unit of the columns; None where `timestamps` has a null."""
-    return epoch_ms * 1000 if 0 <= epoch_ms <= _MAX_TIMESTAMP_MS else None
 
 
 def in_order(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -14,6 +14,7 @@ from coterie.pipeline.codec import columns
 from coterie.pipeline.codec.numbers import Bools, Int64s
 from coterie.pipeline.codec.piece import DecodedView, Piece, damaged_record
 from coterie.pipeline.codec.records import Records
+from coterie.pipeline.records.values import timestamp_us, topic_id_text
 from coterie.pipeline.schemas import COMMITS
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.log_records import (
@@ -236,12 +237,12 @@ def commit_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
     if commit is not None:
         assert value is not None, "only a tombstone has no value"
         row |= {
-            "topic_id": columns.topic_id_text(commit.topic_id),
+            "topic_id": topic_id_text(commit.topic_id),
             "committed_offset": commit.offset,
             "leader_epoch": None if commit.leader_epoch < 0 else commit.leader_epoch,
             "metadata": commit.metadata,
-            "commit_ts": columns.timestamp_us(commit.commit_timestamp),
-            "expire_ts": columns.timestamp_us(commit.expire_timestamp),
+            "commit_ts": timestamp_us(commit.commit_timestamp),
+            "expire_ts": timestamp_us(commit.expire_timestamp),
             "value_version": int.from_bytes(value[:2], signed=True),
         }
     return row

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from coterie.pipeline.codec import columns
 from coterie.pipeline.codec import damage as reasons
-from coterie.pipeline.codec.groups import CONSUMER, member_fields
 from coterie.pipeline.codec.piece import DecodedView, Piece, damaged_record, record_damage
+from coterie.pipeline.records.groups import CONSUMER, member_fields
+from coterie.pipeline.records.values import timestamp_us
 from coterie.pipeline.schemas import JOURNAL
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.journal_records import FACT_NAMES as NAMES
@@ -67,7 +67,7 @@ def fact_fields(group_id: str, fact: Fact) -> dict[str, Any]:
             row[name] = None
     for column, name in _TIMES.items():
         at_ms = getattr(fact, name, None)
-        row[column] = None if at_ms is None else columns.timestamp_us(at_ms)
+        row[column] = None if at_ms is None else timestamp_us(at_ms)
     row["event"] = NAMES[type(fact)]
     row["group_id"] = group_id or None
     if isinstance(fact, GenerationCompleted):

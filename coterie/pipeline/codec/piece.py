@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from coterie.pipeline.codec import columns
 from coterie.pipeline.codec import damage as reasons
 from coterie.pipeline.codec.damage import Damage, damage
 from coterie.pipeline.codec.framing import Batches
 from coterie.pipeline.codec.numbers import Buffer, Int64s
 from coterie.pipeline.codec.records import Records, is_control, open_records
+from coterie.pipeline.records.values import timestamp_us
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.record_types import UnknownValueVersion
 
@@ -67,7 +67,7 @@ class Piece:
         return {
             "log_partition": self.source.log_partition,
             "log_offset": int(records.offset[index]),
-            "record_ts": columns.timestamp_us(int(records.timestamp_ms[index])),
+            "record_ts": timestamp_us(int(records.timestamp_ms[index])),
         }
 
     def key_and_value(self, records: Records, index: int) -> tuple[bytes | None, bytes | None]:

@@ -11,8 +11,6 @@ from coterie.pipeline.codec import damage as reasons
 from coterie.pipeline.codec.commits import KEY_TYPES as COMMIT_KEY_TYPES
 from coterie.pipeline.codec.commits import decode_commits
 from coterie.pipeline.codec.damage import Damage
-from coterie.pipeline.codec.epochs import decode_epochs
-from coterie.pipeline.codec.groups import decode_groups
 from coterie.pipeline.codec.journal import decode_journal
 from coterie.pipeline.codec.piece import (
     NO_KEY_TYPE,
@@ -20,10 +18,21 @@ from coterie.pipeline.codec.piece import (
     Piece,
     Source,
     damaged_record,
+    decode_each,
     record_damage,
 )
 from coterie.pipeline.codec.records import is_control
-from coterie.pipeline.schemas import BATCHES, MARKERS, QUARANTINE, RAW
+from coterie.pipeline.records.epochs import KINDS, epoch_fields
+from coterie.pipeline.records.groups import KEY_TYPE as GROUP_KEY_TYPE
+from coterie.pipeline.records.groups import group_fields
+from coterie.pipeline.schemas import (
+    BATCHES,
+    CONSUMER_EPOCHS,
+    GROUPS,
+    MARKERS,
+    QUARANTINE,
+    RAW,
+)
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.log_records import GROUP_RECORDS
 from coterie.protocol.record_batch_layout import (
@@ -39,6 +48,20 @@ from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 _KNOWN_KEY_TYPES = list(GROUP_RECORDS.by_number)
 # Nearly all records have this type, so only the others are looked up.
 _COMMIT_KEY_TYPE = COMMIT_KEY_TYPES[-1]
+
+
+def decode_groups(piece: Piece) -> DecodedView:
+    """Return the group metadata of a piece.
+
+    Only the end of a rebalance is logged [group-log/logged-changes], so these records are rare
+    beside commits, and `protocol` decodes them one by one.
+    """
+    return decode_each(piece, piece.key_types == GROUP_KEY_TYPE, group_fields, GROUPS)
+
+
+def decode_epochs(piece: Piece) -> DecodedView:
+    """Return the KIP-848 records of a piece."""
+    return decode_each(piece, np.isin(piece.key_types, list(KINDS)), epoch_fields, CONSUMER_EPOCHS)
 
 
 def decode_raw(piece: Piece) -> DecodedView:

@@ -23,14 +23,14 @@ from coterie.pipeline.check_rules import (
     recorded_generation,
 )
 from coterie.pipeline.codec.commits import KEY_TYPES as COMMIT_KEY_TYPES
-from coterie.pipeline.codec.epochs import KINDS
-from coterie.pipeline.codec.groups import KEY_TYPE as GROUP_KEY_TYPE
 from coterie.pipeline.engine import Engine
 from coterie.pipeline.exchange import Exchange, Outbox, exchange, text_codes
 from coterie.pipeline.findings.commits import without_owner
 from coterie.pipeline.options import MAX_SPLIT_BYTES
 from coterie.pipeline.part_files import Share, read_share, shares
 from coterie.pipeline.ranges import LogRange, log_end, plan_ranges, read_range
+from coterie.pipeline.records.epochs import KINDS
+from coterie.pipeline.records.groups import KEY_TYPE as GROUP_KEY_TYPE
 from coterie.pipeline.segments import NoSuchLog, find_partitions
 from coterie.pipeline.store import Store
 from coterie.pipeline.tables import TABLES

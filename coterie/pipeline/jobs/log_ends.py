@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from coterie.pipeline.errors import StoreError
 from coterie.pipeline.jobs.job import Job
-from coterie.pipeline.store import StoreError
 from coterie.pipeline.tables import TABLES
 
 _OPTION = "log_ends"

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coterie.pipeline.codec.commits import KEY_TYPES as COMMIT_KEY_TYPES
-from coterie.pipeline.codec.epochs import KINDS
-from coterie.pipeline.codec.groups import KEY_TYPE as GROUP_KEY_TYPE
+from coterie.pipeline.records.epochs import KINDS
+from coterie.pipeline.records.groups import KEY_TYPE as GROUP_KEY_TYPE
 from coterie.pipeline.tables import TABLES
 from coterie.pipeline.transforms.commit_runs import int64s, name_codes
 from coterie.pipeline.transforms.decoding import view_of

@@ -1,4 +1,4 @@
-"""The view `consumer_epochs`: the records of KIP-848 groups, one row each.
+"""The records of KIP-848 groups.
 
 Six kinds of records contain the whole course of such a group: members that join, change and leave;
 the group's epoch; the target assignment; and how far each member has followed it. Topics are named
@@ -8,11 +8,7 @@ by their ids [pipeline/topic-ids].
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import numpy as np
-
-from coterie.pipeline.codec import columns
-from coterie.pipeline.codec.piece import DecodedView, Piece, decode_each
-from coterie.pipeline.schemas import CONSUMER_EPOCHS
+from coterie.pipeline.records.values import timestamp_us, topic_id_text
 from coterie.protocol.messages import consumer_group_records as records
 from coterie.protocol.messages.log_records import GROUP_RECORDS, decode_key, decode_value
 from coterie.protocol.messages.record_types import UnknownKey
@@ -44,7 +40,7 @@ def _member(value: records.ConsumerGroupMemberMetadataValue) -> dict[str, Any]:
 
 def _target(value: records.ConsumerGroupTargetAssignmentMetadataValue) -> dict[str, Any]:
     at_ms = value.assignment_timestamp or -1
-    return {"target_epoch": value.assignment_epoch, "target_ts": columns.timestamp_us(at_ms)}
+    return {"target_epoch": value.assignment_epoch, "target_ts": timestamp_us(at_ms)}
 
 
 def _target_member(value: records.ConsumerGroupTargetAssignmentMemberValue) -> dict[str, Any]:
@@ -77,11 +73,6 @@ KINDS: dict[int, tuple[str, _Fields]] = {
 }
 
 
-def decode_epochs(piece: Piece) -> DecodedView:
-    """Return the KIP-848 records of a piece."""
-    return decode_each(piece, np.isin(piece.key_types, list(KINDS)), epoch_fields, CONSUMER_EPOCHS)
-
-
 def epoch_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
     """Return the columns of one record that come from its key and value.
 
@@ -108,7 +99,7 @@ def epoch_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
 
 def _partitions(topics: Iterable[Any]) -> list[dict[str, Any]]:
     return [
-        {"topic_id": columns.topic_id_text(topic.topic_id), "partition": partition}
+        {"topic_id": topic_id_text(topic.topic_id), "partition": partition}
         for topic in topics
         for partition in topic.partitions
     ]

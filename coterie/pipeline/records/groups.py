@@ -1,4 +1,4 @@
-"""The view `groups`: generations of classic groups, with their members' subscriptions.
+"""Generations of classic groups, with their members' subscriptions.
 
 Only the end of a rebalance is logged [group-log/logged-changes], so these records are rare beside
 commits, and `protocol` decodes them one by one.
@@ -7,9 +7,7 @@ commits, and `protocol` decodes them one by one.
 from collections.abc import Iterable
 from typing import Any
 
-from coterie.pipeline.codec import columns
-from coterie.pipeline.codec.piece import DecodedView, Piece, decode_each
-from coterie.pipeline.schemas import GROUPS
+from coterie.pipeline.records.values import timestamp_us
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.consumer_protocol import (
     TopicPartition,
@@ -27,11 +25,6 @@ from coterie.protocol.messages.log_records import (
 KEY_TYPE = 2
 
 CONSUMER = "consumer"
-
-
-def decode_groups(piece: Piece) -> DecodedView:
-    """Return the group metadata of a piece."""
-    return decode_each(piece, piece.key_types == KEY_TYPE, group_fields, GROUPS)
 
 
 def group_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
@@ -54,7 +47,7 @@ def group_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
         "protocol": group.protocol,
         "leader": group.leader,
         "state": "Stable" if group.members else "Empty",
-        "state_ts": columns.timestamp_us(group.current_state_timestamp),
+        "state_ts": timestamp_us(group.current_state_timestamp),
         "members": [_member(member, is_consumer=is_consumer) for member in group.members],
         "value_version": int.from_bytes(value[:2], signed=True),
         "is_tombstone": False,
@@ -86,6 +79,9 @@ def member_fields(
         "member_key": member.group_instance_id or member.member_id,
         "client_id": member.client_id,
         "client_host": member.client_host,
+        "topics": None,
+        "owned": None,
+        "assigned": None,
     }
     if is_consumer:
         row |= _consumer_fields(member.subscription, member.assignment)

@@ -19,6 +19,7 @@ from coterie.coordinator.classic.heartbeat import RESPONSES as HEARTBEAT_RESPONS
 from coterie.coordinator.classic.heartbeat import heartbeat
 from coterie.coordinator.classic.join import join
 from coterie.coordinator.classic.leave import leave
+from coterie.coordinator.classic.rebalance import rebalance_on_request
 from coterie.coordinator.classic.sync import sync
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, TimerKind
@@ -183,6 +184,12 @@ class GroupCoordinator:
         error = _NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
         return self._run(leave, error, now_ms, request, context)
 
+    def begin_rebalance(self, group_id: str, reason: str, now_ms: int) -> Effects[Any]:
+        """Begin a rebalance that no member has caused; no effects if the group cannot."""
+        shard = self._shard(group_id)
+        effects = rebalance_on_request(shard, group_id, reason, now_ms)
+        return self._applied(shard.settle(effects, now_ms))
+
     def _run(
         self,
         verb: Callable[[Shard, int, Q, RequestContext], Effects[R]],
@@ -196,7 +203,8 @@ class GroupCoordinator:
         error = error or _availability_error(shard)
         if error:
             return Effects(error_response(request, error, context.version))
-        return self._settled(shard, verb(shard, now_ms, request, context), now_ms, request, context)
+        effects = verb(shard, now_ms, request, context)
+        return self._applied(shard.settle(effects, now_ms, request, context.to, context.version))
 
     # -- offsets -----------------------------------------------------------------------------------
 
@@ -459,17 +467,6 @@ class GroupCoordinator:
         return effects
 
     # -- settling ----------------------------------------------------------------------------------
-
-    def _settled(
-        self,
-        shard: Shard,
-        effects: Effects[Any],
-        now_ms: int,
-        request: object,
-        context: RequestContext,
-    ) -> Effects[Any]:
-        shard.settle(effects, now_ms, request, context.to, context.version)
-        return self._applied(effects)
 
     def _applied(self, effects: Effects[R]) -> Effects[R]:
         for timer in effects.timers:

@@ -186,6 +186,15 @@ class DataDirectory:
         if failure is not None:
             raise failure
 
+    def abandon(self) -> None:
+        """Release the directory as it is, as the end of a killed process does."""
+        for log in self._logs.values():
+            log.abandon()
+        self._logs.clear()
+        if self.write_ahead is not None:
+            self.write_ahead.close(synced=False)
+        self._lock.release()
+
     # --- partitions -------------------------------------------------------------------------------
 
     @property

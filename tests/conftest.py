@@ -31,8 +31,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 REAL_TIME = [Path(__file__).parent / name for name in ("crash", "fuzz", "live", "pipeline")]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that depend on real time for a second try, whatever the failure is."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that depend on real time for a second try; not with `--reruns 0`."""
+    if config.getoption("reruns") == 0:
+        return
     for item in items:
         if any(directory in item.path.parents for directory in REAL_TIME):
             item.add_marker(pytest.mark.flaky(reruns=1, only_rerun=[".*"]))

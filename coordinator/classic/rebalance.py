@@ -19,8 +19,9 @@ from coterie.coordinator.classic.members import (
 )
 from coterie.coordinator.classic.states import TRANSITIONS, GroupState
 from coterie.coordinator.classic.subscription_change import SubscriptionChange
-from coterie.coordinator.effects import TimerKind
+from coterie.coordinator.effects import Effects, TimerKind
 from coterie.coordinator.machine import RequestContext
+from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.responses import join_response, join_roster, sync_error
 from coterie.coordinator.step import Step
 from coterie.protocol.errors import ErrorCode
@@ -50,6 +51,7 @@ class Cause(Enum):
     SYNC_TIMEOUT = "sync timeout"
     LARGE_ASSIGNMENT = "large assignment"
     LOAD = "load"
+    REQUEST = "request"
 
 
 class JoinEnd(Enum):
@@ -79,13 +81,16 @@ class Instigator(NamedTuple):
 # -- the start -------------------------------------------------------------------------------------
 
 
-def prepare_rebalance(step: Step, cause: Cause, instigator: Instigator | None = None) -> None:
+def prepare_rebalance(
+    step: Step, cause: Cause, instigator: Instigator | None = None, reason: str | None = None
+) -> None:
     """Start a rebalance of a group that is not in one [joining/rebalance-start].
 
     Args:
         step: receives replies, timers, events and, if no member is left, the record.
         cause: why it starts.
         instigator: the member that caused it, if any.
+        reason: for the journal, if no member caused it.
     """
     group, now_ms = step.group, step.now_ms
     if group.state is GroupState.COMPLETING_REBALANCE:
@@ -105,6 +110,7 @@ def prepare_rebalance(step: Step, cause: Cause, instigator: Instigator | None = 
         member_count=len(group.members),
         timeout_ms=group.rebalance_timeout_ms(),
         initial_delay_ms=delay_ms if previous_state is GroupState.EMPTY else -1,
+        reason=recorded_reason(reason),
     )
     if instigator is not None:
         _add_instigator(began, instigator)
@@ -117,6 +123,20 @@ def prepare_rebalance(step: Step, cause: Cause, instigator: Instigator | None = 
         complete_join(step)
     else:
         step.arm(TimerKind.JOIN, "", now_ms + group.rebalance_timeout_ms())
+
+
+def rebalance_on_request(
+    partition: PartitionState, group_id: str, reason: str, now_ms: int
+) -> Effects[None]:
+    """Start a rebalance for which no member is the cause, if the group is in no join phase.
+
+    No request of Kafka's protocol does this; `coterie.testing` does [journal/rebalance-began].
+    """
+    effects: Effects[None] = Effects()
+    group = partition.groups.get(group_id)
+    if group is not None and group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+        prepare_rebalance(Step(partition, group, now_ms, effects), Cause.REQUEST, reason=reason)
+    return effects
 
 
 def _add_instigator(began: RebalanceBegan, instigator: Instigator) -> None:

@@ -358,6 +358,24 @@ class Broker:
             self.log.error("data directory not closed cleanly", error=str(error))  # noqa: TRY400
         self.log.info("broker stopped")
 
+    async def abandon(self) -> None:
+        """End as if the process was killed: nothing is answered, written or synced any more.
+
+        Records that were queued for this turn of the loop are lost, and what the operating system
+        has not synced stays as it is.
+        """
+        if self._server is not None:
+            self._server.close()
+        self.maintenance.stop()
+        self.connection_quotas.abort_all()
+        await self._wait_for(lambda: not len(self.connection_quotas), _CLOSE_TIMEOUT_S)
+        for runtime in self.runtimes:
+            runtime.stop()
+        self.flusher.stop()
+        self.disk.stop()
+        self.environment.stop()
+        self._data.abandon()
+
     async def _drain(self) -> None:
         """Wait until what was written is durable and its responses are sent."""
         for runtime in self.runtimes:

@@ -1,0 +1,64 @@
+"""Coterie in tests: a broker in a thread of its own, faults, and views of topics and groups.
+
+    with Broker(topics={"orders": 3}) as kafka:
+        run_service(kafka.bootstrap_servers)
+        kafka.group("billing").wait_stable(members=2)
+
+With pytest the fixture `kafka` is such a broker (`coterie.pytest_plugin`). This module is public:
+everything that it exports keeps its name and meaning.
+"""
+
+from coterie.protocol.errors import ErrorCode
+from coterie.testing.broker import Broker
+from coterie.testing.case import KafkaTestCase
+from coterie.testing.errors import (
+    BrokerLeak,
+    BrokerNotStarted,
+    FaultNotHit,
+    RequestNotSeen,
+    WaitTimedOut,
+    WrongUse,
+)
+from coterie.testing.faults import (
+    AnswerError,
+    AnswerGarbage,
+    CloseAfter,
+    CloseBefore,
+    CutAnswer,
+    Delay,
+    Fault,
+    NeverAnswer,
+    Throttle,
+)
+from coterie.testing.groups import Group
+from coterie.testing.members import Member
+from coterie.testing.records import Record
+from coterie.testing.requests import Request, Requests
+from coterie.testing.waiting import Waiting
+
+__all__ = [
+    "AnswerError",
+    "AnswerGarbage",
+    "Broker",
+    "BrokerLeak",
+    "BrokerNotStarted",
+    "CloseAfter",
+    "CloseBefore",
+    "CutAnswer",
+    "Delay",
+    "ErrorCode",
+    "Fault",
+    "FaultNotHit",
+    "Group",
+    "KafkaTestCase",
+    "Member",
+    "NeverAnswer",
+    "Record",
+    "Request",
+    "RequestNotSeen",
+    "Requests",
+    "Throttle",
+    "WaitTimedOut",
+    "Waiting",
+    "WrongUse",
+]

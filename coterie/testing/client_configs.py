@@ -1,0 +1,60 @@
+"""The settings with which clients of the usual libraries reach a broker of a test.
+
+Timeouts are shorter than the libraries' defaults, because broker and client are on one machine.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from coterie.testing.errors import WrongUse
+
+_SESSION_TIMEOUT_MS = 6_000
+_HEARTBEAT_INTERVAL_MS = 500
+_REFRESH_MS = 1_000
+
+
+def client_config(
+    library: str, bootstrap_servers: str, group_id: str | None, more: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the settings of a client; see `Broker.client_config`."""
+    build = _LIBRARIES.get(library)
+    if build is None:
+        raise WrongUse(f"'{library}' is none of: {', '.join(sorted(_LIBRARIES))}")
+    return build(bootstrap_servers, group_id, more)
+
+
+def _python_names(
+    bootstrap_servers: str, group_id: str | None, more: Mapping[str, Any]
+) -> dict[str, Any]:
+    config: dict[str, Any] = {"bootstrap_servers": bootstrap_servers}
+    if group_id is not None:
+        config |= {
+            "group_id": group_id,
+            "auto_offset_reset": "earliest",
+            "session_timeout_ms": _SESSION_TIMEOUT_MS,
+            "heartbeat_interval_ms": _HEARTBEAT_INTERVAL_MS,
+            "metadata_max_age_ms": _REFRESH_MS,
+        }
+    return config | dict(more)
+
+
+def _confluent(
+    bootstrap_servers: str, group_id: str | None, more: Mapping[str, Any]
+) -> dict[str, Any]:
+    config: dict[str, Any] = {"bootstrap.servers": bootstrap_servers}
+    if group_id is not None:
+        config |= {
+            "group.id": group_id,
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": _SESSION_TIMEOUT_MS,
+            "heartbeat.interval.ms": _HEARTBEAT_INTERVAL_MS,
+            "topic.metadata.refresh.interval.ms": _REFRESH_MS,
+        }
+    return config | {name.replace("_", "."): value for name, value in more.items()}
+
+
+_LIBRARIES = {
+    "aiokafka": _python_names,
+    "confluent-kafka": _confluent,
+    "kafka-python": _python_names,
+}

@@ -1,0 +1,68 @@
+"""The records of a partition, read from its log in the broker's thread."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from coterie.protocol.records import Record as LogRecord
+from coterie.protocol.records import decode_records, iterate_batches
+from coterie.server.broker import Broker
+from coterie.server.logs.partition import Partition
+from coterie.storage.log import Log
+from coterie.testing.errors import WrongUse
+
+_READ_BYTES = 1 << 22
+
+
+class Record(NamedTuple):
+    """A record of a topic.
+
+    Attributes:
+        partition, offset: where it is.
+        key, value: its bytes; None for null.
+        headers: names and values.
+        timestamp_ms: epoch milliseconds.
+    """
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp_ms: int
+
+
+def topic_records(server: Broker, topic: str, partition: int | None) -> list[Record]:
+    """Return the records of a topic; see `Broker.records`."""
+    found = server.topics.find(topic)
+    if found is None:
+        raise WrongUse(f"topic '{topic}' does not exist")
+    wanted = range(len(found.partitions)) if partition is None else [partition]
+    records = []
+    for index in wanted:
+        one = found.partition(index)
+        if one is None:
+            raise WrongUse(f"topic '{topic}' has no partition {index}")
+        records += [
+            Record(index, each.offset, each.key, each.value, each.headers, each.timestamp_ms)
+            for each in partition_records(server, one)
+        ]
+    return records
+
+
+def partition_records(server: Broker, partition: Partition) -> Iterator[LogRecord]:
+    """Yield the records of a partition; control records are left out."""
+    log = opened_log(server, partition)
+    start = offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        data = log.read(offset, _READ_BYTES)
+        for position, header in iterate_batches(data):
+            offset = header.next_offset
+            if not header.is_control:
+                records = decode_records(data, header, position)
+                yield from (each for each in records if each.offset >= start)
+
+
+def opened_log(server: Broker, partition: Partition) -> Log:
+    """Return the log of a partition, which is opened if no request has used it yet."""
+    server.topics.opener.open_now(partition)
+    return partition.log

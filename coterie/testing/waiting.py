@@ -1,0 +1,88 @@
+"""Waits that a plain test blocks on and a coroutine awaits.
+
+A method that waits returns a `Waiting`. Outside of an event loop it returns after the wait is over.
+Inside of one it returns at once, because the loop must not be blocked, and the wait is awaited:
+
+    kafka.group("billing").wait_stable()            # in a plain test
+    await kafka.group("billing").wait_stable()      # in a coroutine
+"""
+
+import asyncio
+import warnings
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Generic, TypeVar
+
+from coterie.testing.errors import WaitTimedOut, WrongUse
+from coterie.testing.server_thread import ServerThread
+
+T = TypeVar("T")
+
+# Members of a real client join within a second; a busy machine needs a multiple of that.
+DEFAULT_TIMEOUT_S = 15.0
+# How often a condition is checked.
+_PAUSE_S = 0.005
+
+
+class Waiting(Generic[T]):
+    """A wait: over already, or to be awaited."""
+
+    def __init__(self, thread: ServerThread, work: Coroutine[Any, Any, T]) -> None:
+        """Wait here and now, unless this thread runs an event loop."""
+        self._awaited = True
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            self._future = thread.submit(work)
+            self._future.result()
+        else:
+            self._awaited = False
+            self._future = thread.submit(work)
+
+    @property
+    def result(self) -> T:
+        """What was waited for.
+
+        Raises:
+            WrongUse: the wait was not awaited.
+        """
+        if not self._awaited and not self._future.done():
+            raise WrongUse("this wait is not over: inside an event loop write `await ...`")
+        return self._future.result()
+
+    def __await__(self) -> Generator[Any, None, T]:
+        """Wait without blocking the event loop."""
+        self._awaited = True
+        return asyncio.wrap_future(self._future).__await__()
+
+    def __del__(self) -> None:
+        """Warn about a wait that nothing has waited for."""
+        if not self._awaited:
+            self._future.cancel()
+            text = "a wait inside an event loop was never awaited: write `await ...`"
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+async def until(
+    condition: Callable[[], T | None],
+    what: str,
+    timeout_s: float,
+    picture: Callable[[], str],
+) -> T:
+    """Check a condition in the broker's thread until its result is true, and return that.
+
+    Args:
+        condition: returns None or another false value while it does not hold.
+        what: what is waited for, as a clause.
+        timeout_s: the time limit.
+        picture: describes the present state, for the error.
+
+    Raises:
+        WaitTimedOut: the condition does not hold in time.
+    """
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + timeout_s
+    while not (found := condition()):
+        if loop.time() >= deadline_s:
+            raise WaitTimedOut(f"{what}: not so within {timeout_s:g} s\n{picture()}")
+        await asyncio.sleep(_PAUSE_S)
+    return found

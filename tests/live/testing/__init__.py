@@ -1,0 +1,1 @@
+"""Tests of `coterie.testing` with real clients."""

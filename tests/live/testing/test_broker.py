@@ -1,0 +1,133 @@
+"""The broker of a test: its life, its topics, its data."""
+
+import asyncio
+import gc
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from coterie.testing import Broker, BrokerNotStarted, KafkaTestCase, WrongUse
+from tests.live.testing.consumers import confluent, kafka_python
+
+# Half of it is a goal; the other half is room for a busy machine.
+READY_S = 0.2
+
+
+def test_records_are_produced_and_read() -> None:
+    with Broker(topics={"orders": 2}) as kafka:
+        assert kafka.produce("orders", "a", b"b", key="k", headers=[("h", b"1")]) == 0
+        assert kafka.produce("orders", None, key=b"k", partition=1, timestamp_ms=7) == 0
+        first, second, tombstone = kafka.records("orders")
+        assert (first.value, first.key, first.headers) == (b"a", b"k", (("h", b"1"),))
+        assert (second.offset, second.value) == (1, b"b")
+        assert (tombstone.partition, tombstone.value, tombstone.timestamp_ms) == (1, None, 7)
+        assert kafka.records("orders", 1) == [tombstone]
+
+
+def test_topic_is_created_with_records_in_turn() -> None:
+    with Broker() as kafka:
+        kafka.topic("t", partitions=2, records=["a", "b", "c"], config={"retention.ms": "60000"})
+        assert kafka.topics == {"t": 2}
+        assert [(each.partition, each.value) for each in kafka.records("t")] == [
+            (0, b"a"), (0, b"c"), (1, b"b"),
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("act", "text"),
+    [
+        (lambda kafka: kafka.topic("t"), "TOPIC_ALREADY_EXISTS"),
+        (lambda kafka: kafka.topic("no/name"), "INVALID_TOPIC_EXCEPTION"),
+        (lambda kafka: kafka.produce("u", "a"), r"topic 'u' does not exist; create it"),
+        (lambda kafka: kafka.produce("t", "a", partition=9), "UNKNOWN_TOPIC_OR_PARTITION"),
+        (lambda kafka: kafka.produce("t"), "nothing to produce"),
+        (lambda kafka: kafka.produce("t", 7), "bytes, text or None, not int"),
+        (lambda kafka: kafka.records("u"), "does not exist"),
+        (lambda kafka: kafka.records("t", 3), "no partition 3"),
+        (lambda kafka: kafka.client_config("pykafka"), "aiokafka, confluent-kafka, kafka-python"),
+        (lambda kafka: kafka.start(), "runs already"),
+    ],
+)
+def test_wrong_use_gives_one_clear_error(act, text: str) -> None:  # type: ignore[no-untyped-def]
+    with Broker(topics={"t": 1}) as kafka, pytest.raises(WrongUse, match=text):
+        act(kafka)
+
+
+def test_unusable_places_and_settings_are_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(BrokerNotStarted, match=f"127.0.0.1:{port} is in use"):
+            Broker(port=port).start()
+    with pytest.raises(BrokerNotStarted, match=r"no\.such\.setting"):
+        Broker(config={"no.such.setting": "1"}).start()
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(BrokerNotStarted, match="cannot be used"):
+        Broker(data_dir=file).start()
+    with pytest.raises(BrokerNotStarted, match="does not run"):
+        _ = Broker().bootstrap_servers
+
+
+def test_nothing_is_left_after_the_end() -> None:
+    with Broker(topics={"t": 1}) as kafka, confluent(kafka, "g", "t"):
+        kafka.group("g").wait_stable()
+    gc.collect()
+    threads, files = threading.active_count(), len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        with Broker(topics={"t": 1}) as kafka, confluent(kafka, "g", "t"):
+            kafka.group("g").wait_stable()
+        gc.collect()
+    assert threading.active_count() == threads
+    assert len(os.listdir("/proc/self/fd")) == files
+
+
+def test_broker_is_ready_and_closed_in_milliseconds() -> None:
+    with Broker(topics={"t": 3}):
+        pass
+    began_s = time.perf_counter()
+    for _ in range(10):
+        with Broker(topics={"t": 3}):
+            pass
+    assert (time.perf_counter() - began_s) / 10 < READY_S
+
+
+@pytest.mark.parametrize("on_disk", [False, True], ids=["memory", "directory"])
+@pytest.mark.parametrize("end", ["restart", "kill"])
+def test_data_survive(end: str, on_disk: bool, tmp_path: Path) -> None:
+    with Broker(topics={"t": 1}, data_dir=tmp_path if on_disk else None) as kafka:
+        address = kafka.bootstrap_servers
+        kafka.produce("t", "a", "b")
+        with kafka_python(kafka, "g", "t", auto_commit_interval_ms=100) as values:
+            group = kafka.group("g").wait_committed({("t", 0): 2}).result
+            generation = group.generation
+            getattr(kafka, end)()
+            assert kafka.bootstrap_servers == address
+            kafka.produce("t", "c")
+            group.wait_committed({("t", 0): 3})
+            assert group.state == "Stable"
+            assert group.generation >= generation
+        assert values == [b"a", b"b", b"c"]
+        assert [each.value for each in kafka.records("t")] == values
+
+
+def test_broker_in_a_coroutine() -> None:
+    async def run() -> None:
+        async with Broker(topics={"t": 1}) as kafka:
+            waiting = kafka.group("g").wait_empty()
+            assert await waiting is waiting.result
+
+    asyncio.run(run())
+
+
+class TestCase(KafkaTestCase):
+    """A unittest with a broker."""
+
+    kafka_topics = {"t": 2}
+    kafka_config = {"group.max.size": "1"}
+
+    def test_broker_has_topics(self) -> None:
+        assert self.kafka.topics == {"t": 2}

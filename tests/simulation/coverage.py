@@ -10,7 +10,7 @@ from coterie.coordinator.classic.rebalance import Cause
 from coterie.coordinator.effects import TimerKind
 from coterie.protocol.errors import ErrorCode as E
 
-# No simulated client sends an assignment of a megabyte, and no client can ask for a rebalance without
+# No simulated client sends an assignment of a megabyte. No client can ask for a rebalance without
 # rejoining; tests/live/testing does.
 _NOT_BY_CLIENTS = (Cause.LARGE_ASSIGNMENT, Cause.REQUEST)
 

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from benchmarks.processes import Stretch, Usage
+from benchmarks.processes import Usage
 from benchmarks.session import Conversation, Job, connect
-from benchmarks.steady import DRAIN_TIMEOUT_S, Shape
+from benchmarks.steady import Shape, drain, measured
 
 _BUFFER_BYTES = 1 << 20
 _LENGTH_BYTES = 4
@@ -21,23 +21,29 @@ _LENGTH_BYTES = 4
 class BulkConnection(asyncio.BufferedProtocol):
     """Keeps a fixed number of equal requests in flight until it is stopped."""
 
-    def __init__(self, frame: bytes, response_bytes: int, transport: asyncio.Transport) -> None:
+    def __init__(
+        self, frame: bytes, response_bytes: int, in_flight: int, transport: asyncio.Transport
+    ) -> None:
         self._frame = frame
         self._response_bytes = response_bytes
         self.transport = transport
         self._buffer = memoryview(bytearray(_BUFFER_BYTES))
         # The bytes of the present response that have arrived.
         self._arrived_bytes = 0
-        self._in_flight = 0
-        self.answered_bytes = 0
+        self._in_flight = in_flight
+        # The bytes of all responses.
+        self.answered = 0
         self.stopping = False
         self.drained = asyncio.get_running_loop().create_future()
 
-    def start(self, in_flight: int) -> None:
+    def start(self) -> None:
         """Take the connection over and send the first requests."""
         self.transport.set_protocol(self)
-        self._in_flight = in_flight
-        self.transport.write(self._frame * in_flight)
+        self.transport.write(self._frame * self._in_flight)
+
+    def stop(self) -> None:
+        """Send no further requests; `drained` is done when all responses have arrived."""
+        self.stopping = True
 
     def get_buffer(self, _size_hint: int) -> memoryview:
         # Never beyond a response, so that each one begins at the start of the buffer.
@@ -46,7 +52,7 @@ class BulkConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, count: int) -> None:
         begins = not self._arrived_bytes
-        self.answered_bytes += count
+        self.answered += count
         self._arrived_bytes += count
         if begins and count >= _LENGTH_BYTES:
             length = int.from_bytes(self._buffer[:_LENGTH_BYTES], "big")
@@ -94,19 +100,10 @@ async def load(
     for number, conversation in enumerate(conversations):
         frame = await frame_for(number, conversation)
         response = await conversation.exchange(frame)
-        connections.append(BulkConnection(frame, len(response), conversation.transport))
-    for connection in connections:
-        connection.start(shape.in_flight)
-    await asyncio.sleep(job.settle_s)
-    before = sum(connection.answered_bytes for connection in connections)
-    stretch = Stretch(job.pid)
-    await asyncio.sleep(job.duration_s)
-    usage = stretch.end()
-    answered_bytes = sum(connection.answered_bytes for connection in connections) - before
-    for connection in connections:
-        connection.stopping = True
-    drained = asyncio.gather(*(connection.drained for connection in connections))
-    await asyncio.wait_for(drained, DRAIN_TIMEOUT_S)
-    for connection in connections:
-        connection.transport.close()
+        connections.append(
+            BulkConnection(frame, len(response), shape.in_flight, conversation.transport)
+        )
+    before, usage = await measured(job, connections)
+    answered_bytes = sum(connection.answered for connection in connections) - sum(before)
+    await drain(connections)
     return Bulk(usage, answered_bytes)

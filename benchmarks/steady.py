@@ -19,6 +19,7 @@ from array import array
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from benchmarks.processes import Stretch, Usage
 from benchmarks.requests import AgreedApi, Refused, error_name, first_error
@@ -217,19 +218,13 @@ async def load(
         SteadyConnection(ring, shape.in_flight, conversation.transport)
         for ring, conversation in zip(rings, conversations, strict=True)
     ]
-    for connection in connections:
-        connection.start()
-    await asyncio.sleep(job.settle_s)
-    before = [connection.answered for connection in connections]
-    stretch = Stretch(job.pid)
-    await asyncio.sleep(job.duration_s)
-    usage = stretch.end()
+    before, usage = await measured(job, connections)
     latencies = [
         latency
         for connection, start in zip(connections, before, strict=True)
         for latency in connection.latencies_s[start:]
     ]
-    await _drain(connections)
+    await drain(connections)
     return Steady(
         usage,
         latencies,
@@ -239,7 +234,41 @@ async def load(
     )
 
 
-async def _drain(connections: list[SteadyConnection]) -> None:
+class LoadConnection(Protocol):
+    """A connection that keeps requests in flight.
+
+    Attributes:
+        transport: its transport.
+        answered: what was answered since the start.
+        drained: done when everything is answered after `stop`.
+    """
+
+    transport: asyncio.Transport
+    answered: int
+    drained: asyncio.Future[None]
+
+    def start(self) -> None:
+        """Send the first requests."""
+
+    def stop(self) -> None:
+        """Send no further requests."""
+
+
+async def measured(job: Job, connections: Sequence[LoadConnection]) -> tuple[list[int], Usage]:
+    """Run the load; return what each connection had answered before the measured time, and the
+    usage in it.
+    """
+    for connection in connections:
+        connection.start()
+    await asyncio.sleep(job.settle_s)
+    before = [connection.answered for connection in connections]
+    stretch = Stretch(job.pid)
+    await asyncio.sleep(job.duration_s)
+    return before, stretch.end()
+
+
+async def drain(connections: Sequence[LoadConnection]) -> None:
+    """Wait for the last responses, and close the connections."""
     for connection in connections:
         connection.stop()
     drained = asyncio.gather(*(connection.drained for connection in connections))

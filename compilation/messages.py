@@ -17,11 +17,15 @@ from coterie.protocol.schema import fields_of
 _IMPORTS = """\
 from typing import Any, ClassVar
 
-from mypy_extensions import i32, i64
+from mypy_extensions import i32, i64, mypyc_attr
 
 from coterie.protocol.fields import Field, VersionRange
 from coterie.protocol.wire_bytes import Reader, Writer, register
 """
+
+# Values of fields cannot refer back to their message, so the garbage collector leaves messages out;
+# and the memory of the message that was freed last is used again.
+_ATTRIBUTES = "@mypyc_attr(acyclic=True, free_list_len=1)"
 
 
 class _FieldText(NamedTuple):
@@ -112,7 +116,7 @@ def _native_class(cls: type[Declaration], node: ast.ClassDef, source: str) -> st
     """Return the source of a class with attributes in place of declared fields."""
     texts = list(_field_texts(node, source))
     base = "Message" if issubclass(cls, MessageDeclaration) else "Struct"
-    lines = [f"class {cls.__name__}({base}):"]
+    lines = [_ATTRIBUTES, f"class {cls.__name__}({base}):"]
     docstring = node.body[0]
     assert isinstance(docstring, ast.Expr), f"{cls.__name__} has no docstring"
     lines += [f"    {ast.get_source_segment(source, docstring.value)}", ""]

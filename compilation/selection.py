@@ -4,7 +4,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-# Packages that are compiled as a whole. Of the server, those that requests pass through.
+# Packages that are compiled as a whole, and one module. Of the server, those that requests pass
+# through.
 PACKAGES = (
     "protocol",
     "storage",
@@ -15,6 +16,7 @@ PACKAGES = (
     "server/groups",
     "server/handlers",
     "server/logs",
+    "server/services.py",
 )
 
 INTERPRETED = {
@@ -34,7 +36,8 @@ INTERPRETED = {
 def compiled_modules(package: Path) -> Iterator[Path]:
     """Yield the files that are compiled, relative to the package."""
     for name in PACKAGES:
-        for path in sorted((package / name).rglob("*.py")):
+        place = package / name
+        for path in [place] if place.suffix else sorted(place.rglob("*.py")):
             module = path.relative_to(package)
             if path.name != "__init__.py" and module.as_posix() not in INTERPRETED:
                 yield module

@@ -10,17 +10,21 @@ from pathlib import Path
 
 from compilation.constants import with_final_constants, with_import
 from compilation.messages import declares_messages, rewritten
+from compilation.numbers import with_native_readers
 from compilation.selection import compiled_modules, reused_names
 
 ROOT = Path(__file__).parent.parent
 _RUNTIME = Path(__file__).parent / "runtime"
-# Classes from which interpreted ones are derived: declarations, and one in the simulation.
+# Classes from which interpreted ones are derived: declarations, the broker, and one in the
+# simulation. Messages are never part of a cycle, which their bases have to say too.
+_OPEN = "allow_interpreted_subclasses=True"
 _BASES = {
-    "protocol/fields.py": ("Declaration", "MessageDeclaration"),
-    "protocol/wire.py": ("Message",),
-    "coordinator/purgatory.py": ("Purgatory",),
+    "protocol/fields.py": ({"Declaration", "MessageDeclaration"}, f"{_OPEN}, acyclic=True"),
+    "protocol/wire.py": ({"Message"}, f"{_OPEN}, acyclic=True"),
+    "coordinator/purgatory.py": ({"Purgatory"}, _OPEN),
+    "server/services.py": ({"Services"}, _OPEN),
+    "server/network/channel.py": ({"ConnectionServices"}, _OPEN),
 }
-_ATTRIBUTE = "@mypyc_attr(allow_interpreted_subclasses=True)\n"
 
 
 def write_tree(target: Path) -> Path:
@@ -38,16 +42,17 @@ def write_tree(target: Path) -> Path:
         if module.parts[:2] == ("protocol", "messages") and declares_messages(source):
             name = ".".join(path.relative_to(target).with_suffix("").parts)
             source = rewritten(name, source)
-        path.write_text(with_final_constants(source))
-    for name, classes in _BASES.items():
-        _open_bases(package / name, classes)
+        path.write_text(with_final_constants(with_native_readers(source)))
+    for name, (classes, attributes) in _BASES.items():
+        _open_bases(package / name, classes, attributes)
     return package
 
 
-def _open_bases(path: Path, classes: tuple[str, ...]) -> None:
+def _open_bases(path: Path, classes: set[str], attributes: str) -> None:
     """Let interpreted classes be derived from native ones."""
     source = path.read_text()
     for name in classes:
-        source, count = re.subn(rf"^(?=class {name}\b)", _ATTRIBUTE, source, flags=re.MULTILINE)
+        decorator = f"@mypyc_attr({attributes})\n"
+        source, count = re.subn(rf"^(?=class {name}\b)", decorator, source, flags=re.MULTILINE)
         assert count == 1, f"{path} has no class {name}"
     path.write_text(with_import(source, "from mypy_extensions import mypyc_attr\n"))

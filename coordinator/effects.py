@@ -11,7 +11,7 @@ shard keeps it and returns it from `appended` or `append_failed` [coordinator/du
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from coterie.coordinator.machine import Append, Record, Reply
 from coterie.protocol.messages.journal_records import FACT_NAMES, Fact
@@ -34,14 +34,20 @@ class TimerKind(StrEnum):
     EXPIRY = "expiry"  # the next sweep of a partition's offsets
 
 
-class Timer(NamedTuple):
+class Timer:
     """A timer to arm, replacing the one of the same key; without a deadline, one to cancel."""
 
-    key: TimerKey
-    deadline_ms: int | None
+    __slots__ = ("deadline_ms", "key")
+
+    def __init__(self, key: TimerKey, deadline_ms: int | None) -> None:
+        self.key = key
+        self.deadline_ms = deadline_ms
+
+    def __repr__(self) -> str:
+        return f"Timer({self.key!r}, {self.deadline_ms})"
 
 
-class Event(NamedTuple):
+class Event:
     """Something that happened to a group, and why. Logs, metrics and the journal consist of these.
 
     Attributes:
@@ -49,8 +55,14 @@ class Event(NamedTuple):
         fact: the event as the journal stores it.
     """
 
-    group_id: str
-    fact: Fact
+    __slots__ = ("fact", "group_id")
+
+    def __init__(self, group_id: str, fact: Fact) -> None:
+        self.group_id = group_id
+        self.fact = fact
+
+    def __repr__(self) -> str:
+        return f"Event({self.group_id!r}, {self.fact!r})"
 
     @property
     def name(self) -> str:

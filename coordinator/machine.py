@@ -67,8 +67,11 @@ class ClientContext(NamedTuple):
     software_version: str = ""
 
 
-class RequestContext(NamedTuple):
+class RequestContext:
     """Where a request comes from.
+
+    This class and those below that are made for every request have slots. A named tuple takes
+    almost twice as long to make, and its fields take more than twice as long to read.
 
     Attributes:
         client: who sent it.
@@ -76,16 +79,25 @@ class RequestContext(NamedTuple):
         to: the reply address of a later response; opaque here.
     """
 
-    client: ClientContext
-    version: int
-    to: Hashable
+    __slots__ = ("client", "to", "version")
+
+    def __init__(self, client: ClientContext, version: int, to: Hashable) -> None:
+        self.client = client
+        self.version = version
+        self.to = to
 
 
-class Reply(NamedTuple):
+class Reply:
     """The response to a request that was delayed."""
 
-    to: Hashable
-    message: Any
+    __slots__ = ("message", "to")
+
+    def __init__(self, to: Hashable, message: Any) -> None:
+        self.to = to
+        self.message = message
+
+    def __repr__(self) -> str:
+        return f"Reply({self.to!r}, {self.message!r})"
 
 
 class BatchForm(NamedTuple):
@@ -102,7 +114,7 @@ class BatchForm(NamedTuple):
     base_sequence: int = 0
 
 
-class Append(NamedTuple):
+class Append:
     """The records of one operation; they go into one batch [coordinator/operation].
 
     Attributes:
@@ -112,9 +124,17 @@ class Append(NamedTuple):
             before and after.
     """
 
-    partition: int
-    records: Sequence[Record]
-    form: BatchForm | None = None
+    __slots__ = ("form", "partition", "records")
+
+    def __init__(
+        self, partition: int, records: Sequence[Record], form: BatchForm | None = None
+    ) -> None:
+        self.partition = partition
+        self.records = records
+        self.form = form
+
+    def __repr__(self) -> str:
+        return f"Append({self.partition}, {self.records!r}, {self.form!r})"
 
 
 R_co = TypeVar("R_co", covariant=True)

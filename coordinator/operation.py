@@ -1,7 +1,7 @@
 """Operations: what a shard keeps until records are durable, and how their responses leave."""
 
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from coterie.coordinator.classic.static_member import ReplacementWrite
 from coterie.coordinator.classic.sync import AssignmentWrite
@@ -12,7 +12,7 @@ from coterie.coordinator.responses import LARGE_OPERATION_ERROR, ResponsePart, e
 Completion = AssignmentWrite | ReplacementWrite
 
 
-class Operation(NamedTuple):
+class Operation:
     """What a request waits for: its own records, or those of the operations before it.
 
     Attributes:
@@ -24,13 +24,27 @@ class Operation(NamedTuple):
         to: its reply address, or its part of a response about several groups.
     """
 
-    group_id: str | None
-    response: Any
-    durable_events: Sequence[Event]
-    completion: Completion | None
-    request: Any
-    to: Hashable
-    version: int
+    __slots__ = (
+        "completion", "durable_events", "group_id", "request", "response", "to", "version",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        group_id: str | None,
+        response: Any,
+        durable_events: Sequence[Event],
+        completion: Completion | None,
+        request: Any,
+        to: Hashable,
+        version: int,
+    ) -> None:
+        self.group_id = group_id
+        self.response = response
+        self.durable_events = durable_events
+        self.completion = completion
+        self.request = request
+        self.to = to
+        self.version = version
 
 
 def refuse_large(effects: Effects[Any], request: Any, version: int) -> Effects[Any]:

@@ -108,7 +108,7 @@ class GroupCoordinator:
         # the even share of a partition [coordinator/group-limit].
         partitions = config.offsets_topic_num_partitions
         max_groups = min(config.max_groups, 2 * config.max_groups // partitions + 1)
-        all_groups = GroupCount(config.max_groups)
+        self._all_groups = all_groups = GroupCount(config.max_groups)
         self.shards = [
             Shard(partition, config, new_uuid, max_groups, all_groups)
             for partition in range(partitions)
@@ -383,7 +383,7 @@ class GroupCoordinator:
 
     def totals(self) -> dict[str, int]:
         """Return the number of groups."""
-        return {"groups": sum(len(shard.groups) for shard in self.shards)}
+        return {"groups": self._all_groups.groups}
 
     def begin_load(self, partition: int, epoch: int) -> bool:
         """Start to load a partition; return False if there is nothing to load.

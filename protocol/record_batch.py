@@ -196,11 +196,10 @@ def check_crc(buffer: bytes, header: BatchHeader, position: int = 0) -> bool:
         header: of the batch.
         position: where the batch begins.
     """
-    view = memoryview(buffer)
     end = position + header.length_bytes
     if header.magic == 2:
-        return checksum.crc32c(view[position + CRC_START : end]) == header.crc
-    return zlib.crc32(view[position + LEGACY_CRC_START : end]) == header.crc
+        return checksum.crc32c(buffer[position + CRC_START : end]) == header.crc
+    return zlib.crc32(buffer[position + LEGACY_CRC_START : end]) == header.crc
 
 
 def stamp_timestamp(
@@ -224,5 +223,5 @@ def stamp_timestamp(
     out = bytearray(batch)
     ATTRIBUTES.pack_into(out, ATTRIBUTES_AT, attributes)
     TIMESTAMP.pack_into(out, MAX_TIMESTAMP_AT, timestamp_ms)
-    CRC.pack_into(out, CRC_AT, checksum.crc32c(memoryview(out)[CRC_START:]))
+    CRC.pack_into(out, CRC_AT, checksum.crc32c(bytes(out[CRC_START:])))
     return bytes(out)

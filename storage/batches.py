@@ -130,11 +130,11 @@ def scan(
     # The epoch that batches below an offset must have, as its four bytes.
     epoch, epoch_until = b"", _BEYOND_OFFSETS if epochs is None else 0
     fields = SCAN_FIELDS.unpack_from
-    crc32c = checksum.bound() if position < end else checksum.crc32c
+    crc32c = checksum.crc32c
     while position < end:
         asked = min(wanted, end - position)
         buffer = _read(file, position, asked, end)
-        wanted, view, at = CHUNK_BYTES, memoryview(buffer), 0
+        wanted, at = CHUNK_BYTES, 0
         while at < asked:
             if asked - at < HEADER_BYTES and position + asked < end:
                 break
@@ -150,7 +150,7 @@ def scan(
                     and delta >= 0
                     and base_offset < epoch_until
                     and (buffer[at + LEADER_EPOCH_AT : at + MAGIC_AT] == epoch or epochs is None)
-                    and crc32c(view[at + CRC_START : at + LOG_OVERHEAD_BYTES + length]) == crc
+                    and crc32c(buffer[at + CRC_START : at + LOG_OVERHEAD_BYTES + length]) == crc
                 ):
                     stop = at + LOG_OVERHEAD_BYTES + length
             if not stop:
@@ -259,7 +259,7 @@ def _check(
     hidden = False
     if buffer[at + MAGIC_AT] == 2:
         _, _, _, crc, _, _ = SCAN_FIELDS.unpack_from(buffer, at)
-        is_right = checksum.crc32c(memoryview(buffer)[at + CRC_START : at + length]) == crc
+        is_right = checksum.crc32c(buffer[at + CRC_START : at + length]) == crc
     else:
         header = read_header(buffer, at)
         crc, is_right = header.crc, check_crc(buffer, header, at)

@@ -142,7 +142,7 @@ class DirtyPart:
         position = slices.position
         origin = stretch.origin + position
         must_check = not slices.is_checked(len(buffer))
-        view, take = memoryview(buffer), self.layouts.take
+        take = self.layouts.take
         least_offset = self.first_offset
         expected_offset = self._expected_offset
         at, end = 0, len(buffer)
@@ -151,7 +151,7 @@ class DirtyPart:
         while at < end:
             # A run leaves out the last batch of the dirty part, which has to be marked.
             offsets = range(max(expected_offset, least_offset), self.end_offset - 1)
-            run = take(view, at, offsets, check_crc=must_check)
+            run = take(buffer, at, offsets, check_crc=must_check)
             if run is not None:
                 self.map.add_run(run.keys, origin + at, run.batch_bytes, run.batch_records)
                 records += len(run.keys)

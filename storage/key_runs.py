@@ -50,7 +50,7 @@ class KeyLayouts(Layouts):
     value_character = "x"
 
     def take(
-        self, view: memoryview, at: int, offsets: range, *, check_crc: bool, most: int = _ALL
+        self, buffer: bytes, at: int, offsets: range, *, check_crc: bool, most: int = _ALL
     ) -> Run | None:
         """Return the batches of one layout from `at` on; None if the first has no known layout.
 
@@ -58,44 +58,44 @@ class KeyLayouts(Layouts):
         first one of a call, which returns None, and the caller examines it.
 
         Args:
-            view: contains whole batches and perhaps a part of one at its end.
+            buffer: contains whole batches and perhaps a part of one at its end.
             at: where a batch begins.
             offsets: the offsets that batches may have, from the least base offset of the first.
             check_crc: whether to compute checksums.
             most: the greatest number of batches to take.
         """
-        if at + LOOKUP.size > len(view):
+        if at + LOOKUP.size > len(buffer):
             return None
-        for layout in self.known.get(LOOKUP.unpack_from(view, at), ()):
+        for layout in self.known.get(LOOKUP.unpack_from(buffer, at), ()):
             if layout is None:
                 continue
             size, records = layout.batch_bytes, len(layout.value_lengths)
-            part = view[at : at + min((len(view) - at) // size, most) * size]
+            stop = at + min((len(buffer) - at) // size, most) * size
             take = _single_keys if records == 1 else _several_keys
-            keys, next_offset = take(part, layout, offsets, check_crc=check_crc)
+            keys, next_offset = take(buffer, at, stop, layout, offsets, check_crc=check_crc)
             if keys:
                 return Run(at + len(keys) // records * size, next_offset, size, records, keys)
         return None
 
 
 def _single_keys(
-    part: memoryview, layout: Layout, offsets: range, *, check_crc: bool
+    buffer: bytes, start: int, stop: int, layout: Layout, offsets: range, *, check_crc: bool
 ) -> tuple[list[bytes], int]:
     """Return the keys of the one-record batches that have the layout, and the offset after them."""
     _, unpack, size, expected_length, expected_attributes, step, fronts, value_lengths, _ = layout
     (expected_front, _), (expected_value_length,) = fronts, value_lengths
     crc32c, covered_bytes = checksum.crc32c, size - CRC_START
     keys: list[bytes] = []
-    expected_offset, at = offsets.start, CRC_START
+    expected_offset, at = offsets.start, start + CRC_START
     greatest_offset = offsets.stop - step
     for base_offset, length, magic, crc, attributes, front, key, value_length, headers in unpack(
-        part
+        memoryview(buffer)[start:stop]
     ):
         if (
             front != expected_front or length != expected_length or magic != 2 or headers
             or value_length != expected_value_length or attributes != expected_attributes
             or not expected_offset <= base_offset <= greatest_offset
-            or (check_crc and crc32c(part[at : at + covered_bytes]) != crc)
+            or (check_crc and crc32c(buffer[at : at + covered_bytes]) != crc)
         ):  # fmt: skip
             break
         keys.append(key)
@@ -105,21 +105,21 @@ def _single_keys(
 
 
 def _several_keys(
-    part: memoryview, layout: Layout, offsets: range, *, check_crc: bool
+    buffer: bytes, start: int, stop: int, layout: Layout, offsets: range, *, check_crc: bool
 ) -> tuple[list[bytes], int]:
     """As `_single_keys`, for batches of several records."""
     _, unpack, size, expected_length, expected_attributes, step, fronts, value_lengths, _ = layout
     crc32c, covered_bytes = checksum.crc32c, size - CRC_START
     keys: list[bytes] = []
-    expected_offset, at = offsets.start, CRC_START
+    expected_offset, at = offsets.start, start + CRC_START
     greatest_offset = offsets.stop - step
-    for batch in unpack(part):
+    for batch in unpack(memoryview(buffer)[start:stop]):
         base_offset, length, magic, crc, attributes = batch[:5]
         if (
             batch[5::3] != fronts or length != expected_length or magic != 2
             or batch[7::3] != value_lengths or attributes != expected_attributes
             or not expected_offset <= base_offset <= greatest_offset
-            or (check_crc and crc32c(part[at : at + covered_bytes]) != crc)
+            or (check_crc and crc32c(buffer[at : at + covered_bytes]) != crc)
         ):  # fmt: skip
             break
         keys += batch[6::3]

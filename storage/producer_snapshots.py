@@ -39,7 +39,7 @@ def decode_snapshot(data: bytes) -> bytes | None:
     if (
         version != _VERSION
         or len(data) != _ENTRIES_AT + count * ENTRY_BYTES
-        or checksum.crc32c(memoryview(data)[_PREFIX.size :]) != crc
+        or checksum.crc32c(data[_PREFIX.size :]) != crc
     ):
         return None
     return data[_ENTRIES_AT:]

@@ -152,11 +152,11 @@ class BatchFilter:
         """Filter the whole batches of a slice; return their length, and the offset after them."""
         first_offset, position = self._dirty.first_offset, slices.position
         must_check = not slices.is_checked(len(buffer))
-        view, take = memoryview(buffer), self._dirty.layouts.take
+        take = self._dirty.layouts.take
         at, end = 0, len(buffer)
         while at < end:
             offsets = range(expected_offset, first_offset)
-            run = take(view, at, offsets, check_crc=must_check)
+            run = take(buffer, at, offsets, check_crc=must_check)
             if run is not None:
                 self._filter_run(buffer, run, at)
                 at, expected_offset = run.stop, run.next_offset
@@ -177,7 +177,7 @@ class BatchFilter:
         """Filter the marked batches of a slice that begins with one; return the bytes done."""
         dirty, place = self._dirty, origin + position
         marks = dirty.map
-        view, take = memoryview(buffer), dirty.layouts.take
+        take = dirty.layouts.take
         offsets = range(dirty.first_offset, dirty.end_offset - 1)
         # If one batch stays, its neighbours often do. So the number of batches that are examined
         # together grows.
@@ -188,7 +188,7 @@ class BatchFilter:
                 at = marks.next_marked(here, place + end) - place
                 continue
             # A marked batch was checked when it was mapped.
-            run = take(view, at, offsets, check_crc=False, most=most)
+            run = take(buffer, at, offsets, check_crc=False, most=most)
             stop = at if run is None else self._stays_until(run, at, place)
             if run is not None and stop > at:
                 self._keep_run(buffer, at, stop, run)

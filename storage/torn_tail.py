@@ -115,7 +115,7 @@ def _complete_batch(tail: bytes, expected_offset: int, *, gaps: bool) -> str | N
 def _is_intact(tail: bytes, start: int, stop: int) -> bool:
     """Return whether the checksum of the batch between two positions is right."""
     (crc,) = CRC.unpack_from(tail, start + CRC_AT)
-    return checksum.crc32c(memoryview(tail)[start + CRC_START : stop]) == int(crc)
+    return checksum.crc32c(tail[start + CRC_START : stop]) == int(crc)
 
 
 def _last_offset_delta(tail: bytes) -> int:

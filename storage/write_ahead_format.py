@@ -121,7 +121,7 @@ def _frame_end(file_id: bytes, data: bytes, position: int, number: int | None) -
         return None
     if number is not None and found_number != number:
         return None
-    checked = memoryview(data)[position + _CRC_END : end]
+    checked = data[position + _CRC_END : end]
     return end if checksum.crc32c(checked) == crc else None
 
 

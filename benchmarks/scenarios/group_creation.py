@@ -2,7 +2,7 @@
 
 32 connections create groups one after the other. This shows the cost of creating a group (its
 state, its timers, two records in the log) and of keeping it: resident memory afterwards. Leaving
-and deleting the groups, on a broker that keeps running, is not measured.
+and deleting the groups, on a broker that keeps running, is not measured here.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from librt.strings import (
     write_i32_be,
     write_i64_be,
 )
-from mypy_extensions import i16, i32, i64, u8
+from mypy_extensions import i16, i32, i64, mypyc_attr, u8
 
 from coterie.protocol.fields import MessageDeclaration
 from coterie.protocol.primitives import (
@@ -39,6 +39,7 @@ _COPIED_BYTES: Final = 2048
 
 
 @final
+@mypyc_attr(acyclic=True, free_list_len=1)
 class Reader:
     """The bytes of one message, and how far they are read.
 
@@ -213,6 +214,7 @@ class Reader:
 
 
 @final
+@mypyc_attr(acyclic=True, free_list_len=1)
 class Writer:
     """The bytes of one message that is being encoded.
 

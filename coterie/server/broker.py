@@ -29,6 +29,7 @@ from coterie.server.logs.partition import Topic
 from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges, make_now, run_here
 from coterie.server.logs.topics import Topics
 from coterie.server.network import limits
+from coterie.server.network.channel import ConnectionServices
 from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.delayed_response import PendingWrites
@@ -58,7 +59,7 @@ _DISK_THREADS = 2
 _CLOSE_TIMEOUT_S = 1.0
 
 
-class Broker:
+class Broker(ConnectionServices):
     """One broker.
 
     Attributes:
@@ -179,9 +180,7 @@ class Broker:
 
     def _make_host(self) -> Host:
         return Host(
-            self.loop,
-            self.now_ms,
-            self.log,
+            self.environment,
             self.flusher,
             self.topics.opener,
             self.pending_writes,
@@ -203,9 +202,7 @@ class Broker:
             self.topics,
             self.changes,
             self.config,
-            self.loop,
-            self.now_ms,
-            self.log,
+            self.environment,
             len(offsets.partitions),
         )
         groups = GroupRuntime(

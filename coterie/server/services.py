@@ -1,7 +1,12 @@
-"""What handlers see of the broker."""
+"""What handlers see of the broker.
 
+`Services` is a base class of the broker and no protocol: compiled code finds the attributes of a
+class that it knows without a lookup.
+"""
+
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -22,7 +27,7 @@ if TYPE_CHECKING:
     from coterie.server.slices import Slices
 
 
-class Services(Protocol):
+class Services:
     """The parts of the broker that handlers use.
 
     Attributes:
@@ -56,6 +61,7 @@ class Services(Protocol):
     fetch_max_bytes: int
     fetch_sessions: "FetchSessionCache"
 
+    @abstractmethod
     def topic_deletion(
         self, topic: "Topic", done: Callable[[], None], on_disk: "OnDisk"
     ) -> "Change[None]":

@@ -129,7 +129,7 @@ PLANTS = (
     Plant(
         "a damaged snapshot is believed",
         "coterie.storage.producer_snapshots:decode_snapshot",
-        "checksum.crc32c(memoryview(data)[_PREFIX.size :]) != crc",
+        "checksum.crc32c(data[_PREFIX.size :]) != crc",
         "False",
         (f"{STALE}:producers:commit",),
     ),

@@ -4,7 +4,8 @@ from typing import Any
 
 from coterie.protocol.api_keys import ApiKey
 from coterie.server.broker import Broker
-from coterie.server.network.routes import Handler, Overlay
+from coterie.server.network.route import Handler
+from coterie.server.network.routes import Overlay
 from tests.fuzz.corpus import frames
 from tests.fuzz.mutation import Mutator
 from tests.fuzz.target import Finding, Target

@@ -177,12 +177,10 @@ def _valid(data: bytes, batches: Batches, *, crc: bool) -> Bools:
     )
     if not crc:
         return right
-    view = memoryview(data)
-    checksum.crc32c(b"")  # the first call replaces the name by the compiled function
     starts = (batches.position + CRC_START).tolist()
     stops = (batches.position + batches.length_bytes).tolist()
     # map and slice are C functions: no line of Python runs for each batch here.
-    bodies = map(view.__getitem__, map(slice, starts, stops))
+    bodies = map(data.__getitem__, map(slice, starts, stops))
     computed = np.fromiter(map(checksum.crc32c, bodies), np.int64, len(starts))
     same = computed == batches.crc
     for index in np.flatnonzero(right & ~modern):
@@ -257,11 +255,10 @@ def _diagnose(data: bytes, start: int, stop: int) -> Damage:
         at_end = stop == len(data)
         return damage(data, start, stop, reasons.TORN if at_end else reasons.HEADER, detail)
     if not check_crc(data, header, start):
-        view = memoryview(data)
         if header.magic == 2:
-            found = checksum.crc32c(view[start + CRC_START : start + header.length_bytes])
+            found = checksum.crc32c(data[start + CRC_START : start + header.length_bytes])
         else:
-            found = zlib.crc32(view[start + LEGACY_CRC_START : start + header.length_bytes])
+            found = zlib.crc32(data[start + LEGACY_CRC_START : start + header.length_bytes])
         detail = f"the checksum is {found:#010x}, the header has {header.crc:#010x}"
         return damage(data, start, stop, reasons.CRC, detail, header.base_offset)
     detail = f"offset {header.base_offset}, {header.record_count} records"

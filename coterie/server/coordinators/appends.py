@@ -10,7 +10,7 @@ written in an earlier ownership of a partition is never acknowledged in a later 
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from coterie.coordinator.machine import (
     BATCH_OVERHEAD_BYTES,
@@ -50,12 +50,15 @@ class Ownership:
         self.next_offset = next_offset
 
 
-class _Batch(NamedTuple):
+class _Batch:
     """A batch to write, the number of its operations, and the header of a producer's batch."""
 
-    pairs: list[Pair]
-    operations: int
-    form: BatchForm | None
+    __slots__ = ("form", "operations", "pairs")
+
+    def __init__(self, pairs: list[Pair], operations: int, form: BatchForm | None) -> None:
+        self.pairs = pairs
+        self.operations = operations
+        self.form = form
 
 
 class Appends:
@@ -172,7 +175,7 @@ class Appends:
     def _write_batch(self, ownership: Ownership, index: int, batch: _Batch, now_ms: int) -> None:
         partition = self.partitions[index]
         log = partition.log
-        pairs, _, form = batch
+        pairs, form = batch.pairs, batch.form
         if log.log_end_offset != ownership.next_offset:
             raise UnexpectedOffset
         if form is None:
@@ -214,10 +217,11 @@ def _batches(operations: list[Append], encode: Callable[[Record], Pair]) -> Iter
     """Yield operations as batches: as few as the size limit and batches of producers allow."""
     pairs: list[Pair] = []
     size, count = BATCH_OVERHEAD_BYTES, 0
-    for _, records, form in operations:
+    for operation in operations:
+        form = operation.form
         # Where this operation begins: it moves to the next batch if this one gets too large.
         first, size_before = len(pairs), size
-        for record in records:
+        for record in operation.records:
             pair = encode(record)
             pairs.append(pair)
             size += len(pair[0]) + len(pair[1] or b"") + RECORD_OVERHEAD_BYTES

@@ -1,35 +1,39 @@
 """What the runtime of a coordinator uses of the broker around it."""
 
-from asyncio import AbstractEventLoop
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
 
+from coterie.server.environment import Environment
 from coterie.server.logs.flusher import Flusher
 from coterie.server.logs.log_opener import LogOpener
 from coterie.server.network.delayed_response import PendingWrites
 from coterie.storage.errors import OutOfHandles
 
-if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
 
-
-class Host(NamedTuple):
+class Host:
     """The surroundings of a runtime.
 
     Attributes:
-        loop: the event loop.
-        now_ms: the clock.
-        log: the broker's log.
+        loop, now_ms, log: those of the environment.
         flusher: syncs logs.
         opener: opens logs.
         pending_writes: collects the responses of a turn.
         handles_short: called when a file could not be opened because of a shortage.
     """
 
-    loop: AbstractEventLoop
-    now_ms: Callable[[], int]
-    log: "FilteringBoundLogger"
-    flusher: Flusher
-    opener: LogOpener
-    pending_writes: PendingWrites
-    handles_short: Callable[[OutOfHandles], None]
+    __slots__ = ("flusher", "handles_short", "log", "loop", "now_ms", "opener", "pending_writes")
+
+    def __init__(
+        self,
+        environment: Environment,
+        flusher: Flusher,
+        opener: LogOpener,
+        pending_writes: PendingWrites,
+        handles_short: Callable[[OutOfHandles], None],
+    ) -> None:
+        self.loop = environment.loop
+        self.now_ms = environment.now_ms
+        self.log = environment.log
+        self.flusher = flusher
+        self.opener = opener
+        self.pending_writes = pending_writes
+        self.handles_short = handles_short

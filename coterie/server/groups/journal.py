@@ -9,9 +9,8 @@ with those about the load of its partition [journal/partitions]. A partition of 
 cannot be written is given up with one warning until the next start; groups are not affected.
 """
 
-from asyncio import AbstractEventLoop, TimerHandle
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from asyncio import TimerHandle
+from collections.abc import Sequence
 
 from coterie.coordinator.effects import Event
 from coterie.protocol.java_hash import partition_for
@@ -24,14 +23,12 @@ from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.config.keys import ConfigSource
+from coterie.server.environment import Environment
 from coterie.server.logs.partition import Partition, PartitionState, Topic
 from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges, make_now, run_here
 from coterie.server.logs.topic_rules import TopicRefused
 from coterie.server.logs.topics import Topics
 from coterie.storage.errors import OutOfHandles, StorageError, is_shortage
-
-if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
 
 Pair = tuple[bytes, bytes]
 
@@ -80,9 +77,7 @@ class Journal:
         topics: Topics,
         changes: TopicChanges,
         config: Config,
-        loop: AbstractEventLoop,
-        now_ms: Callable[[], int],
-        log: "FilteringBoundLogger",
+        environment: Environment,
         offsets_partitions: int,
     ) -> None:
         """Prepare to write; the topic is created with the first event.
@@ -91,18 +86,17 @@ class Journal:
             topics: the broker's topics.
             changes: creates the topic.
             config: the broker's settings.
-            loop: the event loop.
-            now_ms: the clock.
-            log: for a warning if the journal cannot be written.
+            environment: its loop and its clock; its log, for a warning if the journal cannot be
+                written.
             offsets_partitions: how many partitions `__consumer_offsets` has.
         """
         self.enabled = config.get_bool("journal.enable")
         self._topics = topics
         self._changes = changes
         self._config = config
-        self._loop = loop
-        self._now_ms = now_ms
-        self._log = log
+        self._loop = environment.loop
+        self._now_ms = environment.now_ms
+        self._log = environment.log
         self._offsets_partitions = offsets_partitions
         # Encoded when they are written: encoding many in a row takes half the time for each.
         self._events: list[Event] = []
@@ -279,7 +273,8 @@ def _by_partition(events: Sequence[Event], partition_count: int) -> dict[int, li
     # By group id first, so that the partition of a group is computed once; facts about a partition
     # of `__consumer_offsets` go by its number.
     by_subject: dict[str | int, list[Pair]] = {}
-    for group_id, fact in events:
+    for event in events:
+        group_id, fact = event.group_id, event.fact
         subject: str | int = group_id
         if type(fact) is PartitionLoaded or type(fact) is PartitionUnloaded:
             subject = fact.partition

@@ -56,7 +56,8 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
     def apply(self, effects: Effects[Any]) -> None:
         """Queue the records, send the responses, set the timer, log and keep the events."""
         super().apply(effects)
-        for _, records, _ in effects.appends:
+        for append in effects.appends:
+            records = append.records
             # All records of an operation on offsets are of one kind: a commit, or tombstones of a
             # deletion or expiry.
             key, value = records[0]

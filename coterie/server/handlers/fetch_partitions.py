@@ -123,6 +123,37 @@ def find_partition(
     )
 
 
+class Reading:
+    """One read of all partitions, up to the size limit of the response.
+
+    Attributes:
+        size_bytes: the size of the records that were read.
+        answer_now: the response must not wait for more records.
+    """
+
+    __slots__ = ("_isolation", "_left_bytes", "answer_now", "size_bytes")
+
+    def __init__(self, broker: Services, request: FetchRequest, size_bytes: int = 0) -> None:
+        """Begin to read; the response holds `size_bytes` already, which are part of its size."""
+        self._isolation = request.isolation_level
+        left_bytes = min(request.max_bytes, broker.fetch_max_bytes)
+        if size_bytes and left_bytes > 0:
+            left_bytes = max(left_bytes - size_bytes, 0)
+        self._left_bytes = left_bytes
+        self.size_bytes = size_bytes
+        self.answer_now = False
+
+    def read(self, wanted: FetchPartition) -> FetchResponsePartition:
+        """Read one partition."""
+        is_first = self.size_bytes == 0
+        found = read_partition(wanted, self._left_bytes, self._isolation, first=is_first)
+        self.size_bytes += found.size_bytes
+        if self._left_bytes > 0:
+            self._left_bytes = max(self._left_bytes - found.size_bytes, 0)
+        self.answer_now = self.answer_now or found.answer_now
+        return found.response
+
+
 def read(
     broker: Services,
     request: FetchRequest,
@@ -139,29 +170,21 @@ def read(
         connection: the connection of the request, which is muted while it waits.
         size_bytes: what the response holds already; it is part of the result's size.
     """
-    left_bytes = min(request.max_bytes, broker.fetch_max_bytes)
-    if size_bytes and left_bytes > 0:
-        left_bytes = max(left_bytes - size_bytes, 0)
-    answer_now = False
-    responses = []
-    for asked, partitions in wanted:
-        answers = []
-        for each in partitions:
-            found = read_partition(each, left_bytes, request.isolation_level, first=size_bytes == 0)
-            size_bytes += found.size_bytes
-            if left_bytes > 0:
-                left_bytes = max(left_bytes - found.size_bytes, 0)
-            answer_now = answer_now or found.answer_now
-            answers.append(found.response)
-        responses.append(
-            FetchResponseTopic(topic=asked.topic, topic_id=asked.topic_id, partitions=answers)
+    reading = Reading(broker, request, size_bytes)
+    responses = [
+        FetchResponseTopic(
+            topic=asked.topic,
+            topic_id=asked.topic_id,
+            partitions=[reading.read(each) for each in partitions],
         )
+        for asked, partitions in wanted
+    ]
     response = FetchResponse(responses=responses)
-    if answer_now and connection.version >= LEADERS_SINCE:
+    if reading.answer_now and connection.version >= LEADERS_SINCE:
         for (_, partitions), answered in zip(wanted, responses, strict=True):
             pairs = zip(partitions, answered.partitions, strict=True)
             add_leaders(broker, response, pairs, connection.client.listener)
-    return FetchResult(response, size_bytes, answer_now)
+    return FetchResult(response, reading.size_bytes, reading.answer_now)
 
 
 def add_leaders(

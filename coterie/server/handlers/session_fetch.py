@@ -17,6 +17,7 @@ from coterie.server.handlers.fetch_partitions import (
     READ_AT_ONCE,
     TOPIC_IDS_SINCE,
     FetchResult,
+    Reading,
     WantedTopic,
     add_leaders,
     find_partition,
@@ -32,7 +33,7 @@ from coterie.server.logs.fetch_sessions import (
     SessionPartition,
     next_epoch,
 )
-from coterie.server.logs.fetching import ISOLATION_LEVELS, FetchPartition, read_partition
+from coterie.server.logs.fetching import ISOLATION_LEVELS, FetchPartition
 from coterie.server.logs.partition import OPEN, Partition, Topic
 from coterie.server.logs.topic_rules import MAX_NAME_LENGTH
 from coterie.server.network.delayed_response import Exchange
@@ -225,28 +226,21 @@ class SessionFetch(SteppedFetch):
     def _read(self) -> Generator[None, None, FetchResult]:
         """Read the partitions that may have news."""
         broker, request = self._broker, self._request
-        left_bytes = min(request.max_bytes, broker.fetch_max_bytes)
-        size_bytes, answer_now = 0, False
+        reading = Reading(broker, request)
         self._found = found = []
         for count, (key, cached) in enumerate(list(self._session.partitions.items()), 1):
             if not count % READ_AT_ONCE:
                 yield
             if cached.has_no_news():
                 continue
-            data = read_partition(
-                cached.wanted, left_bytes, request.isolation_level, first=size_bytes == 0
-            )
-            size_bytes += data.size_bytes
-            if left_bytes > 0:
-                left_bytes = max(left_bytes - data.size_bytes, 0)
-            answer_now = answer_now or data.answer_now
-            if cached.is_news(data.response):
-                found.append((key, cached, data.response))
+            part = reading.read(cached.wanted)
+            if cached.is_news(part):
+                found.append((key, cached, part))
         response = FetchResponse(session_id=self._session.session_id, responses=_by_topic(found))
-        if answer_now and self._connection.version >= LEADERS_SINCE:
-            pairs = ((cached.wanted, part) for _, cached, part in found)
+        if reading.answer_now and self._connection.version >= LEADERS_SINCE:
+            pairs = ((cached.wanted, answer) for _, cached, answer in found)
             add_leaders(broker, response, pairs, self._connection.client.listener)
-        return FetchResult(response, size_bytes, answer_now)
+        return FetchResult(response, reading.size_bytes, reading.answer_now)
 
     def _complete(self, result: FetchResult) -> Generator[None, None, FetchResponse]:
         """Note what the client is told."""

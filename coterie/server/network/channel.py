@@ -14,18 +14,18 @@ Invariants:
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Protocol, cast
+from typing import cast
 
 from coterie.server.network import limits
 from coterie.server.network.connection_quotas import ConnectionQuotas
-from coterie.server.network.delayed_response import DelayedResponse, PendingWrites
+from coterie.server.network.delayed_response import DelayedResponse, Exchange, PendingWrites
 from coterie.server.network.routes import Routes
 from coterie.server.services import Services
 
 _join = b"".join
 
 
-class ConnectionServices(Services, Protocol):
+class ConnectionServices(Services):
     """The parts of the broker that connections use; they pass it on to handlers.
 
     Attributes:
@@ -41,12 +41,11 @@ class ConnectionServices(Services, Protocol):
     pending_writes: PendingWrites
 
 
-class Channel(asyncio.Protocol):
+class Channel(Exchange):
     """The transport of one connection; `Connection` adds reading and handling of requests.
 
     Attributes:
         peer: the peer's address and port, for log lines.
-        closed: nothing is read or written any more.
     """
 
     __slots__ = (
@@ -60,7 +59,6 @@ class Channel(asyncio.Protocol):
         "_transport",
         "_when_closed",
         "_writing_paused",
-        "closed",
         "peer",
     )
 

@@ -32,13 +32,13 @@ from coterie.server.network.receive_buffer import (
     bad_length,
     frame_bytes,
 )
-from coterie.server.network.routes import Route, Routes
+from coterie.server.network.route import Route
+from coterie.server.network.routes import Routes
 
 # Frame length, API key and version as one number, correlation id, length of the client id
 # [framing/request-header].
 _read_header = Struct(">iIih").unpack_from
 _HEADER_BYTES = 14
-_TURN = range(limits.REQUESTS_PER_TURN)
 _join = b"".join
 
 
@@ -63,17 +63,11 @@ class Connection(Channel):
         "_received",
         "_yielded",
         "active",
-        "client",
-        "correlation_id",
         "deadline_ms",
-        "now_ms",
-        "route",
         "routes",
         "state",
         "unsent_at_sweep",
     )
-
-    route: Route
 
     def __init__(self, broker: ConnectionServices, listener: str = "PLAINTEXT") -> None:
         super().__init__(broker)
@@ -92,11 +86,6 @@ class Connection(Channel):
         self.state = ConnectionState.IDLE
         self.deadline_ms = 0
         self.unsent_at_sweep = 0
-
-    @property
-    def version(self) -> int:
-        """The API version of the current request."""
-        return self.route.version
 
     # --- called by the transport ------------------------------------------------------------------
 
@@ -145,7 +134,7 @@ class Connection(Channel):
         self.now_ms = broker.now_ms()
         self._handling = True
         try:
-            for _ in _TURN:
+            for _ in range(limits.REQUESTS_PER_TURN):
                 body = position + _HEADER_BYTES
                 if body > available:
                     break

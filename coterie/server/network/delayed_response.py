@@ -9,28 +9,16 @@ queue from then on, because responses leave in the order of the requests
 [connections/response-order].
 """
 
+import asyncio
+from abc import abstractmethod
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from coterie.coordinator.machine import ClientContext
-
-if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
+from coterie.server.network.route import Route
 
 
-class RequestRoute(Protocol):
-    """The part of a route that its requests need.
-
-    Attributes:
-        version: the version of the request and its response.
-        framer: `framer(response, correlation_id)` returns the whole frame.
-    """
-
-    version: int
-    framer: Callable[[Any, int], bytes]
-
-
-class Exchange(Protocol):
+class Exchange(asyncio.Protocol):
     """A connection while it handles a request.
 
     A handler returns its response, or makes a `DelayedResponse` and passes it to `delay` or
@@ -43,37 +31,44 @@ class Exchange(Protocol):
         closed: nothing is read or written any more.
     """
 
+    __slots__ = ("client", "closed", "correlation_id", "now_ms", "route")
+
     client: ClientContext
     now_ms: int
     correlation_id: int
     closed: bool
-
-    @property
-    def route(self) -> RequestRoute:
-        """How the request is served."""
+    route: Route
 
     @property
     def version(self) -> int:
         """The API version of the request."""
+        return self.route.version
 
+    @abstractmethod
     def delay(self, response: "DelayedResponse") -> None:
         """Delay the response to the request; responses to later ones queue behind it."""
 
+    @abstractmethod
     def delay_and_mute(self, response: "DelayedResponse") -> None:
         """Delay the response to the request, and handle no later one until it is sent."""
 
+    @abstractmethod
     def response_ready(self, response: "DelayedResponse") -> None:
         """Write the responses at the head of the queue that are ready; `response` became ready."""
 
+    @abstractmethod
     def handle_postponed(self, postponed: "PostponedRequest", request: object) -> None:
         """Handle a request that was postponed, as if it had just arrived."""
 
+    @abstractmethod
     def postpone(self, request: object) -> Callable[[], None]:
         """Mute the connection, and return a function that handles the request again."""
 
+    @abstractmethod
     def fail_request(self, error: Exception) -> None:
         """Close the connection, because a request that mutes it failed by our own mistake."""
 
+    @abstractmethod
     def when_closed(self, subject: Hashable, call: Callable[[], None] | None) -> None:
         """Call a function once when the connection is lost, or at once if it is.
 
@@ -82,6 +77,7 @@ class Exchange(Protocol):
             call: the function; None to call nothing any more.
         """
 
+    @abstractmethod
     def close(self, error: str, reason: str, *, abort: bool = False) -> None:
         """Close the connection and log one line."""
 
@@ -166,7 +162,7 @@ class PendingWrites:
 
     __slots__ = ("_connections", "_loop", "collecting")
 
-    def __init__(self, loop: "AbstractEventLoop") -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._connections: list[Flushable] = []
         self.collecting = False

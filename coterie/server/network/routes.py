@@ -12,65 +12,24 @@ import opens files, which fails while file handles are short [connections/no-lat
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from importlib import import_module
-from typing import Any
 
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.spliced import splicing_framer
 from coterie.server.handlers.group_requests import GROUP_HANDLERS
+from coterie.server.network.route import Handler, Route
 
-Handler = Callable[[Any, Any, Any], Any]
 # Makes a handler of another one, which it may call.
 Wrapper = Callable[[Handler], Handler]
 
-# Libraries that the first append, the first compressed batch and the first group id need. They are
+# Libraries that the first compressed batch and the first group id need. They are
 # not imported by programs that use the codecs without a broker.
-_LIBRARIES = ("crc32c", "cramjam", "encodings.utf_16_be")
+_LIBRARIES = ("cramjam", "encodings.utf_16_be")
 
 
 # Responses whose largest array the handler encodes, in slices.
 _SPLICED = {ApiKey.METADATA: "topics", ApiKey.LIST_GROUPS: "groups"}
-
-
-class Route:
-    """How requests of one API and version are served."""
-
-    __slots__ = ("api", "decoder", "flexible", "framer", "handle", "version")
-
-    def __init__(
-        self,
-        api: ApiKey,
-        version: int,
-        handle: Handler,
-        decoder: Callable[[bytes, int, int], Any],
-        framer: Callable[[Any, int], bytes],
-        *,
-        flexible: bool,
-    ) -> None:
-        """Join the parts.
-
-        Args:
-            api: the API.
-            version: the version of the request and its response.
-            handle: `handle(broker, request, connection)`; it returns the response, or None if the
-                response is delayed or the request has none.
-            decoder: `decoder(buffer, start, end)` returns the request.
-            framer: `framer(response, correlation_id)` returns the whole frame.
-            flexible: whether the request header ends with tagged fields (KIP-482).
-        """
-        self.api = api
-        self.version = version
-        self.handle = handle
-        self.decoder = decoder
-        self.framer = framer
-        self.flexible = flexible
-
-    def with_handler(self, handle: Handler) -> "Route":
-        """Return the same route with another handler."""
-        return Route(
-            self.api, self.version, handle, self.decoder, self.framer, flexible=self.flexible
-        )
 
 
 class Routes(dict[int, Route]):

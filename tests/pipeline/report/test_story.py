@@ -58,7 +58,7 @@ def journal_of(transcript: Path) -> list[tuple[bytes, bytes]]:
     """Run a transcript against the core and return its events as records of a journal."""
     driver = CoreDriver()
     driver.run(read(transcript))
-    return [encode_fact(group_id, fact) for group_id, fact in driver.broker.events]
+    return [encode_fact(event.group_id, event.fact) for event in driver.broker.events]
 
 
 def show(*arguments: str) -> Result:

@@ -31,7 +31,8 @@ from coterie.protocol.messages.sync_group import SyncGroupRequest
 from tests.unit.coordinator.harness import answered
 
 NOW_MS = 1_000_000
-CONTEXT = RequestContext(ClientContext(client_host="/127.0.0.1", client_id="c1"), 5, "address")
+CLIENT = ClientContext(client_host="/127.0.0.1", client_id="c1")
+CONTEXT = RequestContext(CLIENT, 5, "address")
 
 
 def join(member_id: str = "", instance: str | None = None) -> JoinGroupRequest:
@@ -55,9 +56,9 @@ def coordinator() -> GroupCoordinator:
     )
     assert coordinator.begin_load(0, 0)
     coordinator.finish_load(0, NOW_MS)
-    effects = coordinator.join_group(NOW_MS, join(instance="i1"), CONTEXT._replace(to="one"))
+    effects = coordinator.join_group(NOW_MS, join(instance="i1"), RequestContext(CLIENT, 5, "one"))
     coordinator.appended(0, len(effects.appends), NOW_MS)
-    coordinator.join_group(NOW_MS, join(), CONTEXT._replace(version=3, to="two"))
+    coordinator.join_group(NOW_MS, join(), RequestContext(CLIENT, 3, "two"))
     return coordinator
 
 

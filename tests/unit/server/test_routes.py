@@ -10,7 +10,8 @@ from coterie.protocol.messages.api_versions import ApiVersionsRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from coterie.protocol.messages.list_groups import ListGroupsRequest
 from coterie.protocol.messages.metadata import MetadataRequest
-from coterie.server.network.routes import Handler, Overlay, Routes
+from coterie.server.network.route import Handler
+from coterie.server.network.routes import Overlay, Routes
 from tests.unit.server.manual import Client, logged, make_broker
 
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")

@@ -34,7 +34,7 @@ _odd = st.sampled_from(["tombstone", "no key", "long key", "header", "producer",
 def take(
     layouts: KeyLayouts, data: bytes, at: int = 0, offsets: range = ALL, *, check_crc: bool = True
 ) -> Run | None:
-    return layouts.take(memoryview(data), at, offsets, check_crc=check_crc)
+    return layouts.take(data, at, offsets, check_crc=check_crc)
 
 
 def learned(*batches: bytes) -> KeyLayouts:
@@ -150,7 +150,7 @@ def test_a_run_ends_with_the_offsets_the_slice_and_the_limit() -> None:
     layouts = learned(data[:size])
 
     def batches(data: bytes, offsets: range, most: int = 9) -> int | None:
-        run = layouts.take(memoryview(data), 0, offsets, check_crc=True, most=most)
+        run = layouts.take(data, 0, offsets, check_crc=True, most=most)
         return None if run is None else run.stop // size
 
     assert batches(data, ALL) == 5

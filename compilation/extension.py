@@ -25,7 +25,7 @@ _RUNS_ONCE = re.compile(
     r"|static int CPyExec_|static bool\nCPyDef_\w+_trait_vtable_setup\()",
     re.MULTILINE,
 )
-_TOGETHER = '__attribute__((cold, section(".text.startup"))) '
+_TOGETHER = '__attribute__((section(".text.startup"))) '
 
 _CONFIG = """\
 [mypy]

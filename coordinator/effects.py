@@ -11,13 +11,12 @@ shard keeps it and returns it from `appended` or `append_failed` [coordinator/du
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-from coterie.coordinator.machine import Append, Record, Reply
+from coterie.coordinator.machine import Outcome, R, Record
 from coterie.protocol.messages.journal_records import FACT_NAMES, Fact
 
-# The response of a request.
-R = TypeVar("R")
+V = TypeVar("V")
 
 # The kind of a timer, its group, and its member, which is "" if the timer belongs to the group.
 # The sweep of a partition has the number of the partition in place of the group.
@@ -81,16 +80,13 @@ class Event:
         return {name: getattr(fact, name) for name in fact.fields_}
 
 
-class Effects(Generic[R]):
+class Effects(Outcome[R]):
     """What a verb returns, and then what the server has to do.
 
     A verb leaves records and what follows from them. The shard turns these into appends and an
     operation that waits for them [coordinator/operation]; the other attributes go to the server.
 
     Attributes:
-        response: the response to the request itself; None if it comes later as a `Reply`.
-        replies: responses to delayed requests.
-        appends: records to append, one entry per operation.
         timers: timers that were armed or cancelled.
         events: what happened, in order.
         records: the records of the verb.
@@ -98,24 +94,14 @@ class Effects(Generic[R]):
         durable_events: events that take place only if the records become durable.
     """
 
-    __slots__ = (
-        "appends",
-        "completion",
-        "durable_events",
-        "events",
-        "records",
-        "replies",
-        "response",
-        "timers",
-    )
+    __slots__ = ("completion", "durable_events", "events", "records")
+
+    timers: Sequence[Timer]
 
     def __init__(self, response: R | None = None) -> None:
         """Start without effects but the response."""
-        self.response = response
-        self.replies: list[Reply] = []
-        self.appends: list[Append] = []
-        self.timers: list[Timer] = []
-        self.events: list[Event] = []
+        super().__init__(response)
+        self.events: Sequence[Event] = ()
         self.records: list[Record] = []
         self.durable_events: Sequence[Event] = ()
         self.completion: Any = None
@@ -127,26 +113,41 @@ class Effects(Generic[R]):
 
     def arm(self, kind: TimerKind, group_id: str, member_id: str, deadline_ms: int) -> None:
         """Arm a timer, replacing an earlier one of its key [sessions/one-timer-per-key]."""
-        self.timers.append(Timer((kind, group_id, member_id), deadline_ms))
+        self._add_timer(Timer((kind, group_id, member_id), deadline_ms))
 
     def cancel(self, kind: TimerKind, group_id: str, member_id: str = "") -> None:
         """Cancel a timer if it is armed."""
-        self.timers.append(Timer((kind, group_id, member_id), None))
+        self._add_timer(Timer((kind, group_id, member_id), None))
+
+    def _add_timer(self, timer: Timer) -> None:
+        timers = self.timers
+        if isinstance(timers, list):
+            timers.append(timer)
+        else:
+            self.timers = [timer]
 
     def note(self, group_id: str, fact: Fact) -> None:
         """Add the event that something has happened."""
-        self.events.append(Event(group_id, fact))
+        self.add_events((Event(group_id, fact),))
 
     def note_when_durable(self, group_id: str, fact: Fact) -> None:
         """Add an event for when the records are durable [journal/durable-facts]."""
         self.durable_events = [*self.durable_events, Event(group_id, fact)]
 
+    def add_events(self, events: Sequence[Event]) -> None:
+        """Add events behind those that there are."""
+        self.events = _joined(self.events, events)
+
     def absorb(self, other: "Effects[Any]") -> None:
         """Add the replies, appends, timers and events of another operation."""
-        self.replies += other.replies
-        self.appends += other.appends
-        self.timers += other.timers
-        self.events += other.events
+        self.replies = _joined(self.replies, other.replies)
+        self.absorb_all_but_replies(other)
+
+    def absorb_all_but_replies(self, other: "Effects[Any]") -> None:
+        """Add the appends, timers and events of another operation."""
+        self.appends = _joined(self.appends, other.appends)
+        self.timers = _joined(self.timers, other.timers)
+        self.events = _joined(self.events, other.events)
 
     def __repr__(self) -> str:
         parts = [f"response={self.response!r}"] if self.response is not None else []
@@ -156,3 +157,11 @@ class Effects(Generic[R]):
             if getattr(self, name)
         ]
         return f"Effects({', '.join(parts)})"
+
+
+def _joined(values: Sequence[V], more: Sequence[V]) -> Sequence[V]:
+    """Return values and more of them; in the same list, if it is one."""
+    if isinstance(values, list):
+        values += more
+        return values
+    return [*values, *more] if more else values

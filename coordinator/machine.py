@@ -17,7 +17,7 @@ may be split [coordinator/operation-size] [coordinator/sweep-size].
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.record_batch_layout import (
@@ -137,39 +137,51 @@ class Append:
         return f"Append({self.partition}, {self.records!r}, {self.form!r})"
 
 
-R_co = TypeVar("R_co", covariant=True)
+# The response of a request.
+R = TypeVar("R")
 
 
-class Outcome(Protocol[R_co]):
+class Outcome(Generic[R]):
     """What a machine returns: what the runtime has to do. A machine's own effects add to it.
+
+    Most outcomes have few of these, so a list is made for the first one of a kind.
 
     Attributes:
         response: the response to the request itself; None if it comes later as a `Reply`.
         appends: records to append, one entry per operation.
         replies: responses to delayed requests.
         timers: not empty if a deadline may have changed.
-        quiet: whether there is nothing to do but to send the response.
     """
 
-    @property
-    def response(self) -> R_co | None:
-        """See the class."""
+    __slots__ = ("appends", "replies", "response", "timers")
 
-    @property
-    def appends(self) -> Sequence[Append]:
-        """See the class."""
-
-    @property
-    def replies(self) -> Sequence[Reply]:
-        """See the class."""
-
-    @property
-    def timers(self) -> Sequence[object]:
-        """See the class."""
+    def __init__(self, response: R | None = None) -> None:
+        """Start without effects but the response."""
+        self.response = response
+        self.appends: Sequence[Append] = ()
+        self.replies: Sequence[Reply] = ()
+        self.timers: Sequence[Any] = ()
 
     @property
     def quiet(self) -> bool:
-        """See the class."""
+        """Whether there is nothing to do but to send the response."""
+        return not (self.replies or self.appends or self.timers)
+
+    def append(self, append: Append) -> None:
+        """Append the records of an operation."""
+        appends = self.appends
+        if isinstance(appends, list):
+            appends.append(append)
+        else:
+            self.appends = [append]
+
+    def reply(self, to: Hashable, message: Any) -> None:
+        """Answer a delayed request."""
+        replies = self.replies
+        if isinstance(replies, list):
+            replies.append(Reply(to, message))
+        else:
+            self.replies = [Reply(to, message)]
 
 
 OutcomeT = TypeVar("OutcomeT", bound=Outcome[Any])

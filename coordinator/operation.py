@@ -6,7 +6,6 @@ from typing import Any
 from coterie.coordinator.classic.static_member import ReplacementWrite
 from coterie.coordinator.classic.sync import AssignmentWrite
 from coterie.coordinator.effects import Effects, Event
-from coterie.coordinator.machine import Reply
 from coterie.coordinator.responses import LARGE_OPERATION_ERROR, ResponsePart, error_response
 
 Completion = AssignmentWrite | ReplacementWrite
@@ -59,4 +58,4 @@ def send_response(to: Any, response: Any, effects: Effects[Any]) -> None:
     if type(to) is ResponsePart:
         to.deliver(response, effects)
     elif to is not None:
-        effects.replies.append(Reply(to, response))
+        effects.reply(to, response)

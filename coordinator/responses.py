@@ -14,7 +14,6 @@ from typing import Any
 from coterie.coordinator.classic.group import Group
 from coterie.coordinator.classic.member import Member
 from coterie.coordinator.effects import Effects
-from coterie.coordinator.machine import Reply
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponseResult
 from coterie.protocol.messages.describe_groups import DescribeGroupsResponseGroup
@@ -295,4 +294,4 @@ class ResponsePart:
         response.missing -= 1
         assert response.missing >= 0, "a part is delivered once"
         if not response.missing:
-            effects.replies.append(Reply(response.to, response.message))
+            effects.reply(response.to, response.message)

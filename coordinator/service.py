@@ -61,6 +61,9 @@ _SYNC_NAMES_PROTOCOL_SINCE = 5
 # From this version on OffsetFetch lists groups [offsets/fetch-many-groups].
 _FETCH_MANY_GROUPS_SINCE = 8
 
+# Of how many group ids the partition is kept, which takes longer to compute than to look up.
+_REMEMBERED_SHARDS = 16_384
+
 # Read for every request: a global is read faster than a member of an enumeration.
 _NONE = ErrorCode.NONE
 
@@ -114,6 +117,8 @@ class GroupCoordinator:
             for partition in range(partitions)
         ]
         self._partitions = partitions
+        # Where the groups of the latest requests are.
+        self._shard_of: dict[str, Shard] = {}
 
     # -- groups ------------------------------------------------------------------------------------
 
@@ -131,7 +136,15 @@ class GroupCoordinator:
             yield from shard.groups.values()
 
     def _shard(self, group_id: str) -> Shard:
-        return self.shards[partition_for(group_id, self._partitions)]
+        return self._shard_of.get(group_id) or self._remember_shard(group_id)
+
+    def _remember_shard(self, group_id: str) -> Shard:
+        """Return the shard of a group whose requests have not looked for it for some time."""
+        known = self._shard_of
+        if len(known) >= _REMEMBERED_SHARDS:
+            known.clear()
+        shard = known[group_id] = self.shards[partition_for(group_id, self._partitions)]
+        return shard
 
     # -- membership --------------------------------------------------------------------------------
 
@@ -169,7 +182,8 @@ class GroupCoordinator:
         group_id = request.group_id
         if not group_id:
             return HEARTBEAT_RESPONSES[ErrorCode.INVALID_GROUP_ID]
-        shard = self.shards[partition_for(group_id, self._partitions)]
+        # As in `_shard`, without the call.
+        shard = self._shard_of.get(group_id) or self._remember_shard(group_id)
         if shard.state is ACTIVE:
             return heartbeat(shard, now_ms, request)
         if shard.state is ShardState.LOADING:
@@ -212,7 +226,7 @@ class GroupCoordinator:
         self, now_ms: int, request: OffsetCommitRequest, context: RequestContext
     ) -> Effects[OffsetCommitResponse]:
         """Handle an OffsetCommit of partitions that exist; it has no timers."""
-        shard = self.shards[partition_for(request.group_id, self._partitions)]
+        shard = self._shard(request.group_id)
         error = _availability_error(shard)
         if error:
             return Effects(error_response(request, error, context.version))
@@ -359,9 +373,7 @@ class GroupCoordinator:
             if done.response is not None:
                 part.deliver(done.response, done)
             # Without its replies: if the last part was delivered here, the whole is the response.
-            effects.appends += done.appends
-            effects.timers += done.timers
-            effects.events += done.events
+            effects.absorb_all_but_replies(done)
         if not response.missing:
             effects.response = response.message
         return self._applied(effects)

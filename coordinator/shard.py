@@ -30,9 +30,9 @@ from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.classic.static_member import ReplacementWrite, replacement_stored
 from coterie.coordinator.classic.sync import AssignmentWrite, assignment_stored, sync_timer_fired
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Effects, R, TimerKey, TimerKind
+from coterie.coordinator.effects import Effects, TimerKey, TimerKind
 from coterie.coordinator.expiry import delete_topic_offsets, expire_group
-from coterie.coordinator.machine import Append, Reply
+from coterie.coordinator.machine import Append, R
 from coterie.coordinator.operation import Completion, Operation, refuse_large, send_response
 from coterie.coordinator.partition_state import GroupCount, PartitionState
 from coterie.coordinator.replay import replay, replay_encoded
@@ -129,7 +129,7 @@ class Shard(PartitionState):
                 self.create_group(group_id, now_ms)
             elif last[1] is None and type(last[0]) is GroupMetadataKey:
                 self.remove_group(group_id, effects)
-            effects.appends.append(Append(self.partition, records))
+            effects.append(Append(self.partition, records))
         elif effects.response is None or not self.unacknowledged:
             return effects
         else:
@@ -152,7 +152,7 @@ class Shard(PartitionState):
                 operations -= 1
             unacknowledged.popleft()
             if operation.durable_events:
-                effects.events += operation.durable_events
+                effects.add_events(operation.durable_events)
             if operation.response is not None:
                 send_response(operation.to, operation.response, effects)
             if operation.completion is not None:
@@ -345,10 +345,10 @@ class Shard(PartitionState):
         for member in group.members.values():
             join_to = group.take_delayed_join(member)
             if join_to is not None:
-                effects.replies.append(Reply(join_to, join_error(error, member.member_id)))
+                effects.reply(join_to, join_error(error, member.member_id))
             sync_to = member.take_delayed_sync()
             if sync_to is not None:
-                effects.replies.append(Reply(sync_to, sync_error(error)))
+                effects.reply(sync_to, sync_error(error))
             effects.cancel(TimerKind.SESSION, group_id, member.member_id)
         for member_id in sorted(group.pending_joins):
             effects.cancel(TimerKind.PENDING, group_id, member_id)

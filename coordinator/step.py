@@ -9,7 +9,7 @@ from typing import Any
 
 from coterie.coordinator.classic.group import Group
 from coterie.coordinator.effects import Effects, TimerKind
-from coterie.coordinator.machine import ClientContext, Reply, RequestContext
+from coterie.coordinator.machine import ClientContext, RequestContext
 from coterie.coordinator.partition_state import PartitionState
 from coterie.protocol.messages.journal_records import Fact
 
@@ -58,4 +58,4 @@ class Step:
 
     def reply(self, to: Hashable, response: Any) -> None:
         """Answer a delayed request."""
-        self.effects.replies.append(Reply(to, response))
+        self.effects.reply(to, response)

@@ -136,18 +136,14 @@ class TimingWheel(Generic[K]):
     def _place(self, key: K, entry: _Entry) -> None:
         """Put an entry into the finest slot that holds its deadline, adding levels as needed."""
         deadline_ms, serial = entry
-        finest = self._levels[0]
+        present_ms = self._levels[0].current_ms
         # A deadline that has passed goes into the slot of the present tick.
-        slot_ms = max(deadline_ms, finest.current_ms)
-        index = 0
-        while True:
-            if index == len(self._levels):
-                below = self._levels[-1]
-                self._levels.append(_Level(below.interval_ms, finest.current_ms))
-            level = self._levels[index]
+        slot_ms = max(present_ms, deadline_ms)
+        for level in self._levels:
             if slot_ms < level.current_ms + level.interval_ms:
                 break
-            index += 1
+        else:
+            level = self._add_levels(slot_ms)
         assert level.current_ms <= slot_ms, "levels do not run ahead of the finest one"
         number = slot_ms // level.tick_ms
         slot = level.slots[number % SLOTS]
@@ -158,3 +154,11 @@ class TimingWheel(Generic[K]):
             heappush(self._queue, (expiry_ms, serial, slot))
         slot.entries[key] = entry
         self._slot_of[key] = slot
+
+    def _add_levels(self, slot_ms: int) -> _Level[K]:
+        """Add coarser levels until one holds the time `slot_ms`; return that one."""
+        level = self._levels[-1]
+        while slot_ms >= level.current_ms + level.interval_ms:
+            level = _Level(level.interval_ms, self._levels[0].current_ms)
+            self._levels.append(level)
+        return level

@@ -221,7 +221,8 @@ class Group(GroupLike):
 
     def rebalance_timeout_ms(self) -> int:
         """Return the largest rebalance timeout of the members; 0 without members."""
-        return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
+        members = self.members.values()
+        return max([member.rebalance_timeout_ms for member in members]) if members else 0
 
     def elect_joined_leader(self) -> bool:
         """Keep or choose a leader that has a delayed join; return False if no member has one."""

@@ -252,7 +252,8 @@ class CoordinatorRuntime(Generic[OutcomeT]):
     def _timer_fired(self) -> None:
         self._timer = None
         self.apply(self._machine.advance(self._host.now_ms()))
-        self._set_timer()
+        if self._timer is None:
+            self._set_timer()
 
     # --- the end ----------------------------------------------------------------------------------
 

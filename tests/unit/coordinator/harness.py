@@ -8,8 +8,8 @@ from typing import Any
 from coterie.conformance.harness import START_MS, CoordinatorHarness
 from coterie.coordinator.classic.group import Group
 from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Effects, R
-from coterie.coordinator.machine import Append, ClientContext, RequestContext
+from coterie.coordinator.effects import Effects
+from coterie.coordinator.machine import Append, ClientContext, R, RequestContext
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.heartbeat import HeartbeatRequest
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol

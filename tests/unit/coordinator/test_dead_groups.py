@@ -147,7 +147,8 @@ def test_dead_group_has_no_offsets_and_cannot_be_administered(dead: GroupCoordin
 def test_timers_of_a_dead_group_do_nothing(dead: GroupCoordinator) -> None:
     later_ms = NOW_MS + 400_000
     effects = dead.advance(later_ms)
-    assert (effects.replies, effects.appends) == ([], [])
+    assert not effects.replies
+    assert not effects.appends
 
 
 def test_replacement_in_an_empty_group_is_an_internal_error(coordinator: GroupCoordinator) -> None:

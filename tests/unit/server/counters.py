@@ -8,7 +8,15 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from coterie.coordinator.machine import Append, BatchForm, Pair, Record, Reply, RequestContext
+from coterie.coordinator.machine import (
+    Append,
+    BatchForm,
+    Outcome,
+    Pair,
+    Record,
+    Reply,
+    RequestContext,
+)
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.record_batch_layout import TRANSACTIONAL
 from coterie.protocol.records import decode_records, iterate_batches
@@ -50,18 +58,7 @@ class Answer(NamedTuple):
     total: int = 0
 
 
-class CounterEffects:
-    """What the machine returns; the runtime passes what it does not know on to a subclass."""
-
-    def __init__(self, response: Answer | None = None) -> None:
-        self.response = response
-        self.appends: list[Append] = []
-        self.replies: list[Reply] = []
-        self.timers: list[str] = []
-
-    @property
-    def quiet(self) -> bool:
-        return not (self.appends or self.replies or self.timers)
+CounterEffects = Outcome[Answer]
 
 
 class PlainReader:
@@ -121,7 +118,7 @@ class CounterMachine:
         self._write(index, request, context.to, effects)
         if request.lifetime_ms:
             self.deadlines[request.name] = now_ms + request.lifetime_ms
-            effects.timers.append(request.name)
+            effects.timers = [request.name]
         return effects
 
     def _write(self, index: int, request: Add, to: object, effects: CounterEffects) -> None:
@@ -133,7 +130,7 @@ class CounterMachine:
         if request.producer_id >= 0:
             form = BatchForm(TRANSACTIONAL, request.producer_id, 0)
         record: Record = (CounterKey(name=name), CounterValue(added=added))
-        effects.appends.append(Append(index, [record], form))
+        effects.append(Append(index, [record], form))
         partition.waiting.append((to, Answer(ErrorCode.NONE, count)))
 
     # -- what the runtime calls --------------------------------------------------------------------
@@ -183,7 +180,7 @@ class CounterMachine:
 
     def _discard(self, state: _Partition, error: ErrorCode) -> CounterEffects:
         effects = CounterEffects()
-        effects.replies += [Reply(to, Answer(error)) for to, _ in state.waiting if to is not None]
+        effects.replies = [Reply(to, Answer(error)) for to, _ in state.waiting if to is not None]
         state.waiting.clear()
         state.loading, state.counts = False, None
         return effects
@@ -200,7 +197,7 @@ class CounterMachine:
         for _ in range(operations):
             to, answer = waiting.popleft()
             if to is not None:
-                effects.replies.append(Reply(to, answer))
+                effects.reply(to, answer)
         return effects
 
     def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> CounterEffects:

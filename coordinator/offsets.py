@@ -24,7 +24,9 @@ from coterie.protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from coterie.protocol.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
+    OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
@@ -108,6 +110,18 @@ def _unknown_group_error(
 
 
 # -- OffsetFetch -----------------------------------------------------------------------------------
+
+
+def fetch_group(
+    partition: PartitionState, asked: OffsetFetchRequestGroup
+) -> OffsetFetchResponseGroup:
+    """Return the committed offsets of one group of a request that may name several."""
+    group = partition.groups.get(asked.group_id)
+    error = ErrorCode.NONE
+    if group is not None:
+        error = group.fetch_error(asked.member_id, asked.member_epoch)
+    topics = [] if error else fetch(partition, asked.group_id, asked.topics)
+    return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics, error_code=error)
 
 
 def fetch(

@@ -25,7 +25,7 @@ from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, TimerKind
 from coterie.coordinator.loading import NewestRecords
 from coterie.coordinator.machine import Pair, Record, RequestContext
-from coterie.coordinator.offsets import commit, delete_offsets, fetch
+from coterie.coordinator.offsets import commit, delete_offsets, fetch, fetch_group
 from coterie.coordinator.partition_state import GroupCount
 from coterie.coordinator.purgatory import Purgatory
 from coterie.coordinator.responses import (
@@ -48,12 +48,7 @@ from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsR
 from coterie.protocol.messages.log_records import GROUP_RECORDS, encode_key, encode_value
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from coterie.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-from coterie.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-)
+from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 # From this version on SyncGroup names the protocol [syncing/protocol-present].
@@ -241,7 +236,7 @@ class GroupCoordinator:
         if many and len(request.groups) != 1:
             parts: list[Any] = [None] * len(request.groups)
             return self._run_for_each(
-                lambda shard, group: Effects(_fetched_group(shard, group)),
+                lambda shard, group: Effects(fetch_group(shard, group)),
                 MultiGroupResponse(context.to, OffsetFetchResponse(groups=parts), parts),
                 request.groups,
                 now_ms,
@@ -252,7 +247,7 @@ class GroupCoordinator:
         if error:
             return Effects(error_response(request, error, context.version))
         if many:
-            response = OffsetFetchResponse(groups=[_fetched_group(shard, request.groups[0])])
+            response = OffsetFetchResponse(groups=[fetch_group(shard, request.groups[0])])
         else:
             response = OffsetFetchResponse(topics=fetch(shard, request.group_id, request.topics))
         return shard.settle(Effects(response), now_ms, request, context.to, context.version)
@@ -493,10 +488,3 @@ def _availability_error(shard: Shard) -> ErrorCode:
     if shard.state is ShardState.LOADING:
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return ErrorCode.NOT_COORDINATOR
-
-
-def _fetched_group(shard: Shard, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-    group = shard.groups.get(asked.group_id)
-    error = _NONE if group is None else group.fetch_error(asked.member_id, asked.member_epoch)
-    topics = [] if error else fetch(shard, asked.group_id, asked.topics)
-    return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics, error_code=error)

@@ -252,8 +252,7 @@ class CoordinatorRuntime(Generic[OutcomeT]):
     def _timer_fired(self) -> None:
         self._timer = None
         self.apply(self._machine.advance(self._host.now_ms()))
-        if self._timer is None:
-            self._set_timer()
+        self._set_timer()
 
     # --- the end ----------------------------------------------------------------------------------
 

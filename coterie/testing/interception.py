@@ -16,7 +16,8 @@ from coterie.protocol.errors import ErrorCode
 from coterie.server.broker import Broker
 from coterie.server.network.connection import Connection
 from coterie.server.network.delayed_response import DelayedResponse
-from coterie.server.network.routes import Handler, Overlay, Route
+from coterie.server.network.route import Handler, Route
+from coterie.server.network.routes import Overlay
 from coterie.testing.error_answers import error_answer
 from coterie.testing.faults import (
     AnswerError,

@@ -48,14 +48,34 @@ class Instigator(NamedTuple):
         members: under how many member ids.
         cause: the most frequent cause.
         rebalances: how many it caused.
-        unowned_ms: the time without owner that they cost, summed over the partitions.
+        unowned: the time without owner that they cost.
     """
 
     client: str
     members: int
     cause: str
     rebalances: int
-    unowned_ms: int
+    unowned: "Unowned"
+
+
+class Unowned(NamedTuple):
+    """Time without owner, summed over partitions and rebalances.
+
+    Attributes:
+        ms: the sum of what is known; None if nothing is known, or nothing but 0.
+        is_complete: whether it is known of all rebalances.
+    """
+
+    ms: int | None
+    is_complete: bool
+
+    @classmethod
+    def of(cls, rebalances: Iterable[Row]) -> "Unowned":
+        """Sum the time without owner in some rebalances."""
+        found = [row["unowned_partition_ms"] for row in rebalances]
+        known = [ms for ms in found if ms is not None]
+        is_complete = len(known) == len(found)
+        return cls(sum(known) if any(known) or is_complete else None, is_complete)
 
 
 class GroupContent(NamedTuple):
@@ -77,14 +97,9 @@ class GroupContent(NamedTuple):
         return self.tables["rebalances"]
 
     @property
-    def unowned_ms(self) -> int:
-        """The time without owner in its rebalances, as far as it is known."""
-        return sum(row["unowned_partition_ms"] or 0 for row in self.rebalances)
-
-    @property
-    def is_unowned_known(self) -> bool:
-        """Whether the time without owner is known of any rebalance."""
-        return any(row["unowned_partition_ms"] is not None for row in self.rebalances)
+    def unowned(self) -> Unowned:
+        """The time without owner in its rebalances."""
+        return Unowned.of(self.rebalances)
 
     @property
     def moved(self) -> int:
@@ -114,11 +129,13 @@ class GroupContent(NamedTuple):
                 len({row.get("trigger_member_key") for row in rows} - {None}),
                 _most_frequent(row["trigger"] or "" for row in rows),
                 len(rows),
-                sum(row["unowned_partition_ms"] or 0 for row in rows),
+                Unowned.of(rows),
             )
             for client, rows in found.items()
         ]
-        return sorted(ranked, key=lambda each: (-each.rebalances, -each.unowned_ms, each.client))
+        return sorted(
+            ranked, key=lambda each: (-each.rebalances, -(each.unowned.ms or 0), each.client)
+        )
 
 
 def _client(row: Row) -> str:
@@ -175,7 +192,9 @@ def content_of(
             rows = groups.setdefault(row["group_id"], {each: [] for each in GROUP_TABLES})
             rows[name].append(row)
     contents = [group_content(group_id, rows) for group_id, rows in groups.items()]
-    contents.sort(key=lambda group: (-group.unowned_ms, -len(group.rebalances), group.group_id))
+    contents.sort(
+        key=lambda group: (-(group.unowned.ms or 0), -len(group.rebalances), group.group_id)
+    )
     return Content(sorted(inputs), contents, list(health), quarantined, across)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coterie.client.names import cut, printable, short_member
-from coterie.pipeline.report.content import Content, GroupContent, Place, Row
+from coterie.pipeline.report.content import Content, GroupContent, Place, Row, Unowned
 from coterie.pipeline.report.series import Series, lag_series, progress_series
 from coterie.pipeline.report.words import HINT_LETTERS, duration, hint
 
@@ -54,16 +54,13 @@ def page_data(content: Content) -> Json:
 
 def _figures(content: Content) -> list[list[int | str | None]]:
     rebalances = [row for group in content.groups for row in group.rebalances]
-    is_known = any(group.is_unowned_known for group in content.groups)
-    unowned_ms = sum(group.unowned_ms for group in content.groups)
+    unowned = Unowned.of(rebalances)
+    at_least = "" if unowned.is_complete or unowned.ms is None else "≥ "
     return [
         [len(content.groups), "groups"],
         [len(rebalances), "rebalances"],
         [sum(row["evidence"] == "journal" for row in rebalances), "recorded in the journal"],
-        [
-            duration(unowned_ms if is_known or not rebalances else None),
-            "time without owner",
-        ],
+        [at_least + duration(unowned.ms), "time without owner"],
         [sum(group.moved for group in content.groups), "partitions moved"],
         [sum(group.excess_moved for group in content.groups), "moved without need"],
         [content.quarantined, "damaged places skipped"],
@@ -134,7 +131,7 @@ def _summary(group: GroupContent) -> Json:
     return {
         "id": _text(group.group_id),
         "count": len(group.rebalances),
-        "unowned": group.unowned_ms if group.is_unowned_known else None,
+        "unowned": list(group.unowned),
         "moved": group.moved,
         "excess": group.excess_moved,
         "by": None if first is None else [cut(first.client), first.rebalances, _text(first.cause)],
@@ -159,7 +156,7 @@ def _details(group: GroupContent, zero: int, steps: int) -> Json:
         "lanes": [cut(f"{topic}-{number}") for topic, number in lanes[:MAX_PARTITIONS]],
         "laneCount": len(lanes),
         "caused": [
-            [cut(each.client), each.members, _text(each.cause), each.rebalances, each.unowned_ms]
+            [cut(each.client), each.members, _text(each.cause), each.rebalances, *each.unowned]
             for each in group.instigators()[:MAX_INSTIGATORS]
         ],
         "rebalances": [

@@ -177,6 +177,16 @@ class Tab:
         self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[point])
         self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
 
+    def swipe(self, selector: str, begin: float, end: float) -> None:
+        """Move a finger from a part of an element's width to another one."""
+        box = self.box(selector)
+        for kind, part in (("touchStart", begin), ("touchMove", (begin + end) / 2),
+                           ("touchMove", end), ("touchEnd", None)):  # fmt: skip
+            points = [] if part is None else [
+                {"x": box["x"] + box["width"] * part, "y": box["y"] + box["height"] * 0.6}
+            ]  # fmt: skip
+            self.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+
     def screenshot(self, path: Path, *, whole: bool = True) -> None:
         """Write a picture of the page, or of the window."""
         shot = self.call("Page.captureScreenshot", captureBeyondViewport=whole)

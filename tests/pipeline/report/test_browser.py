@@ -157,6 +157,14 @@ def test_touch_shows_a_tip_with_both_times(browser: Browser, page: Path) -> None
     assert tab.errors() == []
 
 
+def test_finger_chooses_a_time(browser: Browser, page: Path) -> None:
+    tab = opened(browser, page, width=390)
+    first = "document.querySelector('.range input').value"
+    whole = tab.value(first)
+    tab.swipe(f"{ORDERS} canvas", 0.4, 0.7)
+    tab.wait(f"{first} !== {whole!r}")
+
+
 def test_reader_in_utc_sees_each_time_once(browser: Browser, page: Path) -> None:
     """[report/local-time]"""
     tab = opened(browser, page, zone="UTC")

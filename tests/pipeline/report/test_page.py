@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
 from coterie.client.names import short_member
-from coterie.pipeline.report.content import Row, content_of
+from coterie.pipeline.report.content import Row, Unowned, content_of
 from coterie.pipeline.report.data import MAX_REBALANCES
 from coterie.pipeline.report.page import render, write_page
 from coterie.pipeline.report.reading import NEWEST_OWNERSHIP, read_content
@@ -183,11 +183,21 @@ def test_page_says_what_is_unknown(tmp_path: Path) -> None:
     data = data_of(write_store(str(tmp_path), tables))
     assert ["unknown", "time without owner"] in data["figures"]
     (group,) = data["groups"]
-    assert group["unowned"] is None
+    assert group["unowned"] == [None, False]
     assert {row[0] for row in group["rebalances"]} == {None}
     assert {row[10] for row in group["rebalances"]} == {None}
     # There is no lag to draw, and progress is known.
     assert [chart is None for chart in group["charts"]] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("known", "unowned"),
+    [((0, None), (None, False)), ((5, None), (5, False)), ((5, 0), (5, True)), ((), (0, True))],
+)
+def test_time_that_is_partly_known_is_at_least_that_time(
+    known: tuple[int | None, ...], unowned: tuple[int | None, bool]
+) -> None:
+    assert Unowned.of({"unowned_partition_ms": ms} for ms in known) == unowned
 
 
 def test_page_without_tables_has_no_time(tmp_path: Path) -> None:
@@ -302,9 +312,9 @@ def test_instigators_are_counted_by_client_and_ranked(tmp_path: Path) -> None:
     ]
     (group,) = content_of({"rebalances": rows}, []).groups
     assert [tuple(each) for each in group.instigators()] == [
-        ("c at 10.0.0.1", 3, "leave", 3, 15),
-        ("static", 1, "join", 2, 10),
-        ("(unknown)", 0, "join", 1, 0),
+        ("c at 10.0.0.1", 3, "leave", 3, (15, True)),
+        ("static", 1, "join", 2, (10, True)),
+        ("(unknown)", 0, "join", 1, (None, False)),
     ]
 
 

@@ -9,7 +9,7 @@ const COLUMNS = {
     'evidence'],
   member: ['who', 'client', 'host', 'joined', 'left', 'exit', 'caused'],
   partition: ['name', 'committed', 'end', 'lag', 'timeLag', 'stalled', 'moves', 'gap'],
-  caused: ['client', 'members', 'cause', 'rebalances', 'unowned'],
+  caused: ['client', 'members', 'cause', 'rebalances', 'unowned', 'isComplete'],
   finding: ['severity', 'rule', 'group', 'subject', 'from', 'to', 'at', 'evidence', 'cost', 'groups'],
   segment: ['log', 'segment', 'records', 'keys', 'overwritten', 'tombstones', 'cleaned', 'damaged',
     'bytes'],

@@ -5,7 +5,7 @@ function groupElement(group) {
     el('span', { class: 'id' }, nameOf(group.id)),
     el('span', { class: 'n', 'data-label': group.count === 1 ? 'rebalance' : 'rebalances' },
       grouped(group.count)),
-    el('span', { class: 'n', 'data-label': 'without owner' }, duration(group.unowned)),
+    el('span', { class: 'n', 'data-label': 'without owner' }, atLeast(...group.unowned)),
     el('span', { class: 'n', 'data-label': 'moved' }, grouped(group.moved)),
     el('span', { class: 'n', 'data-label': 'without need' }, grouped(group.excess)),
     el('span', { class: 'by' }, ...by)));
@@ -40,7 +40,7 @@ function bodyOf(group) {
       column('main cause', row => row.cause),
       column('rebalances', row => row.rebalances, { number: true }),
       column('time without owner', row => row.unowned,
-        { number: true, cell: row => duration(group.unowned === null ? null : row.unowned) }),
+        { number: true, cell: row => atLeast(row.unowned, row.isComplete) }),
     ], () => [...caused], 'client').element);
   if (rebalances.length) parts.push(el('h3', {}, 'Rebalances'), rebalanceTable(group, rebalances));
   if (group.count > rebalances.length)

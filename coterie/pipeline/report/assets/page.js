@@ -82,7 +82,7 @@ function findingElement(each, open) {
 
 function groupList() {
   const heads = [['group', group => group.id], ['rebalances', group => group.count],
-    ['time without owner', group => group.unowned], ['moved', group => group.moved],
+    ['time without owner', group => group.unowned[0]], ['moved', group => group.moved],
     ['moved without need', group => group.excess],
     ['most often caused by', group => group.by && group.by[0]]];
   const elements = new Map(DATA.groups.map(group => [group, groupElement(group)]));

@@ -122,9 +122,10 @@ function axis({ context, top, left, right, height, from, to, x }) {
     context.moveTo(place, top - 4);
     context.lineTo(place, height);
     context.stroke();
-    const inside = Math.min(Math.max(place, left + 14), right - 20);
-    context.fillText(clock(at, to - from), inside, 12);
-    if (offset(at)) context.fillText(clock(at + offset(at), to - from), inside, 26);
+    const text = clock(at, to - from), half = context.measureText(text).width / 2;
+    const middle = Math.min(Math.max(place, left - EDGE + half), right + EDGE - half);
+    context.fillText(text, middle, 12);
+    if (offset(at)) context.fillText(clock(at + offset(at), to - from), middle, 26);
   }
 }
 

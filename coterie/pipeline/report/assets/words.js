@@ -20,6 +20,11 @@ function duration(ms) {
   return `${Math.floor(minutes / 60)} h ${String(minutes % 60).padStart(2, '0')} min`;
 }
 
+// A duration of which only a part may be known.
+function atLeast(ms, isComplete) {
+  return ms === null || isComplete ? duration(ms) : `≥ ${duration(ms)}`;
+}
+
 function short(value) {
   for (const [unit, letter] of [[1e9, 'G'], [1e6, 'M'], [1e3, 'k']])
     if (Math.abs(value) >= unit) return `${(value / unit).toFixed(1)} ${letter}`;

@@ -12,6 +12,7 @@ appear on a terminal only; NO_COLOR and FORCE_COLOR are obeyed (https://no-color
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,9 @@ NOTHING = "-"
 
 # Wider than any table: rich must not wrap a line that goes into a pipe.
 _PIPE_WIDTH = 1 << 30
+
+# A word with the spaces before it.
+_WORD = re.compile(r"\s*\S+|\s+$")
 
 _STATE_STYLES = {
     "Stable": "green",
@@ -122,7 +126,7 @@ def print_table(
     rows = list(rows)
     if fitted:
         columns = _with_values(columns, rows)
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    table = Table(box=None, padding=(0, 2 if fitted else 1, 0, 0), pad_edge=False)
     for column in columns:
         if fitted:
             table.add_column(
@@ -166,6 +170,33 @@ def print_line(line: Line) -> None:
     colour = in_colour()
     text = "".join(styled(part, style) if colour else part for part, style in line)
     click.echo(text.rstrip(), color=colour)
+
+
+def folded(line: Line, width: int, indent: int) -> list[Line]:
+    """Fold a line at spaces into lines of at most `width` characters.
+
+    Args:
+        line: the line.
+        width: the width of the terminal.
+        indent: the spaces before each line but the first.
+    """
+    lines: list[list[tuple[str, str]]] = [[]]
+    used = 0
+    for text, style in line:
+        for word in _WORD.findall(text):
+            if used + len(word) > width and used > indent:
+                lines.append([(" " * indent, "")])
+                used = indent
+                word = word.lstrip()
+            # A word that is longer than a line is broken.
+            while used + len(word) > width:
+                lines[-1].append((word[: width - used], style))
+                word = word[width - used :]
+                lines.append([(" " * indent, "")])
+                used = indent
+            lines[-1].append((word, style))
+            used += len(word)
+    return list(lines)
 
 
 def styled(text: str, style: str) -> str:

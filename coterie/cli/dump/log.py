@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from shutil import get_terminal_size
 from typing import NamedTuple
 
 import click
@@ -22,12 +23,23 @@ from coterie.cli.dump.log_rows import batch_row, damage_row, record_rows
 from coterie.cli.dump.log_text import batch_line, damage_line, record_lines
 from coterie.cli.dump.log_walk import Batch, Damage, RemovedSegment, walk_partition
 from coterie.cli.errors import CommandFailed
-from coterie.cli.output import Line, Row, byte_progress, in_colour, note, styled
+from coterie.cli.output import (
+    Line,
+    Row,
+    byte_progress,
+    folded,
+    in_colour,
+    is_for_people,
+    note,
+    styled,
+)
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 
 # A dump of this size into a file takes long enough for a progress bar.
 _BIG_LOG_BYTES = 64 << 20
+# The spaces before the rest of a line that does not fit into the terminal; offsets end before.
+_INDENT = 14
 
 
 class _Selection(NamedTuple):
@@ -142,6 +154,8 @@ class _Printer:
         self._topic_names = names
         self._as_json = as_json
         self._colour = in_colour()
+        # The width of the terminal; 0 if there is none, because lines in a pipe are never folded.
+        self._columns = get_terminal_size().columns if is_for_people() else 0
         self._current_file = ""
 
     @property
@@ -178,7 +192,8 @@ class _Printer:
             self._write([("\n" if self._current_file else "", ""), (row["file"], "bold")])
             self._current_file = row["file"]
         for line in lines:
-            self._write(line)
+            for part in folded(line, self._columns, _INDENT) if self._columns else (line,):
+                self._write(part)
 
     def _write(self, line: Line) -> None:
         # Not by click.echo, which flushes every line: a dump has millions of them.

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from coterie.cli.output import folded
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
@@ -27,6 +28,7 @@ from tests.unit.client.fake_broker import FakeBroker
 ROOT = Path(__file__).parents[3]
 PROGRAM = [sys.executable, "-c", "from coterie.cli.main import main; main(prog_name='coterie')"]
 LIMIT_S = 60
+LOG = ROOT / "tests/golden/group_records/0.log"
 # As Kafka makes them: a client id of usual length, and a UUID.
 CLIENT = "payment-reconciliation-worker"
 MEMBER_ID = f"{CLIENT}-0a1b2c3d-1111-2222-3333-444455556666"
@@ -168,6 +170,28 @@ def test_reset_shows_current_and_new_offsets_and_the_difference() -> None:
     assert widths(lines) <= 100
     assert lines[0].split() == ["TOPIC", "PARTITION", "CURRENT", "NEW", "DIFFERENCE"]
     assert lines[1].split() == [TOPIC, "0", "15", "10", "-5"]
+
+
+def test_records_of_a_log_are_folded() -> None:
+    with FakeBroker({}) as broker:
+        lines = on_terminal(broker, "dump", "log", str(LOG), "--values", "offsets")
+    assert widths(lines) <= 100
+    piped = run(None, "dump", "log", str(LOG), "--values", "offsets").stdout
+    assert "".join("".join(lines).split()) == "".join(piped.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "folds"),
+    [
+        ([("one two", ""), (" three", "red")], ["one two", "  three"]),
+        ([("abcdefghijkl", "")], ["abcdefgh", "  ijkl"]),
+        ([("one", "")], ["one"]),
+        ([], [""]),
+    ],
+)
+def test_line_is_folded_at_spaces(line: list[tuple[str, str]], folds: list[str]) -> None:
+    found = ["".join(text for text, _ in part).rstrip() for part in folded(line, 8, 2)]
+    assert found == folds
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,22 @@ them instead of the codec. The tables of a run are Parquet and need pyarrow.
 import os
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from coterie.pipeline.plain_log import plain_rows
 from coterie.pipeline.report.history import Story, story_of
 from coterie.pipeline.segments import NoSuchLog, find_partitions
 from coterie.pipeline.timeline.combined import group_history
+from coterie.pipeline.timeline.departures import OPEN
 from coterie.pipeline.timeline.from_epochs import epochs_history
 from coterie.pipeline.timeline.from_rows import generations_of
+from coterie.pipeline.timeline.model import GroupHistory
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.journal_records import UnknownFact, decode_fact
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _MANIFEST = "manifest.json"
 # The codec needs these packages of the extra.
@@ -92,7 +97,18 @@ def _from_data(path: str, group_id: str, topic_names: Mapping[str, str]) -> Stor
     if epochs:
         return story_of(epochs_history(group_id, epochs, topic_names))
     logged = list(generations_of(_rows_of(path, "groups", group_id)))
-    return story_of(group_history(group_id, list(facts_of(path, group_id)), logged))
+    history = group_history(group_id, list(facts_of(path, group_id)), logged)
+    is_open = any(session.exit_kind == OPEN for session in history.sessions)
+    return story_of(_with_departures(path, history) if is_open and _has_codec() else history)
+
+
+def _with_departures(path: str, history: GroupHistory) -> GroupHistory:
+    """Say how members left, as far as their commits show it [pipeline/departures]."""
+    from coterie.pipeline.transforms.commit_runs import COLUMNS
+    from coterie.pipeline.transforms.departures import judged_history
+
+    batches = _batches(path, OFFSETS_TOPIC, "commits", history.group_id)
+    return judged_history(history, (rows.select(list(COLUMNS)) for rows in batches))
 
 
 def facts_of(path: str, group_id: str) -> Iterator[Any]:
@@ -122,21 +138,32 @@ def _rows(path: str, topic: str, view: str, group_id: str | None) -> Iterator[Ro
     partitions = _partitions(path, topic)
     if not partitions:
         return
-    if not all(map(find_spec, _CODEC_PACKAGES)):
+    if not _has_codec():
         for directory in partitions.values():
             yield from plain_rows(directory, view)
         return
+    for rows in _batches(path, topic, view, group_id):
+        yield from rows.to_pylist()
+
+
+def _has_codec() -> bool:
+    """Return whether the packages that the codec needs are installed."""
+    return all(map(find_spec, _CODEC_PACKAGES))
+
+
+def _batches(path: str, topic: str, view: str, group_id: str | None) -> "Iterator[pa.RecordBatch]":
+    """Read a view with the codec; of views with groups, the rows of one if it is given."""
+    import pyarrow.compute as pc
+
     from coterie.pipeline.pruning import pruned
     from coterie.pipeline.ranges import LogRange, read_range
 
-    for number, directory in pruned(partitions, None, group_id, None).items():
+    for number, directory in pruned(_partitions(path, topic) or {}, None, group_id, None).items():
         for step in read_range(LogRange(directory, number, 0), view):
             rows = step.rows
             if view != "raw" and group_id is not None:
-                rows = rows.filter(
-                    [each == group_id for each in rows.column("group_id").to_pylist()]
-                )
-            yield from rows.to_pylist()
+                rows = rows.filter(pc.equal(rows.column("group_id"), group_id))
+            yield rows
 
 
 def _partitions(path: str, topic: str) -> dict[int, str] | None:

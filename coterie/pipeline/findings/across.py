@@ -24,7 +24,7 @@ from coterie.pipeline.findings.finding import (
     finding_columns,
     most_frequent,
 )
-from coterie.pipeline.findings.group import Row, rows_of
+from coterie.pipeline.findings.group import Row, in_operation, rows_of
 from coterie.pipeline.findings.of_group import GROUP_RULES
 from coterie.pipeline.findings.unreadable import UNREADABLE
 from coterie.pipeline.report.words import duration
@@ -34,7 +34,7 @@ from coterie.pipeline.report.words import duration
 TOGETHER_MS = 60_000
 # Fewer groups are no proof that the cause is a common one. A fifth of the groups is more than what
 # happens in a cluster anyway, and so are five times as many groups as rebalance in other minutes.
-TOUCHED_GROUPS = 3
+TOUCHED_GROUPS = 4
 TOUCHED_PART = 5
 UNUSUAL = 5
 # A coordinator that loaded its partitions shortly before explains the rebalances of its groups.
@@ -54,6 +54,13 @@ _ORDER = {CRITICAL: 0, WARNING: 1, INFO: 2}
 _VOLUNTARY = ("join", "leave", "members changed", "static replacement")
 
 
+# The columns of `rebalances` that matter here.
+ACROSS = (
+    "group_id", "started_ts", "completed_ts", "trigger", "partitions", "unowned_partition_ms",
+    "joined", "left", "members",
+)  # fmt: skip
+
+
 class Touch(NamedTuple):
     """A rebalance of a group, as far as it matters across groups."""
 
@@ -61,6 +68,9 @@ class Touch(NamedTuple):
     group_id: str
     cause: str
     partition_seconds: float
+    joined: Sequence[str]
+    left: Sequence[str]
+    members: int
 
 
 def end_of_records(times: Iterable[Any]) -> int:
@@ -83,8 +93,7 @@ def all_findings(
 
     Args:
         of_groups: the results of `group_findings`.
-        rebalances: the columns `group_id`, `from_generation`, `started_ts`, `completed_ts`,
-            `trigger`, `partitions` and `unowned_partition_ms` of all rebalances.
+        rebalances: the columns `ACROSS` of all rebalances.
         loaded_ms: when a coordinator loaded a partition, as far as journals say, in order.
         now_ms: see `end_of_records`.
     """
@@ -139,32 +148,29 @@ def _needed(touches: Sequence[Touch], known: int) -> int:
 def _touches(rebalances: pa.Table) -> list[Touch]:
     """Return the rebalances by time."""
     at = pc.coalesce(rebalances.column("started_ts"), rebalances.column("completed_ts"))
-    rows = rows_of(
-        pa.table(
-            {
-                "at": at,
-                **{
-                    name: rebalances.column(name)
-                    for name in (
-                        "group_id",
-                        "trigger",
-                        "partitions",
-                        "unowned_partition_ms",
-                        "from_generation",
-                    )
-                },
-            }
-        )
-    )
-    found = []
+    rows = rows_of(rebalances.select(ACROSS).append_column("at", at))
+    of_groups: dict[str, list[Touch]] = {}
     for row in rows:
-        # The first rebalance of a group, which was started then, has no cause outside of it.
-        if row["at"] is None or row["from_generation"] is None:
+        if row["at"] is None:
             continue
         unowned_ms = row["unowned_partition_ms"]
         seconds = float(row["partitions"] or 0) if unowned_ms is None else unowned_ms / 1000
-        found.append(Touch(row["at"], row["group_id"], row["trigger"] or "unknown", seconds))
-    return sorted(found)
+        touch = Touch(
+            row["at"],
+            row["group_id"],
+            row["trigger"] or "unknown",
+            seconds,
+            row["joined"] or (),
+            row["left"] or (),
+            row["members"] or 0,
+        )
+        of_groups.setdefault(row["group_id"], []).append(touch)
+    return sorted(
+        touch
+        for touches in of_groups.values()
+        # Starting or stopping a group has no cause outside of it.
+        for touch in in_operation(sorted(touches, key=lambda each: each.at_ms))
+    )
 
 
 def _together(touches: Sequence[Touch], needed: int) -> Iterator[list[Touch]]:

@@ -17,7 +17,7 @@ from coterie.pipeline.findings.finding import (
     counted,
     most_frequent,
 )
-from coterie.pipeline.findings.group import MINUTE_MS, Event, Group, Session
+from coterie.pipeline.findings.group import MINUTE_MS, Event, Group, Session, in_operation
 from coterie.pipeline.report.words import duration
 
 # Fewer rebalances in ten minutes are everyday business: a member that is replaced costs two.
@@ -91,7 +91,7 @@ def bursts_of(events: Sequence[Event]) -> list[Burst]:
 
 def rebalance_bursts(group: Group) -> Iterator[Finding]:
     """Find storms and deployments."""
-    bursts = bursts_of(group.events)
+    bursts = bursts_of(in_operation(group.events))
     for burst in bursts:
         if _is_deployment(group, burst):
             yield _deployment(group, burst)

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -66,6 +66,59 @@ class Event(NamedTuple):
         if self.unowned_ms is None:
             return float(self.partitions)
         return self.unowned_ms / 1000
+
+
+class Change(Protocol):
+    """What a rebalance changed: the members that joined and left, and how many there are."""
+
+    @property
+    def at_ms(self) -> int: ...  # noqa: D102
+    @property
+    def joined(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def left(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def members(self) -> int: ...  # noqa: D102
+
+
+C = TypeVar("C", bound=Change)
+
+# A group that is empty for longer was stopped. Before that, all of its members may have failed.
+STOPPED_MS = 10 * MINUTE_MS
+
+
+def in_operation(changes: Sequence[C]) -> list[C]:
+    """Return the rebalances of a group without those in which it was started or stopped.
+
+    Starting are the joins of a group that was stopped, stopping the departures before that
+    [pipeline/start-and-stop].
+
+    Args:
+        changes: all rebalances of the group, in order.
+    """
+    deliberate = set()
+    is_starting = True
+    for number, change in enumerate(changes):
+        is_starting = is_starting and bool(change.joined) and not change.left
+        if is_starting:
+            deliberate.add(number)
+        is_starting = is_starting or _stops(changes, number)
+    is_stopping = False
+    for number in reversed(range(len(changes))):
+        change = changes[number]
+        leaves = bool(change.left) and not change.joined
+        is_stopping = _stops(changes, number) or (is_stopping and leaves)
+        if is_stopping:
+            deliberate.add(number)
+    return [change for number, change in enumerate(changes) if number not in deliberate]
+
+
+def _stops(changes: Sequence[C], number: int) -> bool:
+    """Return whether the group is empty for long after a rebalance."""
+    if changes[number].members:
+        return False
+    after = changes[number + 1 : number + 2]
+    return not after or after[0].at_ms - changes[number].at_ms > STOPPED_MS
 
 
 class Session(NamedTuple):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coterie.pipeline.exchange import Exchange, Outbox, exchange
-from coterie.pipeline.findings.across import all_findings, end_of_records, finding_rows
+from coterie.pipeline.findings.across import ACROSS, all_findings, end_of_records, finding_rows
 from coterie.pipeline.findings.finding import Finding
 from coterie.pipeline.findings.of_group import findings_by_group
 from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
@@ -23,7 +23,14 @@ from coterie.pipeline.jobs.group_records import Labels
 from coterie.pipeline.jobs.job import BUILD, Job
 from coterie.pipeline.part_files import PartFiles, Share, read_files, read_share, shares
 from coterie.pipeline.tables import GOLD, TABLES
-from coterie.pipeline.transforms import commit_runs, handovers, health, histories, segment_sums
+from coterie.pipeline.transforms import (
+    commit_runs,
+    departures,
+    handovers,
+    health,
+    histories,
+    segment_sums,
+)
 from coterie.pipeline.transforms.decoding import LABEL_MARK
 from coterie.pipeline.transforms.lag import lag_1m
 from coterie.pipeline.transforms.progress import (
@@ -52,11 +59,6 @@ _EVENT_COLUMNS = pa.schema(
 _LOADED = "partition_loaded"
 # When a coordinator loaded a partition.
 _LOADS = pa.schema([_EVENT_COLUMNS.field("at_ts")])
-# The columns that findings across groups need.
-_ACROSS = [
-    "group_id", "from_generation", "started_ts", "completed_ts", "trigger", "partitions",
-    "unowned_partition_ms",
-]  # fmt: skip
 _READ = {
     "runs": commit_runs.RUNS,
     **histories.HISTORY_ROWS,
@@ -64,7 +66,11 @@ _READ = {
     "damaged": health.DAMAGED,
     "loads": _LOADS,
 }
-_WORKED_OUT = {"minutes": commit_runs.MINUTES, **histories.HISTORY_TABLES}
+_WORKED_OUT = {
+    "minutes": commit_runs.MINUTES,
+    **histories.HISTORY_TABLES,
+    "departed": departures.DEPARTED,
+}
 _SOUGHT = {"newest": handovers.FOUND, "overlapping": _COMMIT_COLUMNS}
 
 # The tables that `build_gold` writes.
@@ -93,23 +99,23 @@ def build_gold(
         gold = _Gold(read, worked_out, sought, ends, dict(job.labels), now_ms, retention_ms)
         directories = {table: output.directories[table] for table in BUILT}
 
-        def write(bucket: int) -> tuple[list[str], list[Finding]]:
+        def write(bucket: int) -> tuple[list[str], list[Finding], pa.Table]:
             files = PartFiles(directories)
-            found = gold.write(bucket, files)
-            return files.close(), found
+            found, rebalances = gold.write(bucket, files)
+            return files.close(), found, rebalances
 
         written = job.engine.run(buckets, write)
         loads = read.rows("loads").column("at_ts").cast(pa.timestamp("ms", "UTC"))
         findings = all_findings(
-            (each for _, found in written for each in found),
-            worked_out.rows("rebalances", columns=_ACROSS),
+            (each for _, found, _ in written for each in found),
+            pa.concat_tables(rebalances for _, _, rebalances in written),
             sorted(loads.cast(pa.int64()).to_pylist()),
             now_ms,
         )
         files = PartFiles(directories)
         schema = TABLES["anomalies"].schema
         files.write("anomalies", pa.Table.from_pylist(finding_rows(findings), schema))
-        output.finish([*(paths for paths, _ in written), files.close()])
+        output.finish([*(paths for paths, _, _ in written), files.close()])
 
 
 def _read(job: Job, buckets: int) -> Exchange:
@@ -166,6 +172,7 @@ def _work_out(job: Job, read: Exchange, log_ends: list[str]) -> tuple[Exchange, 
         found = histories.history_rows(histories.records_by_group(records), names)
         for table in ("rebalances", "member_sessions"):
             found[table] = without_spark_groups(found[table])
+        found["departed"] = departures.departed(found["member_sessions"], found["ownership"])
         for kind, rows in found.items():
             outbox.put(kind, rows, bucket)
         ends = _ends(log_ends, minutes)
@@ -199,20 +206,19 @@ def _ends(files: list[str], minutes: pa.Table) -> pa.Table | None:
 def _seek(job: Job, worked_out: Exchange) -> Exchange:
     """Read the commits again for those at moves, and those of partitions whose runs overlap."""
     nothing = Exchange(_SOUGHT, worked_out.buckets, [])
-    if not (worked_out.count("partition_moves") and worked_out.count("minutes")):
-        moments = None
-    else:
-        moments = worked_out.rows("partition_moves", columns=handovers.MOMENTS.names)
-        moments = moments.filter(moments.column("at_ts").is_valid())
+    moments = pa.concat_tables(
+        worked_out.rows(kind, columns=handovers.MOMENTS.names)
+        for kind in ("partition_moves", "departed")
+    )
+    moments = moments.filter(moments.column("at_ts").is_valid())
     minutes = worked_out.rows("minutes", columns=[*KEY, "overlaps"])
     overlapping = minutes.filter(minutes.column("overlaps")).select(KEY)
-    if moments is None and not overlapping.num_rows:
+    if not worked_out.count("minutes") or not (moments.num_rows or overlapping.num_rows):
         return nothing
-    sought = handovers.MOMENTS.empty_table() if moments is None else moments
     tasks = shares(job.store.files("offset_commits"))
 
     def work(number: int, outbox: Outbox) -> None:
-        encoded = handovers.with_dictionaries(sought)
+        encoded = handovers.with_dictionaries(moments)
         for rows in read_share(tasks[number], _COMMIT_COLUMNS, _BATCH_ROWS, commit_runs.NAMES):
             if encoded.num_rows:
                 outbox.add("newest", handovers.newest_commits(rows, encoded))
@@ -242,13 +248,18 @@ class _Gold(NamedTuple):
     now_ms: int
     retention_ms: int
 
-    def write(self, bucket: int, files: PartFiles) -> list[Finding]:
-        """Write the tables of the groups and segments in a bucket, and return the findings."""
+    def write(self, bucket: int, files: PartFiles) -> tuple[list[Finding], pa.Table]:
+        """Write the tables of the groups and segments in a bucket.
+
+        Returns:
+            The findings, and what findings across groups need of the rebalances.
+        """
         found = {kind: self.worked_out.rows(kind, bucket) for kind in _WORKED_OUT}
         minutes = with_overlaps(found["minutes"], self.sought.rows("overlapping", bucket))
         newest = self.sought.rows("newest", bucket)
         moves = with_handover(found["partition_moves"], minutes, newest)
         lag = lag_1m(minutes, _ends(self.log_ends, minutes), self._input_of)
+        found |= _with_exits(found, minutes, newest)
         sums, damaged = (self.read.rows(kind, bucket) for kind in ("sums", "damaged"))
         for table in ("rebalances", "ownership", "member_sessions"):
             files.write(table, found[table])
@@ -259,10 +270,11 @@ class _Gold(NamedTuple):
         tables = {table: found[table] for table in ("rebalances", "ownership", "member_sessions")}
         generations = with_rewrites(self.read.rows("logged", bucket))
         tables |= {"group_generations": generations, "minutes": minutes, "lag_1m": lag}
-        return [
+        findings = [
             *unreadable_histories(found["unreadable"].to_pylist(), self.now_ms),
             *findings_by_group(tables, self.now_ms, self.retention_ms),
         ]
+        return findings, found["rebalances"].select(ACROSS)
 
     def _input_of(self, group_id: str) -> str:
         """Return the input of a group; groups of every input but the first have its label."""
@@ -271,3 +283,15 @@ class _Gold(NamedTuple):
             if group_id.endswith(LABEL_MARK + label):
                 return source
         return next((source for source, label in self.labels.items() if not label), "")
+
+
+def _with_exits(
+    found: dict[str, pa.Table], minutes: pa.Table, newest: pa.Table
+) -> dict[str, pa.Table]:
+    """Return sessions and rebalances with how members left [pipeline/departures]."""
+    sessions = found["member_sessions"]
+    exits = departures.exits(sessions, found["departed"], minutes, newest)
+    return {
+        "member_sessions": departures.with_exits(sessions, exits),
+        "rebalances": departures.with_causes(found["rebalances"], exits),
+    }

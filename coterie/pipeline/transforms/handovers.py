@@ -16,7 +16,8 @@ from coterie.pipeline.transforms.commit_runs import (
     int64s,
 )
 
-# The times at which partitions moved, and the newest commits that a stretch has for them.
+# The times at which partitions moved or their owners left, and the newest commits that a stretch
+# has for them.
 MOMENTS = pa.schema(
     [
         ("group_id", pa.string()),
@@ -25,7 +26,14 @@ MOMENTS = pa.schema(
         ("at_ts", TIMESTAMP),
     ]
 )
-FOUND = pa.schema([*MOMENTS, ("log_offset", pa.int64()), ("committed_offset", pa.int64())])
+FOUND = pa.schema(
+    [
+        *MOMENTS,
+        ("log_offset", pa.int64()),
+        ("committed_offset", pa.int64()),
+        ("commit_ts", TIMESTAMP),
+    ]
+)
 
 
 def with_dictionaries(moments: pa.Table) -> pa.Table:
@@ -74,6 +82,7 @@ def newest_commits(rows: pa.RecordBatch, moments: pa.Table) -> pa.RecordBatch:
             pa.array(known.at_us[hit]).view(TIMESTAMP),
             pa.array(stretch.log_offset[row]),
             pa.array(stretch.offset[row], mask=stretch.deleted[row]),
+            pa.array(stretch.at_us[row]).view(TIMESTAMP),
         ],
         schema=FOUND,
     )

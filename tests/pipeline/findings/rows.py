@@ -40,7 +40,7 @@ def rebalance(group: str, generation: int, seconds: float, **columns: Any) -> Ro
         "moved": 9,
         "excess_moved": 0,
         "protocol": "range",
-        "joined": [],
+        "joined": ["m0"] if generation == 1 else [],
         "left": [],
     }
     return row | columns

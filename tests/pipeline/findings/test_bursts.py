@@ -142,3 +142,20 @@ def test_costliest_finding_of_the_worst_severity_is_first() -> None:
     assert [(each.rank, each.group_id) for each in ranked] == [
         (1, "worse"), (2, "g"), (3, "later"),
     ]  # fmt: skip
+
+
+def test_starting_and_stopping_a_group_is_no_burst() -> None:
+    """[pipeline/start-and-stop]"""
+    starts = [
+        rebalance("g", n + 1, n * 5, joined=[f"m{n}"], members=n + 1, trigger_identity=f"c{n} at h")
+        for n in range(8)
+    ]
+    stops = [
+        rebalance("g", n + 20, 7200 + n * 5, trigger="leave", left=[f"m{n}"], members=7 - n)
+        for n in range(8)
+    ]
+    again = [{**each, "started_ts": each["started_ts"] + 9000 * 1_000_000} for each in starts]
+    assert not found({"rebalances": [*starts, *stops, *again]})
+    # All members are back within ten minutes, and so it was not stopped.
+    soon = [{**each, "started_ts": each["started_ts"] + 7300 * 1_000_000} for each in starts]
+    assert found({"rebalances": [*starts, *stops, *soon]})

@@ -1,0 +1,36 @@
+"""Leave or expiry: what the silence of a member proves [pipeline/departures]."""
+
+import pytest
+
+from coterie.pipeline.timeline.departures import Departure, judged
+
+
+def departure(silent_ms: int | None, usual_ms: float | None = 1_000, **fields: object) -> Departure:
+    known = Departure(100_000, 6_000, 60_000, owned=True, committed_ms=None, usual_gap_ms=usual_ms)
+    if silent_ms is not None:
+        known = known._replace(committed_ms=100_000 - silent_ms)
+    return known._replace(**fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("found", "kind", "evidence"),
+    [
+        (departure(1_200), "leave", "silent for 1.2 s, session 6 s: too short for an expiry"),
+        (departure(7_400), "session expiry", "silent for 7.4 s, session 6 s"),
+        # A member that seldom commits may have been silent anyway.
+        (departure(7_400, 5_000), "leave or expiry", "which is usual for it"),
+        (departure(7_400, None), "leave or expiry", "how often it commits is not known"),
+        # Its heartbeats went on, and then it left: for example after max.poll.interval.ms.
+        (departure(61_000), "leave or expiry", "too long for an expiry"),
+        (departure(11_000, rebalance_timeout_ms=10_000), "leave or expiry", "rebalance timeout"),
+        (departure(None), "leave or expiry", "did not commit"),
+        (departure(1_200, owned=False), "leave or expiry", "owned no partitions"),
+        (departure(1_200, session_timeout_ms=None), "leave or expiry", "timeout is not known"),
+    ],
+)
+def test_silence_is_compared_with_the_session_timeout(
+    found: Departure, kind: str, evidence: str
+) -> None:
+    exit_ = judged(found)
+    assert exit_.kind == kind
+    assert evidence in exit_.evidence

@@ -261,7 +261,9 @@ def _member(row: Row, names: _Names, zero: int) -> list[Any]:
         cut((row["client_host"] or "").removeprefix("/"), 32),
         _after(row["first_seen_ts"], zero),
         _after(row["last_seen_ts"], zero),
+        _text(row.get("entry_kind")),
         _text(row["exit_kind"]),
+        cut(row.get("exit_evidence") or "", 120),
         row["rebalances_caused"],
     ]
 

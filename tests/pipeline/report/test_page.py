@@ -281,6 +281,20 @@ def test_findings_are_in_the_order_of_their_ranks(tmp_path: Path) -> None:
     assert (found["rows"][0][2], found["rows"][0][9]) == (None, ["g", "h"])
 
 
+def test_static_restart_without_a_rebalance_is_in_the_data(tmp_path: Path) -> None:
+    session = {"group_id": "g", "member_key": "room-1", "member_id": "c-1", "client_id": "c"}
+    rows = [
+        session | {"first_seen_ts": START_MS, "last_seen_ts": START_MS + 5, "entry_kind": "join",
+                   "exit_kind": "replaced", "exit_evidence": "recorded in the journal"},
+        session | {"first_seen_ts": START_MS + 5,
+                   "entry_kind": "static restart without rebalance"},
+    ]  # fmt: skip
+    (group,) = data_of(write_store(str(tmp_path), {"member_sessions": rows}))["groups"]
+    newest, first = group["members"]
+    assert newest[3:7] == [5, None, "static restart without rebalance", ""]
+    assert first[5:8] == ["join", "replaced", "recorded in the journal"]
+
+
 def test_page_says_how_much_it_leaves_out(tmp_path: Path) -> None:
     rows = [
         {"group_id": "g", "started_ts": START_MS + n, "completed_ts": START_MS + n + 1}

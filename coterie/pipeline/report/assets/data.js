@@ -7,7 +7,7 @@ const COLUMNS = {
   rebalance: ['started', 'completed', 'fromGeneration', 'toGeneration', 'cause', 'reason', 'by',
     'duration', 'join', 'sync', 'unowned', 'members', 'joined', 'left', 'replaced', 'moved', 'needed',
     'evidence'],
-  member: ['who', 'client', 'host', 'joined', 'left', 'exit', 'caused'],
+  member: ['who', 'client', 'host', 'joined', 'left', 'entry', 'exit', 'evidence', 'caused'],
   partition: ['name', 'committed', 'end', 'lag', 'timeLag', 'stalled', 'moves', 'gap'],
   caused: ['client', 'members', 'cause', 'rebalances', 'unowned', 'isComplete'],
   finding: ['severity', 'rule', 'group', 'subject', 'from', 'to', 'at', 'evidence', 'cost', 'groups'],
@@ -40,6 +40,11 @@ function rowsOf(group) {
       caused: (group.caused || []).map(row => named('caused', row)),
     };
   return group.rows;
+}
+
+// The static members that came back without a rebalance.
+function restartsOf(group) {
+  return rowsOf(group).members.filter(row => row.entry.endsWith('without rebalance'));
 }
 
 function spanOf(group) {

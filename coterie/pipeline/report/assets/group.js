@@ -27,7 +27,8 @@ function bodyOf(group) {
   const own = spanOf(group), span = () => range || own, parts = [];
   if (group.owned.length)
     parts.push(el('p', { class: 'note' }, 'A lane is a partition, a bar the time of an owner, a gap the',
-      ' time without one, a line a rebalance; it is dashed if only the group’s log shows it.'),
+      ' time without one, a line a rebalance; it is dashed if only the group’s log shows it.',
+      restartsOf(group).length ? ' A triangle is a static member that came back without a rebalance.' : ''),
     ownership(group, span));
   const charts = (group.charts || []).map((values, n) =>
     values && chart(['Lag, messages', 'Progress, messages/s'][n], values, span)).filter(Boolean);
@@ -99,7 +100,9 @@ function memberTable(group, rows) {
     column('joined', row => row.joined, { time: true, cell: row => timeCell(row.joined, row.joined) }),
     column('left', row => row.left, { time: true,
       cell: row => row.left === null ? 'still a member' : timeCell(row.left, row.left) }),
-    column('exit', row => row.exit),
+    column('entry', row => row.entry === 'join' ? null : row.entry),
+    column('exit', row => row.exit, { cell: row => row.evidence
+      ? el('span', { 'data-tip': row.evidence, tabindex: 0 }, row.exit) : row.exit }),
     column('rebalances caused', row => row.caused, { number: true }),
   ], () => [...rows], 'member').element;
 }

@@ -26,6 +26,7 @@ function ownership(group, span) {
   const owners = [...new Set(group.owned.map(each => each[0]))];
   const fills = new Map(owners.map((who, n) => [who, BAR_COLOURS[n % BAR_COLOURS.length]]));
   const marks = rows.filter(row => when(row) !== null);
+  const restarts = restartsOf(group);
   const visible = ({ from, to }) => marks.filter(row => when(row) <= to && when(row) >= from);
 
   function draw(frame) {
@@ -58,10 +59,14 @@ function ownership(group, span) {
       }
       context.globalAlpha = 1;
       context.setLineDash([]);
+      context.fillStyle = colour('link');
+      for (const { joined } of restarts) triangle(context, x(joined), top - 2);
     });
   }
 
   function hit(x, y, frame, near) {
+    const back = y < frame.top && restarts.find(row => Math.abs(frame.x(row.joined) - x) <= near);
+    if (back) return { lines: [`${memberText(group, back.who)}: ${back.entry}`, both(back.joined)] };
     const mark = nearest(visible(frame), x, frame, near);
     if (mark) return { lines: rebalanceTip(group, mark),
       pick: () => showAround(when(mark), mark.completed) };
@@ -93,6 +98,15 @@ function ownership(group, span) {
       drawing.paint();
     } }, lanes.length === group.laneCount ? 'Show all' : `Show ${lanes.length}`));
   return el('div', { class: 'ownership' }, drawing.element, keys, rest);
+}
+
+// A triangle that points down to a time.
+function triangle(context, x, y) {
+  context.beginPath();
+  context.moveTo(x, y);
+  context.lineTo(x - 5, y - 8);
+  context.lineTo(x + 5, y - 8);
+  context.fill();
 }
 
 // The rebalance whose beginning is nearest to a pixel, if it is near enough.

@@ -22,7 +22,7 @@ function plot({ label, height, left, span, draw, hit }) {
     const width = host.clientWidth;
     const [from, to] = span();
     if (!width || !(to >= from)) return;
-    const top = offset(from) ? 34 : 20, high = top + height(width) + 4;
+    const top = offset(from) ? 42 : 28, high = top + height(width) + 4;
     const ratio = window.devicePixelRatio || 1;
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(high * ratio);

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
+from coterie.pipeline.records.commits import KEY_TYPES as COMMIT_KEY_TYPES
+from coterie.pipeline.records.commits import commit_fields
 from coterie.pipeline.records.epochs import KINDS, epoch_fields
 from coterie.pipeline.records.groups import KEY_TYPE as GROUP_KEY_TYPE
 from coterie.pipeline.records.groups import group_fields
@@ -59,7 +61,7 @@ def plain_rows(directory: str, view: str) -> Iterator[Row]:
 
     Args:
         directory: the directory of a partition.
-        view: raw, groups or consumer_epochs.
+        view: raw, commits, groups or consumer_epochs.
     """
     for record in plain_records(directory):
         key_type = int.from_bytes(record.key[:2], signed=True) if len(record.key) > 1 else None
@@ -69,6 +71,8 @@ def plain_rows(directory: str, view: str) -> Iterator[Row]:
                 row |= {"key": record.key, "value": record.value}
             elif view == "groups" and key_type == GROUP_KEY_TYPE:
                 row |= group_fields(record.key, record.value)
+            elif view == "commits" and key_type in COMMIT_KEY_TYPES:
+                row |= commit_fields(record.key, record.value)
             elif view == "consumer_epochs" and key_type in KINDS:
                 row |= epoch_fields(record.key, record.value)
             else:

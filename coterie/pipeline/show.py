@@ -7,8 +7,9 @@ them instead of the codec. The tables of a run are Parquet and need pyarrow.
 
 import os
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from coterie.pipeline.plain_log import plain_rows
 from coterie.pipeline.report.history import Story, story_of
@@ -17,15 +18,13 @@ from coterie.pipeline.timeline.combined import group_history
 from coterie.pipeline.timeline.departures import OPEN
 from coterie.pipeline.timeline.from_epochs import epochs_history
 from coterie.pipeline.timeline.from_rows import generations_of
-from coterie.pipeline.timeline.model import GroupHistory
+from coterie.pipeline.timeline.with_departures import Commit, with_departures
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.journal_records import UnknownFact, decode_fact
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 _MANIFEST = "manifest.json"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The codec needs these packages of the extra.
 _CODEC_PACKAGES = ("numpy", "pyarrow")
 
@@ -98,17 +97,18 @@ def _from_data(path: str, group_id: str, topic_names: Mapping[str, str]) -> Stor
         return story_of(epochs_history(group_id, epochs, topic_names))
     logged = list(generations_of(_rows_of(path, "groups", group_id)))
     history = group_history(group_id, list(facts_of(path, group_id)), logged)
-    is_open = any(session.exit_kind == OPEN for session in history.sessions)
-    return story_of(_with_departures(path, history) if is_open and _has_codec() else history)
+    if any(session.exit_kind == OPEN for session in history.sessions):
+        history = with_departures(history, _commits_of(path, group_id))
+    return story_of(history)
 
 
-def _with_departures(path: str, history: GroupHistory) -> GroupHistory:
-    """Say how members left, as far as their commits show it [pipeline/departures]."""
-    from coterie.pipeline.transforms.commit_runs import COLUMNS
-    from coterie.pipeline.transforms.departures import judged_history
-
-    batches = _batches(path, OFFSETS_TOPIC, "commits", history.group_id)
-    return judged_history(history, (rows.select(list(COLUMNS)) for rows in batches))
+def _commits_of(path: str, group_id: str) -> Iterator[Commit]:
+    """Yield the commits of a group."""
+    for row in _rows(path, OFFSETS_TOPIC, "commits", group_id):
+        at = row["record_ts"]
+        if row["group_id"] == group_id and at is not None:
+            at_us = (at - _EPOCH) // timedelta(microseconds=1)
+            yield Commit(row["topic"], row["partition"], at_us)
 
 
 def facts_of(path: str, group_id: str) -> Iterator[Any]:
@@ -138,32 +138,24 @@ def _rows(path: str, topic: str, view: str, group_id: str | None) -> Iterator[Ro
     partitions = _partitions(path, topic)
     if not partitions:
         return
-    if not _has_codec():
+    if not all(map(find_spec, _CODEC_PACKAGES)):
         for directory in partitions.values():
             yield from plain_rows(directory, view)
         return
-    for rows in _batches(path, topic, view, group_id):
-        yield from rows.to_pylist()
-
-
-def _has_codec() -> bool:
-    """Return whether the packages that the codec needs are installed."""
-    return all(map(find_spec, _CODEC_PACKAGES))
-
-
-def _batches(path: str, topic: str, view: str, group_id: str | None) -> "Iterator[pa.RecordBatch]":
-    """Read a view with the codec; of views with groups, the rows of one if it is given."""
     import pyarrow.compute as pc
 
     from coterie.pipeline.pruning import pruned
     from coterie.pipeline.ranges import LogRange, read_range
 
-    for number, directory in pruned(_partitions(path, topic) or {}, None, group_id, None).items():
+    for number, directory in pruned(partitions, None, group_id, None).items():
         for step in read_range(LogRange(directory, number, 0), view):
             rows = step.rows
             if view != "raw" and group_id is not None:
                 rows = rows.filter(pc.equal(rows.column("group_id"), group_id))
-            yield rows
+            if view == "commits":
+                # There can be millions of them.
+                rows = rows.select(["group_id", "topic", "partition", "record_ts"])
+            yield from rows.to_pylist()
 
 
 def _partitions(path: str, topic: str) -> dict[int, str] | None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from coterie.pipeline.codec.commits import commit_fields
 from coterie.pipeline.ranges import LogRange, RangeStep, read_range
+from coterie.pipeline.records.commits import commit_fields
 from coterie.pipeline.records.epochs import KINDS, epoch_fields
 from coterie.pipeline.records.groups import group_fields
 from coterie.pipeline.records.values import timestamp_us

@@ -5,8 +5,6 @@ read for all records at once. `coterie.protocol.messages.log_records` decodes th
 not match a known version to the last byte, and decides whether they are rows or damage.
 """
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -14,14 +12,11 @@ from coterie.pipeline.codec import columns
 from coterie.pipeline.codec.numbers import Bools, Int64s
 from coterie.pipeline.codec.piece import DecodedView, Piece, damaged_record
 from coterie.pipeline.codec.records import Records
-from coterie.pipeline.records.values import timestamp_us, topic_id_text
+from coterie.pipeline.records.commits import commit_fields
 from coterie.pipeline.schemas import COMMITS
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.log_records import (
     NO_EXPIRY,
-    OffsetCommitKey,
-    decode_key,
-    decode_value,
 )
 from coterie.protocol.primitives import MAX_STRING_BYTES
 from coterie.protocol.record_batch_layout import TRANSACTIONAL
@@ -216,33 +211,3 @@ def _with_rows_decoded_singly(
     if singly:
         fine = columns.in_order([fine, pa.RecordBatch.from_pylist(singly, COMMITS)])
     return DecodedView(fine, damages)
-
-
-def commit_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
-    """Return the columns of one offset commit that come from its key and value.
-
-    Raises:
-        MalformedFrame: the key or the value does not match its type and version.
-    """
-    decoded = decode_key(key)
-    assert isinstance(decoded, OffsetCommitKey), "selected by its record type"
-    row: dict[str, Any] = {
-        "group_id": decoded.group,
-        "topic": decoded.topic,
-        "partition": decoded.partition,
-        "key_type": int.from_bytes(key[:2], signed=True),
-        "is_tombstone": value is None,
-    }
-    commit = decode_value(decoded, value)
-    if commit is not None:
-        assert value is not None, "only a tombstone has no value"
-        row |= {
-            "topic_id": topic_id_text(commit.topic_id),
-            "committed_offset": commit.offset,
-            "leader_epoch": None if commit.leader_epoch < 0 else commit.leader_epoch,
-            "metadata": commit.metadata,
-            "commit_ts": timestamp_us(commit.commit_timestamp),
-            "expire_ts": timestamp_us(commit.expire_timestamp),
-            "value_version": int.from_bytes(value[:2], signed=True),
-        }
-    return row

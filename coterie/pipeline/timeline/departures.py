@@ -4,7 +4,10 @@ The group log of a classic group has neither. But a commit renews the session of
 log has the session timeout. So a member that has committed more recently than that has not expired.
 """
 
-from typing import NamedTuple
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import Any, NamedTuple
 
 LEAVE = "leave"
 SESSION_EXPIRY = "session expiry"
@@ -17,6 +20,17 @@ RECORDED = "recorded by the coordinator"
 _LONGEST_SILENCE = 2
 # A member that usually commits this often within its session timeout would have committed.
 _USUAL_COMMITS = 2
+
+
+# So many of the newest minutes show how often a member usually commits.
+_USUAL_MINUTES = 10
+MINUTE_US = 60_000_000
+
+# A member that left: its group, its key, and when in microseconds.
+Left = tuple[str, str, int]
+# A partition: the group, the topic and the number.
+Place = tuple[str, str, int]
+Row = Mapping[str, Any]
 
 
 class Departure(NamedTuple):
@@ -73,3 +87,97 @@ def judged(departure: Departure) -> Exit:
 def silence_text(silent_ms: int, session_timeout_ms: int) -> str:
     """Return a silence beside the session timeout: silent for 7.4 s, session 6 s."""
     return f"silent for {silent_ms / 1000:.1f} s, session {session_timeout_ms / 1000:g} s"
+
+
+class Minutes(NamedTuple):
+    """The minutes of a partition by time: beginning, first and last commit, number of commits.
+
+    Times are in microseconds.
+    """
+
+    starts: list[int]
+    first: list[int]
+    last: list[int]
+    commits: list[int]
+
+
+def exits_of(
+    sessions: Iterable[Row],
+    owned: Mapping[Left, Sequence[Row]],
+    by_place: Mapping[Place, Minutes],
+    at_moment: Mapping[tuple[Place, int], int],
+) -> dict[Left, Exit]:
+    """Return how members left whose departure is open.
+
+    Args:
+        sessions: their sessions: `group_id`, `member_key`, `last_seen_ts`, `session_timeout_ms` and
+            `rebalance_timeout_ms`. Times are in microseconds here.
+        owned: what each of them owned until then: `group_id`, `topic`, `partition` and `from_ts`.
+        by_place: the commits of these partitions by minute.
+        at_moment: by partition and time of a departure the newest commit in the same minute.
+    """
+    found = {}
+    for session in sessions:
+        at_us = session["last_seen_ts"]
+        key = session["group_id"], session["member_key"], at_us
+        committed, gaps = [], []
+        for row in owned.get(key, ()):
+            place = row["group_id"], row["topic"], row["partition"]
+            known = by_place.get(place)
+            if known is None:
+                continue
+            last_us = at_moment.get((place, at_us)) or _last_before(known, at_us)
+            # Earlier commits are those of the owner before.
+            if last_us is not None and last_us >= row["from_ts"]:
+                committed.append(last_us)
+            gaps += _gaps(known, row["from_ts"], at_us)
+        found[key] = judged(
+            Departure(
+                at_us // 1000,
+                session["session_timeout_ms"],
+                session["rebalance_timeout_ms"],
+                owned=key in owned,
+                committed_ms=max(committed) // 1000 if committed else None,
+                usual_gap_ms=median(gaps) / 1000 if gaps else None,
+            )
+        )
+    return found
+
+
+def _last_before(minutes: Minutes, at_us: int) -> int | None:
+    """Return the last commit of the newest minute before that of a time."""
+    place = bisect_left(minutes.starts, at_us - at_us % MINUTE_US)
+    return minutes.last[place - 1] if place else None
+
+
+def _gaps(minutes: Minutes, from_us: int, to_us: int) -> list[float]:
+    """Return the mean time between the commits of each of the newest minutes of a time.
+
+    Its first and last minute can contain commits of other owners, and a silence. That makes the
+    result longer, so that less is inferred from it.
+    """
+    end = bisect_right(minutes.first, to_us)
+    begin = max(bisect_left(minutes.last, from_us), end - _USUAL_MINUTES)
+    return [
+        (minutes.last[n] - minutes.first[n]) / (minutes.commits[n] - 1)
+        for n in range(begin, end)
+        if minutes.commits[n] > 1
+    ]
+
+
+def cause_of(row: Row, found: Mapping[Left, Exit]) -> str | None:
+    """Return the cause of a rebalance, which is that of its departures if they have the same.
+
+    Args:
+        row: `group_id`, `trigger`, `left` and `completed_ts` in microseconds.
+        found: see `exits_of`.
+    """
+    trigger: str | None = row["trigger"]
+    if trigger != OPEN or not row["left"] or row["completed_ts"] is None:
+        return trigger
+    kinds = {
+        exit_.kind if exit_ is not None else OPEN
+        for key in row["left"]
+        for exit_ in [found.get((row["group_id"], key, row["completed_ts"]))]
+    }
+    return kinds.pop() if len(kinds) == 1 else trigger

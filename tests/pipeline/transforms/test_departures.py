@@ -1,5 +1,6 @@
 """How members left, from generations and commits of the group log [pipeline/departures]."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -10,10 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from coterie.pipeline.tables import TABLES
+from coterie.pipeline.timeline.columns import rebalance_columns, session_columns
 from coterie.pipeline.timeline.from_log import log_history
 from coterie.pipeline.timeline.model import Generation, GroupHistory, Member
-from coterie.pipeline.transforms.commit_runs import COLUMNS
-from coterie.pipeline.transforms.departures import judged_history
+from coterie.pipeline.timeline.with_departures import Commit, with_departures
+from coterie.pipeline.transforms import departures
+from coterie.pipeline.transforms.commit_runs import COLUMNS, RUNS, commit_runs
+from coterie.pipeline.transforms.handovers import (
+    FOUND,
+    MOMENTS,
+    newest_commits,
+    with_dictionaries,
+)
+from coterie.pipeline.transforms.progress import commit_minutes
 from tests.pipeline.timeline.facts import partitions
 
 # Not the beginning of a minute.
@@ -50,8 +60,58 @@ def commits(*, every_ms: int = 1_000, **until_ms: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema)
 
 
-def told(history: GroupHistory) -> dict[str, tuple[str | None, str | None]]:
-    return {each.member_key: (each.exit_kind, each.exit_evidence) for each in history.sessions}
+# How each member left, with the evidence, and the cause of each rebalance with its evidence.
+Told = tuple[dict[str, tuple[str | None, str | None]], list[tuple[str, str]]]
+
+
+def told(history: GroupHistory, batches: list[pa.RecordBatch]) -> Told:
+    """Judge a history as `show` does and as a run does, which must say the same."""
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    shown = with_departures(
+        history,
+        [
+            Commit(row["topic"], row["partition"], round(row["record_ts"].timestamp() * 1e6))
+            for row in rows
+        ],
+    )
+    exits = {each.member_key: (each.exit_kind, each.exit_evidence) for each in shown.sessions}
+    causes = [(each.trigger.cause, each.evidence.value) for each in shown.rebalances]
+    assert (exits, causes) == _by_tables(history, batches)
+    return exits, causes
+
+
+def _by_tables(history: GroupHistory, batches: list[pa.RecordBatch]) -> Told:
+    sessions = _table("member_sessions", map(session_columns, history.sessions))
+    rebalances = _table("rebalances", map(rebalance_columns, history.rebalances))
+    owned = _table(
+        "ownership",
+        (
+            each._asdict() | {"from_ts": each.from_ms, "to_ts": each.to_ms}
+            for each in history.ownership
+        ),
+    )
+    partitions = departures.departed(sessions, owned)
+    moments = with_dictionaries(partitions.select(MOMENTS.names))
+    minutes = commit_minutes(pa.Table.from_batches([commit_runs(each) for each in batches], RUNS))
+    newest = pa.Table.from_batches([newest_commits(each, moments) for each in batches], FOUND)
+    found = departures.exits(sessions, partitions, minutes, newest)
+    sessions = departures.with_exits(sessions, found)
+    rebalances = departures.with_causes(rebalances, found)
+    exits = {
+        row["member_key"]: (row["exit_kind"], row["exit_evidence"]) for row in sessions.to_pylist()
+    }
+    return exits, [(row["trigger"], row["evidence"]) for row in rebalances.to_pylist()]
+
+
+def _table(name: str, rows: Iterable[dict[str, Any]]) -> pa.Table:
+    in_us = [
+        {
+            name: value * 1000 if name.endswith("_ts") and value is not None else value
+            for name, value in row.items()
+        }
+        for row in rows
+    ]
+    return pa.Table.from_pylist(in_us, TABLES[name].schema)
 
 
 def test_members_that_left_and_expired_are_distinguished() -> None:
@@ -66,12 +126,10 @@ def test_members_that_left_and_expired_are_distinguished() -> None:
     rows = commits(a_0=200_500, a_1=193_000, a_2=99_000)
     # In one batch, and in two whose rows are summed one by one.
     for batches in ([rows], [rows.slice(0, 150), rows.slice(150)]):
-        found = judged_history(history, batches)
-        exits = told(found)
+        exits, causes = told(history, batches)
         assert exits["three"] == ("leave", "silent for 2.0 s, session 6 s: too short for an expiry")
         assert exits["two"] == ("session expiry", "silent for 8.0 s, session 6 s")
         assert exits["one"] == (None, None)
-        causes = [(each.trigger.cause, each.evidence.value) for each in found.rebalances]
         assert causes == [("join", "log"), ("leave", "log"), ("session expiry", "inferred")]
 
 
@@ -95,11 +153,11 @@ def test_commits_of_the_owner_before_and_after_are_not_its_own() -> None:
         for name in COLUMNS
     ]
     after = pa.RecordBatch.from_arrays(columns, schema=later.schema)
-    exits = told(judged_history(history, [batch, after]))
+    exits, _ = told(history, [batch, after])
     assert exits["two"] == ("leave or expiry", "did not commit")
 
 
 def test_last_member_of_a_group_is_judged_too() -> None:
     history = log_history("g", [generation(1, 0, one="a-0"), generation(2, 70_000)])
-    exits = told(judged_history(history, [commits(a_0=69_500)]))
+    exits, _ = told(history, [commits(a_0=69_500)])
     assert exits["one"][0] == "leave"

@@ -92,6 +92,7 @@ class Broker(ConnectionServices):
         flush: FlushMode,
         handles: FileHandles = DEFAULT_HANDLES,
         filesystem: FileSystem | None = None,
+        files_are_private: bool = False,
     ) -> None:
         """Lock the data directory and open its topics; `start` listens.
 
@@ -102,6 +103,7 @@ class Broker(ConnectionServices):
             flush: when appends are synced.
             handles: how many files and connections may be open.
             filesystem: where `data_dir` is; by default memory or the operating system's files.
+            files_are_private: whether nothing else can remove files of this `filesystem`.
 
         Raises:
             StorageError, OSError: the directory cannot be used.
@@ -124,8 +126,8 @@ class Broker(ConnectionServices):
         slots = config.get_int("max.incremental.fetch.session.cache.slots")
         self.fetch_sessions = FetchSessionCache(slots, environment.new_session_id)
         self.node_id = config.get_int("node.id")
-        # Nobody else can reach files in memory that are made here.
-        is_private = in_memory and filesystem is None
+        # No one else can reach files in memory that are made here.
+        is_private = in_memory and (filesystem is None or files_are_private)
         if filesystem is None:
             filesystem = MemoryFileSystem() if in_memory else OsFileSystem()
         self.slices = Slices(environment)

@@ -34,6 +34,7 @@ from coterie.testing.groups import Group
 from coterie.testing.members import Member
 from coterie.testing.records import Record
 from coterie.testing.requests import Request, Requests
+from coterie.testing.virtual_time import VirtualClock
 from coterie.testing.waiting import Waiting
 
 __all__ = [
@@ -58,6 +59,7 @@ __all__ = [
     "RequestNotSeen",
     "Requests",
     "Throttle",
+    "VirtualClock",
     "WaitTimedOut",
     "Waiting",
     "WrongUse",

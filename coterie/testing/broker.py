@@ -6,27 +6,14 @@ it is left; a restart keeps address and data.
 
 import asyncio
 import errno
-from collections.abc import Iterable, Mapping, Sequence
+import random
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from os import PathLike, fspath
 from types import TracebackType
 from typing import Any, Self
 
 from coterie.address import Address
-from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.create_topics import (
-    CreateTopicsRequest,
-    CreateTopicsRequestConfig,
-    CreateTopicsRequestTopic,
-    CreateTopicsResponse,
-)
-from coterie.protocol.messages.produce import (
-    ProduceRequest,
-    ProduceRequestPartition,
-    ProduceRequestTopic,
-    ProduceResponse,
-)
-from coterie.protocol.records import Record as LogRecord
-from coterie.protocol.records import encode_records
 from coterie.server.broker import IN_MEMORY
 from coterie.server.broker import Broker as Server
 from coterie.server.config.config import Config
@@ -41,10 +28,13 @@ from coterie.testing.errors import BrokerLeak, BrokerNotStarted, WrongUse
 from coterie.testing.faults import Action, Fault, scope_of
 from coterie.testing.groups import Group
 from coterie.testing.interception import Interception
-from coterie.testing.loopback import ask
 from coterie.testing.records import Record, topic_records
 from coterie.testing.requests import Requests
-from coterie.testing.server_thread import ServerThread
+from coterie.testing.server_thread import Runner, ServerThread
+from coterie.testing.topics import create_topic, produce
+from coterie.testing.virtual_environment import SeededEnvironment
+from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClock
+from coterie.testing.waiting import Waiting
 
 # What tests wait for less than users do. Everything else has the defaults of `coterie serve`.
 TEST_CONFIG: Mapping[str, str] = {
@@ -57,8 +47,6 @@ TEST_CONFIG: Mapping[str, str] = {
 }
 # Nothing is synced: a test does not survive a loss of power.
 _NEVER = FlushMode(commit=False, interval_ms=None)
-_TIMEOUT_MS = 30_000
-_START_TIMEOUT_S = 30.0
 
 
 class Broker:
@@ -93,7 +81,11 @@ class Broker:
         self._data_dir = IN_MEMORY if data_dir is None else fspath(data_dir)
         self._filesystem = MemoryFileSystem() if data_dir is None else None
         self._interception = Interception()
-        self._thread: ServerThread | None = None
+        # Ids of the cluster, topics and members are the same in each run of a test. It is kept over
+        # restarts, so that no id is given twice.
+        self._random = random.Random(0)  # noqa: S311 - ids of a test, no secrets
+        self._thread: ServerThread | LoopRunner | None = None
+        self._clock: VirtualClock | None = None
         self._server: Server | None = None
 
     def __repr__(self) -> str:
@@ -110,11 +102,11 @@ class Broker:
         """
         if self._thread is not None:
             raise WrongUse("the broker runs already")
-        self._thread = ServerThread(f"coterie-broker-{id(self):x}")
+        thread = self._thread = ServerThread(f"coterie-broker-{id(self):x}")
         try:
-            self._thread.submit(self._open(self._topics)).result(_START_TIMEOUT_S)
+            thread.run(self._open(self._topics))
         except BaseException:
-            thread, self._thread = self._thread, None
+            self._thread = None
             thread.stop()
             raise
         return self
@@ -128,61 +120,126 @@ class Broker:
         thread, server = self._thread, self._server
         if thread is None:
             return
+        if isinstance(thread, LoopRunner):
+            raise WrongUse("the broker is in virtual time: it is closed after that block")
         self._thread = self._server = None
         left = 0
         if server is not None:
-            thread.submit(server.stop()).result(_START_TIMEOUT_S)
+            thread.run(server.stop())
             left = thread.call(lambda: len(server.connection_quotas))
         thread.stop()
         if left:
             raise BrokerLeak(f"{left} connections are left after the broker was closed")
 
-    def restart(self) -> None:
+    def restart(self) -> Waiting[None]:
         """Stop the broker in order and start it again, with its data and at its address."""
-        thread, server = self.thread, self.server
-        thread.submit(server.stop()).result(_START_TIMEOUT_S)
-        self._reopen(thread)
+        server = self.server
+        return Waiting(self.thread, self._again(server.stop()))
 
-    def kill(self) -> None:
+    def kill(self) -> Waiting[None]:
         """End the broker as `kill -9` does and start it again, with its data and at its address.
 
         Nothing is answered or written any more. What had been written is there afterwards.
         """
-        thread, server = self.thread, self.server
-        thread.submit(server.abandon()).result(_START_TIMEOUT_S)
-        self._reopen(thread)
+        server = self.server
+        return Waiting(self.thread, self._again(server.abandon()))
 
-    def _reopen(self, thread: ServerThread) -> None:
+    async def _again(self, end: Coroutine[Any, Any, None]) -> None:
         self._server = None
-        thread.submit(self._open({})).result(_START_TIMEOUT_S)
+        await end
+        await self._open({})
+
+    @asynccontextmanager
+    async def virtual_time(self, seed: int = 0) -> AsyncIterator[VirtualClock]:
+        """Let the broker run in the event loop of this test, in virtual time, during a block.
+
+        The broker keeps its data. Create clients inside the block and stop them there: asyncio
+        clients of any library reach the broker at `bootstrap_servers`, and no others can.
+
+        Args:
+            seed: of everything that is left to chance.
+
+        Raises:
+            WrongUse: the loop is not asyncio's own, or has a virtual clock already.
+        """
+        clock = VirtualClock(asyncio.get_running_loop(), seed)
+        thread, address = self._thread, Address(self.host, self.port)
+        if thread is None or isinstance(thread, LoopRunner):
+            raise BrokerNotStarted("the broker does not run: call start(), or use `with`")
+        await self._stop_in(thread)
+        # The same in each run; nothing listens there.
+        self.host, self.port = VIRTUAL_ADDRESS
+
+        def accept(transport: asyncio.Transport) -> asyncio.BaseProtocol:
+            # Another server after a restart; none while it is down.
+            if self._server is None:
+                raise ConnectionRefusedError(f"nothing listens on {VIRTUAL_ADDRESS}")
+            return self._server.accept(transport)
+
+        clock.install(VIRTUAL_ADDRESS, accept)
+        self._thread, self._clock = LoopRunner(clock), clock
+        try:
+            await self._open({})
+            yield clock
+        finally:
+            self._clock = None
+            if self._server is not None:
+                await self._server.stop()
+            # What the clients have left to do in this turn.
+            await asyncio.sleep(0)
+            clock.uninstall()
+            self._thread = thread
+            self.host, self.port = address
+            await asyncio.wrap_future(thread.submit(self._open({})))
+
+    async def _stop_in(self, thread: ServerThread) -> None:
+        server, self._server = self.server, None
+        await asyncio.wrap_future(thread.submit(server.stop()))
 
     async def _open(self, topics: Mapping[str, int]) -> None:
         """Start a server in this thread, the one of the broker."""
-        environment = Environment.of_process(make_logger("error"))
+        log = make_logger("error")
+        clock = self._clock
+        environment: Environment
+        if clock is None:
+            environment = Environment.of_process(log)
+            environment.random_bytes = self._random.randbytes
+        else:
+            environment = SeededEnvironment(
+                clock.loop, log, clock.seed, now_ms=clock.now_ms, monotonic_s=clock.monotonic_s
+            )
+        server = self._make(environment)
+        self._interception.lay_over(server)
+        if clock is None:
+            try:
+                self.port = (await server.start(self.host, self.port)).port
+            except OSError as error:
+                await server.stop()
+                text = _not_listening(Address(self.host, self.port), error)
+                raise BrokerNotStarted(text) from error
+        else:
+            server.advertise("PLAINTEXT", Address(self.host, self.port))
+            await server.begin()
+        self._server = server
+        for name, partitions in topics.items():
+            await create_topic(server, name, partitions, {})
+
+    def _make(self, environment: Environment) -> Server:
+        given = [f"{name}={value}" for name, value in self._values.items()]
         try:
-            given = [f"{name}={value}" for name, value in self._values.items()]
-            server = Server(
+            return Server(
                 Config.load(given),
                 self._data_dir,
                 environment,
                 flush=_NEVER,
                 filesystem=self._filesystem,
+                files_are_private=True,
             )
         except ConfigError as error:
             raise BrokerNotStarted(f"a setting cannot be used: {error}") from error
         except (StorageError, OSError) as error:
             text = f"the data directory {self._data_dir} cannot be used: {error}"
             raise BrokerNotStarted(text) from error
-        self._interception.lay_over(server)
-        try:
-            address = await server.start(self.host, self.port)
-        except OSError as error:
-            await server.stop()
-            raise BrokerNotStarted(_not_listening(Address(self.host, self.port), error)) from error
-        self.port = address.port
-        self._server = server
-        for name, partitions in topics.items():
-            await self._create(name, partitions, {})
 
     def __enter__(self) -> Self:
         return self.start()
@@ -207,8 +264,8 @@ class Broker:
         await asyncio.to_thread(self.close)
 
     @property
-    def thread(self) -> ServerThread:
-        """The thread of the running broker."""
+    def thread(self) -> Runner:
+        """Where the broker runs."""
         if self._thread is None:
             raise BrokerNotStarted("the broker does not run: call start(), or use `with`")
         return self._thread
@@ -275,8 +332,7 @@ class Broker:
         Raises:
             WrongUse: it exists already, or a value cannot be used; the text is Kafka's.
         """
-        create = self._create(name, partitions, config or {})
-        self.thread.submit(create).result(_START_TIMEOUT_S)
+        self.thread.run(create_topic(self.server, name, partitions, config or {}))
         for number, value in enumerate(records):
             self.produce(name, value, partition=number % partitions)
         return name
@@ -303,10 +359,8 @@ class Broker:
         """
         if not values:
             raise WrongUse("there is nothing to produce: give at least one value")
-        work = self._produce(
-            topic, partition, [_bytes(each) for each in values], _bytes(key), headers, timestamp_ms
-        )
-        return self.thread.submit(work).result(_START_TIMEOUT_S)
+        work = produce(self.server, topic, partition, values, key, headers, timestamp_ms)
+        return self.thread.run(work)
 
     def records(self, topic: str, partition: int | None = None) -> list[Record]:
         """Return the records of a topic, by partition and offset; with `partition` of one only.
@@ -314,8 +368,7 @@ class Broker:
         Raises:
             WrongUse: the topic or partition does not exist.
         """
-        server = self.server
-        return self.thread.call(lambda: topic_records(server, topic, partition))
+        return self.thread.run(topic_records(self.server, topic, partition))
 
     # --- groups, faults, requests -----------------------------------------------------------------
 
@@ -370,71 +423,6 @@ class Broker:
         fault = Fault(action, scope, skip=skip, times=times, probability=probability, seed=seed)
         self.thread.call(lambda: self._interception.faults.append(fault))
         return fault
-
-    # --- in the broker's thread -------------------------------------------------------------------
-
-    async def _create(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
-        topic = CreateTopicsRequestTopic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=1,
-            configs=[
-                CreateTopicsRequestConfig(name=key, value=value) for key, value in config.items()
-            ],
-        )
-        request = CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS)
-        response = await ask(self.server, request, CreateTopicsResponse)
-        _check(response.topics[0].error_code, f"topic '{name}'", response.topics[0].error_message)
-
-    async def _produce(
-        self,
-        topic: str,
-        partition: int,
-        values: list[bytes | None],
-        key: bytes | None,
-        headers: Sequence[tuple[str, bytes]],
-        timestamp_ms: int | None,
-    ) -> int:
-        server = self.server
-        found = server.topics.find(topic)
-        if found is None:
-            raise WrongUse(f"topic '{topic}' does not exist; create it with topic('{topic}')")
-        at_ms = server.now_ms() if timestamp_ms is None else timestamp_ms
-        records = [
-            LogRecord(offset, at_ms, key, value, tuple(headers))
-            for offset, value in enumerate(values)
-        ]
-        request = ProduceRequest(
-            acks=-1,
-            timeout_ms=_TIMEOUT_MS,
-            topic_data=[
-                ProduceRequestTopic(
-                    name=topic,
-                    topic_id=found.topic_id,
-                    partition_data=[
-                        ProduceRequestPartition(index=partition, records=encode_records(records))
-                    ],
-                )
-            ],
-        )
-        response = await ask(server, request, ProduceResponse)
-        answer = response.responses[0].partition_responses[0]
-        _check(answer.error_code, f"a record for {topic}-{partition}", answer.error_message)
-        return answer.base_offset
-
-
-def _bytes(value: Any) -> bytes | None:
-    if value is None or isinstance(value, bytes):
-        return value
-    if isinstance(value, str):
-        return value.encode()
-    raise WrongUse(f"a key or value is bytes, text or None, not {type(value).__name__}: {value!r}")
-
-
-def _check(error_code: int, subject: str, text: str | None) -> None:
-    if error_code:
-        error = ErrorCode(error_code)
-        raise WrongUse(f"{subject} is refused: {error.name}{f': {text}' if text else ''}")
 
 
 def _not_listening(address: Address, error: OSError) -> str:

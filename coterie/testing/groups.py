@@ -4,6 +4,7 @@ The view keeps nothing. Each attribute is read from the coordinator when it is u
 may belong to two moments; a wait checks its whole condition in one.
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,13 +24,14 @@ from coterie.testing.errors import WrongUse
 from coterie.testing.loopback import ask
 from coterie.testing.members import Member, Partition, member_of, picture, rebalance_line
 from coterie.testing.records import opened_log, partition_records
-from coterie.testing.server_thread import ServerThread
+from coterie.testing.server_thread import Runner
 from coterie.testing.waiting import DEFAULT_TIMEOUT_S, Waiting, until
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker
 
 DEAD = "Dead"
+_PAUSE_S = 0.001
 _REBALANCE_REASON = "the test asked for a rebalance"
 # The key of a fact is its type, the length of the group id, and the group id.
 _FACT_TYPE_BYTES = 2
@@ -39,8 +41,8 @@ class Running(Protocol):
     """The parts of a broker of a test that a view needs."""
 
     @property
-    def thread(self) -> ServerThread:
-        """The thread of the broker."""
+    def thread(self) -> Runner:
+        """Where the broker runs."""
 
     @property
     def server(self) -> "Broker":
@@ -96,7 +98,7 @@ class Group:
     @property
     def history(self) -> list[Rebalance]:
         """Every rebalance so far: why it began, who caused it, how long it took, what moved."""
-        return self._running.thread.call(self._history)
+        return self._running.thread.run(self._history())
 
     def history_lines(self) -> list[str]:
         """Return a line for each rebalance so far."""
@@ -172,7 +174,7 @@ class Group:
             else:
                 topics = {topic for topic, _ in committed}
                 done = bool(topics) and all(
-                    committed.get(each, 0) >= self._end(each)
+                    (end := self._end(each)) is not None and committed.get(each, 0) >= end
                     for name in topics
                     for each in self._partitions(name)
                 )
@@ -252,7 +254,7 @@ class Group:
 
     def _wait(self, holds: "Holds", what: str, timeout_s: float) -> Waiting["Group"]:
         thread = self._running.thread
-        return Waiting(thread, until(holds, what, timeout_s, self._picture))
+        return Waiting(thread, until(thread, holds, what, timeout_s, self._picture))
 
     def _find(self) -> ClassicGroup | None:
         return self._running.server.coordinator.group(self.group_id)
@@ -282,30 +284,40 @@ class Group:
 
     def _lag(self) -> dict[Partition, int]:
         return {
-            partition: max(0, self._end(partition) - offset)
+            partition: max(0, end - offset)
             for partition, offset in self._offsets().items()
+            if (end := self._end(partition)) is not None
         }
 
-    def _end(self, partition: Partition) -> int:
-        topic = self._running.server.topics.find(partition[0])
+    def _end(self, partition: Partition) -> int | None:
+        """Return the end of a partition's log; None while it is being opened."""
+        topics = self._running.server.topics
+        topic = topics.find(partition[0])
         found = None if topic is None else topic.partition(partition[1])
-        return 0 if found is None else opened_log(self._running.server, found).log_end_offset
+        if found is None:
+            return 0
+        topics.opener.open_now(found)
+        log = found.opened_log
+        return None if log is None else log.log_end_offset
 
     def _partitions(self, topic: str) -> list[Partition]:
         found = self._running.server.topics.find(topic)
         count = 0 if found is None else len(found.partitions)
         return [(topic, index) for index in range(count)]
 
-    def _history(self) -> list[Rebalance]:
+    async def _history(self) -> list[Rebalance]:
         server = self._running.server
-        server.groups.journal.write()
+        journal = server.groups.journal
+        journal.write()
+        while not journal.idle:  # noqa: ASYNC110 - its topic is being created, which takes a few turns
+            await asyncio.sleep(_PAUSE_S)
         topic = server.topics.find(JOURNAL_TOPIC)
         group = self.group_id.encode()
         wanted = len(group).to_bytes(2, "big") + group
         facts = [
             decode_fact(record.key, record.value).fact
             for partition in ([] if topic is None else topic.partitions)
-            for record in partition_records(server, partition)
+            for record in partition_records(await opened_log(server, partition))
             if record.key is not None and record.key[_FACT_TYPE_BYTES:] == wanted
         ]
         return journal_history(self.group_id, facts).rebalances

@@ -31,7 +31,7 @@ class Record(NamedTuple):
     timestamp_ms: int
 
 
-def topic_records(server: Broker, topic: str, partition: int | None) -> list[Record]:
+async def topic_records(server: Broker, topic: str, partition: int | None) -> list[Record]:
     """Return the records of a topic; see `Broker.records`."""
     found = server.topics.find(topic)
     if found is None:
@@ -44,14 +44,13 @@ def topic_records(server: Broker, topic: str, partition: int | None) -> list[Rec
             raise WrongUse(f"topic '{topic}' has no partition {index}")
         records += [
             Record(index, each.offset, each.key, each.value, each.headers, each.timestamp_ms)
-            for each in partition_records(server, one)
+            for each in partition_records(await opened_log(server, one))
         ]
     return records
 
 
-def partition_records(server: Broker, partition: Partition) -> Iterator[LogRecord]:
+def partition_records(log: Log) -> Iterator[LogRecord]:
     """Yield the records of a partition; control records are left out."""
-    log = opened_log(server, partition)
     start = offset = log.log_start_offset
     while offset < log.log_end_offset:
         data = log.read(offset, _READ_BYTES)
@@ -62,7 +61,13 @@ def partition_records(server: Broker, partition: Partition) -> Iterator[LogRecor
                 yield from (each for each in records if each.offset >= start)
 
 
-def opened_log(server: Broker, partition: Partition) -> Log:
+async def opened_log(server: Broker, partition: Partition) -> Log:
     """Return the log of a partition, which is opened if no request has used it yet."""
-    server.topics.opener.open_now(partition)
+    opener = server.topics.opener
+    opener.open_now(partition)
+    if partition.opened_log is None:
+        # A request is opening it.
+        opened = server.loop.create_future()
+        opener.open([partition], lambda: opened.set_result(None))
+        await opened
     return partition.log

@@ -8,7 +8,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import uvloop
 
@@ -18,6 +18,24 @@ T = TypeVar("T")
 
 # A call does not wait for anything but the thread, so it takes longer only if that hangs.
 _CALL_TIMEOUT_S = 30.0
+# How often a condition is checked.
+_PAUSE_S = 0.005
+
+
+class Runner(Protocol):
+    """Where a broker runs: a thread of its own, or the event loop of the test (virtual time)."""
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T] | asyncio.Task[T]":
+        """Begin a coroutine there."""
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of a coroutine."""
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Return what a function returns there."""
+
+    async def until(self, condition: Callable[[], T | None], timeout_s: float) -> T | None:
+        """Wait there until the result of a condition is true; return it, or None at last."""
 
 
 class ServerThread:
@@ -33,6 +51,10 @@ class ServerThread:
         """Run a coroutine in the thread; the future has its result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the thread; wait for its result and return it."""
+        return self.submit(work).result(_CALL_TIMEOUT_S)
+
     def call(self, function: Callable[[], T]) -> T:
         """Return what a function returns in the thread.
 
@@ -46,6 +68,15 @@ class ServerThread:
             return function()
 
         return self.submit(work()).result(_CALL_TIMEOUT_S)
+
+    async def until(self, condition: Callable[[], T | None], timeout_s: float) -> T | None:
+        """Check a condition in this thread until its result is true; return it, or None at last."""
+        deadline_s = self.loop.time() + timeout_s
+        while not (found := condition()):
+            if self.loop.time() >= deadline_s:
+                return None
+            await asyncio.sleep(_PAUSE_S)
+        return found
 
     def stop(self) -> None:
         """End the thread.

@@ -10,33 +10,33 @@ Inside of one it returns at once, because the loop must not be blocked, and the 
 import asyncio
 import warnings
 from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
 from coterie.testing.errors import WaitTimedOut, WrongUse
-from coterie.testing.server_thread import ServerThread
+from coterie.testing.server_thread import Runner
 
 T = TypeVar("T")
 
 # Members of a real client join within a second; a busy machine needs a multiple of that.
 DEFAULT_TIMEOUT_S = 15.0
-# How often a condition is checked.
-_PAUSE_S = 0.005
 
 
 class Waiting(Generic[T]):
     """A wait: over already, or to be awaited."""
 
-    def __init__(self, thread: ServerThread, work: Coroutine[Any, Any, T]) -> None:
+    def __init__(self, runner: Runner, work: Coroutine[Any, Any, T]) -> None:
         """Wait here and now, unless this thread runs an event loop."""
         self._awaited = True
+        self._future: Future[T] | asyncio.Task[T]
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            self._future = thread.submit(work)
+            self._future = runner.submit(work)
             self._future.result()
         else:
             self._awaited = False
-            self._future = thread.submit(work)
+            self._future = runner.submit(work)
 
     @property
     def result(self) -> T:
@@ -52,7 +52,10 @@ class Waiting(Generic[T]):
     def __await__(self) -> Generator[Any, None, T]:
         """Wait without blocking the event loop."""
         self._awaited = True
-        return asyncio.wrap_future(self._future).__await__()
+        future = self._future
+        return (
+            future if isinstance(future, asyncio.Future) else asyncio.wrap_future(future)
+        ).__await__()
 
     def __del__(self) -> None:
         """Warn about a wait that nothing has waited for."""
@@ -63,14 +66,16 @@ class Waiting(Generic[T]):
 
 
 async def until(
+    runner: Runner,
     condition: Callable[[], T | None],
     what: str,
     timeout_s: float,
     picture: Callable[[], str],
 ) -> T:
-    """Check a condition in the broker's thread until its result is true, and return that.
+    """Wait in the broker's thread until the result of a condition is true, and return that.
 
     Args:
+        runner: where the broker runs.
         condition: returns None or another false value while it does not hold.
         what: what is waited for, as a clause.
         timeout_s: the time limit.
@@ -79,10 +84,7 @@ async def until(
     Raises:
         WaitTimedOut: the condition does not hold in time.
     """
-    loop = asyncio.get_running_loop()
-    deadline_s = loop.time() + timeout_s
-    while not (found := condition()):
-        if loop.time() >= deadline_s:
-            raise WaitTimedOut(f"{what}: not so within {timeout_s:g} s\n{picture()}")
-        await asyncio.sleep(_PAUSE_S)
+    found = await runner.until(condition, timeout_s)
+    if not found:
+        raise WaitTimedOut(f"{what}: not so within {timeout_s:g} s\n{picture()}")
     return found

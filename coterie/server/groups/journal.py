@@ -110,6 +110,11 @@ class Journal:
         # The topic that was prepared; another one means that the journal was deleted since.
         self._prepared: Topic | None = None
 
+    @property
+    def idle(self) -> bool:
+        """Whether every event that was added is written."""
+        return not self._events and not self._is_opening
+
     def add(self, events: Sequence[Event]) -> None:
         """Keep these events; they are written after `LINGER_S`."""
         if not self.enabled or (len(events) == 1 and _is_empty_load(events[0])):

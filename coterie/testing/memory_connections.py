@@ -1,0 +1,150 @@
+"""Connections in memory between asyncio clients and a broker in the same event loop.
+
+Bytes arrive in the next turn of the loop, in the order in which they were written, and nothing is
+lost or delayed.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+# Lets the broker serve a transport, and returns its end.
+Accept = Callable[[asyncio.Transport], asyncio.BaseProtocol]
+
+_CLIENT = ("127.0.0.1", 50_000)
+
+
+class Frame(NamedTuple):
+    """Bytes that one end has written.
+
+    Attributes:
+        at_ms: when, in epoch milliseconds.
+        connection: the number of the connection in the block, from 1.
+        by_client: whether the client has written them.
+        data: the bytes.
+    """
+
+    at_ms: int
+    connection: int
+    by_client: bool
+    data: bytes
+
+
+def connect(
+    loop: asyncio.AbstractEventLoop,
+    client: asyncio.Protocol,
+    accept: Accept,
+    trace: list[Frame],
+    now_ms: Callable[[], int],
+) -> tuple[asyncio.Transport, asyncio.Protocol]:
+    """Connect a client to the broker; return transport and protocol as `create_connection` does.
+
+    Raises:
+        ConnectionRefusedError: the broker does not accept it.
+    """
+    number = 1 + max((each.connection for each in trace), default=0)
+    record = _Recorder(trace, number, now_ms)
+    client_end, server_end = _End(loop, record, by_client=True), _End(loop, record, by_client=False)
+    client_end.peer, server_end.peer = server_end, client_end
+    client_end.set_protocol(client)
+    server_end.set_protocol(accept(server_end))
+    if server_end.is_closing():
+        raise ConnectionRefusedError("the broker does not accept the connection")
+    client.connection_made(client_end)
+    return client_end, client
+
+
+class _Recorder:
+    """Keeps what is written on one connection."""
+
+    def __init__(self, trace: list[Frame], number: int, now_ms: Callable[[], int]) -> None:
+        self._trace = trace
+        self._number = number
+        self._now_ms = now_ms
+        trace.append(Frame(now_ms(), number, by_client=True, data=b""))
+
+    def add(self, data: bytes, *, by_client: bool) -> None:
+        self._trace.append(Frame(self._now_ms(), self._number, by_client, data))
+
+
+class _End(asyncio.Transport):
+    """One end of a connection."""
+
+    peer: "_End"
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, record: _Recorder, *, by_client: bool
+    ) -> None:
+        super().__init__()
+        self._loop = loop
+        self._record = record
+        self._by_client = by_client
+        self._protocol: asyncio.Protocol | None = None
+        self._closing = False
+        self._reading = True
+        # What arrived while the protocol did not read.
+        self._unread: list[bytes] = []
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return _CLIENT if name == "peername" else default
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, asyncio.Protocol), "connections have streams of bytes"
+        self._protocol = protocol
+
+    def get_protocol(self) -> asyncio.BaseProtocol:
+        assert self._protocol is not None, "an end has a protocol"
+        return self._protocol
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Do nothing: the peer reads in the next turn."""
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def is_reading(self) -> bool:
+        return self._reading
+
+    def can_write_eof(self) -> bool:
+        return False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self._closing or not data:
+            return
+        sent = bytes(data)
+        self._record.add(sent, by_client=self._by_client)
+        self._loop.call_soon(self.peer.arrived, sent)
+
+    def arrived(self, data: bytes) -> None:
+        """Pass bytes of the peer on."""
+        if self._closing:
+            return
+        if not self._reading:
+            self._unread.append(data)
+        elif self._protocol is not None:
+            self._protocol.data_received(data)
+
+    def pause_reading(self) -> None:
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        self._reading = True
+        unread, self._unread = self._unread, []
+        for data in unread:
+            self._loop.call_soon(self.arrived, data)
+
+    def close(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._loop.call_soon(self._lost)
+            self._loop.call_soon(self.peer.close)
+
+    def abort(self) -> None:
+        self.close()
+
+    def _lost(self) -> None:
+        if self._protocol is not None:
+            self._protocol.connection_lost(None)

@@ -1,0 +1,250 @@
+"""Virtual time: an event loop whose clock jumps to the next timer when nothing else is left to do.
+
+The loop of the running test is changed for a block: `loop.time`, `time.time` and `time.monotonic`
+agree, and connections to the broker are made in memory. Unmodified asyncio clients live through
+session timeouts of 45 s and retentions of a week in milliseconds, and for a seed they do the same
+again, byte for byte.
+
+Invariants: time hardly moves while anything is ready to run; it never goes back; outside of the
+block everything is as before.
+"""
+
+import asyncio
+import random
+import selectors
+import threading
+import time
+from asyncio.selector_events import BaseSelectorEventLoop
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple, TypeVar
+
+from coterie.address import Address
+from coterie.testing.aiokafka_clock import stamp_records
+from coterie.testing.errors import WrongUse
+from coterie.testing.memory_connections import Accept, Frame, connect
+
+T = TypeVar("T")
+
+# Where the broker is in the block. It is in its responses, which are the same in each run.
+VIRTUAL_ADDRESS = Address("127.0.0.1", 9092)
+# The first moment: 2026-01-01T00:00:00Z. Each block begins with it, so traces can be compared.
+START_MS = 1_767_225_600_000
+# `loop.time` at the first moment. Timers that were set before the block are later than this, and
+# wait until its end.
+_START_S = 1024.0
+_MICROSECONDS = 1_000_000
+# After so many turns without a jump time goes on all the same, by a microsecond a turn. A client
+# that waits for a time in a loop without a pause would wait forever.
+_TURNS_OF_A_MOMENT = 10_000
+# The clocks that clients read, besides `loop.time`.
+_CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns")
+
+
+class Condition(NamedTuple):
+    """What a wait in virtual time waits for, and what to do when it holds."""
+
+    holds: Callable[[], Any]
+    met: "asyncio.Future[Any]"
+
+
+class VirtualClock:
+    """The clock of a block in virtual time.
+
+    Attributes:
+        loop, seed: the event loop, and the seed of the block.
+        trace: every chunk of bytes on the connections to the broker, with its time.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seed: int) -> None:
+        """Prepare to change a loop.
+
+        Raises:
+            WrongUse: the loop is not asyncio's own, or has a virtual clock already.
+        """
+        if not isinstance(loop, BaseSelectorEventLoop):
+            raise WrongUse(
+                f"virtual time needs asyncio's own event loop, not {type(loop).__module__}'s:"
+                " run this test without uvloop"
+            )
+        if isinstance(getattr(loop, "_selector", None), _JumpingSelector):
+            raise WrongUse("this event loop has a virtual clock already: end its block first")
+        self.loop = loop
+        self.trace: list[Frame] = []
+        self.seed = seed
+        self._elapsed_us = 0
+        self._thread = threading.get_ident()
+        self._conditions: list[Condition] = []
+        self._real = {name: getattr(time, name) for name in _CLOCKS}
+        self._random_state = random.getstate()
+        self._put_back: Callable[[], None] = lambda: None
+
+    # --- the time ---------------------------------------------------------------------------------
+
+    def monotonic_s(self) -> float:
+        """Return what `time.monotonic` and `loop.time` return in the block."""
+        return _START_S + self._elapsed_us / _MICROSECONDS
+
+    def now_ms(self) -> int:
+        """Return the time in epoch milliseconds."""
+        return START_MS + self._elapsed_us // 1000
+
+    @property
+    def elapsed_s(self) -> float:
+        """The seconds since the block began."""
+        return self._elapsed_us / _MICROSECONDS
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass; everything that is due meanwhile happens in its order."""
+        await asyncio.sleep(seconds)
+
+    def jump(self, seconds: float) -> None:
+        """Move behind the next timer.
+
+        Real time has always gone on when a timer fires, and clients compare the two with `>`.
+        """
+        self._elapsed_us += int(seconds * _MICROSECONDS) + 1
+
+    # --- conditions -------------------------------------------------------------------------------
+
+    async def until(self, holds: Callable[[], T | None], timeout_s: float) -> T | None:
+        """Wait until a condition holds, which is checked before each jump; None in the end."""
+        met: asyncio.Future[T] = self.loop.create_future()
+        condition = Condition(holds, met)
+        self._conditions.append(condition)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await met
+        except TimeoutError:
+            return None
+        finally:
+            self._conditions.remove(condition)
+
+    def check_conditions(self) -> bool:
+        """End the waits whose condition holds; return whether there are any."""
+        is_met = False
+        for holds, met in self._conditions:
+            if not met.done():
+                found = holds()
+                if found:
+                    met.set_result(found)
+                    is_met = True
+        return is_met
+
+    # --- the block --------------------------------------------------------------------------------
+
+    def install(self, address: Address, accept: Accept) -> None:
+        """Change the loop and the clocks.
+
+        Args:
+            address: the broker's; connections to it are made in memory.
+            accept: lets the broker serve a transport.
+        """
+        loop = self.loop
+        create_connection: Any = loop.create_connection
+
+        async def connected(
+            factory: Callable[[], Any], host: Any = None, port: Any = None, **options: Any
+        ) -> Any:
+            if (host, port) == (address.host, address.port):
+                return connect(self.loop, factory(), accept, self.trace, self.now_ms)
+            return await create_connection(factory, host, port, **options)
+
+        # Attributes of the instance hide those of the class until they are deleted again.
+        attributes = vars(loop)
+        attributes["time"] = self.monotonic_s
+        attributes["create_connection"] = connected
+        attributes["_selector"] = _JumpingSelector(attributes["_selector"], self)
+        values = {
+            "time": lambda: self.now_ms() / 1000,
+            "time_ns": lambda: self.now_ms() * 1_000_000,
+            "monotonic": self.monotonic_s,
+            "monotonic_ns": lambda: int(self.monotonic_s() * 1e9),
+        }
+        for name in _CLOCKS:
+            setattr(time, name, self._for_this_thread(values[name], self._real[name]))
+        self._put_back = stamp_records(self.now_ms)
+        random.seed(self.seed)
+
+    def uninstall(self) -> None:
+        """Put everything back."""
+        for name, real in self._real.items():
+            setattr(time, name, real)
+        attributes = vars(self.loop)
+        attributes["_selector"] = attributes["_selector"].real
+        del attributes["time"], attributes["create_connection"]
+        self._put_back()
+        random.setstate(self._random_state)
+
+    def _for_this_thread(
+        self, virtual: Callable[[], float], real: Callable[[], float]
+    ) -> Callable[[], float]:
+        """Return a clock that is virtual in the thread of the block only."""
+
+        def read() -> float:
+            return virtual() if threading.get_ident() == self._thread else real()
+
+        return read
+
+
+class _JumpingSelector:
+    """The selector of an event loop: instead of waiting for a timer it moves the clock to it."""
+
+    def __init__(self, real: selectors.BaseSelector, clock: VirtualClock) -> None:
+        self.real = real
+        self._clock = clock
+        # How many turns the loop has made since the latest jump.
+        self._turns = 0
+
+    def select(self, timeout: float | None = None) -> Any:
+        """Return events of real files, or move the clock by the time that would be waited for."""
+        events = self.real.select(0)
+        if events or timeout == 0:
+            self._turns += 1
+            if self._turns > _TURNS_OF_A_MOMENT:
+                self._clock.jump(0)
+            return events
+        self._turns = 0
+        if self._clock.check_conditions():
+            return []
+        if timeout is None:
+            # Nothing is due, so only another thread can go on.
+            return self.real.select(None)
+        self._clock.jump(timeout)
+        return []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.real, name)
+
+
+class LoopRunner:
+    """Runs the work of a broker that lives in the running event loop; see `ServerThread`."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        """Run in the loop of a clock."""
+        self.clock = clock
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Begin a coroutine."""
+        return self.clock.loop.create_task(work)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of a coroutine that has to wait for nothing.
+
+        Raises:
+            WrongUse: it has to.
+        """
+        try:
+            work.send(None)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        work.close()
+        raise WrongUse("the broker is busy and cannot be waited for here: await something first")
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Return what a function returns."""
+        return function()
+
+    async def until(self, condition: Callable[[], T | None], timeout_s: float) -> T | None:
+        """Wait until a condition holds; see `ServerThread.until`."""
+        return condition() or await self.clock.until(condition, timeout_s)

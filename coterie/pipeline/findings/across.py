@@ -32,8 +32,8 @@ from coterie.pipeline.report.words import duration
 # Groups that rebalance within a minute of each other have one cause: a member expires after 45 s
 # by default, and notices a rebalance with its next heartbeat.
 TOGETHER_MS = 60_000
-# Fewer groups are no proof that the cause is a common one. A fifth of the groups is more than what
-# happens in a cluster anyway, and so are five times as many groups as rebalance in other minutes.
+# Fewer groups are no proof that the cause is a common one, and neither is what happens in a cluster
+# anyway: less than a fifth of the groups, or not many more than rebalance in other minutes.
 TOUCHED_GROUPS = 4
 TOUCHED_PART = 5
 UNUSUAL = 5
@@ -51,7 +51,7 @@ RULES: tuple[Rule, ...] = (*GROUP_RULES[:4], RESTART, UNREADABLE, *GROUP_RULES[4
 SEVERITIES = {rule.name: rule.severity for rule in RULES}
 _ORDER = {CRITICAL: 0, WARNING: 1, INFO: 2}
 # What the members of a group do when they are deployed. Everything else happens to them.
-_VOLUNTARY = ("join", "leave", "members changed", "static replacement")
+_VOLUNTARY = ("join", "leave", "static replacement")
 
 
 # The columns of `rebalances` that matter here.
@@ -141,7 +141,7 @@ def _needed(touches: Sequence[Touch], known: int) -> int:
         return TOUCHED_GROUPS
     minutes = 1 + (touches[-1].at_ms - touches[0].at_ms) / TOGETHER_MS
     usual = len(touches) / minutes
-    unusual = max(known / TOUCHED_PART, UNUSUAL * usual)
+    unusual = max(known / TOUCHED_PART, TOUCHED_GROUPS + UNUSUAL * usual)
     return max(TOUCHED_GROUPS, ceil(min(unusual, known / 2)))
 
 

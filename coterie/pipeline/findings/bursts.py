@@ -150,6 +150,11 @@ def _storm(group: Group, burst: Burst) -> Finding:
     culprit, caused = most_frequent(
         event.identity for event in burst.events if event.identity is not None
     )
+    others = sorted(
+        {event.identity for event in burst.events if event.identity not in (None, culprit)},
+        key=lambda identity: (-_caused(burst, identity), identity or ""),
+    )
+    also = others[0] if others and 4 * _caused(burst, others[0]) >= count else None
     within = f"{counted(count, 'rebalance')} within {duration(burst.to_ms - burst.from_ms)}"
     if 2 * caused >= count:
         subject: str | None = culprit
@@ -158,12 +163,18 @@ def _storm(group: Group, burst: Burst) -> Finding:
         )
         what = cause if times == caused else f"mostly {cause}"
         rest = f", {caused} of them caused by {culprit} ({what})"
+        if also is not None:
+            rest += f" and {_caused(burst, also)} by {also}"
     else:
         subject = None
         cause, times = most_frequent(event.cause for event in burst.events)
         rest = f", {times} of them: {cause}"
     evidence = f"{within}{rest}; {counted(members, 'member')}"
     return _finding(STORM.name, group, burst.events, subject, count, evidence)
+
+
+def _caused(burst: Burst, identity: str | None) -> int:
+    return sum(event.identity == identity for event in burst.events)
 
 
 def _finding(

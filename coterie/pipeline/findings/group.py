@@ -102,12 +102,14 @@ def in_operation(changes: Sequence[C]) -> list[C]:
         is_starting = is_starting and bool(change.joined) and not change.left
         if is_starting:
             deliberate.add(number)
-        is_starting = is_starting or _stops(changes, number)
+        soon = _gap_ms(changes, number) <= STOPPED_MS
+        is_starting = (is_starting and soon) or _stops(changes, number)
     is_stopping = False
     for number in reversed(range(len(changes))):
         change = changes[number]
         leaves = bool(change.left) and not change.joined
-        is_stopping = _stops(changes, number) or (is_stopping and leaves)
+        soon = _gap_ms(changes, number) <= STOPPED_MS
+        is_stopping = _stops(changes, number) or (is_stopping and soon and leaves)
         if is_stopping:
             deliberate.add(number)
     return [change for number, change in enumerate(changes) if number not in deliberate]
@@ -115,10 +117,14 @@ def in_operation(changes: Sequence[C]) -> list[C]:
 
 def _stops(changes: Sequence[C], number: int) -> bool:
     """Return whether the group is empty for long after a rebalance."""
-    if changes[number].members:
-        return False
-    after = changes[number + 1 : number + 2]
-    return not after or after[0].at_ms - changes[number].at_ms > STOPPED_MS
+    return not changes[number].members and _gap_ms(changes, number) > STOPPED_MS
+
+
+def _gap_ms(changes: Sequence[C], number: int) -> int:
+    """Return the time until the next rebalance; very long after the last one."""
+    if number + 1 == len(changes):
+        return _FOREVER_MS
+    return changes[number + 1].at_ms - changes[number].at_ms
 
 
 class Session(NamedTuple):

@@ -35,8 +35,8 @@ GROUP_RULES: tuple[Rule, ...] = (
     assignments.UNBALANCED,
 )
 
-# By rule the rules whose findings have the same cause, if subject and time are the same; the
-# finding that explains more is kept [pipeline/one-finding-a-cause].
+# By rule the rules whose findings have the same cause at the same time; the finding that explains
+# more is kept [pipeline/one-finding-a-cause].
 _EXPLAINS = {
     bursts.STORM.name: (bursts.FLAPPING.name,),
     retention.EXPIRY.name: (stalls.EMPTY.name,),
@@ -87,7 +87,6 @@ def _is_explained(finding: Finding, others: Sequence[Finding]) -> bool:
     """Return whether another finding has the same cause and says more."""
     return any(
         finding.rule in _EXPLAINS.get(other.rule, ())
-        and other.subject in (None, finding.subject)
         and other.from_ms <= finding.to_ms
         and finding.from_ms <= other.to_ms
         for other in others

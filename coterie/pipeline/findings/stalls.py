@@ -30,6 +30,9 @@ STALLED_MS = 5 * MINUTE_MS
 # Partitions that stall within this time of each other have one cause.
 APART_MS = 10 * MINUTE_MS
 
+# A stall that is over matters only if it was longer than processing a batch takes.
+PASSED_MS = 8 * MINUTE_MS
+
 STALLED = Rule(
     "stalled_partition", CRITICAL, "members of the group are there, but make no progress"
 )
@@ -69,7 +72,9 @@ def stalled_partitions(group: Group) -> Iterator[Finding]:
         return
     rows = sorted(rows_of(stalled), key=lambda row: row["window_start_ts"])
     for stall in _stalls(group, rows):
-        yield _finding(group, stall)
+        found = _finding(group, stall)
+        if found.rule != PASSED.name or found.to_ms - found.from_ms >= PASSED_MS:
+            yield found
 
 
 def _stalls(group: Group, rows: Sequence[Row]) -> Iterator[_Stall]:

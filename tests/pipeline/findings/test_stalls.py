@@ -44,7 +44,7 @@ def test_live_members_that_do_not_progress_are_critical() -> None:
 
 def test_stall_that_is_over_is_a_warning() -> None:
     rows = {
-        "lag_1m": [*stalled("g", 10, 11, partitions=1), lag("g", 3000, stalled=False)],
+        "lag_1m": [*stalled("g", 10, 11, 12, 13, partitions=1), lag("g", 3000, stalled=False)],
         "member_sessions": [session("g", "m", 0, None)],
     }
     assert [each.rule for each in found(rows)] == ["passed_stall"]
@@ -62,3 +62,12 @@ def test_group_that_never_had_a_member_is_information() -> None:
     (finding,) = found({"lag_1m": stalled("g", 10, 11, partitions=1)})
     assert finding.rule == "empty_group_with_lag"
     assert "no members that a coordinator manages" in finding.evidence
+
+
+def test_short_stall_that_is_over_is_nothing() -> None:
+    """A batch took six minutes."""
+    rows = {
+        "lag_1m": [*stalled("g", 10, 11, partitions=1), lag("g", 3000, stalled=False)],
+        "member_sessions": [session("g", "m", 0, None)],
+    }
+    assert not found(rows)

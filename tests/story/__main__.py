@@ -4,6 +4,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -92,8 +93,19 @@ def _print(name: str, record: Record, shown: Shown, found: list[str], ran_s: flo
         f" {len(rebalances)} rebalances, {sum(1 for _ in record.lines())} lines of log in"
         f" {ran_s:.0f} s; {len(found)} contradictions"
     )
+    signals = Counter(session.end or "alive" for session in record.sessions)
+    said = Counter(
+        row["exit_kind"] or "alive"
+        for story in shown.stories.values()
+        for row in story.group.tables["member_sessions"]
+    )
+    print(f"  the log: {_counted(signals)}; the tables: {_counted(said)}")
     for sentence in found:
         print(f"  {sentence}")
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in counts.most_common())
 
 
 if __name__ == "__main__":

@@ -127,12 +127,56 @@ def _rebalances(record: Record, group: str, story: Story) -> Iterator[str]:
                 yield f"{session}: {member_id} joined in {joined} rebalances"
             if left > 1:
                 yield f"{session}: {member_id} left in {left} rebalances"
+    yield from _departures(record, group, story)
+    yield from _counts(record, group, story)
     clients = {session.client for session in record.of(group)}
     for row in rebalances:
         if row["trigger_client_id"] not in (*clients, None):
             yield f"{group}: a rebalance was caused by {row['trigger_client_id']!r}"
         if row["completed_ts"] is not None and (row["started_ts"] or 0) > row["completed_ts"]:
             yield f"{group}: rebalance to {row['to_generation']} ended before it began"
+
+
+def _departures(record: Record, group: str, story: Story) -> Iterator[str]:
+    """What a rebalance says of a member that left others behind."""
+    for session in record.of(group):
+        survivors = [
+            other
+            for other in record.of(group)
+            if other is not session
+            and session.ended_ms is not None
+            and other.started_ms < session.ended_ms
+            and other.ended_ms is None
+        ]
+        if session.instance is not None or session.paused or not survivors:
+            continue
+        member_id = session.member_ids()[-1]
+        rows = [row for row in story.group.rebalances if member_id in (row["left"] or ())]
+        if not rows:
+            yield f"{session}: {session.end} caused no rebalance"
+        for row in rows:
+            is_own = row["trigger_member_id"] == member_id
+            if is_own and session.end == KILLED and row["trigger"] == "leave":
+                yield f"{session}: was killed, but the rebalance says {row['trigger']}"
+            if is_own and session.end == LEFT and row["trigger"] == "session expiry":
+                yield f"{session}: left, but the rebalance says {row['trigger']}"
+
+
+def _counts(record: Record, group: str, story: Story) -> Iterator[str]:
+    """Each identity caused as many rebalances by its sessions as by the rebalances themselves."""
+    by_session: dict[str, int] = {}
+    for row in story.group.tables["member_sessions"]:
+        found = by_session.get(row["identity"], 0)
+        by_session[row["identity"]] = found + (row["rebalances_caused"] or 0)
+    for identity, count in by_session.items():
+        rows = [row for row in story.group.rebalances if row["trigger_identity"] == identity]
+        if len(rows) != count:
+            yield f"{group}: sessions of {identity} caused {count}, rebalances say {len(rows)}"
+    for instance in {session.instance for session in record.of(group)} - {None}:
+        processes = [session for session in record.of(group) if session.instance == instance]
+        rows = [r for r in story.group.tables["member_sessions"] if r["member_key"] == instance]
+        if len(rows) != len(processes):
+            yield f"{group}: {instance} has {len(rows)} sessions of {len(processes)} processes"
 
 
 def _page(record: Record, group: str, shown: Shown) -> Iterator[str]:
@@ -147,6 +191,8 @@ def _page(record: Record, group: str, shown: Shown) -> Iterator[str]:
         instances = {s.client: s.instance for s in record.of(group)}
         if not first.startswith((ranked[0], instances[ranked[0]] or ranked[0])):
             yield f"{group}: the page says that {first} caused most; it was {ranked[0]}"
+        elif abs(data["caused"][0][3] - counts[ranked[0]]) > 1:
+            yield f"{group}: {first} caused {data['caused'][0][3]}, not {counts[ranked[0]]}"
 
 
 def _terminal(record: Record, group: str, shown: Shown) -> Iterator[str]:

@@ -151,10 +151,14 @@ class Tab:
         return found
 
     def box(self, selector: str) -> dict[str, float]:
-        """Return the place of an element in the window, after scrolling to it."""
+        """Return the place of an element in the window, after scrolling to it.
+
+        The page hides its tips when it scrolls, and hears of that with the next frame.
+        """
         box: dict[str, float] = self.value(
-            f"(() => {{ const found = document.querySelector({json.dumps(selector)});"
+            f"(async () => {{ const found = document.querySelector({json.dumps(selector)});"
             " found.scrollIntoView({ block: 'center' });"
+            " for (let n = 0; n < 2; n++) await new Promise(requestAnimationFrame);"
             " return found.getBoundingClientRect().toJSON(); })()"
         )
         return box

@@ -126,8 +126,7 @@ def test_finding_leads_to_its_moment_and_its_group(browser: Browser, page: Path)
     tab = browser.open(page)
     tab.value("document.querySelector('.findings li > :last-child button').click()")
     tab.wait(f"document.querySelector('{ORDERS}').open")
-    shown = tab.value("document.querySelector('.range input').value")
-    assert shown == "2026-11-01 00:00:30.000"
+    tab.wait("document.querySelector('.range input').value === '2026-11-01 00:00:30.000'")
 
 
 def test_columns_are_sorted_when_their_heading_is_pressed(browser: Browser, page: Path) -> None:

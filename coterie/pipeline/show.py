@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 from coterie.pipeline.plain_log import plain_rows
 from coterie.pipeline.report.history import Story, story_of
@@ -60,6 +60,52 @@ def read_story(
         story = _from_data(path, group_id, topic_names or {})
     known = any(story.group.tables.values())
     return story if known else None
+
+
+class Commits(NamedTuple):
+    """The commits of a group without members, such as a consumer that assigns itself.
+
+    Attributes:
+        commits, partitions: how many commits there are, and of how many partitions.
+        first_ms, last_ms: when the first and the last was made, or its minute began.
+    """
+
+    commits: int
+    partitions: int
+    first_ms: int
+    last_ms: int
+
+
+def read_commits(path: str, group_id: str) -> Commits | None:
+    """Count the commits of a group; None if there are none.
+
+    Args:
+        path: see `read_story`.
+        group_id: the group.
+
+    Raises:
+        StoreError: the output directory cannot be read.
+    """
+    if os.path.exists(os.path.join(path, _MANIFEST)):
+        from coterie.pipeline.report.reading import read_minutes
+        from coterie.pipeline.store import Store
+
+        minutes = read_minutes(Store.reading(path), group_id)
+        found = [
+            (row["topic"], row["partition"], row["window_start_ts"], row["commits"])
+            for row in minutes
+        ]
+    else:
+        found = [
+            (each.topic, each.partition, each.at_us // 1000, 1)
+            for each in _commits_of(path, group_id)
+        ]
+    if not found:
+        return None
+    times = [at_ms for _, _, at_ms, _ in found]
+    places = {(topic, partition) for topic, partition, _, _ in found}
+    commits = sum(count for _, _, _, count in found)
+    return Commits(commits, len(places), min(times), max(times))
 
 
 def known_groups(path: str) -> list[str]:

@@ -30,6 +30,8 @@ from coterie.cli.timeline import (
 from coterie.pipeline.timeline.departures import RECORDED
 from coterie.pipeline.timeline.from_log import CHANGED_MEMBERS
 
+# The protocols of Kafka Connect, whose members are workers.
+_CONNECT_PROTOCOLS = ("default", "compatible", "sessioned")
 _EVIDENCE = {
     "journal": "recorded in the journal",
     "log": "derived from the group's log",
@@ -167,7 +169,10 @@ def _generation_event(
         new = [each for each in partitions if owners_before.get(each) != key]
         remarks = [f"gave up {partition_ranges(lost)}"] if lost else []
         remarks += _acquired(new, len(partitions), owners_before, story)
-        lines.append(MemberLine(story.name(key), partition_ranges(partitions), "; ".join(remarks)))
+        text = partition_ranges(partitions)
+        if story.row["protocol"] in _CONNECT_PROTOCOLS and not partitions:
+            text = "connectors and tasks are not decoded"
+        lines.append(MemberLine(story.name(key), text, "; ".join(remarks)))
     return Event(
         step.at_ms,
         "■",

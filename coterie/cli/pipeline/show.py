@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +13,10 @@ from coterie.cli.output import Row, note, print_json, print_line, printable
 from coterie.cli.pipeline.rebalance_events import rebalance_events
 from coterie.cli.pipeline.rebalance_stories import RebalanceStory, rebalance_stories
 from coterie.cli.pipeline.session import complete_stored_groups, pipeline_errors
-from coterie.cli.timeline import Timeline, TopicPartition
+from coterie.cli.timeline import Timeline, TopicPartition, count_text
+
+if TYPE_CHECKING:
+    from coterie.pipeline.show import Commits
 
 # The number of groups that an error names; a cluster may have thousands.
 _NAMED_GROUPS = 10
@@ -33,11 +37,15 @@ def command(*, directory: str, group_id: str, limit: int | None, as_json: bool) 
     is read directly, whether its broker runs or not, and without Spark.
     """
     with pipeline_errors():
-        from coterie.pipeline.show import known_groups, read_story
+        from coterie.pipeline.show import known_groups, read_commits, read_story
 
         story = read_story(directory, group_id, topic_names(directory))
         if story is None:
-            raise _unknown_group(group_id, known_groups(directory))
+            commits = read_commits(directory, group_id)
+            if commits is None:
+                raise _unknown_group(group_id, known_groups(directory))
+            _print_commits(commits, as_json=as_json)
+            return
     stories = rebalance_stories(story.group.tables, story.moves, story.generations)
     shown = stories if limit is None else stories[max(0, len(stories) - limit) :]
     if as_json:
@@ -51,6 +59,22 @@ def command(*, directory: str, group_id: str, limit: int | None, as_json: bool) 
         for event in rebalance_events(each):
             for line in timeline.lines(event):
                 print_line(line)
+
+
+def _print_commits(commits: "Commits", *, as_json: bool) -> None:
+    """Print what is known of a group without members [pipeline/unmanaged-groups]."""
+    if as_json:
+        print_json([])
+        return
+    first, last = (
+        datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        for at_ms in (commits.first_ms, commits.last_ms)
+    )
+    text = (
+        f"{count_text(commits.commits, 'commit')}, no group management:"
+        f" {count_text(commits.partitions, 'partition')}, from {first} to {last} UTC"
+    )
+    print_line([(text, "")])
 
 
 def _unknown_group(group_id: str, known: Sequence[str]) -> CommandFailed:

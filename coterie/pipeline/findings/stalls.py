@@ -119,14 +119,12 @@ def _finding(group: Group, stall: _Stall) -> Finding:
         rule = STALLED if goes_on else PASSED
         if len(owners) == 1:
             owner = next(iter(owners))
-            by = f"{owner} does not progress" if goes_on else f"{owner} did not progress"
+            by = f"{owner} has not progressed"
             subject = owner
         elif owners:
-            by = f"{counted(len(owners), 'member')} do not progress"
-            if not goes_on:
-                by = by.replace("do not", "did not")
+            by = f"{counted(len(owners), 'member')} have not progressed"
         else:
-            by = "no member owns " + ("it" if len(newest) == 1 else "them")
+            by = "no member has owned " + ("it" if len(newest) == 1 else "them")
         how_long = "" if goes_on else f" for {duration(to_ms - from_ms)}"
         evidence = (
             f"{which} {stand if goes_on else 'stood'}{how_long}: {by} since"

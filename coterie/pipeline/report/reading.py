@@ -109,10 +109,15 @@ def _completed(generation: int, at_ms: int, row: Row) -> CompletedGeneration:
     return CompletedGeneration(generation, at_ms, dict(sorted(owned.items())))
 
 
+def read_minutes(store: Store, group_id: str) -> list[Row]:
+    """Read the rows of `commit_velocity_1m` of a group."""
+    return _rows(_table(store, "commit_velocity_1m", group_id=group_id))
+
+
 def group_ids(store: Store) -> list[str]:
-    """Return the groups that have a history."""
+    """Return the groups that have a history, or at least commits."""
     seen: set[str] = set()
-    for name in ("rebalances", "member_sessions"):
+    for name in ("rebalances", "member_sessions", "commit_velocity_1m"):
         seen.update(_table(store, name, ("group_id",)).column("group_id").unique().to_pylist())
     return sorted(seen)
 

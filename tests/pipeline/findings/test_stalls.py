@@ -36,7 +36,7 @@ def test_live_members_that_do_not_progress_are_critical() -> None:
         "stalled_partition", "stuck at h", 282,
     )  # fmt: skip
     assert finding.evidence == (
-        "2 partitions stand: stuck at h does not progress since 09:05:00, lag 282; a-0, a-1"
+        "2 partitions stand: stuck at h has not progressed since 09:05:00, lag 282; a-0, a-1"
     )
     # 20 minutes and the five before them, of two partitions, with a lag of 141 each.
     assert finding.cost == pytest.approx(2 * 25 * 60 * 142)

@@ -24,6 +24,7 @@ from coterie.pipeline.show import facts_of, known_groups
 from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.from_log import log_history
 from coterie.pipeline.timeline.model import Generation, GroupHistory, Member
+from tests.pipeline.histories import commit_key, commit_value
 from tests.pipeline.report.stores import busy_group, tables_of, write_store
 from tests.pipeline.timeline.facts import logged, partitions
 
@@ -195,3 +196,31 @@ def test_lines_are_wrapped_at_100_columns(tmp_path: Path) -> None:
     """[terminal/timelines]"""
     lines = story_lines(tmp_path, busy_group("g", 40, members=12, partitions=200))
     assert max(map(len, lines)) <= 100
+
+
+def test_group_without_members_has_its_commits(tmp_path: Path) -> None:
+    """[pipeline/unmanaged-groups]"""
+    partition = tmp_path / "data" / "__consumer_offsets-0"
+    partition.mkdir(parents=True)
+    records = [(commit_key("alone", "a", each % 2), commit_value()) for each in range(11)]
+    (partition / f"{0:020d}.log").write_bytes(encode_batch(records, 0, 1_760_000_000_000))
+    lines = show(str(tmp_path / "data"), "alone").stdout.splitlines()
+    said = "11 commits, no group management: 2 partitions, from 2025-10-09 08:53:20"
+    assert [line[: len(said)] for line in lines] == [said]
+    assert max(map(len, lines)) <= 100
+    minutes = [
+        {"group_id": "alone", "topic": "a", "partition": 0, "window_start_ts": 60_000, "commits": 3}
+    ]
+    tables = write_store(str(tmp_path / "tables"), {"commit_velocity_1m": minutes})
+    assert show(tables, "alone").stdout.startswith("3 commits, no group management: 1 partition")
+    assert json.loads(show(tables, "alone", "--json").stdout) == []
+
+
+def test_connect_workers_are_not_said_to_own_nothing(tmp_path: Path) -> None:
+    worker = "connect-10.0.0.7:8083"
+    member = Member(f"{worker}-1", None, worker, "/10.0.0.7", None, (), ())
+    generation = Generation(1, 1000, "connect", "sessioned", None, (member,))
+    lines = story_lines(tmp_path, log_history("connect-cluster", [generation]))
+    assert lines[-1].split() == [
+        "└", f"{worker}-1", "connectors", "and", "tasks", "are", "not", "decoded",
+    ]  # fmt: skip

@@ -7,18 +7,19 @@ it is left; a restart keeps address and data.
 import asyncio
 import errno
 import random
+import time
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from os import PathLike, fspath
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from coterie.address import Address
 from coterie.server.broker import IN_MEMORY
 from coterie.server.broker import Broker as Server
 from coterie.server.config.config import Config
 from coterie.server.config.sources import ConfigError
-from coterie.server.environment import Environment
+from coterie.server.environment import Environment, system_clock
 from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import FlushMode
 from coterie.storage.errors import StorageError
@@ -35,6 +36,9 @@ from coterie.testing.topics import create_topic, produce
 from coterie.testing.virtual_environment import SeededEnvironment
 from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClock
 from coterie.testing.waiting import Waiting
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 # What tests wait for less than users do. Everything else has the defaults of `coterie serve`.
 TEST_CONFIG: Mapping[str, str] = {
@@ -149,6 +153,21 @@ class Broker:
         await end
         await self._open({})
 
+    def advance(self, seconds: float) -> None:
+        """Put the broker's clock forward: sessions end, rebalances time out, offsets expire.
+
+        The clocks of clients stay, so this is for what the broker does on its own; `virtual_time`
+        is for both.
+
+        Raises:
+            WrongUse: the number is negative, or the broker is in virtual time.
+        """
+        if not isinstance(self._thread, ServerThread):
+            raise WrongUse("in virtual time write `await clock.advance(seconds)`")
+        if seconds < 0:
+            raise WrongUse("time never goes back")
+        self._thread.advance(seconds)
+
     @asynccontextmanager
     async def virtual_time(self, seed: int = 0) -> AsyncIterator[VirtualClock]:
         """Let the broker run in the event loop of this test, in virtual time, during a block.
@@ -202,8 +221,7 @@ class Broker:
         clock = self._clock
         environment: Environment
         if clock is None:
-            environment = Environment.of_process(log)
-            environment.random_bytes = self._random.randbytes
+            environment = self._environment(log)
         else:
             environment = SeededEnvironment(
                 clock.loop, log, clock.seed, now_ms=clock.now_ms, monotonic_s=clock.monotonic_s
@@ -223,6 +241,20 @@ class Broker:
         self._server = server
         for name, partitions in topics.items():
             await create_topic(server, name, partitions, {})
+
+    def _environment(self, log: "FilteringBoundLogger") -> Environment:
+        """Return the environment of a server in a thread, with a clock that can be put forward."""
+        thread, real_ms = self._thread, system_clock()
+        assert isinstance(thread, ServerThread), "virtual time has an environment of its own"
+        loop = thread.loop
+        return Environment(
+            loop,
+            log,
+            now_ms=lambda: real_ms() + int(loop.ahead_s * 1000),
+            monotonic_s=loop.time,
+            slice_clock_s=time.monotonic,
+            random_bytes=self._random.randbytes,
+        )
 
     def _make(self, environment: Environment) -> Server:
         given = [f"{name}={value}" for name, value in self._values.items()]

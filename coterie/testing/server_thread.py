@@ -6,11 +6,10 @@ of the test. Invariant: the state of the broker is read and changed in this thre
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Protocol, TypeVar
-
-import uvloop
 
 from coterie.testing.errors import BrokerLeak, WrongUse
 
@@ -38,12 +37,29 @@ class Runner(Protocol):
         """Wait there until the result of a condition is true; return it, or None at last."""
 
 
+class AheadLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock may be ahead of real time.
+
+    Attributes:
+        ahead_s: by how much; it only grows.
+    """
+
+    def __init__(self) -> None:
+        """Start with real time."""
+        super().__init__()
+        self.ahead_s = 0.0
+
+    def time(self) -> float:
+        """Return the time of this clock, in seconds."""
+        return super().time() + self.ahead_s
+
+
 class ServerThread:
     """An event loop that runs in a thread until `stop`."""
 
     def __init__(self, name: str) -> None:
         """Start the thread; `name` appears in debuggers and in errors."""
-        self.loop = uvloop.new_event_loop()
+        self.loop = AheadLoop()
         self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
         self._thread.start()
 
@@ -69,11 +85,19 @@ class ServerThread:
 
         return self.submit(work()).result(_CALL_TIMEOUT_S)
 
+    def advance(self, seconds: float) -> None:
+        """Put the clock of the loop forward; what is due by then is done in its order."""
+
+        def put_forward() -> None:
+            self.loop.ahead_s += seconds
+
+        self.call(put_forward)
+
     async def until(self, condition: Callable[[], T | None], timeout_s: float) -> T | None:
         """Check a condition in this thread until its result is true; return it, or None at last."""
-        deadline_s = self.loop.time() + timeout_s
+        deadline_s = time.monotonic() + timeout_s
         while not (found := condition()):
-            if self.loop.time() >= deadline_s:
+            if time.monotonic() >= deadline_s:
                 return None
             await asyncio.sleep(_PAUSE_S)
         return found

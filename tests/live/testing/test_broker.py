@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from coterie.testing import Broker, BrokerNotStarted, KafkaTestCase, WrongUse
+from tests.live.deadlines import eventually
 from tests.live.testing.consumers import confluent, kafka_python
 
 # Half of it is a goal; the other half is room for a busy machine.
@@ -112,6 +113,32 @@ def test_data_survive(end: str, on_disk: bool, tmp_path: Path) -> None:
             assert group.generation >= generation
         assert values == [b"a", b"b", b"c"]
         assert [each.value for each in kafka.records("t")] == values
+
+
+def test_clock_of_the_broker_is_put_forward() -> None:
+    week_s = 7 * 24 * 3600
+    with Broker(topics={"t": 1}) as kafka:
+        group = kafka.group("g")
+        with confluent(
+            kafka, "g", "t", group_instance_id="i", auto_commit_interval_ms=100
+        ) as values:
+            kafka.produce("t", "a")
+            group.wait_committed({("t", 0): 1})
+        assert values == [b"a"]
+        # A static member stays until its session ends.
+        assert len(group.members) == 1
+        kafka.advance(7)
+        group.wait_empty()
+        assert group.history[-1].trigger.cause == "session expiry"
+        kafka.advance(week_s)
+        kafka.advance(3600)
+        eventually(lambda: group.offsets == {}, "the offsets expired")
+        # Retention is a week, too.
+        eventually(lambda: kafka.records("t") == [], "the record deleted")
+        kafka.restart()
+        assert kafka.produce("t", "b") == 1
+        with pytest.raises(WrongUse, match="never goes back"):
+            kafka.advance(-1)
 
 
 def test_broker_in_a_coroutine() -> None:

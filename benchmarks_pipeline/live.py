@@ -15,14 +15,14 @@ import threading
 import time
 
 from benchmarks_pipeline.logs import SegmentWriter, write_commits
-from coterie.pipeline.jobs.follow import FOLLOW_SETTINGS, Appended, FollowOptions, follow
+from coterie.pipeline.jobs.follow import Appended, FollowEvents, FollowOptions, follow
 from coterie.pipeline.jobs.job import Step
 from coterie.pipeline.session import start_session
+from coterie.pipeline.spark_engine import SparkEngine
 from coterie.protocol.messages.log_records import OffsetCommitKey, OffsetCommitValue, encode_key
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 
-# More parallel tasks than cores, so that a large micro-batch does not wait for tasks of a build.
-MASTER = "local[4]"
+MASTER = "local[2]"
 # The time until Python's workers and Spark's code are warm.
 _WARM_UP_S = 20.0
 # If nothing was built for this time, nothing is left to build: a build begins two seconds after the
@@ -155,16 +155,15 @@ def measure(
 ) -> None:
     """Follow a log that grows; print the figures."""
     course = _Course(root, seconds, per_second, catch_up)
-    spark = start_session("bench", master=MASTER, settings=FOLLOW_SETTINGS)
+    spark = start_session("bench", master=MASTER)
     course.start()
     report = follow(
-        spark,
+        SparkEngine(spark),
         [course.logs],
         os.path.join(root, "tables"),
         stop=course.stop,
         options=FollowOptions(build_every_s=build_every_s),
-        progress=course.progress,
-        on_append=course.on_append,
+        events=FollowEvents(course.progress, course.on_append),
     )
     spark.stop()
     print(f"{report.batches} batches, {report.builds} builds, {report.seconds:.0f} s in all")

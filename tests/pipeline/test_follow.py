@@ -4,14 +4,15 @@ import json
 import os
 import queue
 import random
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
 import pyarrow.dataset as ds
 import pytest
@@ -20,16 +21,16 @@ from benchmarks_pipeline.logs import SegmentWriter
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import OFFSETS_TOPIC
 from tests.live.broker_process import FAST_GROUPS, BrokerProcess
+from tests.live.deadlines import eventually
 from tests.pipeline.histories import NOW_MS, commit_key, commit_value, write_segments
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+R = TypeVar("R")
 
-pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.slow]
+pytestmark = pytest.mark.slow
 PARTITIONS = 2
-# Each kill costs a start of Spark, which takes 15 s at best. Set the variable for more kills.
-KILLS = int(os.environ.get("COTERIE_TEST_KILLS", "1"))
-# A busy machine needs half a minute to start Spark.
+# Set the variable for more kills.
+KILLS = int(os.environ.get("COTERIE_TEST_KILLS", "3"))
+# A busy machine needs long to start a process.
 PATIENCE_S = 180.0
 
 
@@ -208,8 +209,7 @@ def test_run_over_the_wire_has_lags_and_the_files_add_nothing(tmp_path: Path) ->
 
 
 @pytest.mark.timeout(300)
-def test_bronze_is_the_same_with_and_without_spark(spark: "SparkSession", tmp_path: Path) -> None:
-    """One stream is written without Spark, one by Spark, and one by both."""
+def test_thread_reads_what_is_completed_cleaned_and_new(tmp_path: Path) -> None:
     from coterie.pipeline.jobs.live_store import LiveStore
     from tests.pipeline.test_tail import INPUT, tail_of
 
@@ -217,50 +217,105 @@ def test_bronze_is_the_same_with_and_without_spark(spark: "SparkSession", tmp_pa
         encode_batch([(commit_key(), commit_value(offset=number))] * 2, 2 * number, NOW_MS)
         for number in range(60)
     ]
-    logs = tmp_path / "logs"
+    logs, output = tmp_path / "logs", tmp_path / "out"
     first, second, third = (logs / f"{OFFSETS_TOPIC}-{number}" for number in range(3))
     # The first partition has a damaged batch and a torn end.
     bad = batches[3][:-1] + bytes([batches[3][-1] ^ 1])
     begun = [*batches[:3], bad, *batches[4:10]]
     write_segments(str(first), (0, [*begun, batches[10][:70]]))
     write_segments(str(second), (0, batches[:20]))
-    with ExitStack() as stack:
-        stores = [
-            stack.enter_context(LiveStore.open(str(tmp_path / name)))
-            for name in ("here", "spark", "both")
-        ]
-        spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+    with LiveStore.open(str(output)) as store:
+        tail = tail_of(store, logs)
 
         def wait_for(positions: dict[int, int]) -> None:
-            deadline = time.monotonic() + PATIENCE_S
-            while any(store.position(INPUT) != positions for store in stores):
-                for number, tail in enumerate(tails):
-                    tail.check(spark, str(tmp_path / f"checkpoint-{number}"), 100)
-                assert time.monotonic() < deadline, [each.position(INPUT) for each in stores]
-                time.sleep(0.05)
+            def are_reached() -> bool:
+                tail.check()
+                return store.position(INPUT) == positions
 
-        tails = [
-            tail_of(store, logs, much_bytes=much_bytes)
-            for store, much_bytes in zip(stores, (1 << 30, -1, 2000), strict=True)
-        ]
-        for tail in tails:
-            stack.callback(tail.stop)
-        wait_for({0: 20, 1: 40})
-        # The torn batch is completed, the second log rolled and compacted, and a third one is new.
-        write_segments(str(first), (0, [*begun, batches[10]]))
-        write_segments(str(tmp_path / "cleaned"), (0, batches[:20:3]))
-        for name in os.listdir(tmp_path / "cleaned"):
-            os.replace(tmp_path / "cleaned" / name, second / name)
-        write_segments(str(second), (40, batches[20:22]))
-        write_segments(str(third), (80, batches[40:60]))
-        wait_for({0: 22, 1: 44, 2: 120})
+            eventually(are_reached, f"the positions {positions}", PATIENCE_S)
+
+        tail.start()
+        try:
+            wait_for({0: 20, 1: 40})
+            # The torn batch is completed, the second log rolled and compacted, and a third is new.
+            write_segments(str(first), (0, [*begun, batches[10]]))
+            write_segments(str(tmp_path / "cleaned"), (0, batches[:20:3]))
+            for name in os.listdir(tmp_path / "cleaned"):
+                os.replace(tmp_path / "cleaned" / name, second / name)
+            write_segments(str(second), (40, batches[20:22]))
+            write_segments(str(third), (80, batches[40:60]))
+            wait_for({0: 22, 1: 44, 2: 120})
+        finally:
+            tail.stop()
     places = {0: [*range(6), *range(8, 22)], 1: range(44), 2: range(80, 120)}
     expected = [(number, offset) for number, offsets in places.items() for offset in offsets]
-    found = [rows_of(tmp_path / name) for name in ("here", "spark", "both")]
-    assert [(row["log_partition"], row["log_offset"]) for row in found[0]] == expected
-    assert found[0] == found[1] == found[2]
-    for store in stores:
-        assert offsets_of(Path(store.path), "quarantine") == [(0, 6)]
+    assert offsets_of(output, "log_records") == expected
+    assert offsets_of(output, "quarantine") == [(0, 6)]
+
+
+@pytest.mark.timeout(300)
+def test_command_prints_a_line_for_each_build_and_stops_within_seconds(tmp_path: Path) -> None:
+    logs, output, errors = tmp_path / "logs", tmp_path / "out", tmp_path / "errors"
+    feeder = Feeder(logs)
+    feeder.start()
+    command = [sys.executable, "-m", "coterie", "pipeline", "run", "--follow"]
+    options = ["--input", str(logs), "--output", str(output), "--build-every", "1"]
+    with open(errors, "w") as file:
+        process = subprocess.Popen(
+            [*command, *options, "--engine", "local"], stderr=file, stdout=subprocess.DEVNULL
+        )
+
+    def builds() -> list[str]:
+        assert process.poll() is None, errors.read_text()
+        return [line for line in errors.read_text().splitlines() if " s behind" in line]
+
+    try:
+        eventually(lambda: len(builds()) >= 3, "three builds", PATIENCE_S)
+        line = builds()[0]
+        assert re.search(r"[\d,]+ new records, \d+ tables in \d+\.\d s, \d+\.\d s behind", line)
+        began_s = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PATIENCE_S) == 0
+        # Three seconds on a quiet machine.
+        assert time.monotonic() - began_s < 12
+    finally:
+        process.kill()
+        process.wait()
+        feeder.done.set()
+        feeder.join()
+    assert "Followed for" in errors.read_text()
+    assert offsets_of(output, "log_records")
+
+
+def test_build_that_does_not_end_in_time_is_left_to_the_next_run(tmp_path: Path) -> None:
+    from coterie.pipeline.engine import LocalEngine
+    from coterie.pipeline.jobs.follow import Appended, FollowEvents, FollowOptions, follow
+    from coterie.pipeline.jobs.run import run
+    from coterie.pipeline.store import Store
+
+    class SlowEngine(LocalEngine):
+        """An engine whose tasks do not end once following is stopped."""
+
+        def run(self, count: int, work: Callable[[int], R]) -> list[R]:
+            assert not stop.is_set() or self._cancelled.wait(PATIENCE_S)
+            return super().run(count, work)
+
+    def stop_following(_: Appended) -> None:
+        stop.set()
+
+    logs, output = tmp_path / "logs", str(tmp_path / "out")
+    stop = threading.Event()
+    feeder = Feeder(logs)
+    feeder.start()
+    options = FollowOptions(last_build_s=0.1)
+    events = FollowEvents(on_append=stop_following)
+    report = follow(SlowEngine(), [str(logs)], output, stop=stop, options=options, events=events)
+    feeder.done.set()
+    feeder.join()
+    assert report.last is None
+    assert Store.reading(output).rows("log_records") > Store.reading(output).rows("offset_commits")
+    run(LocalEngine(), [str(logs)], output)
+    assert offsets_of(Path(output), "log_records") == offsets_of(Path(output), "offset_commits")
 
 
 @pytest.mark.timeout(300)

@@ -10,11 +10,11 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import pytest
 
-pytest.importorskip("pyspark", reason="needs pip install coterie[pipeline]")
+pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
 
 import threading
 
@@ -159,12 +159,7 @@ def tail_of(store: Store, data: Path, **options: Any) -> Tail:
         live.append(directories, {source: {topic: positions}}, {"run": 0})
 
     lock = options.pop("lock") if "lock" in options else threading.Lock()
-    return Tail(live, append, (INPUT, str(data), OFFSETS_TOPIC), lock, **options)
-
-
-def append_batch(tail: Tail) -> None:
-    """Pass a micro-batch to a tail, as Spark does; a tail does not use one of few records."""
-    tail.append_batch(cast("Any", None), 0)
+    return Tail(live, append, (INPUT, str(data), OFFSETS_TOPIC), lock, 100, **options)
 
 
 def places_of(output: Path, table: str = "log_records") -> Places:
@@ -190,10 +185,10 @@ def _one_process(logs: Logs, output: Path) -> None:
         store = cast("LiveStore", opened)
         check(store, output)
         tail = tail_of(store, logs.path)
-        append_batch(tail)
+        tail.append_new()
         building = store.snapshot()
         logs.grow()
-        append_batch(tail)
+        tail.append_new()
         building.commit({}, {})
         store.merge("log_records")
 
@@ -243,8 +238,8 @@ def test_damaged_torn_and_cleaned_log_is_followed(tmp_path: Path) -> None:
     output = tmp_path / "output"
     with LiveStore.open(str(output)) as store:
         tail = tail_of(store, tmp_path / "logs")
-        append_batch(tail)
-        append_batch(tail)
+        tail.append_new()
+        tail.append_new()
         valid = [offset for offset in range(20) if offset not in (6, 7)]
         assert places_of(output) == [(0, offset) for offset in valid]
         assert places_of(output, "quarantine") == [(0, 6)]
@@ -254,9 +249,9 @@ def test_damaged_torn_and_cleaned_log_is_followed(tmp_path: Path) -> None:
         os.remove(directory / f"{0:020d}.log")
         write_segments(str(directory), (20, batches[10:20]))
         write_segments(str(directory), (0, batches[:10:3]))
-        append_batch(tail)
+        tail.append_new()
         write_segments(str(directory), (20, batches[10:20:4]), (60, batches[30:35]))
-        append_batch(tail)
+        tail.append_new()
     expected = [*valid, *range(20, 40), *range(60, 70)]
     assert places_of(output) == [(0, offset) for offset in expected]
 
@@ -277,21 +272,12 @@ def test_partition_in_two_directories_of_a_cluster_is_read_once(tmp_path: Path) 
             for _ in range(0 if number < 9 else 2):
                 behind.grow()
             for tail in tails:
-                append_batch(tail)
+                tail.append_new()
             most = max(ahead, behind, key=lambda logs: logs.writers[0].next_offset)
             assert places_of(output) == most.places
 
 
-def test_much_log_is_written_by_spark_or_in_slices(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class WrittenBySpark(Exception):  # noqa: N818 - not an error
-        pass
-
-    def write_with_spark(*_: object) -> NoReturn:
-        raise WrittenBySpark
-
-    monkeypatch.setattr(Tail, "_write_with_spark", write_with_spark)
+def test_much_log_is_written_in_slices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = tmp_path / "output"
     with (
         closing(Logs(tmp_path / "logs")) as logs,
@@ -299,25 +285,20 @@ def test_much_log_is_written_by_spark_or_in_slices(
     ):
         for _ in range(60):
             logs.grow()
-        size = sum(each.stat().st_size for each in logs.path.rglob("*.log"))
-        assert size > 4 * 2000
-        with pytest.raises(WrittenBySpark):
-            append_batch(tail_of(store, logs.path, much_bytes=size - 1))
-        tail = tail_of(store, logs.path, much_bytes=size)
+        tail = tail_of(store, logs.path)
         monkeypatch.setattr(follow_tail, "_SLICE_BYTES", 2500)
-        append_batch(tail)
+        tail.append_new()
         assert places_of(output) == logs.places
         assert len(store.parts("log_records")) > 4
         # Records that were read before do not count again.
         logs.grow()
-        append_batch(tail)
+        tail.append_new()
         assert places_of(output) == logs.places
 
 
 def test_log_is_read_to_its_end_although_a_segment_is_removed_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There would be no other micro-batch for the rest, because this one counts as done."""
     calls = itertools.count()
 
     def interrupted(*given: Any) -> WholeEnd:
@@ -331,5 +312,5 @@ def test_log_is_read_to_its_end_although_a_segment_is_removed_meanwhile(
     ):
         logs.grow()
         logs.grow()
-        append_batch(tail_of(store, logs.path))
+        tail_of(store, logs.path).append_new()
         assert places_of(tmp_path / "output") == logs.places

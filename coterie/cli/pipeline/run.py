@@ -1,9 +1,8 @@
 """`coterie pipeline run`: make tables from the logs, once or continuously."""
 
 import os
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,7 +19,6 @@ from coterie.cli.pipeline.session import (
     engine_options,
     key_values,
     pipeline_errors,
-    spark_session,
     started_engine,
 )
 from coterie.client.cluster import DEFAULT_PORT
@@ -28,15 +26,13 @@ from coterie.client.errors import ClientError
 
 if TYPE_CHECKING:
     from coterie.pipeline.jobs.connector import Connector
-    from coterie.pipeline.jobs.follow import Appended
+    from coterie.pipeline.jobs.follow import Built
     from coterie.pipeline.jobs.job import RunReport
 
 _DEFAULT_BUILD_EVERY_S = 30.0
 _MINUTE_MS = 60_000
 # The values of --connector.
 _OWN, _SPARK = "own", "spark"
-# With --follow, new records may arrive four times a second; a terminal shows them less often.
-_SHOW_RECORDS_EVERY_S = 1.0
 
 
 def _count_text(value: Any) -> str:
@@ -331,19 +327,16 @@ def _run_once(options: _Options, retention_minutes: int | None, *, rebuild: bool
 
 
 def _follow(options: _Options, build_every: float, retention_minutes: int | None) -> Row:
-    from coterie.pipeline.jobs.follow import (
-        FOLLOW_SETTINGS,
-        FollowOptions,
-        follow,
-        stop_on_signals,
-    )
+    from coterie.pipeline.jobs.follow import FollowEvents, FollowOptions, follow, stop_on_signals
+    from coterie.pipeline.jobs.job import RunReport
 
-    settings = {**FOLLOW_SETTINGS, **options.engine.settings}
-    with spark_session("coterie pipeline run", options.engine.master, settings) as spark:
+    with started_engine(
+        "coterie pipeline run", options.engine, little=True, needs_spark=True
+    ) as engine:
         stop = stop_on_signals()
         note(
             "Following the logs. Ctrl-C or SIGTERM ends it after the records read so far are in the"
-            " tables."
+            " tables, or with a note if they are not."
         )
         follow_options = FollowOptions(
             build_every_s=build_every,
@@ -352,17 +345,20 @@ def _follow(options: _Options, build_every: float, retention_minutes: int | None
             retention_ms=_retention_ms(retention_minutes),
         )
         report = follow(
-            spark,
+            engine,
             options.inputs,
             options.output,
             stop=stop,
             options=follow_options,
-            on_append=_record_counter(),
+            events=FollowEvents(on_build=_note_build),
         )
-    result = _result(report.last, options.output) | {
+    nothing = RunReport(None, [], [], report.seconds)
+    result = _result(report.last or report.first or nothing, options.output) | {
+        "engine": engine.name,
         "records": report.rows,
         "batches": report.batches,
         "builds": report.builds,
+        "is_complete": report.last is not None,
         "seconds": round(report.seconds, 3),
     }
     if not options.as_json:
@@ -370,25 +366,19 @@ def _follow(options: _Options, build_every: float, retention_minutes: int | None
             f"Followed for {report.seconds:.0f} s: {report.rows:,} records in {report.batches:,}"
             f" batches; the tables were brought up to date {report.builds:,} times."
         )
+        if report.last is None:
+            note("The newest records are in the bronze tables only. The next run continues there.")
         click.echo(result["manifest"])
     return result
 
 
-def _record_counter() -> "Callable[[Appended], None]":
-    """Return a function that shows the number of new records on the last line of a terminal."""
-    rows = 0
-    shown_at_s = 0.0
-    on_terminal = sys.stderr.isatty()
-
-    def count(appended: "Appended") -> None:
-        nonlocal rows, shown_at_s
-        rows += appended.rows
-        now_s = time.monotonic()
-        if on_terminal and now_s - shown_at_s >= _SHOW_RECORDS_EVERY_S:
-            shown_at_s = now_s
-            click.echo(f"\r{time.strftime('%H:%M:%S')}  {rows:,} records", nl=False, err=True)
-
-    return count
+def _note_build(built: "Built") -> None:
+    """Print a line for a build."""
+    late = ", later than --build-every because the build before lasted longer"
+    note(
+        f"{time.strftime('%H:%M:%S')}  {built.rows:,} new records, {built.tables} tables in"
+        f" {built.seconds:.1f} s, {built.behind_s:.1f} s behind{late if built.is_late else ''}"
+    )
 
 
 def _result(report: "RunReport", output: str) -> Row:

@@ -1,13 +1,12 @@
 """Follow logs: new records become bronze within a second, the other tables are built later.
 
     stop = stop_on_signals()
-    with start_session(settings=FOLLOW_SETTINGS) as spark:
-        follow(spark, ["/var/lib/kafka", "kafka://other:9092"], "/data/forensics", stop=stop)
+    follow(LocalEngine(), ["/var/lib/kafka", "kafka://other:9092"], "/data/forensics", stop=stop)
 
-An ordinary run catches up first. Then each topic of a data directory is a structured stream, whose
-micro-batches are appended one by one, and each cluster is a thread that fetches. Silver and gold
-are built every `build_every_s` seconds, or as soon as no new records arrive. Another ordinary run
-ends it.
+An ordinary run catches up first. Then each topic of a data directory has a thread that reads what
+is new, and each cluster one that fetches. The engine builds silver and gold every `build_every_s`
+seconds, or as soon as no new records arrive. In the end they are built once more, if that is quick
+enough; otherwise the next run does it.
 
 Every record counts once even if the process is killed: rows and the offsets up to which they reach
 are committed by the same replacement of the manifest, and a new process starts from those offsets
@@ -15,18 +14,16 @@ are committed by the same replacement of the manifest, and a new process starts 
 """
 
 import os
-import shutil
 import signal
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from types import FrameType
 from typing import Any, NamedTuple, cast
 
-from pyspark.sql import SparkSession
-
+from coterie.pipeline.engine import Cancelled, Engine
 from coterie.pipeline.findings.retention import OFFSETS_RETENTION_MS
 from coterie.pipeline.jobs.follow_tail import Tail
 from coterie.pipeline.jobs.follow_wire import Wire
@@ -35,29 +32,15 @@ from coterie.pipeline.jobs.job import Job, Progress, RunReport
 from coterie.pipeline.jobs.live_store import LiveStore
 from coterie.pipeline.jobs.run import build, run
 from coterie.pipeline.kafka_input import TABLE_OF, is_kafka
-from coterie.pipeline.spark_engine import SparkEngine
 from coterie.pipeline.tables import TABLES
 
-FOLLOW_SETTINGS = {
-    # Builds and streams run at the same time. Without fair scheduling a large micro-batch would
-    # wait for all tasks of a build.
-    "spark.scheduler.mode": "FAIR",
-    # Spark's default starts processes that set the mode of every file of a checkpoint, which costs
-    # 110 ms per micro-batch. This manager does not. It is less safe, but the checkpoints here are
-    # removed when the process ends.
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
-}
-_BRONZE_POOL, _BUILD_POOL = "bronze", "build"
-
-# A micro-batch of few records costs about 100 ms. A shorter interval would only make more files.
+# An append costs about 20 ms. A shorter interval would only make more files.
 TRIGGER_MS = 250
 BUILD_EVERY_S = 30.0
 # After this time without new records a build starts early.
 IDLE_S = 2.0
-# How often to check whether a topic exists by now, and whether a stream has failed.
-_CHECK_EVERY_S = 2.0
+# For building the tables when following is stopped. Spark needs another second to end.
+LAST_BUILD_S = 1.5
 _TICK_S = 0.2
 
 
@@ -76,15 +59,39 @@ class Appended(NamedTuple):
     positions: dict[int, int]
 
 
+class Built(NamedTuple):
+    """A build of silver and gold while following.
+
+    Attributes:
+        rows: the new records that the tables contain now.
+        tables: the number of tables that were written.
+        seconds: the duration.
+        behind_s: how long the oldest of these records waited to be in the tables.
+        is_late: whether the time between two builds was longer than wanted.
+    """
+
+    rows: int
+    tables: int
+    seconds: float
+    behind_s: float
+    is_late: bool
+
+
 class FollowReport(NamedTuple):
-    """The result of following, from the first run to the last."""
+    """The result of following.
+
+    Attributes:
+        rows, batches, builds: appended records, appends, and builds.
+        seconds: the duration.
+        first, last: the first run, and the last one; None if it was cancelled.
+    """
 
     rows: int
     batches: int
     builds: int
     seconds: float
-    first: RunReport
-    last: RunReport
+    first: RunReport | None
+    last: RunReport | None
 
 
 class FollowOptions(NamedTuple):
@@ -92,22 +99,39 @@ class FollowOptions(NamedTuple):
 
     Attributes:
         trigger_ms: how often to check for new records.
-        build_every_s: the time between the end of a build and the next one while records arrive.
+        build_every_s: the time from the beginning of a build to that of the next one while records
+            arrive.
+        last_build_s: how long building may take after `stop` is set.
         crc: whether to check checksums.
         log_ends, retention_ms: as for `run`.
     """
 
     trigger_ms: int = TRIGGER_MS
     build_every_s: float = BUILD_EVERY_S
+    last_build_s: float = LAST_BUILD_S
     crc: bool = True
     log_ends: str | None = None
     retention_ms: int = OFFSETS_RETENTION_MS
 
 
+class FollowEvents(NamedTuple):
+    """Functions that are called while following.
+
+    Attributes:
+        progress: when a table is built.
+        on_append: with new records, in the thread that appended them.
+        on_build: after a build.
+    """
+
+    progress: Progress | None = None
+    on_append: Callable[[Appended], None] | None = None
+    on_build: Callable[[Built], None] | None = None
+
+
 def stop_on_signals() -> threading.Event:
     """Return an event that SIGINT and SIGTERM set.
 
-    Call it in the main thread, after the session was started, because PySpark installs a handler of
+    Call it in the main thread, after the engine was started, because PySpark installs a handler of
     its own for SIGINT.
     """
     stop = threading.Event()
@@ -121,132 +145,146 @@ def stop_on_signals() -> threading.Event:
 
 
 def follow(
-    spark: SparkSession,
+    engine: Engine,
     inputs: Iterable[str],
     output: str,
     *,
     stop: threading.Event,
     options: FollowOptions | None = None,
-    progress: Progress | None = None,
-    on_append: Callable[[Appended], None] | None = None,
+    events: FollowEvents | None = None,
 ) -> FollowReport:
     """Follow logs until `stop` is set.
 
     Args:
-        spark: a session, with `FOLLOW_SETTINGS`.
+        engine: runs the tasks of builds. It cannot be used again afterwards.
         inputs: data directories and kafka:// addresses.
         output: the directory of the tables.
-        stop: ends following. The tables then contain everything that was there when it was set.
+        stop: ends following. Every record that was appended is in bronze then.
         options: the options.
-        progress: is called when a table is built.
-        on_append: is called with new records, in the thread that appended them.
+        events: functions to call.
 
     Raises:
         NoSuchLog, StoreError, ClientError: see `run` and `KafkaLog`.
     """
     began = time.monotonic()
     options = FollowOptions() if options is None else options
+    events = FollowEvents() if events is None else events
     inputs = list(inputs)
     directories = [each for each in inputs if not is_kafka(each)]
     sources = [each for each in inputs if is_kafka(each)]
 
     def catch_up() -> RunReport:
         return run(
-            SparkEngine(spark),
+            engine,
             inputs,
             output,
             log_ends=options.log_ends,
             retention_ms=options.retention_ms,
             crc=options.crc,
-            progress=progress,
+            progress=events.progress,
         )
 
-    first = catch_up()
-    with LiveStore.open(output) as store:
-        following = _Following(spark, cast("LiveStore", store), options, progress, on_append)
+    report = FollowReport(0, 0, 0, 0.0, None, None)
+    with _ended_in_time(engine, stop, options.last_build_s):
         try:
-            following.start(directories, sources)
-            following.until(stop)
-        finally:
-            following.close()
-    last = catch_up()
-    seconds = time.monotonic() - began
-    return FollowReport(following.rows, following.batches, following.builds, seconds, first, last)
+            report = report._replace(first=catch_up())
+            with LiveStore.open(output) as store:
+                following = _Following(engine, cast("LiveStore", store), options, events)
+                try:
+                    following.start(directories, sources)
+                    following.until(stop)
+                finally:
+                    following.close()
+                    report = report._replace(
+                        rows=following.rows, batches=following.batches, builds=following.builds
+                    )
+            report = report._replace(last=catch_up())
+        except Cancelled:
+            # What was building for too long after the end is left to the next run.
+            pass
+    return report._replace(seconds=time.monotonic() - began)
+
+
+@contextmanager
+def _ended_in_time(engine: Engine, stop: threading.Event, last_build_s: float) -> Iterator[None]:
+    """Cancel what the engine does in the block if it has not ended some time after `stop`."""
+    ended = threading.Event()
+
+    def cancel() -> None:
+        stop.wait()
+        if not ended.wait(last_build_s):
+            engine.cancel()
+
+    threading.Thread(target=cancel, daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 class _Following:
-    """The streams and threads of one process, and its builds.
+    """The threads of one process, and its builds.
 
     Attributes:
-        spark, store, options: as given.
+        engine, store, options: as given.
         rows, batches, builds: so far.
     """
 
     def __init__(
-        self,
-        spark: SparkSession,
-        store: LiveStore,
-        options: FollowOptions,
-        progress: Progress | None,
-        on_append: Callable[[Appended], None] | None,
+        self, engine: Engine, store: LiveStore, options: FollowOptions, events: FollowEvents
     ) -> None:
-        self.spark = spark
+        self.engine = engine
         self.store = store
         self.options = options
         self.rows = self.batches = self.builds = 0
-        self._progress = progress
-        self._on_append = on_append
+        self._events = events
         self._run = store.next_run
         self._began = time.monotonic()
         self._counting = threading.Lock()
         self._newest_s = 0.0
+        self._built_rows = 0
         # When the first record was appended that silver and gold do not contain yet.
         self._behind_since_s: float | None = None
-        self._tails: list[Tail] = []
-        self._wires: list[Wire] = []
-        self._scratch = tempfile.mkdtemp(prefix="coterie-follow-")
+        self._threads: list[Tail | Wire] = []
 
     def start(self, directories: list[str], sources: list[str]) -> None:
-        """Start a stream for each topic that exists, and a thread for each cluster."""
+        """Start a thread for each topic of a directory, and for each cluster."""
+        crc, trigger_ms = self.options.crc, self.options.trigger_ms
         locks: dict[tuple[str, str], threading.Lock] = {}
         for path in dict.fromkeys(os.path.realpath(each) for each in directories):
             for topic in TABLE_OF:
                 source = identity_of(path)
                 lock = locks.setdefault((source, topic), threading.Lock())
                 place = source, path, topic
-                crc = self.options.crc
-                self._tails.append(Tail(self.store, self.append, place, lock, crc=crc))
+                tail = Tail(self.store, self.append, place, lock, trigger_ms, crc=crc)
+                self._threads.append(tail)
         for address in sources:
-            wire = Wire(
-                address, self.store, self.append, self.options.trigger_ms, crc=self.options.crc
-            )
-            self._wires.append(wire)
-            wire.start()
-        self._check()
+            self._threads.append(Wire(address, self.store, self.append, trigger_ms, crc=crc))
+        for thread in self._threads:
+            thread.start()
 
     def until(self, stop: threading.Event) -> None:
         """Build from time to time, until `stop` is set or something fails."""
-        checked_s = built_s = time.monotonic()
+        built_s = time.monotonic()
         while not stop.wait(_TICK_S):
-            now_s = time.monotonic()
-            if now_s - checked_s >= _CHECK_EVERY_S:
-                self._check()
-                checked_s = now_s
+            for thread in self._threads:
+                thread.check()
             behind_s = self._behind_since_s
             if behind_s is None:
                 continue
+            now_s = time.monotonic()
             is_idle = now_s - self._newest_s >= IDLE_S
-            if is_idle or now_s - max(behind_s, built_s) >= self.options.build_every_s:
-                self._build()
-                built_s = time.monotonic()
+            if is_idle or now_s - built_s >= self.options.build_every_s:
+                # A build that lasts longer than the interval makes the next one late.
+                is_late = now_s - built_s > self.options.build_every_s + 2 * _TICK_S
+                built_s = now_s
+                self._build(behind_s, is_late=is_late and not is_idle)
 
     def close(self) -> None:
-        """End streams and threads. An append that has begun is completed."""
-        for tail in self._tails:
-            tail.stop()
-        for wire in self._wires:
-            wire.stop()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        """End the threads. An append that has begun is completed."""
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.stop()
 
     def append(
         self,
@@ -275,8 +313,8 @@ class _Following:
         self._newest_s = time.monotonic()
         if self._behind_since_s is None:
             self._behind_since_s = self._newest_s
-        if self._on_append is not None and topic:
-            self._on_append(Appended(source, topic, rows, positions))
+        if self._events.on_append is not None and topic:
+            self._events.on_append(Appended(source, topic, rows, positions))
 
     def _report(self) -> dict[str, Any]:
         return {
@@ -288,25 +326,24 @@ class _Following:
             "follow": {"rows": self.rows, "batches": self.batches, "builds": self.builds},
         }
 
-    def _check(self) -> None:
-        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", _BRONZE_POOL)
-        for number, tail in enumerate(self._tails):
-            checkpoint = os.path.join(self._scratch, str(number))
-            tail.check(self.spark, checkpoint, self.options.trigger_ms)
-        for wire in self._wires:
-            wire.check()
-
-    def _build(self) -> None:
+    def _build(self, behind_s: float, *, is_late: bool) -> None:
         """Bring silver and gold up to date with the bronze of this moment."""
+        began_s = time.monotonic()
         # Records that are appended from here on are for the next build.
-        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", _BUILD_POOL)
         self._behind_since_s = None
+        rows = self.rows
         snapshot = self.store.snapshot()
         with snapshot.scratch() as scratch:
-            job = Job(SparkEngine(self.spark), snapshot, scratch, self._progress)
+            job = Job(self.engine, snapshot, scratch, self._events.progress)
             build(job, log_ends=self.options.log_ends, retention_ms=self.options.retention_ms)
-            job.finish()
+            report = job.finish()
         self.builds += 1
         for table in TABLES:
             if TABLES[table].grows:
                 self.store.merge(table)
+        if self._events.on_build is not None:
+            now_s = time.monotonic()
+            tables = len(report.steps)
+            new, self._built_rows = rows - self._built_rows, rows
+            built = Built(new, tables, now_s - began_s, now_s - behind_s, is_late)
+            self._events.on_build(built)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -36,24 +35,21 @@ class Jobs:
 def jobs(monkeypatch: pytest.MonkeyPatch) -> Jobs:
     jobs = Jobs()
 
-    @contextmanager
-    def no_session(*_: Any, **__: Any) -> Iterator[SimpleNamespace]:
-        yield SimpleNamespace()
-
-    def run_once(spark: Any, inputs: Any, output: str, **arguments: Any) -> RunReport:
+    def run_once(engine: Any, inputs: Any, output: str, **arguments: Any) -> RunReport:
         jobs.run = arguments
         return REPORT
 
-    def follow_logs(spark: Any, inputs: Any, output: str, **arguments: Any) -> FollowReport:
+    def follow_logs(engine: Any, inputs: Any, output: str, **arguments: Any) -> FollowReport:
         jobs.follow = arguments["options"]
         return FollowReport(0, 0, 0, 0.0, REPORT, REPORT)
 
     @contextmanager
-    def no_engine(_: str, options: EngineOptions, *, little: bool, needs_spark: bool) -> Any:
+    def no_engine(
+        _: str, options: EngineOptions, *, little: bool, needs_spark: bool
+    ) -> Iterator[LocalEngine]:
         jobs.needs_spark = options.needs_spark(little=little, needs_spark=needs_spark)
         yield LocalEngine()
 
-    monkeypatch.setattr(run_command_module, "spark_session", no_session)
     monkeypatch.setattr(run_command_module, "started_engine", no_engine)
     monkeypatch.setattr(run, "run", run_once)
     monkeypatch.setattr(follow, "follow", follow_logs)
@@ -74,6 +70,9 @@ def test_defaults_are_those_of_the_jobs(jobs: Jobs, tmp_path: Path) -> None:
     assert jobs.run["crc"]
     ran(tmp_path, "--follow")
     assert jobs.follow == FollowOptions()
+    assert jobs.needs_spark
+    ran(tmp_path, "--follow", "--engine", "local")
+    assert not jobs.needs_spark
 
 
 def test_retention_and_checksums_are_passed_to_both_jobs(jobs: Jobs, tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-"""The jobs of the pipeline.
+"""What `coterie pipeline` does with a store: read inputs, build tables, follow logs, check, replay.
 
-inputs       the inputs of an output directory: names, labels, what is new
-run          one run: ingest what is new, build all tables (ingest, part_files, scans, file_scan)
-follow       following: follow_tail for directories, follow_wire for clusters, live_store
-clusters     copying from clusters with our own client
-connector    copying from clusters with Spark's Kafka connector
-replay       recorded histories under another assignor
-range_source the records in given ranges, as a Spark format
+inputs       find the logs to read, and what is new in them
+job          the steps of a run, their progress and the commit
+run          one run: ingest what is new, decode it, build gold
+clusters     copy what is new in clusters (connector, connector_admin: with Spark's connector)
+follow       follow logs (follow_tail: directories, follow_wire: clusters, live_store: appends)
+check        rules that always hold
+replay       the recorded history under another assignor
 """

@@ -1,5 +1,5 @@
-"""The documents of the pipeline describe exactly the tables, columns, rules and commands that exist,
-and the printed story is the tested one.
+"""The documents of the pipeline describe exactly the tables, columns, rules and commands that
+exist, and the printed story is the tested one.
 """
 
 import re

@@ -31,8 +31,6 @@ def test_story_is_that_of_the_codec(
     pytest.importorskip("pyarrow", reason="needs pip install coterie[pipeline]")
     log = RandomLog(tmp_path / "data", seed, "x")
     log.grow(80)
-    # How a member left is judged from commits, of which there may be millions: only by the codec.
-    monkeypatch.setattr(show, "_with_departures", lambda _, history: history)
     groups = known_groups(log.data.path)
     stories = [read_story(log.data.path, group) for group in groups]
     assert any(story is not None and story.moves for story in stories)

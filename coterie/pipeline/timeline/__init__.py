@@ -11,5 +11,7 @@ from_epochs    histories from the records of KIP-848 groups
 combined       the journal where it has facts, and the group log before that
 holdings       owners of partitions over time
 sessions       members over time
-columns, from_rows    between rows of tables and the model
+identity       who a member is across restarts
+departures, with_departures   leave or expiry, judged from commits
+columns, from_rows, from_facts    between rows, facts and the model
 """

@@ -237,6 +237,7 @@ class JournalTimeline:
         opened.join_ms = join_ms
         opened.joined, self._joined = self._joined, []
         opened.left, self._left = self._left, []
+        self._sessions.may_have_caused((*opened.joined, *opened.left))
         self._open = opened
         return opened
 

@@ -128,7 +128,11 @@ class Effects(Outcome[R]):
 
     def note(self, group_id: str, fact: Fact) -> None:
         """Add the event that something has happened."""
-        self.add_events((Event(group_id, fact),))
+        events = self.events
+        if isinstance(events, list):
+            events.append(Event(group_id, fact))
+        else:
+            self.events = [Event(group_id, fact)]
 
     def note_when_durable(self, group_id: str, fact: Fact) -> None:
         """Add an event for when the records are durable [journal/durable-facts]."""

@@ -1,6 +1,6 @@
 """Stories of groups, and the findings that a person would expect of each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from random import Random
 from typing import NamedTuple
 
@@ -113,28 +113,28 @@ def restarting(name: str, chance: Random) -> Told:
     return Told(group, (("rebalance_storm", process.identity),))
 
 
+def _come_and_go(group: SimulatedGroup, processes: Iterable[Process]) -> None:
+    """Let processes join and leave one after the other."""
+    at_s = group.chance.uniform(4000, 8000)
+    for process in processes:
+        (member_id,) = group.change(at_s, join=[process])
+        at_s += group.chance.uniform(20, 45)
+        group.change(at_s, leave=[member_id])
+        at_s += group.chance.uniform(5, 15)
+
+
 def moving(name: str, chance: Random) -> Told:
     """A pod is started again and again on other hosts, so that no member can be named."""
     group = _started(name, chance, 2, 4)
-    at_s = chance.uniform(4000, 8000)
-    for number in range(chance.randrange(8, 16)):
-        (member_id,) = group.change(at_s, join=[Process(f"{name}-pod", f"10.8.0.{number}")])
-        at_s += chance.uniform(20, 45)
-        group.change(at_s, leave=[member_id])
-        at_s += chance.uniform(5, 15)
+    hosts = range(chance.randrange(8, 16))
+    _come_and_go(group, [Process(f"{name}-pod", f"10.8.0.{number}") for number in hosts])
     return Told(group, (("rebalance_storm", None),))
 
 
 def two_culprits(name: str, chance: Random) -> Told:
     group = _started(name, chance, 2, 5)
-    at_s = chance.uniform(4000, 8000)
-    for _ in range(chance.randrange(5, 9)):
-        for number in range(2):
-            process = Process(f"{name}-flaky-{number}", "10.9.0.1")
-            (member_id,) = group.change(at_s, join=[process])
-            at_s += chance.uniform(20, 40)
-            group.change(at_s, leave=[member_id])
-            at_s += chance.uniform(5, 15)
+    both = [Process(f"{name}-flaky-{number}", "10.9.0.1") for number in range(2)]
+    _come_and_go(group, both * chance.randrange(5, 9))
     return Told(group, (("rebalance_storm", None),))
 
 

@@ -1,0 +1,31 @@
+"""Readers of packed numbers are written out as functions in the compiled form."""
+
+import random
+from struct import Struct
+from typing import Any
+
+from compilation.numbers import with_native_readers
+
+_SOURCE = '''"""A module."""
+
+from struct import Struct
+
+{name} = Struct("{layout}").{method}
+'''
+
+
+def test_a_written_out_reader_reads_the_same_numbers() -> None:
+    layout = ">qiIhH"
+    names: dict[str, Any] = {}
+    source = _SOURCE.format(name="read", layout=layout, method="unpack_from")
+    exec(with_native_readers(source), names)
+    numbers = random.Random(1)
+    for _ in range(100):
+        data = numbers.randbytes(23)
+        assert names["read"](data, 3) == Struct(layout).unpack_from(data, 3)
+
+
+def test_other_layouts_and_methods_stay() -> None:
+    for layout, method in (("<i", "unpack_from"), (">i3s", "unpack_from"), (">i", "pack")):
+        source = _SOURCE.format(name="call", layout=layout, method=method)
+        assert with_native_readers(source) == source

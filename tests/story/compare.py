@@ -204,16 +204,12 @@ def _terminal(record: Record, group: str, shown: Shown) -> Iterator[str]:
     state = next(row["state"] for row in shown.states if row["group"] == group)
     if state != ("Stable" if live else "Empty"):
         yield f"{group}: is {state} on the terminal"
-    committed: dict[tuple[str, int], int] = {}
-    for session in record.of(group):
-        for partition, offset in session.member.acknowledged().items():
-            committed[partition] = max(offset, committed.get(partition, 0))
     offsets = {
         (row["topic"], row["partition"]): row["current_offset"]
         for row in shown.offsets
         if row["group"] == group and row["current_offset"] is not None
     }
-    for partition, offset in committed.items():
+    for partition, offset in record.committed.get(group, {}).items():
         if offsets.get(partition, 0) < offset:
             yield f"{group}: {partition} is committed to {offset}, not {offsets.get(partition)}"
     for row in shown.stories[group].group.rebalances if group in shown.told else ():

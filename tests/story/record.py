@@ -85,10 +85,23 @@ class Session:
 
 
 class Record:
-    """The sessions of all groups."""
+    """The sessions of all groups.
+
+    Attributes:
+        sessions: in the order of their starts.
+        committed: the highest acknowledged offsets by group and partition, after the last step.
+    """
 
     def __init__(self) -> None:
         self.sessions: list[Session] = []
+        self.committed: dict[str, dict[Partition, int]] = {}
+
+    def remember_commits(self) -> None:
+        """Remember what is acknowledged so far, because the members continue to commit."""
+        for session in self.sessions:
+            found = self.committed.setdefault(session.group, {})
+            for partition, offset in session.member.acknowledged().items():
+                found[partition] = max(offset, found.get(partition, 0))
 
     def of(self, group: str) -> list[Session]:
         """Return the sessions of a group, in the order of their starts."""

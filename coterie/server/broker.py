@@ -358,10 +358,10 @@ class Broker(ConnectionServices):
         self.log.info("broker stopped")
 
     async def abandon(self) -> None:
-        """End as if the process was killed: nothing is answered, written or synced any more.
+        """End as if the process was killed: nothing is answered or synced any more.
 
-        Records that were queued for this turn of the loop are lost, and what the operating system
-        has not synced stays as it is.
+        Records of the coordinator that were queued for this turn of the loop are lost, and what the
+        operating system has not synced stays as it is. The last facts of the journal are written.
         """
         if self._server is not None:
             self._server.close()

@@ -7,19 +7,17 @@ it is left; a restart keeps address and data.
 import asyncio
 import errno
 import random
-import time
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from os import PathLike, fspath
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from coterie.address import Address
 from coterie.server.broker import IN_MEMORY
 from coterie.server.broker import Broker as Server
 from coterie.server.config.config import Config
 from coterie.server.config.sources import ConfigError
-from coterie.server.environment import Environment, system_clock
+from coterie.server.environment import Environment
 from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import FlushMode
 from coterie.storage.errors import StorageError
@@ -33,12 +31,8 @@ from coterie.testing.records import Record, topic_records
 from coterie.testing.requests import Requests
 from coterie.testing.server_thread import Runner, ServerThread
 from coterie.testing.topics import create_topic, produce
-from coterie.testing.virtual_environment import SeededEnvironment
 from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClock
 from coterie.testing.waiting import Waiting
-
-if TYPE_CHECKING:
-    from structlog.typing import FilteringBoundLogger
 
 # What tests wait for less than users do. Everything else has the defaults of `coterie serve`.
 TEST_CONFIG: Mapping[str, str] = {
@@ -89,7 +83,6 @@ class Broker:
         # restarts, so that no id is given twice.
         self._random = random.Random(0)  # noqa: S311 - ids of a test, no secrets
         self._thread: ServerThread | LoopRunner | None = None
-        self._clock: VirtualClock | None = None
         self._server: Server | None = None
 
     def __repr__(self) -> str:
@@ -106,7 +99,7 @@ class Broker:
         """
         if self._thread is not None:
             raise WrongUse("the broker runs already")
-        thread = self._thread = ServerThread(f"coterie-broker-{id(self):x}")
+        thread = self._thread = ServerThread(f"coterie-broker-{id(self):x}", self._random.randbytes)
         try:
             thread.run(self._open(self._topics))
         except BaseException:
@@ -185,7 +178,8 @@ class Broker:
         thread, address = self._thread, Address(self.host, self.port)
         if thread is None or isinstance(thread, LoopRunner):
             raise BrokerNotStarted("the broker does not run: call start(), or use `with`")
-        await self._stop_in(thread)
+        server, self._server = self.server, None
+        await asyncio.wrap_future(thread.submit(server.stop()))
         # The same in each run; nothing listens there.
         self.host, self.port = VIRTUAL_ADDRESS
 
@@ -196,12 +190,11 @@ class Broker:
             return self._server.accept(transport)
 
         clock.install(VIRTUAL_ADDRESS, accept)
-        self._thread, self._clock = LoopRunner(clock), clock
+        self._thread = LoopRunner(clock)
         try:
             await self._open({})
             yield clock
         finally:
-            self._clock = None
             if self._server is not None:
                 await self._server.stop()
             # What the clients have left to do in this turn.
@@ -211,50 +204,19 @@ class Broker:
             self.host, self.port = address
             await asyncio.wrap_future(thread.submit(self._open({})))
 
-    async def _stop_in(self, thread: ServerThread) -> None:
-        server, self._server = self.server, None
-        await asyncio.wrap_future(thread.submit(server.stop()))
-
     async def _open(self, topics: Mapping[str, int]) -> None:
-        """Start a server in this thread, the one of the broker."""
-        log = make_logger("error")
-        clock = self._clock
-        environment: Environment
-        if clock is None:
-            environment = self._environment(log)
-        else:
-            environment = SeededEnvironment(
-                clock.loop, log, clock.seed, now_ms=clock.now_ms, monotonic_s=clock.monotonic_s
-            )
-        server = self._make(environment)
+        """Start a server where the broker runs, which is here."""
+        runner, address = self.thread, Address(self.host, self.port)
+        server = self._make(runner.environment(make_logger("error")))
         self._interception.lay_over(server)
-        if clock is None:
-            try:
-                self.port = (await server.start(self.host, self.port)).port
-            except OSError as error:
-                await server.stop()
-                text = _not_listening(Address(self.host, self.port), error)
-                raise BrokerNotStarted(text) from error
-        else:
-            server.advertise("PLAINTEXT", Address(self.host, self.port))
-            await server.begin()
+        try:
+            self.port = (await runner.serve(server, address)).port
+        except OSError as error:
+            await server.stop()
+            raise BrokerNotStarted(_not_listening(address, error)) from error
         self._server = server
         for name, partitions in topics.items():
             await create_topic(server, name, partitions, {})
-
-    def _environment(self, log: "FilteringBoundLogger") -> Environment:
-        """Return the environment of a server in a thread, with a clock that can be put forward."""
-        thread, real_ms = self._thread, system_clock()
-        assert isinstance(thread, ServerThread), "virtual time has an environment of its own"
-        loop = thread.loop
-        return Environment(
-            loop,
-            log,
-            now_ms=lambda: real_ms() + int(loop.ahead_s * 1000),
-            monotonic_s=loop.time,
-            slice_clock_s=time.monotonic,
-            random_bytes=self._random.randbytes,
-        )
 
     def _make(self, environment: Environment) -> Server:
         given = [f"{name}={value}" for name, value in self._values.items()]
@@ -276,23 +238,13 @@ class Broker:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     async def __aenter__(self) -> Self:
         return await asyncio.to_thread(self.start)
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.close)
 
     @property
@@ -453,7 +405,7 @@ class Broker:
         """
         scope = scope_of(api, version, client_id, group, topic, connection_id)
         fault = Fault(action, scope, skip=skip, times=times, probability=probability, seed=seed)
-        self.thread.call(lambda: self._interception.faults.append(fault))
+        self.thread.call(lambda: self._interception.install(fault))
         return fault
 
 

@@ -5,7 +5,7 @@ may belong to two moments; a wait checks its whole condition in one.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from coterie.coordinator.classic.group import Group as ClassicGroup
@@ -252,7 +252,9 @@ class Group:
 
     # --- in the broker's thread -------------------------------------------------------------------
 
-    def _wait(self, holds: "Holds", what: str, timeout_s: float) -> Waiting["Group"]:
+    def _wait(
+        self, holds: "Callable[[], Group | None]", what: str, timeout_s: float
+    ) -> Waiting["Group"]:
         thread = self._running.thread
         return Waiting(thread, until(thread, holds, what, timeout_s, self._picture))
 
@@ -327,10 +329,3 @@ class Group:
         if group is None:
             return f"group '{self.group_id}' does not exist: no client has joined or committed"
         return picture(group, self._members(), self._lag(), self._running.server.now_ms())
-
-
-class Holds(Protocol):
-    """A condition of a wait."""
-
-    def __call__(self) -> Group | None:
-        """Return the group if the condition holds."""

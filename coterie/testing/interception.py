@@ -52,6 +52,10 @@ class Interception:
         # A request that was postponed arrives here again.
         self._latest: dict[int, tuple[Any, _Detour | None]] = {}
 
+    def install(self, fault: Fault) -> None:
+        """Let requests meet a fault, after those that are installed already."""
+        self.faults = [*(each for each in self.faults if not each.is_removed), fault]
+
     def lay_over(self, broker: Broker) -> None:
         """Record all requests of a broker from now on, and let them meet the faults."""
         self._latest.clear()
@@ -68,27 +72,33 @@ class Interception:
         self, api: ApiKey, below: Handler, broker: Broker, request: Any, connection: Connection
     ) -> Any:
         client, version = connection.client, connection.version
-        latest, detour = self._latest.get(client.connection_id, (None, None))
+        connection_id = client.connection_id
+        if connection_id not in self._latest:
+            connection.when_closed(self, partial(self._forget, connection_id))
+        latest, detour = self._latest.get(connection_id, (None, None))
         if latest is request:
             if detour is not None:
                 return detour.pass_on(below, broker, request)
             return below(broker, request, connection)
-        self._latest[client.connection_id] = request, None
+        self._latest[connection_id] = request, None
         self.requests.add(
             Request(
                 connection.now_ms,
                 api.kafka_name,
                 version,
                 client.client_id,
-                client.connection_id,
+                connection_id,
                 request,
             )
         )
-        self.faults = [each for each in self.faults if not each.is_removed]
         for fault in self.faults:
             if fault.meets(api, version, client, request):
                 return self._meet(fault, api, below, broker, request, connection)
         return below(broker, request, connection)
+
+    def _forget(self, connection_id: int) -> None:
+        """Forget a connection that was closed."""
+        self._latest.pop(connection_id, None)
 
     def _meet(
         self,

@@ -9,9 +9,15 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from coterie.address import Address
+from coterie.server.broker import Broker
+from coterie.server.environment import Environment, system_clock
 from coterie.testing.errors import BrokerLeak, WrongUse
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 T = TypeVar("T")
 
@@ -23,6 +29,16 @@ _PAUSE_S = 0.005
 
 class Runner(Protocol):
     """Where a broker runs: a thread of its own, or the event loop of the test (virtual time)."""
+
+    def environment(self, log: "FilteringBoundLogger") -> Environment:
+        """Return the environment of a broker there."""
+
+    async def serve(self, server: Broker, address: Address) -> Address:
+        """Let a broker serve clients at an address; return the one with its real port.
+
+        Raises:
+            OSError: the address cannot be used.
+        """
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T] | asyncio.Task[T]":
         """Begin a coroutine there."""
@@ -57,11 +73,33 @@ class AheadLoop(asyncio.SelectorEventLoop):
 class ServerThread:
     """An event loop that runs in a thread until `stop`."""
 
-    def __init__(self, name: str) -> None:
-        """Start the thread; `name` appears in debuggers and in errors."""
+    def __init__(self, name: str, random_bytes: Callable[[int], bytes]) -> None:
+        """Start the thread.
+
+        Args:
+            name: appears in debuggers and in errors.
+            random_bytes: returns so many random bytes, for the ids of brokers.
+        """
         self.loop = AheadLoop()
+        self._random_bytes = random_bytes
         self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
         self._thread.start()
+
+    def environment(self, log: "FilteringBoundLogger") -> Environment:
+        """Return an environment whose clock can be put forward; see `Runner`."""
+        loop, real_ms = self.loop, system_clock()
+        return Environment(
+            loop,
+            log,
+            now_ms=lambda: real_ms() + int(loop.ahead_s * 1000),
+            monotonic_s=loop.time,
+            slice_clock_s=time.monotonic,
+            random_bytes=self._random_bytes,
+        )
+
+    async def serve(self, server: Broker, address: Address) -> Address:
+        """Listen on a socket; see `Runner`."""
+        return await server.start(address.host, address.port)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine in the thread; the future has its result."""

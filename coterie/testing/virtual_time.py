@@ -16,12 +16,18 @@ import threading
 import time
 from asyncio.selector_events import BaseSelectorEventLoop
 from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from coterie.address import Address
+from coterie.server.broker import Broker
+from coterie.server.environment import Environment
 from coterie.testing.aiokafka_clock import stamp_records
 from coterie.testing.errors import WrongUse
 from coterie.testing.memory_connections import Accept, Frame, connect
+from coterie.testing.virtual_environment import SeededEnvironment
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 T = TypeVar("T")
 
@@ -222,6 +228,19 @@ class LoopRunner:
     def __init__(self, clock: VirtualClock) -> None:
         """Run in the loop of a clock."""
         self.clock = clock
+
+    def environment(self, log: "FilteringBoundLogger") -> Environment:
+        """Return the environment of the seed; see `Runner`."""
+        clock = self.clock
+        return SeededEnvironment(
+            clock.loop, log, clock.seed, now_ms=clock.now_ms, monotonic_s=clock.monotonic_s
+        )
+
+    async def serve(self, server: Broker, address: Address) -> Address:
+        """Serve connections in memory; see `Runner`."""
+        server.advertise("PLAINTEXT", address)
+        await server.begin()
+        return address
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Begin a coroutine."""

@@ -91,6 +91,23 @@ def removed(at_ms: int, name: str, cause: str, instance: str | None = None) -> A
     )
 
 
+def replaced(
+    at_ms: int, instance: str, old: str, new: str, client_id: str = "c", client_host: str = "/h"
+) -> Any:
+    """A static member that was restarted in generation 1, without a rebalance."""
+    return journal.StaticMemberReplaced(
+        at_ms=at_ms,
+        group_instance_id=instance,
+        member_id=new,
+        old_member_id=old,
+        client_id=client_id,
+        client_host=client_host,
+        generation_id=1,
+        state="Stable",
+        rebalances=False,
+    )
+
+
 def join_done(at_ms: int, generation: int, began_ms: int) -> Any:
     return journal.JoinCompleted(
         at_ms=at_ms,

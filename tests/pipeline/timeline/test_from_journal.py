@@ -12,6 +12,7 @@ from tests.pipeline.timeline.facts import (
     member_of,
     partitions,
     removed,
+    replaced,
 )
 
 FIRST = first_generation("a-0 a-1")
@@ -131,17 +132,7 @@ def test_replaced_static_member_moves_nothing() -> None:
         joined(0, "m1", "i1"),
         began(0, "join", "m1", 0, state="Empty", group_instance_id="i1"),
         completed(100, 1, 0, member_of("m1", "a-0", instance="i1")),
-        journal.StaticMemberReplaced(
-            at_ms=500,
-            group_instance_id="i1",
-            member_id="m2",
-            old_member_id="m1",
-            client_id="c",
-            client_host="/h",
-            generation_id=1,
-            state="Stable",
-            rebalances=False,
-        ),
+        replaced(500, "i1", "m1", "m2"),
     )
     assert len(found.rebalances) == 1
     assert [(each.member_id, each.exit_kind) for each in found.sessions] == [

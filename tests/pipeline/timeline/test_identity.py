@@ -4,7 +4,15 @@ from coterie.pipeline.timeline.from_journal import journal_history
 from coterie.pipeline.timeline.from_log import log_history
 from coterie.pipeline.timeline.identity import identity_of, member_identity
 from coterie.pipeline.timeline.model import Generation, Member
-from tests.pipeline.timeline.facts import began, completed, joined, member_of, partitions, removed
+from tests.pipeline.timeline.facts import (
+    began,
+    completed,
+    joined,
+    member_of,
+    partitions,
+    removed,
+    replaced,
+)
 
 
 def test_identity_is_the_instance_or_else_client_and_host() -> None:
@@ -65,19 +73,7 @@ def test_sessions_count_the_rebalances_that_they_are_known_to_have_caused() -> N
 
 def test_cause_after_a_static_restart_names_the_new_process() -> None:
     """The facts of a static member name its first process [pipeline/static-restart]."""
-    from coterie.protocol.messages import journal_records as journal
-
-    restarted = journal.StaticMemberReplaced(
-        at_ms=500,
-        group_instance_id="i1",
-        member_id="one-2",
-        old_member_id="one",
-        client_id="second",
-        client_host="/other",
-        generation_id=1,
-        state="Stable",
-        rebalances=False,
-    )
+    restarted = replaced(500, "i1", "one", "one-2", client_id="second", client_host="/other")
     found = journal_history(
         "g",
         [

@@ -67,6 +67,8 @@ class Broker(ConnectionServices):
         failures: what failed for good.
         log, loop, now_ms: those of the environment.
         routes, connection_quotas, pending_writes, flusher: used by connections and handlers.
+        around_connections: returns what the transport of a new connection talks to, which passes
+            everything on to the connection; None for the connection itself.
         slices: does work that takes long, in slices.
         disk: does work that waits for the disk.
         changes: makes changes of topics and settings.
@@ -82,6 +84,8 @@ class Broker(ConnectionServices):
         started_ms, load_seconds: when the broker was made, and how long it loaded the groups.
         fatal: set to the reason when the broker cannot continue.
     """
+
+    around_connections: Callable[[Connection], asyncio.Protocol] | None = None
 
     def __init__(
         self,
@@ -253,7 +257,7 @@ class Broker(ConnectionServices):
             # A signal can end the start.
             await self.environment.next_turn()
         self._server = await self.loop.create_server(
-            lambda: Connection(self, listener_name),
+            lambda: self._protocol_of(Connection(self, listener_name)),
             host,
             port,
             backlog=limits.LISTEN_BACKLOG,
@@ -283,9 +287,14 @@ class Broker(ConnectionServices):
     def accept(self, transport: asyncio.Transport, listener: str = "PLAINTEXT") -> Connection:
         """Serve a client on a transport that is connected already, such as one in memory."""
         connection = Connection(self, listener)
-        transport.set_protocol(connection)
-        connection.connection_made(transport)
+        protocol = self._protocol_of(connection)
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
         return connection
+
+    def _protocol_of(self, connection: Connection) -> asyncio.Protocol:
+        around = self.around_connections
+        return connection if around is None else around(connection)
 
     def use_routes(self, routes: Routes) -> None:
         """Serve all connections, those that are open and later ones, by another table of routes."""

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-# Lets the broker serve a transport, and returns its end.
+# Lets the broker serve a transport, whose protocol it sets.
 Accept = Callable[[asyncio.Transport], asyncio.BaseProtocol]
 
 _CLIENT = ("127.0.0.1", 50_000)
@@ -47,7 +47,7 @@ def connect(
     client_end, server_end = _End(loop, record, by_client=True), _End(loop, record, by_client=False)
     client_end.peer, server_end.peer = server_end, client_end
     client_end.set_protocol(client)
-    server_end.set_protocol(accept(server_end))
+    accept(server_end)
     if server_end.is_closing():
         raise ConnectionRefusedError("the broker does not accept the connection")
     client.connection_made(client_end)

@@ -11,7 +11,6 @@ block everything is as before.
 
 import asyncio
 import random
-import selectors
 import threading
 import time
 from asyncio.selector_events import BaseSelectorEventLoop
@@ -24,7 +23,8 @@ from coterie.server.environment import Environment
 from coterie.testing.aiokafka_clock import stamp_records
 from coterie.testing.errors import WrongUse
 from coterie.testing.memory_connections import Accept, Frame, connect
-from coterie.testing.virtual_environment import SeededEnvironment
+from coterie.virtual.environment import SeededEnvironment
+from coterie.virtual.selector import JumpingSelector
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -39,9 +39,6 @@ START_MS = 1_767_225_600_000
 # wait until its end.
 _START_S = 1024.0
 _MICROSECONDS = 1_000_000
-# After so many turns without a jump time goes on all the same, by a microsecond a turn. A client
-# that waits for a time in a loop without a pause would wait forever.
-_TURNS_OF_A_MOMENT = 10_000
 # The clocks that clients read, besides `loop.time`.
 _CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns")
 
@@ -72,7 +69,7 @@ class VirtualClock:
                 f"virtual time needs asyncio's own event loop, not {type(loop).__module__}'s:"
                 " run this test without uvloop"
             )
-        if isinstance(getattr(loop, "_selector", None), _JumpingSelector):
+        if isinstance(getattr(loop, "_selector", None), JumpingSelector):
             raise WrongUse("this event loop has a virtual clock already: end its block first")
         self.loop = loop
         self.trace: list[Frame] = []
@@ -159,7 +156,7 @@ class VirtualClock:
         attributes = vars(loop)
         attributes["time"] = self.monotonic_s
         attributes["create_connection"] = connected
-        attributes["_selector"] = _JumpingSelector(attributes["_selector"], self)
+        attributes["_selector"] = JumpingSelector(attributes["_selector"], self)
         values = {
             "time": lambda: self.now_ms() / 1000,
             "time_ns": lambda: self.now_ms() * 1_000_000,
@@ -190,36 +187,6 @@ class VirtualClock:
             return virtual() if threading.get_ident() == self._thread else real()
 
         return read
-
-
-class _JumpingSelector:
-    """The selector of an event loop: instead of waiting for a timer it moves the clock to it."""
-
-    def __init__(self, real: selectors.BaseSelector, clock: VirtualClock) -> None:
-        self.real = real
-        self._clock = clock
-        # How many turns the loop has made since the latest jump.
-        self._turns = 0
-
-    def select(self, timeout: float | None = None) -> Any:
-        """Return events of real files, or move the clock by the time that would be waited for."""
-        events = self.real.select(0)
-        if events or timeout == 0:
-            self._turns += 1
-            if self._turns > _TURNS_OF_A_MOMENT:
-                self._clock.jump(0)
-            return events
-        self._turns = 0
-        if self._clock.check_conditions():
-            return []
-        if timeout is None:
-            # Nothing is due, so only another thread can go on.
-            return self.real.select(None)
-        self._clock.jump(timeout)
-        return []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.real, name)
 
 
 class LoopRunner:

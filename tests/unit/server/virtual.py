@@ -4,7 +4,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from coterie.storage.memory_filesystem import MemoryFileSystem
-from coterie.testing.virtual_environment import SeededEnvironment
+from coterie.virtual.environment import SeededEnvironment
 from tests.unit.server.manual import RecordingLog
 from tests.unit.server.manual_loop import ManualLoop
 

@@ -1,0 +1,1 @@
+"""Recordings of the conversation between clients and brokers: written, replayed, compared."""

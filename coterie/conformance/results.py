@@ -1,0 +1,128 @@
+"""Results of checks: statuses, exit code, and the forms for programs, JSON and JUnit's XML.
+
+`coterie check` and `coterie check-client` share them. A result is one behaviour: what was checked,
+where the rule comes from, and what was seen.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+# Control characters that XML 1.0 cannot carry.
+_NOT_IN_XML = {code: None for code in range(32) if code not in (9, 10, 13)}
+
+
+class Status(StrEnum):
+    """What came of a check."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    """The behaviour is as the rule says."""
+    DEVIATES = "deviates"
+    """It differs from Kafka, but no rule of the protocol is broken."""
+    FAILS = "fails"
+    """A rule is broken."""
+    SKIPPED = "skipped"
+    """It could not be checked; the reason says why."""
+
+
+class Result(NamedTuple):
+    """The result of one check.
+
+    Attributes:
+        name: stable, with its area before the slash: "joining/uses-given-id".
+        status: what came of it.
+        sentence: the behaviour, in one sentence.
+        source: where the rule comes from: a KIP, a release of Kafka, a rule in docs/spec.
+        reason: why it is no pass; "" for a pass.
+        conversation: the lines that show it.
+        seconds: how long it took.
+    """
+
+    name: str
+    status: Status
+    sentence: str
+    source: str
+    reason: str = ""
+    conversation: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def area(self) -> str:
+        """The part of the name before the slash."""
+        return self.name.partition("/")[0]
+
+
+def counts(results: Iterable[Result]) -> dict[str, int]:
+    """Return how many results have each status, in the order of the statuses."""
+    found = dict.fromkeys((str(status) for status in Status), 0)
+    for each in results:
+        found[str(each.status)] += 1
+    return found
+
+
+def exit_code(results: Iterable[Result]) -> int:
+    """Return 1 if a check fails, otherwise 0; a deviation is no failure."""
+    return int(any(each.status is Status.FAILS for each in results))
+
+
+def as_json(results: Sequence[Result], about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the object that `--json` prints.
+
+    Args:
+        results: the results.
+        about: what was checked; its keys come first.
+    """
+    return {
+        **about,
+        "counts": counts(results),
+        "checks": [
+            {
+                "name": each.name,
+                "area": each.area,
+                "status": str(each.status),
+                "sentence": each.sentence,
+                "reason": each.reason,
+                "source": each.source,
+                "seconds": round(each.seconds, 3),
+                "conversation": list(each.conversation),
+            }
+            for each in results
+        ],
+    }
+
+
+def as_junit(results: Sequence[Result], suite: str) -> str:
+    """Return the results as a JUnit report; a deviation is a passed test with output."""
+    found = counts(results)
+    attributes = {
+        "name": suite,
+        "tests": str(len(results)),
+        "failures": str(found[Status.FAILS]),
+        "skipped": str(found[Status.SKIPPED]),
+    }
+    root = Element("testsuites", attributes)
+    listed = SubElement(root, "testsuite", attributes)
+    for each in results:
+        case = SubElement(
+            listed,
+            "testcase",
+            {
+                "classname": f"{suite}.{each.area}",
+                "name": each.name,
+                "time": f"{each.seconds:.3f}",
+            },
+        )
+        if each.status is Status.FAILS:
+            SubElement(case, "failure", {"message": _xml(each.reason)})
+        elif each.status is Status.SKIPPED:
+            SubElement(case, "skipped", {"message": _xml(each.reason)})
+        about = [each.sentence, f"Source: {each.source}"]
+        if each.reason:
+            about.append(f"{each.status}: {each.reason}")
+        SubElement(case, "system-out").text = _xml("\n".join([*about, *each.conversation]))
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
+
+
+def _xml(text: str) -> str:
+    return text.translate(_NOT_IN_XML)

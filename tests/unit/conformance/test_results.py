@@ -1,0 +1,56 @@
+"""Results of checks: counts, exit code, JSON and JUnit."""
+
+from xml.etree.ElementTree import fromstring
+
+from coterie.conformance.results import Result, Status, as_json, as_junit, counts, exit_code
+
+PASSED = Result("joining/new-member", Status.PASS, "It joins.", "KIP-394", seconds=0.25)
+FAILED = Result(
+    "joining/unknown-id",
+    Status.FAILS,
+    "It is refused.",
+    "KIP-394",
+    "the answer was \x00 ok",
+    ("c1> Heartbeat v4", "c1< Heartbeat v4 ok"),
+)
+DEVIATING = Result("offsets/fetch", Status.DEVIATES, "It waits.", "Kafka 4.3", "it does not")
+SKIPPED = Result("offsets/commit", Status.SKIPPED, "It commits.", "Kafka 4.3", "no API")
+ALL = [PASSED, FAILED, DEVIATING, SKIPPED]
+
+
+def test_statuses_are_counted() -> None:
+    assert counts(ALL) == {"pass": 1, "deviates": 1, "fails": 1, "skipped": 1}
+
+
+def test_only_a_failure_changes_the_exit_code() -> None:
+    assert exit_code(ALL) == 1
+    assert exit_code([PASSED, DEVIATING, SKIPPED]) == 0
+
+
+def test_json_has_what_was_checked_and_each_check() -> None:
+    found = as_json(ALL, {"client": "franz-go"})
+    assert list(found) == ["client", "counts", "checks"]
+    assert found["checks"][1] == {
+        "name": "joining/unknown-id",
+        "area": "joining",
+        "status": "fails",
+        "sentence": "It is refused.",
+        "reason": "the answer was \x00 ok",
+        "source": "KIP-394",
+        "seconds": 0.0,
+        "conversation": ["c1> Heartbeat v4", "c1< Heartbeat v4 ok"],
+    }
+
+
+def test_junit_report_is_xml_with_failures_and_skips() -> None:
+    root = fromstring(as_junit(ALL, "coterie check"))
+    assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("4", "1", "1")
+    cases = {case.get("name"): case for case in root.iter("testcase")}
+    failure = cases["joining/unknown-id"].find("failure")
+    assert failure is not None
+    assert failure.get("message") == "the answer was  ok"
+    assert cases["offsets/commit"].find("skipped") is not None
+    output = cases["offsets/fetch"].find("system-out")
+    assert output is not None
+    assert output.text is not None
+    assert "deviates: it does not" in output.text

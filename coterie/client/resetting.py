@@ -7,7 +7,7 @@ last record means the end, and a partition without a committed offset can't be s
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -43,6 +43,18 @@ class PlannedOffset(NamedTuple):
     current: int | None
     new: int
     remark: str | None = None
+
+
+class Clone(NamedTuple):
+    """The committed offsets of another group.
+
+    Attributes:
+        offsets: those of existing partitions.
+        without_partition: the partitions that do not exist any more.
+    """
+
+    offsets: dict[TopicPartition, int]
+    without_partition: list[TopicPartition]
 
 
 class Range(NamedTuple):
@@ -159,6 +171,27 @@ def resolve_partitions(cluster: Cluster, scopes: Iterable[str]) -> list[TopicPar
                 )
             found.append((described.name, index))
     return sorted(found)
+
+
+def offsets_to_clone(
+    cluster: Cluster, source: str, wanted: Container[TopicPartition] | None = None
+) -> Clone:
+    """Return the committed offsets of a group for another one [client/cloned-offsets].
+
+    Args:
+        cluster: the cluster.
+        source: the group, which may have members.
+        wanted: the partitions; None for all.
+    """
+    committed = {
+        partition: each.offset
+        for partition, each in sorted(committed_offsets(cluster, source).items())
+        if wanted is None or partition in wanted
+    }
+    names = {topic for topic, _ in committed}
+    counts = {each.name: len(each.partitions) for each in describe_topics(cluster, names)}
+    left = [(topic, index) for topic, index in committed if index >= counts[topic]]
+    return Clone({each: committed[each] for each in committed.keys() - set(left)}, left)
 
 
 def timestamp_of(text: str) -> int:

@@ -10,7 +10,7 @@ import click
 
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, live_members_text
-from coterie.cli.options import group_option, json_option, topic_option
+from coterie.cli.options import complete_groups, group_option, json_option, topic_option
 from coterie.cli.output import (
     NOTHING,
     Column,
@@ -29,6 +29,7 @@ from coterie.client.resetting import (
     PlannedOffset,
     Rule,
     duration_ms_of,
+    offsets_to_clone,
     plan,
     plan_by_time,
     resolve_partitions,
@@ -67,7 +68,8 @@ class _Target(NamedTuple):
 
     Attributes:
         plan: plans the new offsets of some partitions of a group.
-        offsets: the content of --from-file, which names the partitions too.
+        offsets: the content of --from-file, or the offsets of --from-group. They name the
+            partitions too.
     """
 
     plan: Callable[[Cluster, str, list[TopicPartition]], list[PlannedOffset]]
@@ -103,6 +105,12 @@ class _Target(NamedTuple):
     metavar="CSV",
     help="Read topic,partition,offset lines as printed by --export; - is standard input.",
 )
+@click.option(
+    "--from-group",
+    metavar="GROUP",
+    shell_complete=complete_groups,
+    help="Clone the committed offsets of this group, of all its topics or of --topic.",
+)
 @click.option("--dry-run", is_flag=True, help="Only show the new offsets (the default).")
 @click.option("--execute", is_flag=True, help="Commit the new offsets.")
 @click.option(
@@ -124,17 +132,23 @@ def command(
     """Show new offsets for a group that has no members, and commit them with --execute.
 
     Choose the partitions with --topic, --all-topics or --from-file. Choose the new offsets with one
-    of --to-*, --shift-by, --by-duration and --from-file. Nothing is changed without --execute. An
-    offset outside a partition is moved to its nearest end.
+    of --to-*, --shift-by, --by-duration, --from-file and --from-group. --from-group needs no
+    choice of partitions: it takes those for which that group has committed offsets. Nothing is
+    changed without --execute. An offset outside a partition is moved to its nearest end.
     """
-    target = _target(group_id, targets)
-    if [bool(scopes), all_topics, target.offsets is not None].count(True) != 1:
-        raise click.UsageError("Choose partitions with one of --topic, --all-topics, --from-file.")
+    name, value = _chosen(targets)
+    source = value if name == "from_group" else None
+    target = None if source else _target(group_id, name, value)
+    _check_scope(scopes, all_topics=all_topics, target=target)
     if dry_run and execute:
         raise click.UsageError("--dry-run and --execute exclude each other.")
+    if source == group_id:
+        raise click.UsageError("--group and --from-group name the same group.")
     errors: dict[TopicPartition, int] = {}
     with connected() as cluster:
         _require_no_members(cluster, group_id)
+        if target is None:
+            target, scopes = _given(_clone(cluster, value, scopes)), ()
         partitions = _partitions(cluster, group_id, scopes, target)
         planned = target.plan(cluster, group_id, partitions)
         if execute:
@@ -155,18 +169,25 @@ def command(
         note("Dry run: nothing was changed. Add --execute to commit these offsets.")
 
 
-def _target(group_id: str, targets: dict[str, Any]) -> _Target:
-    """Return the target that the options name.
+def _chosen(targets: dict[str, Any]) -> tuple[str, Any]:
+    """Return the name and the value of the option that chooses the new offsets.
 
     Raises:
-        click.UsageError: there is no such option or more than one, or its value is invalid.
+        click.UsageError: there is no such option or more than one.
     """
     given = [name for name, value in targets.items() if value is not None and value is not False]
     if len(given) != 1:
         options = ", ".join(map(_option, targets))
         raise click.UsageError(f"Choose the new offsets with one of {options}.")
-    (name,) = given
-    value = targets[name]
+    return given[0], targets[given[0]]
+
+
+def _target(group_id: str, name: str, value: Any) -> _Target:
+    """Return the target that an option names.
+
+    Raises:
+        click.UsageError: the value of the option is invalid.
+    """
     try:
         match name:
             case "to_datetime":
@@ -174,8 +195,7 @@ def _target(group_id: str, targets: dict[str, Any]) -> _Target:
             case "by_duration":
                 return _at_time(int(time.time() * 1000) - duration_ms_of(value))
             case "from_file":
-                offsets = _read_csv(group_id, value)
-                return _by_rule(to_given(offsets))._replace(offsets=offsets)
+                return _given(_read_csv(group_id, value))
             case "to_offset":
                 return _by_rule(to_offset(value))
             case "shift_by":
@@ -186,8 +206,23 @@ def _target(group_id: str, targets: dict[str, Any]) -> _Target:
     return _by_rule(flags[name])
 
 
+def _check_scope(scopes: tuple[str, ...], *, all_topics: bool, target: _Target | None) -> None:
+    """Refuse options that name no partitions, or name them twice; without a target: a clone."""
+    if target is None:
+        if all_topics:
+            raise click.UsageError(
+                "--from-group takes all topics of that group; restrict them with --topic."
+            )
+    elif [bool(scopes), all_topics, target.offsets is not None].count(True) != 1:
+        raise click.UsageError("Choose partitions with one of --topic, --all-topics, --from-file.")
+
+
 def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
+
+
+def _given(offsets: dict[TopicPartition, int]) -> _Target:
+    return _by_rule(to_given(offsets))._replace(offsets=offsets)
 
 
 def _by_rule(rule: Rule) -> _Target:
@@ -222,6 +257,26 @@ def _read_csv(group_id: str, file: TextIO) -> dict[TopicPartition, int]:
     if not offsets:
         raise ValueError(f"there is no line for group {group_id!r}")
     return offsets
+
+
+def _clone(cluster: Cluster, source: str, scopes: tuple[str, ...]) -> dict[TopicPartition, int]:
+    """Return the committed offsets of another group, of some partitions or of all.
+
+    Raises:
+        CommandFailed: there are none.
+    """
+    wanted = set(resolve_partitions(cluster, scopes)) if scopes else None
+    clone = offsets_to_clone(cluster, source, wanted)
+    for partition in clone.without_partition:
+        note(f"{_name(partition)}: the partition does not exist any more, so it is left out.")
+    if not clone.offsets:
+        where = " for these partitions" if scopes else ""
+        raise CommandFailed(
+            f"Group '{printable(source)}' has no committed offsets{where}.",
+            f"`coterie groups describe {printable(source)}` shows its offsets, and"
+            " `coterie groups list` the existing groups.",
+        )
+    return clone.offsets
 
 
 def _require_no_members(cluster: Cluster, group_id: str) -> None:

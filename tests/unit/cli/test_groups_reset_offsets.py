@@ -11,6 +11,7 @@ from coterie.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from coterie.protocol.messages.offset_fetch import OffsetFetchResponse
 from tests.unit.cli.command import (
     cells_of,
     committed,
@@ -62,7 +63,7 @@ def resetting(*groups: Any, commits: Any = None) -> FakeBroker:
     )
 
 
-def reset(broker: FakeBroker, *options: str, **kwargs: Any) -> Any:
+def reset(broker: FakeBroker | None, *options: str, **kwargs: Any) -> Any:
     return run(broker, "groups", "reset-offsets", "--group", "g", *options, **kwargs)
 
 
@@ -224,5 +225,62 @@ def test_all_topics_of_a_group_without_offsets_is_an_error() -> None:
 )
 def test_contradictory_options_are_usage_errors(options: list[str], error: str) -> None:
     result = run(None, "groups", "reset-offsets", "--group", "g", *options)
+    assert result.exit_code == 2
+    assert error in result.stderr
+
+
+def cloning(source: OffsetFetchResponse) -> FakeBroker:
+    """Return a broker with a running group `source`, and a group `g` that has committed t-0."""
+
+    def offsets(request: Any, _: int) -> OffsetFetchResponse:
+        return source if request.groups[0].group_id == "source" else committed(t={0: 15})
+
+    broker = resetting(group("g", "Empty"), group("source", "Stable", member("a", t=[0, 1])))
+    broker.responses[ApiKey.OFFSET_FETCH] = offsets
+    return broker
+
+
+def test_offsets_of_another_group_are_cloned() -> None:
+    with cloning(committed(t={0: 12, 1: 99}, u={0: 18})) as broker:
+        result = reset(broker, "--from-group", "source", "--execute", "--json")
+    assert result.exit_code == 0
+    assert offsets_sent(broker) == {("t", 0): 12, ("t", 1): 20, ("u", 0): 18}
+    assert [row["current_offset"] for row in rows_of(result)] == [15, None, None]
+    assert "t-1: 99 is above the end" in result.stderr
+
+
+def test_clone_is_a_dry_run_and_can_be_restricted_to_partitions() -> None:
+    with cloning(committed(t={0: 12, 1: 13}, u={0: 18})) as broker:
+        result = reset(broker, "--from-group", "source", "--topic", "t:1")
+    assert cells_of(result)[1:] == [["g", "t", "1", "13"]]
+    assert "Dry run" in result.stderr
+    assert not broker.seen(ApiKey.OFFSET_COMMIT)
+
+
+def test_clone_leaves_out_partitions_that_do_not_exist() -> None:
+    with cloning(committed(t={0: 12, 7: 5}, gone={0: 1})) as broker:
+        result = reset(broker, "--from-group", "source")
+    assert cells_of(result)[1:] == [["g", "t", "0", "12"]]
+    assert "gone-0: the partition does not exist any more" in result.stderr
+    assert "t-7: the partition does not exist any more" in result.stderr
+
+
+def test_group_without_offsets_can_not_be_cloned() -> None:
+    with cloning(committed()) as broker:
+        result = reset(broker, "--from-group", "source")
+    assert result.exit_code == 1
+    assert "Group 'source' has no committed offsets.\n" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (["--from-group", "g"], "name the same group"),
+        (["--from-group", "source", "--all-topics"], "restrict them with --topic"),
+        (["--from-group", "source", "--to-latest"], "Choose the new offsets with one of"),
+    ],
+)
+def test_contradicting_options_of_a_clone_are_refused(options: list[str], error: str) -> None:
+    result = reset(None, *options)
     assert result.exit_code == 2
     assert error in result.stderr

@@ -23,7 +23,7 @@ _STDOUT = 1
 COMMANDS = {
     "serve": "Start the broker.",
     "groups": "List, inspect, reset and delete consumer groups.",
-    "topics": "List, create, describe and delete topics.",
+    "topics": "List, create, describe, assign and delete topics.",
     "dump": "Print log files, protocol frames and compiled codecs.",
     "pipeline": "Analyse rebalances from the logs of a broker.",
     "compact": "Compact the logs of a broker that is not running.",

@@ -20,6 +20,7 @@ from coterie.cli.output import (
     print_table,
     printable,
 )
+from coterie.cli.topics_assign import command as assign_command
 from coterie.client.errors import Refused, error_name
 from coterie.client.topics import (
     BROKER_DEFAULT,
@@ -204,6 +205,9 @@ def describe(*, names: tuple[str, ...], as_json: bool) -> None:
     absent = [topic.name for topic in described if topic.error]
     if absent:
         raise no_such_topics(absent)
+
+
+command.add_command(assign_command)
 
 
 def _setting(text: str) -> tuple[str, str]:

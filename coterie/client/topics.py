@@ -87,6 +87,11 @@ def describe_topics(cluster: Cluster, names: Iterable[str] | None = None) -> lis
     ]
 
 
+def broker_racks(cluster: Cluster) -> dict[int | None, str]:
+    """Return the rack of each broker that has one, by node id."""
+    return {each.node_id: each.rack for each in cluster.metadata([]).brokers if each.rack}
+
+
 def topic_configs(cluster: Cluster, names: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return the settings of each topic that are not Kafka's defaults.
 

@@ -5,7 +5,7 @@ group's coordinator, the partition counts from the cluster; options vary both. A
 assignor needs two rebalances to hand a partition over; the result is that of the second one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import click
 
@@ -15,11 +15,18 @@ from coterie.assignors import (
     MemberSubscription,
     TopicPartition,
 )
+from coterie.cli.assignment_preview import (
+    assumed_counts,
+    assumed_partitions_option,
+    by_topic,
+    final_assignment,
+    partition_counts,
+    ranges_text,
+)
 from coterie.cli.broker import broker_options, connected
-from coterie.cli.errors import CommandFailed, no_such_groups, no_such_topics
+from coterie.cli.errors import CommandFailed, no_such_groups
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import (
-    NOTHING,
     Column,
     Row,
     assignment_text,
@@ -29,16 +36,12 @@ from coterie.cli.output import (
     print_table,
     printable,
 )
-from coterie.cli.timeline import partition_ranges
-from coterie.client.cluster import Cluster
 from coterie.client.group_description import GroupDescription
 from coterie.client.groups import describe_groups
 from coterie.client.names import short_member
-from coterie.client.topics import describe_topics
 
 # The limit of --add: more members than any real group has, and few enough for a quick answer.
 MAX_ADDED_MEMBERS = 1_000
-_COOPERATIVE = "cooperative-sticky"
 
 _COLUMNS = [
     Column("CONSUMER-ID", "consumer_id"),
@@ -50,16 +53,11 @@ _COLUMNS = [
 ]
 
 
-def _ranges_text(assignment: dict[str, list[int]]) -> str:
-    pairs = [(topic, each) for topic, numbers in assignment.items() for each in numbers]
-    return partition_ranges(pairs) if pairs else NOTHING
-
-
 # On a terminal [terminal/layout].
 _FITTED_COLUMNS = [
     Column("MEMBER", "name"),
-    Column("NOW", "now", text=_ranges_text),
-    Column("THEN", "then", text=_ranges_text),
+    Column("NOW", "now", text=ranges_text),
+    Column("THEN", "then", text=ranges_text),
     Column("GAINS", "gains", number=True),
     Column("LOSES", "loses", number=True),
 ]
@@ -94,13 +92,7 @@ _FITTED_COLUMNS = [
     metavar="MEMBER",
     help="Assume that this member has left (member id or instance id); repeatable.",
 )
-@click.option(
-    "--partitions",
-    "counts",
-    multiple=True,
-    metavar="TOPIC=COUNT",
-    help="Assume that the topic has this many partitions; repeatable.",
-)
+@assumed_partitions_option
 @json_option
 @broker_options
 def command(
@@ -117,7 +109,7 @@ def command(
 
     NOW is the current assignment, THEN the one that the assignor would make. Nothing is changed.
     """
-    assumed_counts = _counts(counts)
+    assumed = assumed_counts(counts)
     topics = [name for each in topic_lists for name in each.split(",") if name]
     if topics and not added:
         raise click.UsageError("--topics needs --add: it names the topics of new members.")
@@ -127,8 +119,8 @@ def command(
             raise no_such_groups([group_id])
         now = [] if topics and not group.members else _members(group)
         members = _varied(now, added, without, topics)
-        partitions = {**_partition_counts(cluster, members), **assumed_counts}
-    then = _assigned(assignor, partitions, members)
+        partitions = {**partition_counts(cluster, members), **assumed}
+    then = final_assignment(assignor, partitions, members)
     rows = [_row(member, then) for member in members]
     if as_json:
         print_json(rows)
@@ -146,16 +138,6 @@ def command(
     else:
         print_table(_COLUMNS, rows)
     note(f"{_moved(now, then)} of {sum(map(len, then.values()))} partitions would change owner.")
-
-
-def _counts(texts: Iterable[str]) -> dict[str, int]:
-    counts = {}
-    for text in texts:
-        topic, equals, number = text.rpartition("=")
-        if not equals or not topic or not number.isdigit():
-            raise click.UsageError(f"Invalid value for --partitions: {text!r} is not TOPIC=COUNT.")
-        counts[topic] = int(number)
-    return counts
 
 
 def _members(group: GroupDescription) -> list[MemberSubscription]:
@@ -222,46 +204,16 @@ def _varied(
     return remaining + [MemberSubscription(f"(new {n + 1})", subscribed) for n in range(added)]
 
 
-def _partition_counts(cluster: Cluster, members: list[MemberSubscription]) -> dict[str, int]:
-    names = {topic for member in members for topic in member.topics}
-    topics = describe_topics(cluster, sorted(names)) if names else []
-    missing = [topic.name for topic in topics if topic.error]
-    if missing and len(missing) == len(topics):
-        raise no_such_topics(missing)
-    return {topic.name: len(topic.partitions) for topic in topics if not topic.error}
-
-
-def _assigned(
-    assignor: str, counts: Mapping[str, int], members: list[MemberSubscription]
-) -> Assignment:
-    """Return the final assignment, which is the second one of a cooperative assignor."""
-    assignment = ASSIGNORS[assignor](counts, members)
-    if assignor == _COOPERATIVE:
-        rejoined = [
-            member._replace(owned=tuple(assignment[member.member_id]), generation_id=1)
-            for member in members
-        ]
-        assignment = ASSIGNORS[assignor](counts, rejoined)
-    return assignment
-
-
 def _row(member: MemberSubscription, then: Assignment) -> Row:
     now, assigned = set(member.owned), set(then[member.member_id])
     return {
         "consumer_id": member.member_id,
         "group_instance_id": member.group_instance_id,
-        "now": _by_topic(now),
-        "then": _by_topic(assigned),
+        "now": by_topic(now),
+        "then": by_topic(assigned),
         "gains": len(assigned - now),
         "loses": len(now - assigned),
     }
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        by_topic.setdefault(topic, []).append(partition)
-    return by_topic
 
 
 def _moved(members: list[MemberSubscription], then: Assignment) -> int:

@@ -24,6 +24,7 @@ ARGUMENTS = {
     "topics list": [],
     "topics describe": ["t"],
     "topics create": ["t"],
+    "topics assign": ["t", "--members", "a", "--assignor", "range"],
     "topics delete": ["t"],
     "dump frame": ["000c 0000 00000001 0001 63 0001 67 00000000 0001 6d"],
 }

@@ -1,0 +1,83 @@
+"""What `groups assign` and `topics assign` share: assumed counts and the final assignment.
+
+Nothing here changes anything. A cooperative assignor needs two rebalances to hand a partition over;
+the assignment is that of the second one.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import click
+
+from coterie.assignors import ASSIGNORS, Assignment, MemberSubscription, TopicPartition
+from coterie.cli.errors import no_such_topics
+from coterie.cli.output import NOTHING
+from coterie.cli.timeline import partition_ranges
+from coterie.client.cluster import Cluster
+from coterie.client.topics import describe_topics
+
+_COOPERATIVE = "cooperative-sticky"
+
+assumed_partitions_option = click.option(
+    "--partitions",
+    "counts",
+    multiple=True,
+    metavar="TOPIC=COUNT",
+    help="Assume that the topic has this many partitions; repeatable.",
+)
+
+
+def assumed_counts(texts: Iterable[str]) -> dict[str, int]:
+    """Return the values of --partitions by topic.
+
+    Raises:
+        click.UsageError: a value is not TOPIC=COUNT.
+    """
+    counts = {}
+    for text in texts:
+        topic, equals, number = text.rpartition("=")
+        if not equals or not topic or not (number.isascii() and number.isdigit()):
+            raise click.UsageError(f"Invalid value for --partitions: {text!r} is not TOPIC=COUNT.")
+        counts[topic] = int(number)
+    return counts
+
+
+def partition_counts(cluster: Cluster, members: Iterable[MemberSubscription]) -> dict[str, int]:
+    """Return the partition counts of the subscribed topics that exist.
+
+    Raises:
+        CommandFailed: none of them exists.
+    """
+    names = {topic for member in members for topic in member.topics}
+    topics = describe_topics(cluster, sorted(names)) if names else []
+    missing = [topic.name for topic in topics if topic.error]
+    if missing and len(missing) == len(topics):
+        raise no_such_topics(missing)
+    return {topic.name: len(topic.partitions) for topic in topics if not topic.error}
+
+
+def final_assignment(
+    assignor: str, counts: Mapping[str, int], members: list[MemberSubscription]
+) -> Assignment:
+    """Return the final assignment, which is the second one of a cooperative assignor."""
+    assignment = ASSIGNORS[assignor](counts, members)
+    if assignor == _COOPERATIVE:
+        rejoined = [
+            member._replace(owned=tuple(assignment[member.member_id]), generation_id=1)
+            for member in members
+        ]
+        assignment = ASSIGNORS[assignor](counts, rejoined)
+    return assignment
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Return the numbers of partitions by topic, both in order."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        topics.setdefault(topic, []).append(partition)
+    return topics
+
+
+def ranges_text(assignment: dict[str, list[int]]) -> str:
+    """Return partitions by topic in short, for a terminal: sales 0-2,5."""
+    pairs = [(topic, each) for topic, numbers in assignment.items() for each in numbers]
+    return partition_ranges(pairs) if pairs else NOTHING

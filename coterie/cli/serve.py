@@ -6,6 +6,8 @@ import time
 
 import click
 
+from coterie.cli.recording_limits import RecordingLimits, recording_limits
+
 
 @click.command("serve")
 @click.option(
@@ -65,6 +67,13 @@ import click
     help="Serve metrics for Prometheus at http://ADDRESS:PORT/metrics; 0 chooses a free port.",
 )
 @click.option(
+    "--record",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Record every request and response in FILE, for `coterie replay`. Secrets are left out.",
+)
+@recording_limits
+@click.option(
     "--log-level",
     type=click.Choice(("debug", "info", "warning", "error")),
     default="info",
@@ -94,6 +103,8 @@ def command(
     strict: bool,
     flush: str,
     metrics_port: int | None,
+    record: str | None,
+    recording: RecordingLimits,
     log_level: str,
     log_format: str,
     allow_remote: bool,
@@ -136,6 +147,7 @@ def command(
             log_format=log_format,
             started=started,
             metrics_port=metrics_port,
+            recording=None if record is None else recording.options(record),
         )
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from None

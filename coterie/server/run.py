@@ -38,6 +38,8 @@ from coterie.storage.errors import (
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
+    from coterie.recording.files import RecordingOptions
+    from coterie.recording.recorder import Recorder
     from coterie.server.network.http_server import HttpServer
 
 EXIT_OK = 0
@@ -58,6 +60,7 @@ class Options(NamedTuple):
         log_level, log_format: see `make_logger`.
         started: when the command began, by the monotonic clock.
         metrics_port: the port of GET /metrics; None to serve no metrics.
+        recording: what to record, and where; None to record nothing.
     """
 
     place: Place
@@ -67,6 +70,7 @@ class Options(NamedTuple):
     log_format: str
     started: float
     metrics_port: int | None = None
+    recording: "RecordingOptions | None" = None
 
 
 class CannotStart(Exception):  # noqa: N818 - it ends the command and is no failure of the program
@@ -91,6 +95,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     route_library_logs(log)
     _log_settings(options, log)
     broker = _open(options, log, handles)
+    recorder = await _record(broker, options)
     broker.fatal.add_done_callback(lambda _: stopping.set())
     place = options.place
     option, port = "--metrics-port", options.metrics_port
@@ -106,7 +111,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
             place.host, port, place.advertise, listener_name=place.listener_name
         )
     except OSError as error:
-        await _stop(broker, metrics)
+        await _stop(broker, metrics, recorder)
         failed = Address(place.host, port or 0)
         raise CannotStart(_listening_failed(failed, option, error)) from error
     where = "memory" if place.data_dir == IN_MEMORY else place.data_dir
@@ -130,7 +135,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     if broker.fatal.done():
         log.error("broker failed", reason=broker.fatal.result())
         code = EXIT_FAILED
-    await _stop(broker, metrics)
+    await _stop(broker, metrics, recorder)
     return code
 
 
@@ -154,10 +159,39 @@ async def _try_ports(options: Options) -> None:
         await trial.wait_closed()
 
 
-async def _stop(broker: Broker, metrics: "HttpServer | None") -> None:
+async def _stop(
+    broker: Broker, metrics: "HttpServer | None" = None, recorder: "Recorder | None" = None
+) -> None:
     if metrics is not None:
         await metrics.stop()
     await broker.stop()
+    if recorder is not None:
+        recorder.close()
+
+
+async def _record(broker: Broker, options: Options) -> "Recorder | None":
+    """Record what connections see, if that is wanted.
+
+    Raises:
+        CannotStart: the file cannot be written.
+    """
+    recording, place = options.recording, options.place
+    if recording is None:
+        return None
+    # Imported here, because most brokers record nothing and start faster without.
+    from coterie.recording.format import NotARecording
+    from coterie.recording.serving import record_broker
+
+    address = place.advertise
+    if address is None:
+        address = Address(place.host, place.port)
+    try:
+        return record_broker(broker, recording, str(address))
+    except (OSError, NotARecording) as error:
+        await _stop(broker)
+        reason = describe_error(error) if isinstance(error, OSError) else str(error)
+        text = f"--record {recording.path}: {reason}; choose another file"
+        raise CannotStart(text) from error
 
 
 def _watch(broker: Broker) -> Watchdog | None:

@@ -1,0 +1,70 @@
+"""The options of commands that write a recording, besides its file."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from coterie.recording.files import RecordingOptions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_DEFAULT_FILE_BYTES = 64 * 1024 * 1024
+_DEFAULT_FILES = 4
+
+
+class RecordingLimits(NamedTuple):
+    """The values of the options."""
+
+    with_payloads: bool
+    file_bytes: int
+    files: int
+
+    def options(self, path: str) -> "RecordingOptions":
+        """Return what a recorder needs to write a file."""
+        # Imported here, because most brokers record nothing and start faster without.
+        from coterie.recording.files import Limits, RecordingOptions
+
+        return RecordingOptions(path, Limits(self.file_bytes, self.files), self.with_payloads)
+
+
+def recording_limits(function: F) -> F:
+    """Add the options to a command, as the argument `recording`."""
+
+    def command(
+        *args: Any, record_payloads: bool, record_max_bytes: int, record_files: int, **more: Any
+    ) -> Any:
+        limits = RecordingLimits(record_payloads, record_max_bytes, record_files)
+        return function(*args, recording=limits, **more)
+
+    command.__doc__ = function.__doc__
+    # Options that were added to the function are added to the command.
+    vars(command).update(vars(function))
+    for option in (_files, _max_bytes, _payloads):
+        command = option(command)
+    added: Any = command
+    return added  # type: ignore[no-any-return]
+
+
+_payloads = click.option(
+    "--record-payloads",
+    is_flag=True,
+    help="Record keys and values of records too, instead of only the headers of their batches.",
+)
+_max_bytes = click.option(
+    "--record-max-bytes",
+    type=click.IntRange(min=1),
+    default=_DEFAULT_FILE_BYTES,
+    show_default=True,
+    metavar="N",
+    help="Size at which FILE becomes FILE.1 and a new one begins.",
+)
+_files = click.option(
+    "--record-files",
+    type=click.IntRange(min=1),
+    default=_DEFAULT_FILES,
+    show_default=True,
+    metavar="N",
+    help="Number of files that are kept.",
+)

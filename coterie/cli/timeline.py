@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from coterie.cli.output import Line, printable
 from coterie.client.names import cut
+from coterie.protocol.messages.connect_protocol import CONNECTOR_TASK
 
 TopicPartition = tuple[str, int]
 
@@ -177,13 +178,30 @@ def cause_text(cause: str, member: str | None, subscription_change: str | None) 
 
 def partition_ranges(partitions: Sequence[TopicPartition]) -> str:
     """Return sorted partitions in short: sales 0-2,5; billing 1."""
+    by_topic = _by_topic(partitions).items()
+    return "; ".join(f"{printable(topic)} {_ranges(each)}" for topic, each in by_topic) or "nothing"
+
+
+def work_text(tasks: Sequence[TopicPartition]) -> str:
+    """Return what a Connect worker runs in short: orders: connector, tasks 0-2,5; bills: task 1.
+
+    Args:
+        tasks: connectors and numbers of tasks, sorted; -1 is the connector itself.
+    """
+    parts = []
+    for connector, numbers in _by_topic(tasks).items():
+        work = ["connector"] if CONNECTOR_TASK in numbers else []
+        if found := [number for number in numbers if number != CONNECTOR_TASK]:
+            work.append(f"task{'s' * (len(found) > 1)} {_ranges(found)}")
+        parts.append(f"{printable(connector)}: {', '.join(work)}")
+    return "; ".join(parts) or "nothing"
+
+
+def _by_topic(partitions: Sequence[TopicPartition]) -> dict[str, list[int]]:
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)
-    return (
-        "; ".join(f"{printable(topic)} {_ranges(numbers)}" for topic, numbers in by_topic.items())
-        or "nothing"
-    )
+    return by_topic
 
 
 def _ranges(numbers: list[int]) -> str:

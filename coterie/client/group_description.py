@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from coterie.client.nodes import Node
+from coterie.protocol.messages.connect_protocol import ConnectWorker
 
 
 class Member(NamedTuple):
@@ -14,6 +15,7 @@ class Member(NamedTuple):
         member_epoch, target_assignment: None in classic groups (they belong to KIP-848).
         topics: the subscribed topics; None if they are not known, because the group is rebalancing
             or its members are not consumers.
+        worker: what a worker of Kafka Connect runs; None for other members.
     """
 
     member_id: str
@@ -24,6 +26,7 @@ class Member(NamedTuple):
     member_epoch: int | None = None
     target_assignment: dict[str, list[int]] | None = None
     topics: list[str] | None = None
+    worker: ConnectWorker | None = None
 
     @property
     def partition_count(self) -> int:

@@ -15,6 +15,7 @@ from coterie.client.errors import Refused, VersionUnsupported
 from coterie.client.group_description import GroupDescription, Member
 from coterie.client.nodes import Node
 from coterie.protocol.errors import ErrorCode, MalformedFrame
+from coterie.protocol.messages import connect_protocol
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscribed_topics
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from coterie.protocol.messages.describe_groups import (
@@ -159,7 +160,7 @@ def _classic(group: DescribeGroupsResponseGroup, coordinator: Node) -> GroupDesc
 def _classic_member(member: DescribeGroupsResponseMember, protocol_type: str) -> Member:
     assignment: dict[str, list[int]] | None = {}
     if member.member_assignment:
-        # Connect workers have assignments in a format of their own [client/connect-groups].
+        # Others than consumers have assignments in formats of their own.
         assignment = None
         if protocol_type == CONSUMER_PROTOCOL_TYPE:
             try:
@@ -178,7 +179,20 @@ def _classic_member(member: DescribeGroupsResponseMember, protocol_type: str) ->
         host=member.client_host,
         assignment=assignment,
         topics=_topics(member.member_metadata, protocol_type),
+        worker=_worker(member, protocol_type),
     )
+
+
+def _worker(
+    member: DescribeGroupsResponseMember, protocol_type: str
+) -> connect_protocol.ConnectWorker | None:
+    """Return what a worker of Kafka Connect runs [client/connect-groups]."""
+    if protocol_type != connect_protocol.PROTOCOL_TYPE or not member.member_metadata:
+        return None
+    try:
+        return connect_protocol.decode_worker(member.member_metadata, member.member_assignment)
+    except MalformedFrame:
+        return None
 
 
 def _topics(metadata: bytes, protocol_type: str) -> list[str] | None:

@@ -80,7 +80,8 @@ MEMBER = pa.struct(
         ("client_host", pa.string()),
         ("session_timeout_ms", pa.int32()),
         ("rebalance_timeout_ms", pa.int32()),
-        # From the metadata of protocol type "consumer"; null for other types.
+        # From the metadata of protocol type "consumer"; null for other types. `assigned` also has
+        # the tasks of Connect workers, with the connector as the topic [pipeline/connect-tasks].
         ("topics", list_of(pa.string())),
         ("owned", list_of(TOPIC_PARTITION)),
         ("owned_generation", pa.int32()),

@@ -14,10 +14,7 @@ v3   rack_id (KIP-881)
 Assignments have the same versions and are equal in all of them.
 """
 
-from typing import TypeVar
-
-from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.primitives import PREFIX_BYTES, read_prefix
+from coterie.protocol.embedded import decode_embedded, encode_embedded
 from coterie.protocol.wire import Bytes, Int32, Message, String, Struct, message, since, struct
 
 LATEST_VERSION = 3
@@ -56,7 +53,7 @@ def decode_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
     Raises:
         MalformedFrame: the bytes are not a subscription; other protocol types carry other bytes.
     """
-    return _decode(ConsumerProtocolSubscription, metadata)
+    return decode_embedded(ConsumerProtocolSubscription, metadata, LATEST_VERSION)
 
 
 def decode_subscribed_topics(metadata: bytes) -> list[str]:
@@ -68,15 +65,14 @@ def decode_subscribed_topics(metadata: bytes) -> list[str]:
     Raises:
         MalformedFrame: the bytes are no subscription.
     """
-    _version(ConsumerProtocolSubscription, metadata)
-    return ConsumerProtocolSubscription.decode(metadata, 0, PREFIX_BYTES).topics
+    return decode_embedded(ConsumerProtocolSubscription, metadata, 0).topics
 
 
 def encode_subscription(
     subscription: ConsumerProtocolSubscription, version: int = LATEST_VERSION
 ) -> bytes:
     """Encode the metadata of a member in a version."""
-    return version.to_bytes(PREFIX_BYTES, "big") + subscription.encode(version)
+    return encode_embedded(subscription, version)
 
 
 def decode_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
@@ -85,25 +81,11 @@ def decode_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
     Raises:
         MalformedFrame: the bytes are not an assignment.
     """
-    return _decode(ConsumerProtocolAssignment, assignment)
+    return decode_embedded(ConsumerProtocolAssignment, assignment, LATEST_VERSION)
 
 
 def encode_assignment(
     assignment: ConsumerProtocolAssignment, version: int = LATEST_VERSION
 ) -> bytes:
     """Encode the assignment of a member in a version."""
-    return version.to_bytes(PREFIX_BYTES, "big") + assignment.encode(version)
-
-
-_M = TypeVar("_M", bound=Message)
-
-
-def _decode(cls: type[_M], data: bytes) -> _M:
-    return cls.decode(data, min(_version(cls, data), LATEST_VERSION), PREFIX_BYTES)
-
-
-def _version(cls: type[Message], data: bytes) -> int:
-    version = read_prefix(data, f"the version of a {cls.__name__}")
-    if version < 0:
-        raise MalformedFrame(f"{cls.__name__} has no version {version}")
-    return version
+    return encode_embedded(assignment, version)

@@ -13,14 +13,21 @@ from coterie.cli.dump.log_walk import Batch, Damage
 from coterie.cli.dump.message_fields import jsonable
 from coterie.cli.output import Row
 from coterie.protocol.errors import MalformedFrame
-from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
+from coterie.protocol.messages import connect_protocol, consumer_protocol
 from coterie.protocol.messages.log_records import GROUP_RECORDS, group_of
 from coterie.protocol.messages.record_types import UnknownKey, UnknownValueVersion
 from coterie.protocol.record_batch_layout import HAS_DELETE_HORIZON
 from coterie.protocol.records import BatchHeader, Compression, Record, decode_records, read_marker
 from coterie.protocol.wire import Message
 
-_CONSUMER = "consumer"
+# By protocol type: what decodes the metadata and the assignment of a member.
+_EMBEDDED: dict[str, tuple[Callable[[bytes], Message], Callable[[bytes], Message]]] = {
+    "consumer": (consumer_protocol.decode_subscription, consumer_protocol.decode_assignment),
+    connect_protocol.PROTOCOL_TYPE: (
+        connect_protocol.decode_metadata,
+        connect_protocol.decode_assignment,
+    ),
+}
 # Keys and values of __consumer_offsets begin with a type or version. In a key the length of the
 # group id follows, then the group id; both are the same in every type of record.
 _VERSION_BYTES = 2
@@ -190,22 +197,26 @@ def _decode_group_record(row: Row, record: Record) -> None:
     except MalformedFrame as error:
         row["error"] = f"malformed: {error}"
     else:
-        row["value"] = _with_consumer_protocol(value, jsonable(value, readable_ids=True))
+        row["value"] = _with_embedded(value, jsonable(value, readable_ids=True))
         row["value_format"] = "fields"
         row["value_version"] = _version(record.value)
 
 
-def _with_consumer_protocol(value: Message, fields: Row) -> Row:
-    """Replace the opaque bytes of consumers in the fields of a value by what they decode to."""
-    if fields.get("protocol_type") == _CONSUMER:
+def _with_embedded(value: Message, fields: Row) -> Row:
+    """Replace the opaque bytes of members in the fields of a value by what they decode to."""
+    embedded = _EMBEDDED.get(fields.get("protocol_type") or "")
+    if embedded is not None:
+        decode_metadata, decode_assignment = embedded
         for member, shown in zip(value.members, fields["members"], strict=True):  # type: ignore[attr-defined]
-            shown["subscription"] = _decoded_or_hex(member.subscription, decode_subscription)
+            shown["subscription"] = _decoded_or_hex(member.subscription, decode_metadata)
             shown["assignment"] = _decoded_or_hex(member.assignment, decode_assignment)
     classic = fields.get("classic_member_metadata")
     if classic:
         protocols = value.classic_member_metadata.supported_protocols  # type: ignore[attr-defined]
         for protocol, shown in zip(protocols, classic["supported_protocols"], strict=True):
-            shown["metadata"] = _decoded_or_hex(protocol.metadata, decode_subscription)
+            shown["metadata"] = _decoded_or_hex(
+                protocol.metadata, consumer_protocol.decode_subscription
+            )
     return fields
 
 

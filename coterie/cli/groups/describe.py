@@ -185,6 +185,7 @@ def _member_rows(_: Cluster, group: GroupDescription) -> list[Row]:
             "assignment": member.assignment,
             "target_epoch": group.assignment_epoch,
             "target_assignment": member.target_assignment,
+            "worker": None if member.worker is None else member.worker._asdict(),
         }
         for member in sorted(group.members, key=lambda member: member.member_id)
     ]

@@ -18,6 +18,7 @@ from coterie.cli.output import (
     printable,
     state_style,
 )
+from coterie.cli.timeline import work_text
 from coterie.client.group_description import GroupDescription
 from coterie.client.names import short_member
 
@@ -44,7 +45,7 @@ _MEMBERS = [
     Column("MEMBER", "member"),
     Column("HOST", "host"),
     Column("PARTITIONS", "partition_count", number=True),
-    Column("ASSIGNMENT", "assignment", text=assignment_text),
+    Column("ASSIGNMENT", "work"),
 ]
 
 
@@ -95,4 +96,14 @@ def _with_short_names(row: Row) -> Row:
     return row | {
         "member": short_member(key, member_id, row["client_id"]),
         "host": (row["host"] or "").removeprefix("/"),
+        "work": _work_text(row),
     }
+
+
+def _work_text(row: Row) -> str:
+    """Return the partitions of a consumer, or the tasks of a Connect worker."""
+    worker = row.get("worker")
+    if worker is None:
+        return assignment_text(row.get("assignment"))
+    running: dict[str, list[int]] = worker["running"]
+    return work_text([(connector, task) for connector in running for task in running[connector]])

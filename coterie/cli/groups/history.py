@@ -20,6 +20,7 @@ from coterie.client.groups import describe_groups
 from coterie.client.history import Journal, follow_history, journal_of, read_history
 from coterie.client.resetting import duration_ms_of, timestamp_of
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages import connect_protocol
 from coterie.protocol.messages.consumer_protocol import (
     TopicPartition,
     decode_assignment,
@@ -192,8 +193,7 @@ def _row(group_id: str, fact: Fact) -> Row:
     row: Row = {"group": group_id, "at": at, "event": FACT_NAMES[type(fact)]}
     row |= {name: getattr(fact, name) for name in fact.fields_}
     if isinstance(fact, GenerationCompleted):
-        are_consumers = fact.protocol_type == "consumer"
-        row["members"] = [_member_row(member, decode=are_consumers) for member in fact.members]
+        row["members"] = [_member_row(member, fact.protocol_type) for member in fact.members]
     elif isinstance(fact, OffsetsExpired):
         row["topics"] = {
             each.topic: {str(part.partition): part.committed_offset for part in each.partitions}
@@ -202,14 +202,24 @@ def _row(group_id: str, fact: Fact) -> Row:
     return row
 
 
-def _member_row(member: GenerationMember, *, decode: bool) -> Row:
+def _member_row(member: GenerationMember, protocol_type: str) -> Row:
     row: Row = {name: getattr(member, name) for name in member.fields_}
+    if protocol_type == connect_protocol.PROTOCOL_TYPE:
+        row["worker"] = _worker(member)
     for name, data, decoded in (
         ("subscription", member.subscription, _subscription),
         ("assignment", member.assignment, _assignment),
     ):
-        row[name] = _decoded_or_hex(data, decoded) if decode else data.hex()
+        is_known = protocol_type == "consumer"
+        row[name] = _decoded_or_hex(data, decoded) if is_known else data.hex()
     return row
+
+
+def _worker(member: GenerationMember) -> Row | None:
+    try:
+        return connect_protocol.decode_worker(member.subscription, member.assignment)._asdict()
+    except MalformedFrame:
+        return None
 
 
 def _decoded_or_hex(data: bytes, decoded: Callable[[bytes], Any]) -> Any:

@@ -18,9 +18,12 @@ from coterie.cli.timeline import (
     member_name,
     partition_ranges,
     quoted_reason,
+    work_text,
 )
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages import journal_records as facts
+from coterie.protocol.messages.connect_protocol import PROTOCOL_TYPE as CONNECT
+from coterie.protocol.messages.connect_protocol import ConnectWorker, decode_worker
 from coterie.protocol.messages.consumer_protocol import decode_assignment
 
 # A member that rejoined sooner than this after the rebalance began is not remarked on.
@@ -73,13 +76,19 @@ class JournalEvents:
             "■",
             "green",
             f"generation {fact.generation_id} stable",
-            details + self._changes(owned),
-            members=[_member_line(member, owned[_identity(member)]) for member in shown],
+            joined_text(details + self._changes(owned, fact.protocol_type), _delay_text(fact)),
+            members=[
+                _member_line(member, owned[_identity(member)], fact.protocol_type)
+                for member in shown
+            ],
             hidden_members=len(fact.members) - len(shown),
         )
 
-    def _changes(self, owned: Mapping[str, _Partitions | None]) -> str:
-        """Return how many partitions are assigned, moved and unassigned; "" if that is unknown."""
+    def _changes(self, owned: Mapping[str, _Partitions | None], protocol_type: str) -> str:
+        """Return how many partitions are assigned, moved and unassigned; "" if that is unknown.
+
+        Connect's tasks are counted in the same way; a connector itself is one of its tasks.
+        """
         before, self._owned = self._owned, None
         if any(partitions is None for partitions in owned.values()):
             return ""
@@ -91,7 +100,7 @@ class JournalEvents:
         self._owned = set(owners)
         self._last_owners |= owners
         return "; " + joined_text(
-            count_text(len(owners), "partition"),
+            count_text(len(owners), "task" if protocol_type == CONNECT else "partition"),
             f"{moved} moved" if moved else None,
             f"{unowned} without an owner" if unowned else None,
         )
@@ -105,7 +114,12 @@ def _identity(member: facts.GenerationMember) -> str:
 def _assigned(
     fact: facts.GenerationCompleted, member: facts.GenerationMember
 ) -> _Partitions | None:
-    """Return the partitions of a member; None if its assignment is not that of a consumer."""
+    """Return the partitions of a consumer or the tasks of a Connect worker; None for others."""
+    if fact.protocol_type == CONNECT:
+        worker = _worker(member)
+        if worker is None:
+            return None
+        return [(connector, task) for connector, tasks in worker.running.items() for task in tasks]
     if fact.protocol_type != "consumer":
         return None
     if not member.assignment:
@@ -121,8 +135,27 @@ def _assigned(
     )
 
 
-def _member_line(member: facts.GenerationMember, partitions: _Partitions | None) -> MemberLine:
-    text = f"{len(member.assignment)} bytes" if partitions is None else partition_ranges(partitions)
+def _worker(member: facts.GenerationMember) -> ConnectWorker | None:
+    try:
+        return decode_worker(member.subscription, member.assignment)
+    except MalformedFrame:
+        return None
+
+
+def _delay_text(fact: facts.GenerationCompleted) -> str | None:
+    """Return how long Connect's leader leaves lost tasks unassigned; all workers have that time."""
+    workers = [_worker(member) for member in fact.members if fact.protocol_type == CONNECT]
+    delay_ms = max((worker.delay_ms for worker in workers if worker is not None), default=0)
+    return f"lost tasks wait {duration_text(delay_ms)}" if delay_ms else None
+
+
+def _member_line(
+    member: facts.GenerationMember, partitions: _Partitions | None, protocol_type: str
+) -> MemberLine:
+    if partitions is None:
+        text = f"{len(member.assignment)} bytes"
+    else:
+        text = (work_text if protocol_type == CONNECT else partition_ranges)(partitions)
     remark = ""
     if member.joined_after_ms < 0:
         remark = "(did not rejoin)"

@@ -5,7 +5,7 @@ remarks say how long it took and what it cost. Each generation on its way is a f
 the members, their partitions, and what they gave up and took over.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from coterie.cli.output import Row, printable
@@ -26,12 +26,12 @@ from coterie.cli.timeline import (
     joined_text,
     partition_ranges,
     quoted_reason,
+    work_text,
 )
 from coterie.pipeline.timeline.departures import RECORDED
 from coterie.pipeline.timeline.from_log import CHANGED_MEMBERS
+from coterie.protocol.messages import connect_protocol
 
-# The protocols of Kafka Connect, whose members are workers.
-_CONNECT_PROTOCOLS = ("default", "compatible", "sessioned")
 _EVIDENCE = {
     "journal": "recorded in the journal",
     "log": "derived from the group's log",
@@ -133,15 +133,16 @@ def _duration(row: Row) -> str:
 def _cost(row: Row) -> str:
     if row["completed_ts"] is None or not row["partitions"]:
         return ""
+    unit = "task" if row["protocol"] in connect_protocol.PROTOCOLS else "partition"
     if row["from_generation"] is None and row["to_generation"] == 1:
         # Nothing was interrupted [pipeline/unowned-time].
-        return f"{count_text(row['partitions'], 'partition')} assigned for the first time"
+        return f"{count_text(row['partitions'], unit)} assigned for the first time"
     unowned_ms = row["unowned_partition_ms"]
     unowned = "not known" if unowned_ms is None else f"{duration_text(unowned_ms)} in total"
-    moved = f"{row['moved']} of {count_text(row['partitions'], 'partition')} moved"
+    moved = f"{row['moved']} of {count_text(row['partitions'], unit)} moved"
     if row["moved"] and row["moved_min"] is not None:
         moved += f", {row['moved_min']} of them necessarily"
-    return f"partitions without an owner: {unowned}; {moved}"
+    return f"{unit}s without an owner: {unowned}; {moved}"
 
 
 def _changed_members(story: RebalanceStory) -> str:
@@ -167,12 +168,9 @@ def _generation_event(
     for key, partitions in members[:SHOWN_MEMBERS]:
         lost = [each for each in before.by_member.get(key, ()) if owners.get(each) != key]
         new = [each for each in partitions if owners_before.get(each) != key]
-        remarks = [f"gave up {partition_ranges(lost)}"] if lost else []
+        remarks = [f"gave up {_text_of(story)(lost)}"] if lost else []
         remarks += _acquired(new, len(partitions), owners_before, story)
-        text = partition_ranges(partitions)
-        if story.row["protocol"] in _CONNECT_PROTOCOLS and not partitions:
-            text = "connectors and tasks are not decoded"
-        lines.append(MemberLine(story.name(key), text, "; ".join(remarks)))
+        lines.append(MemberLine(story.name(key), _text_of(story)(partitions), "; ".join(remarks)))
     return Event(
         step.at_ms,
         "■",
@@ -182,6 +180,11 @@ def _generation_event(
         members=lines,
         hidden_members=len(members) - len(lines),
     )
+
+
+def _text_of(story: RebalanceStory) -> Callable[[Sequence[TopicPartition]], str]:
+    """Return what makes a text of partitions, or of Connect's tasks."""
+    return work_text if story.row["protocol"] in connect_protocol.PROTOCOLS else partition_ranges
 
 
 def _acquired(
@@ -213,6 +216,6 @@ def _acquired(
         longest_ms = max(gaps.get(owner, []), default=0)
         after = f" after {duration_text(longest_ms)}" if longest_ms else ""
         source = "new" if owner is None else f"from {story.name(owner)}"
-        which = "" if len(partitions) == count else f"{partition_ranges(partitions)} "
+        which = "" if len(partitions) == count else f"{_text_of(story)(partitions)} "
         texts.append(f"{which}{source}{after}")
     return texts

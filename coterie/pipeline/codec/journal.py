@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from coterie.pipeline.codec import damage as reasons
 from coterie.pipeline.codec.piece import DecodedView, Piece, damaged_record, record_damage
-from coterie.pipeline.records.groups import CONSUMER, member_fields
+from coterie.pipeline.records.groups import member_fields
 from coterie.pipeline.records.values import timestamp_us
 from coterie.pipeline.schemas import JOURNAL
 from coterie.protocol.errors import MalformedFrame
@@ -71,9 +71,7 @@ def fact_fields(group_id: str, fact: Fact) -> dict[str, Any]:
     row["event"] = NAMES[type(fact)]
     row["group_id"] = group_id or None
     if isinstance(fact, GenerationCompleted):
-        row["members"] = [
-            _member(member, is_consumer=fact.protocol_type == CONSUMER) for member in fact.members
-        ]
+        row["members"] = [_member(member, fact.protocol_type) for member in fact.members]
     elif isinstance(fact, OffsetsExpired):
         row["expired"] = [
             {
@@ -89,8 +87,8 @@ def fact_fields(group_id: str, fact: Fact) -> dict[str, Any]:
     return row
 
 
-def _member(member: GenerationMember, *, is_consumer: bool) -> dict[str, Any]:
-    return member_fields(member, is_consumer=is_consumer) | {
+def _member(member: GenerationMember, protocol_type: str) -> dict[str, Any]:
+    return member_fields(member, protocol_type) | {
         "session_timeout_ms": member.session_timeout_ms,
         "rebalance_timeout_ms": member.rebalance_timeout_ms,
         "joined_after_ms": (

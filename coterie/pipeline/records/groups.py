@@ -9,6 +9,7 @@ from typing import Any
 
 from coterie.pipeline.records.values import timestamp_us
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages import connect_protocol
 from coterie.protocol.messages.consumer_protocol import (
     TopicPartition,
     decode_assignment,
@@ -39,7 +40,6 @@ def group_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
     if group is None:
         return {"group_id": decoded.group, "state": "Dead", "is_tombstone": True}
     assert value is not None, "only a tombstone has no value"
-    is_consumer = group.protocol_type == CONSUMER
     return {
         "group_id": decoded.group,
         "generation": group.generation,
@@ -48,14 +48,14 @@ def group_fields(key: bytes, value: bytes | None) -> dict[str, Any]:
         "leader": group.leader,
         "state": "Stable" if group.members else "Empty",
         "state_ts": timestamp_us(group.current_state_timestamp),
-        "members": [_member(member, is_consumer=is_consumer) for member in group.members],
+        "members": [_member(member, group.protocol_type) for member in group.members],
         "value_version": int.from_bytes(value[:2], signed=True),
         "is_tombstone": False,
     }
 
 
-def _member(member: GroupMetadataMember, *, is_consumer: bool) -> dict[str, Any]:
-    return member_fields(member, is_consumer=is_consumer) | {
+def _member(member: GroupMetadataMember, protocol_type: str | None) -> dict[str, Any]:
+    return member_fields(member, protocol_type) | {
         "session_timeout_ms": member.session_timeout,
         # Before version 1 the rebalance timeout was the session timeout [group-log/group-value].
         "rebalance_timeout_ms": (
@@ -65,13 +65,13 @@ def _member(member: GroupMetadataMember, *, is_consumer: bool) -> dict[str, Any]
 
 
 def member_fields(
-    member: GroupMetadataMember | GenerationMember, *, is_consumer: bool
+    member: GroupMetadataMember | GenerationMember, protocol_type: str | None
 ) -> dict[str, Any]:
     """Return the columns that the group log and the journal have of a member.
 
     Args:
         member: the member of a generation.
-        is_consumer: whether the group's protocol type is "consumer".
+        protocol_type: that of the group; it says what the member's bytes are.
     """
     row: dict[str, Any] = {
         "member_id": member.member_id,
@@ -83,8 +83,10 @@ def member_fields(
         "owned": None,
         "assigned": None,
     }
-    if is_consumer:
+    if protocol_type == CONSUMER:
         row |= _consumer_fields(member.subscription, member.assignment)
+    elif protocol_type == connect_protocol.PROTOCOL_TYPE:
+        row |= _worker_fields(member.subscription, member.assignment)
     return row
 
 
@@ -113,6 +115,20 @@ def _consumer_fields(subscription: bytes, assignment: bytes) -> dict[str, Any]:
     except MalformedFrame:
         row["assigned"] = None
     return row
+
+
+def _worker_fields(metadata: bytes, assignment: bytes) -> dict[str, Any]:
+    """Return the columns of a worker of Kafka Connect [pipeline/connect-tasks]."""
+    try:
+        worker = connect_protocol.decode_worker(metadata, assignment)
+    except MalformedFrame:
+        return {}
+    tasks = [
+        {"topic": connector, "partition": task}
+        for connector, numbers in worker.running.items()
+        for task in numbers
+    ]
+    return {"assigned": tasks}
 
 
 def _partitions(topics: Iterable[TopicPartition]) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from coterie.assignors import TopicPartition
 from coterie.pipeline.timeline.departures import RECORDED, SESSION_EXPIRY, silence_text
 from coterie.pipeline.timeline.model import Generation, Member
 from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.messages import connect_protocol
 from coterie.protocol.messages import journal_records as journal
 from coterie.protocol.messages.consumer_protocol import decode_assignment, decode_subscription
 
@@ -63,6 +64,8 @@ def _member(logged: journal.GenerationMember, protocol_type: str) -> Member:
                 assigned = _partitions(decode_assignment(logged.assignment).assigned_partitions)
         except MalformedFrame:
             pass
+    elif protocol_type == connect_protocol.PROTOCOL_TYPE:
+        assigned = _tasks(logged.subscription, logged.assignment)
     return Member(
         logged.member_id,
         logged.group_instance_id,
@@ -74,6 +77,17 @@ def _member(logged: journal.GenerationMember, protocol_type: str) -> Member:
         None if logged.joined_after_ms < 0 else logged.joined_after_ms,
         logged.session_timeout_ms,
         logged.rebalance_timeout_ms,
+    )
+
+
+def _tasks(metadata: bytes, assignment: bytes) -> tuple[TopicPartition, ...]:
+    """Return what a Connect worker runs [pipeline/connect-tasks]."""
+    try:
+        running = connect_protocol.decode_worker(metadata, assignment).running
+    except MalformedFrame:
+        return ()
+    return tuple(
+        TopicPartition(connector, task) for connector, tasks in running.items() for task in tasks
     )
 
 

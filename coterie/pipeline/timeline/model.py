@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from coterie.assignors import TopicPartition
 from coterie.pipeline.timeline.identity import identity_of, member_identity
+from coterie.protocol.messages import connect_protocol
 
 
 class Evidence(StrEnum):
@@ -79,7 +80,9 @@ class Generation(NamedTuple):
 
     @property
     def is_cooperative(self) -> bool:
-        """Whether members keep their partitions while they rejoin (KIP-429)."""
+        """Whether members keep their partitions while they rejoin (KIP-429; Connect's KIP-415)."""
+        if self.protocol_type == connect_protocol.PROTOCOL_TYPE:
+            return self.protocol in connect_protocol.INCREMENTAL_PROTOCOLS
         named = self.protocol is not None and "cooperative" in self.protocol
         return named or any(member.owned for member in self.members)
 

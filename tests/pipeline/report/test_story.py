@@ -31,6 +31,7 @@ from tests.pipeline.timeline.facts import logged, partitions
 STORY = Path(__file__).parents[3] / "coterie/conformance/stories"
 SEED = STORY / "cooperative_rebalance_of_two_clients.txt"
 GOLDEN = Path(__file__).parents[2] / "golden" / "group_records"
+CONNECT = GOLDEN.parent / "connect"
 EAGER = STORY / "eager_rebalance_of_two_clients.txt"
 
 PRINTED = """\
@@ -216,11 +217,17 @@ def test_group_without_members_has_its_commits(tmp_path: Path) -> None:
     assert json.loads(show(tables, "alone", "--json").stdout) == []
 
 
-def test_connect_workers_are_not_said_to_own_nothing(tmp_path: Path) -> None:
-    worker = "connect-10.0.0.7:8083"
-    member = Member(f"{worker}-1", None, worker, "/10.0.0.7", None, (), ())
-    generation = Generation(1, 1000, "connect", "sessioned", None, (member,))
-    lines = story_lines(tmp_path, log_history("connect-cluster", [generation]))
-    assert lines[-1].split() == [
-        "└", f"{worker}-1", "connectors", "and", "tasks", "are", "not", "decoded",
-    ]  # fmt: skip
+def test_tasks_of_connect_workers_are_shown(tmp_path: Path) -> None:
+    partition = tmp_path / "coterie.journal-0"
+    partition.mkdir()
+    shutil.copy(CONNECT / "journal.log", partition / f"{0:020d}.log")
+    lines = show(str(tmp_path), "connect-lab").stdout.splitlines()
+    at = next(number for number, line in enumerate(lines) if "generation 6 → 7" in line)
+    assert lines[at + 3 : at + 9] == [
+        "              tasks without an owner: 0 ms in total; 0 of 3 tasks moved",
+        "              + connect-127.0.0.1:18584-e9016891",
+        "22:34:30.321  ■ generation 7",
+        "              ├ connect-127.0.0.1:18583-a3113329  sink4: connector, tasks 0,2",
+        "              │                                   gave up sink4: tasks 1,3",
+        "              └ connect-127.0.0.1:18584-e9016891  nothing",
+    ]

@@ -15,6 +15,13 @@ from coterie.client.consumer_groups import (
 )
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.connect_protocol import (
+    ConnectAssignment,
+    ConnectorTasks,
+    ConnectWorkerMetadata,
+    encode_assignment,
+    encode_metadata,
+)
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponse, DeleteGroupsResponseResult
 from coterie.protocol.messages.describe_groups import DescribeGroupsResponseMember
 from coterie.protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
@@ -236,6 +243,33 @@ def test_describe_members_decodes_assignments() -> None:
         "assignment": {"u": [0]},
         "target_epoch": None,
         "target_assignment": None,
+        "worker": None,
+    }
+
+
+def test_describe_members_decodes_connect_workers() -> None:
+    metadata = ConnectWorkerMetadata(url="http://w/", config_offset=7)
+    assignment = ConnectAssignment(
+        assigned=[ConnectorTasks(connector="sink", tasks=[-1, 0, 1])], revoked=[], delay_ms=5
+    )
+    worker = DescribeGroupsResponseMember(
+        member_id="w-1",
+        client_id="w",
+        client_host="/h",
+        member_metadata=encode_metadata(metadata),
+        member_assignment=encode_assignment(assignment),
+    )
+    described = group("cluster", "Stable", worker)
+    described.protocol_type = "connect"
+    with describing(described) as broker:
+        (row,) = rows_of(run(broker, "groups", "describe", "--members", "--json", "cluster"))
+    assert row["worker"] == {
+        "url": "http://w/",
+        "config_offset": 7,
+        "running": {"sink": [-1, 0, 1]},
+        "revoked": {},
+        "delay_ms": 5,
+        "error": 0,
     }
 
 

@@ -1,11 +1,17 @@
 """The timeline of `coterie groups history`: the line of each fact, and the owners of partitions."""
 
+from pathlib import Path
+
 import pytest
 
 from coterie.cli.groups.journal_events import JournalEvents
 from coterie.cli.timeline import SHOWN_MEMBERS, Timeline, duration_text
 from coterie.protocol.messages import journal_records as facts
+from coterie.protocol.messages.journal_records import decode_fact
+from coterie.protocol.records import decode_records, iterate_batches
 from tests.unit.cli.test_groups_history import AT_MS, UUID, began, completed, joined
+
+GOLDEN = Path(__file__).parents[2] / "golden"
 
 
 def lines_of(*some: facts.Fact) -> list[str]:
@@ -250,3 +256,18 @@ def test_static_member_that_was_restarted_expires_under_its_new_client() -> None
 )
 def test_durations(duration_ms: int, text: str) -> None:
     assert duration_text(duration_ms) == text
+
+
+def test_tasks_of_connect_workers_are_shown_with_the_delay() -> None:
+    buffer = (GOLDEN / "connect" / "journal.log").read_bytes()
+    recorded = [
+        decode_fact(record.key or b"", record.value).fact
+        for position, header in iterate_batches(buffer)
+        for record in decode_records(buffer, header, position)
+    ]
+    generations = [each for each in recorded if isinstance(each, facts.GenerationCompleted)]
+    assert lines_of(*generations[4:5]) == [
+        "■ generation 5 stable       2.02 s (join 2.01 s, sync 6 ms), 1 member, sessioned; 3",
+        "                            tasks, lost tasks wait 5.00 s",
+        "└ connect-127.0.0.1:18583-a3113329  sink4: connector, tasks 0,2  (joined after 2.01 s)",
+    ]

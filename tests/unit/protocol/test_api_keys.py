@@ -35,13 +35,14 @@ def test_requests_and_responses_become_flexible_together() -> None:
     assert flexible == {cls.api_key: cls.flexible for cls in RESPONSES}
 
 
-def test_messages_without_an_api_are_log_records_or_payloads_of_consumers() -> None:
+def test_messages_without_an_api_are_log_records_or_payloads_of_members() -> None:
     modules = {
         cls.__module__.removeprefix("coterie.protocol.messages.")
         for cls in MESSAGES
         if cls.api_key is None
     }
     assert modules == {
+        "connect_protocol",
         "consumer_group_records",
         "consumer_protocol",
         "journal_records",

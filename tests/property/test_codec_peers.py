@@ -102,8 +102,8 @@ def test_all_but_the_newest_versions_have_at_least_two_peers() -> None:
         if not known:
             without.setdefault(cls.__name__, []).append(version)
     print("versions without a peer:", without)
-    # No client library has log records or Connect's payloads. tests/unit/protocol compares them with
-    # Kafka's own bytes; those of the journal are our own.
+    # No client library has log records or Connect's payloads. tests/unit/protocol compares them
+    # with Kafka's own bytes; those of the journal are our own.
     records = {
         cls.__name__
         for cls in MESSAGES

@@ -12,6 +12,7 @@ from coterie.client.names import cut, printable, short_member
 from coterie.pipeline.report.content import Content, GroupContent, Place, Row, Unowned
 from coterie.pipeline.report.series import Series, lag_series, progress_series
 from coterie.pipeline.report.words import HINT_LETTERS, duration, hint
+from coterie.protocol.messages.connect_protocol import CONNECTOR_TASK
 
 # What the page has of one group: the newest, or the worst [report/limits].
 MAX_REBALANCES = 1_000
@@ -153,7 +154,7 @@ def _details(group: GroupContent, zero: int, steps: int) -> Json:
     return {
         "span": None if span is None else [span[0] - zero, span[1] - zero],
         "owned": _owned(owned, lanes[:MAX_PARTITIONS], names, zero),
-        "lanes": [cut(f"{topic}-{number}") for topic, number in lanes[:MAX_PARTITIONS]],
+        "lanes": [_place_text(place) for place in lanes[:MAX_PARTITIONS]],
         "laneCount": len(lanes),
         "caused": [
             [cut(each.client), each.members, _text(each.cause), each.rebalances, *each.unowned]
@@ -268,6 +269,12 @@ def _member(row: Row, names: _Names, zero: int) -> list[Any]:
     ]
 
 
+def _place_text(place: tuple[str, int]) -> str:
+    """Return the name of a partition, of a Connect task, or of a connector itself."""
+    name, number = place
+    return cut(f"{name} (connector)" if number == CONNECTOR_TASK else f"{name}-{number}")
+
+
 def _partitions(group: GroupContent) -> list[list[Any]]:
     """Return the partitions, those with the largest lag first."""
     moves = {_place(row): row for row in group.tables["partition_moves"]}
@@ -277,7 +284,7 @@ def _partitions(group: GroupContent) -> list[list[Any]]:
         lag, moved = lags.get(place, {}), moves.get(place, {})
         rows.append(
             [
-                cut(f"{place[0]}-{place[1]}"),
+                _place_text(place),
                 lag.get("committed_offset"),
                 lag.get("log_end_offset"),
                 lag.get("lag"),

@@ -52,13 +52,24 @@ class CoreDriver:
         self.broker.check_log()
         return actual
 
-    def wait_for_responses(self, duration_ms: int, count: int) -> list[Output]:  # noqa: ARG002
-        """Let virtual time pass; the number of responses matters in real time only."""
-        self.broker.wait(duration_ms)
-        return self.broker.take_outputs()
+    def _set_up_group(self, arguments: Arguments) -> list[Output]:
+        """Carry out the steps of `given`; `delayed` and `count` matter in real time only."""
+        steps = set_up_group(self.names, arguments)
+        step = next(steps)
+        while True:
+            if step.command:
+                outputs = self.execute(step.command)
+            else:
+                self.broker.wait(step.duration_ms)
+                outputs = self.broker.take_outputs()
+            try:
+                step = steps.send(outputs)
+            except StopIteration as end:
+                result: list[Output] = end.value
+                return result
 
-    def execute(self, text: str, *, delayed: bool = False) -> list[Output]:  # noqa: ARG002
-        """Carry out one command line; `delayed` matters in real time only."""
+    def execute(self, text: str) -> list[Output]:
+        """Carry out one command line."""
         request = parse_request_line(text)
         if request is not None:
             message = build_request(request, self.names)
@@ -68,7 +79,7 @@ class CoreDriver:
         # The name of a setting has dots, so `config` has positional arguments only.
         arguments = Arguments(rest.split(), {}) if verb == "config" else parse_arguments(rest)
         if verb == "given":
-            outputs = set_up_group(self, arguments)
+            outputs = self._set_up_group(arguments)
         elif verb in COMMANDS:
             COMMANDS[verb](self.broker, arguments)
             outputs = self.broker.take_outputs()

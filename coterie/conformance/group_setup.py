@@ -18,7 +18,8 @@ initial delay: 3 s with one client; with several, 6 s or the rebalance timeout i
 because a second member extends the delay.
 """
 
-from typing import Protocol
+from collections.abc import Generator
+from typing import NamedTuple, TypeVar
 
 from coterie.conformance.core_broker import Output
 from coterie.conformance.names import Names
@@ -32,27 +33,30 @@ _STATES = ("Stable", "CompletingRebalance", "PreparingRebalance", "Empty")
 _INITIAL_DELAY_MS = 3_000
 
 
-class Driver(Protocol):
-    """A driver carries out command lines."""
+class Step(NamedTuple):
+    """What a driver does next: carry out a command, or let time pass until responses have come.
 
-    @property
-    def names(self) -> Names:
-        """The names of the transcript."""
+    Attributes:
+        command: the command line; empty for a wait.
+        delayed: do not wait for the response.
+        duration_ms, count: of a wait, how long it lasts and how many responses end it.
+    """
 
-    def execute(self, text: str, *, delayed: bool = False) -> list[Output]:
-        """Carry out one command; with `delayed`, do not wait for its response."""
+    command: str = ""
+    delayed: bool = False
+    duration_ms: int = 0
+    count: int = 0
 
-    def wait_for_responses(self, duration_ms: int, count: int) -> list[Output]:
-        """Let time pass until `count` responses have come."""
+
+R = TypeVar("R")
+Steps = Generator[Step, list[Output], R]
+"""The steps of a setup; the driver sends back the output of each."""
 
 
 class _GroupSetup:
     """The clients of one `given` command and what they have learnt of their group."""
 
-    def __init__(
-        self, driver: Driver, group: str, clients: list[str], arguments: Arguments
-    ) -> None:
-        self.driver = driver
+    def __init__(self, group: str, clients: list[str], arguments: Arguments) -> None:
         self.group = group
         self.instances = {name.partition("/")[0]: name.partition("/")[2] for name in clients}
         # The same in every JoinGroup.
@@ -67,9 +71,9 @@ class _GroupSetup:
         # Responses to clients that are not part of this setup; the transcript shows them.
         self.other: list[Output] = []
 
-    def execute(self, text: str, *, delayed: bool = False) -> list[Output]:
+    def execute(self, text: str, *, delayed: bool = False) -> Steps[list[Output]]:
         """Carry out a command line and note its responses."""
-        return self.note(self.driver.execute(text, delayed=delayed))
+        return self.note((yield Step(text, delayed)))
 
     def note(self, outputs: list[Output]) -> list[Output]:
         """Keep JoinGroup responses, and the responses to other clients."""
@@ -80,20 +84,22 @@ class _GroupSetup:
                 self.other.append(output)
         return outputs
 
-    def join(self, client: str, *, delayed: bool = True) -> None:
+    def join(self, client: str, *, delayed: bool = True) -> Steps[None]:
         """Send a JoinGroup; a new dynamic member gets its member id first."""
         instance = self.instances[client]
         fields = f"group={self.group} {f'instance={instance} ' if instance else ''}{self.common}"
         member = self.members.get(client)
         if member is None and not instance:
-            self.execute(f'{client}> JoinGroup v9 member="" {fields}')
+            yield from self.execute(f'{client}> JoinGroup v9 member="" {fields}')
             response = self.joined.pop(client)
             if response.error_code != ErrorCode.MEMBER_ID_REQUIRED:
                 raise TranscriptError(f"{client} cannot join: {response}")
             member = self.members[client] = response.member_id
-        self.execute(f'{client}> JoinGroup v9 member="{member or ""}" {fields}', delayed=delayed)
+        yield from self.execute(
+            f'{client}> JoinGroup v9 member="{member or ""}" {fields}', delayed=delayed
+        )
 
-    def sync(self) -> None:
+    def sync(self) -> Steps[None]:
         """Send a SyncGroup for every member, the leader's last with everyone's assignment."""
         some = next(iter(self.joined.values()))
         generation, protocol = some.generation_id, some.protocol_name
@@ -109,45 +115,52 @@ class _GroupSetup:
             fields += f" protocol={protocol} member={self.members[client]}"
             fields += f" instance={instance}" if instance else ""
             fields += f" assignment={{{assignment}}}" if client == leader else ""
-            last = self.execute(f"{client}> SyncGroup v5 {fields}", delayed=client != leader)
+            text = f"{client}> SyncGroup v5 {fields}"
+            last = yield from self.execute(text, delayed=client != leader)
         if not any(isinstance(each.message, SyncGroupResponse) for each in last):
             raise TranscriptError(f"{self.group} did not become Stable")
 
 
-def set_up_group(driver: Driver, arguments: Arguments) -> list[Output]:
-    """Bring a group into a state; return one line that describes it."""
+def set_up_group(names: Names, arguments: Arguments) -> Steps[list[Output]]:
+    """Bring a group into a state; return one line that describes it.
+
+    Args:
+        names: the names of the transcript.
+        arguments: of the command.
+    """
     group, state, *clients = arguments.positional
     if state not in _STATES or not clients:
         raise TranscriptError(f"given GROUP STATE CLIENT..., STATE one of {', '.join(_STATES)}")
     generations = int(arguments.take("generation", "1"))
     rebalance_ms = parse_duration_ms(arguments.named.get("rebalance", "60s"))
-    setup = _GroupSetup(driver, group, clients, arguments)
+    setup = _GroupSetup(group, clients, arguments)
     for client in setup.instances:
-        setup.join(client)
+        yield from setup.join(client)
     delay_ms = _initial_delay_ms(len(clients), rebalance_ms)
-    setup.note(driver.wait_for_responses(delay_ms, len(clients)))
+    setup.note((yield Step(duration_ms=delay_ms, count=len(clients))))
     if len(setup.joined) != len(clients):
         raise TranscriptError(f"only {format_list(list(setup.joined))} have joined {group}")
     for _ in range(generations - 1):
-        setup.sync()
+        yield from setup.sync()
         setup.joined.clear()
         for client in setup.instances:
-            setup.join(client, delayed=client != list(setup.instances)[-1])
+            yield from setup.join(client, delayed=client != list(setup.instances)[-1])
     some = next(iter(setup.joined.values()))
     if state != "CompletingRebalance":
-        setup.sync()
+        yield from setup.sync()
     if state == "PreparingRebalance":
-        setup.join(next(c for c, each in setup.joined.items() if each.member_id == each.leader))
+        leader = next(c for c, each in setup.joined.items() if each.member_id == each.leader)
+        yield from setup.join(leader)
     if state == "Empty":
-        members = format_list(list(setup.members.values()))
+        left = format_list(list(setup.members.values()))
         client = next(iter(setup.instances))
-        setup.execute(f"{client}> LeaveGroup v5 group={group} members={members}")
+        yield from setup.execute(f"{client}> LeaveGroup v5 group={group} members={left}")
         return [*setup.other, Output([f"{group} Empty"])]
     # A driver for a broker shows a member by its name in the transcript, not by its real id.
-    member_text = driver.names.member_text
-    names = [member_text(setup.joined[client].member_id) for client in setup.instances]
+    member_text = names.member_text
+    members = [member_text(setup.joined[client].member_id) for client in setup.instances]
     line = f"{group} {state} generation={some.generation_id} leader={member_text(some.leader)}"
-    return [*setup.other, Output([f"{line} members={format_list(names)}"])]
+    return [*setup.other, Output([f"{line} members={format_list(members)}"])]
 
 
 def _initial_delay_ms(clients: int, rebalance_ms: int) -> int:

@@ -61,3 +61,27 @@ class Names:
     def forget_topic(self, topic: str) -> bytes:
         """Forget a deleted topic and return its id; a later topic of that name gets another id."""
         return self._topic_ids.pop(topic, ZERO_UUID)
+
+    def own(self, name: str) -> str:
+        """Return the name that a transcript writes as `@name`, such as that of a topic."""
+        return name
+
+    def own_text(self, name: str) -> str:
+        """Return a name from the wire as a transcript writes it."""
+        return name
+
+    def known_topic(self, topic_id: bytes) -> str | None:
+        """Return the topic with this id; None if this transcript knows no such topic."""
+        return next((topic for topic, each in self._topic_ids.items() if each == topic_id), None)
+
+    def topic(self, name: str) -> str:
+        """Return the topic that a commit or a subscription names."""
+        return name
+
+    def topic_text(self, name: str) -> str:
+        """Return the name of a topic in the transcript."""
+        return name
+
+    def host_text(self, host: str) -> str:
+        """Return the address from which a client came."""
+        return host

@@ -8,6 +8,7 @@ owned partitions, 2 for the generation, 3 for the rack. `none` is an assignment 
 `""` is an assignment of no bytes, which a member gets if the leader does not mention it.
 """
 
+from coterie.conformance.names import Names
 from coterie.conformance.syntax import group_by_topic, parse_partition
 from coterie.conformance.transcript import TranscriptError
 from coterie.protocol.errors import MalformedFrame
@@ -25,9 +26,11 @@ from coterie.protocol.messages.consumer_protocol import (
 DEFAULT_SUBSCRIPTION = "sales"
 
 _PARTS = ("owned", "generation", "rack")
+# The names of the core: topics are called as in the transcript.
+_PLAIN = Names()
 
 
-def subscription_bytes(text: str) -> bytes:
+def subscription_bytes(text: str, names: Names = _PLAIN) -> bytes:
     """Return the metadata of one protocol in a JoinGroup."""
     raw = _raw(text)
     if raw is not None:
@@ -41,42 +44,43 @@ def subscription_bytes(text: str) -> bytes:
             current.append(word)
     version = max((_PARTS.index(part) + 1 for part in parts if part != "topics"), default=0)
     subscription = ConsumerProtocolSubscription(
-        topics=_without_none(parts["topics"]),
-        owned_partitions=_partitions(_without_none(parts.get("owned", []))),
+        topics=[names.topic(topic) for topic in _without_none(parts["topics"])],
+        owned_partitions=_partitions(_without_none(parts.get("owned", [])), names),
         generation_id=int(parts.get("generation", ["-1"])[0]),
         rack_id=parts.get("rack", [None])[0],
     )
     return encode_subscription(subscription, version)
 
 
-def subscription_text(metadata: bytes) -> str:
+def subscription_text(metadata: bytes, names: Names = _PLAIN) -> str:
     """Return a member's metadata as text; hexadecimal if it is not a subscription."""
     try:
         subscription = decode_subscription(metadata)
     except MalformedFrame:
         return _hexadecimal(metadata)
-    parts = subscription.topics or ["none"]
+    parts = [names.topic_text(topic) for topic in subscription.topics] or ["none"]
     version = int.from_bytes(metadata[:2], "big")
     if version >= 1:
-        parts = [*parts, "owned", *(_partition_texts(subscription.owned_partitions) or ["none"])]
+        owned = _partition_texts(subscription.owned_partitions, names)
+        parts = [*parts, "owned", *(owned or ["none"])]
     if version >= 2:
         parts = [*parts, "generation", str(subscription.generation_id)]
     if version >= 3 and subscription.rack_id is not None:
         parts = [*parts, "rack", subscription.rack_id]
     text = " ".join(parts)
-    return text if subscription_bytes(text) == metadata else _hexadecimal(metadata)
+    return text if subscription_bytes(text, names) == metadata else _hexadecimal(metadata)
 
 
-def assignment_bytes(text: str) -> bytes:
+def assignment_bytes(text: str, names: Names = _PLAIN) -> bytes:
     """Return the assignment that a leader sends for one member."""
     raw = _raw(text)
     if raw is not None:
         return raw
-    partitions = _partitions(_without_none(text.split()))
+    partitions = _partitions(_without_none(text.split()), names)
     return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=partitions), 0)
 
 
-def assignment_text(assignment: bytes) -> str:
+def assignment_text(assignment: bytes, names: Names = _PLAIN) -> str:
     """Return an assignment as text; hexadecimal if it is not an assignment of a consumer."""
     if not assignment:
         return '""'
@@ -84,8 +88,8 @@ def assignment_text(assignment: bytes) -> str:
         decoded = decode_assignment(assignment)
     except MalformedFrame:
         return _hexadecimal(assignment)
-    text = " ".join(_partition_texts(decoded.assigned_partitions)) or "none"
-    return text if assignment_bytes(text) == assignment else _hexadecimal(assignment)
+    text = " ".join(_partition_texts(decoded.assigned_partitions, names)) or "none"
+    return text if assignment_bytes(text, names) == assignment else _hexadecimal(assignment)
 
 
 def _raw(text: str) -> bytes | None:
@@ -107,15 +111,19 @@ def _without_none(words: list[str]) -> list[str]:
     return [] if words == ["none"] else words
 
 
-def _partitions(texts: list[str]) -> list[TopicPartition]:
+def _partitions(texts: list[str], names: Names) -> list[TopicPartition]:
     return [
-        TopicPartition(topic=topic, partitions=indexes)
+        TopicPartition(topic=names.topic(topic), partitions=indexes)
         for topic, indexes in group_by_topic(texts).items()
     ]
 
 
-def _partition_texts(partitions: list[TopicPartition]) -> list[str]:
-    texts = [f"{each.topic}-{index}" for each in partitions for index in each.partitions]
+def _partition_texts(partitions: list[TopicPartition], names: Names) -> list[str]:
+    texts = [
+        f"{names.topic_text(each.topic)}-{index}"
+        for each in partitions
+        for index in each.partitions
+    ]
     for text in texts:
         parse_partition(text)
     return texts

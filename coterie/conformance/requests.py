@@ -13,6 +13,7 @@ from coterie.conformance.payloads import (
     assignment_bytes,
     subscription_bytes,
 )
+from coterie.conformance.structures import build_structure
 from coterie.conformance.syntax import (
     Arguments,
     group_by_topic,
@@ -68,7 +69,7 @@ def build_request(line: RequestLine, names: Names) -> Message:
     """
     build = _BUILDERS.get(line.api)
     if build is None:
-        raise TranscriptError(f"{line.api} is not one of {', '.join(_BUILDERS)}")
+        return build_structure(line, names)
     arguments = parse_arguments(line.arguments)
     if arguments.positional:
         raise TranscriptError(f"{' '.join(arguments.positional)!r}: fields are name=value")
@@ -93,7 +94,9 @@ def _join(arguments: Arguments, version: int, names: Names) -> JoinGroupRequest:
         name, _, metadata = item.partition(":")
         metadata = metadata.strip() or DEFAULT_SUBSCRIPTION
         protocols.append(
-            JoinGroupRequestProtocol(name=name.strip(), metadata=subscription_bytes(metadata))
+            JoinGroupRequestProtocol(
+                name=name.strip(), metadata=subscription_bytes(metadata, names)
+            )
         )
     return JoinGroupRequest(
         group_id=_group(arguments, names),
@@ -120,7 +123,7 @@ def _sync(arguments: Arguments, version: int, names: Names) -> SyncGroupRequest:
         protocol_name=_nullable(arguments, "protocol"),
         assignments=[
             SyncGroupRequestAssignment(
-                member_id=names.member(member), assignment=assignment_bytes(text)
+                member_id=names.member(member), assignment=assignment_bytes(text, names)
             )
             for member, text in arguments.take_map("assignment").items()
         ],
@@ -182,7 +185,7 @@ def _commit(arguments: Arguments, version: int, names: Names) -> OffsetCommitReq
         topics=[
             OffsetCommitRequestTopic(topic_id=names.topic_id(topic), partitions=partitions)
             if by_id
-            else OffsetCommitRequestTopic(name=topic, partitions=partitions)
+            else OffsetCommitRequestTopic(name=names.topic(topic), partitions=partitions)
             for topic, partitions in topics.items()
         ],
     )
@@ -208,7 +211,7 @@ def _fetch_topics(text: str, version: int, names: Names) -> list[OffsetFetchRequ
     return [
         OffsetFetchRequestTopic(topic_id=names.topic_id(topic), partition_indexes=indexes)
         if by_id
-        else OffsetFetchRequestTopic(name=topic, partition_indexes=indexes)
+        else OffsetFetchRequestTopic(name=names.topic(topic), partition_indexes=indexes)
         for topic, indexes in group_by_topic(partitions).items()
     ]
 
@@ -242,7 +245,7 @@ def _delete_offsets(arguments: Arguments, _version: int, names: Names) -> Offset
         group_id=_group(arguments, names),
         topics=[
             OffsetDeleteRequestTopic(
-                name=topic,
+                name=names.topic(topic),
                 partitions=[OffsetDeleteRequestPartition(partition_index=i) for i in indexes],
             )
             for topic, indexes in topics.items()

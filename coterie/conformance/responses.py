@@ -15,6 +15,7 @@ from coterie.conformance.payloads import (
     assignment_text,
     subscription_text,
 )
+from coterie.conformance.structures import tree_of, tree_text
 from coterie.conformance.syntax import format_list, format_map, quote
 from coterie.conformance.versions import (
     FETCH_GROUPS_SINCE,
@@ -50,8 +51,12 @@ from coterie.protocol.wire import Message
 
 def response_lines(client: str, version: int, message: Message, names: Names) -> list[str]:
     """Return the lines of a response: one line, or a heading and indented lines."""
-    first, *more = _FORMATS[type(message)](message, version, names)
     api = type(message).__name__.removesuffix("Response")
+    if type(message) not in _FORMATS:
+        fields = tree_of(message, version, names)
+        texts = [f"{name}={tree_text(value)}" for name, value in fields.items()]
+        return [f"{client}< {api} v{version} {' '.join(texts)}".rstrip()]
+    first, *more = _FORMATS[type(message)](message, version, names)
     return [
         f"{client}< {api} v{version} {first}".rstrip(),
         *(f"{client}<   {line}" for line in more),
@@ -96,7 +101,9 @@ def _join(response: JoinGroupResponse, version: int, names: Names) -> list[str]:
     parts.append(f"member={quote(names.member_text(response.member_id))}")
     if response.members:
         members = [
-            _with_subscription(names.member_text(each.member_id), each.group_instance_id, each)
+            _with_subscription(
+                names.member_text(each.member_id), each.group_instance_id, each, names
+            )
             for each in response.members
         ]
         parts.append(f"members={format_list(members)}")
@@ -105,13 +112,13 @@ def _join(response: JoinGroupResponse, version: int, names: Names) -> list[str]:
     return [" ".join(parts)]
 
 
-def _with_subscription(member: str, instance: str | None, each: Any) -> str:
-    text = subscription_text(each.metadata)
+def _with_subscription(member: str, instance: str | None, each: Any, names: Names) -> str:
+    text = subscription_text(each.metadata, names)
     shown = member if instance is None else f"{member}/{instance}"
     return shown if text == DEFAULT_SUBSCRIPTION else f"{shown}: {text}"
 
 
-def _sync(response: SyncGroupResponse, version: int, _names: Names) -> list[str]:
+def _sync(response: SyncGroupResponse, version: int, names: Names) -> list[str]:
     has_type = version >= SYNC_PROTOCOL_SINCE
     parts = []
     if response.error_code:
@@ -120,7 +127,7 @@ def _sync(response: SyncGroupResponse, version: int, _names: Names) -> list[str]
     if has_type and (not response.error_code or protocol != (None, None)):
         parts.append(f"protocol={_protocol(*protocol, has_type=True)}")
     if not response.error_code or response.assignment:
-        parts.append(f"assignment={_bracketed(assignment_text(response.assignment))}")
+        parts.append(f"assignment={_bracketed(assignment_text(response.assignment, names))}")
     return [" ".join(parts)]
 
 
@@ -155,7 +162,7 @@ def _commit(response: OffsetCommitResponse, version: int, names: Names) -> list[
 def _topic(topic: Any, version: int, names: Names) -> str:
     if version >= TOPIC_IDS_SINCE:
         return names.topic_name(topic.topic_id)
-    return str(topic.name)
+    return names.topic_text(topic.name)
 
 
 def _fetch(response: OffsetFetchResponse, version: int, names: Names) -> list[str]:
@@ -190,11 +197,11 @@ def _offset(each: OffsetFetchResponsePartition) -> str:
     return text if not each.error_code else f"{text} {error_text(each.error_code)}"
 
 
-def _delete_offsets(response: OffsetDeleteResponse, _version: int, _names: Names) -> list[str]:
+def _delete_offsets(response: OffsetDeleteResponse, _version: int, names: Names) -> list[str]:
     if response.error_code:
         return [_outcome(response.error_code)]
     entries = [
-        (f"{topic.name}-{each.partition_index}", error_text(each.error_code))
+        (f"{names.topic_text(topic.name)}-{each.partition_index}", error_text(each.error_code))
         for topic in response.topics
         for each in topic.partitions
     ]
@@ -242,9 +249,9 @@ def _described_member(each: DescribeGroupsResponseMember, names: Names) -> str:
     parts = [names.member_text(each.member_id)]
     if each.group_instance_id is not None:
         parts.append(f"instance={each.group_instance_id}")
-    parts.append(f"client={each.client_id} host={each.client_host}")
-    parts.append(f"subscription={_bracketed(subscription_text(each.member_metadata))}")
-    parts.append(f"assignment={_bracketed(assignment_text(each.member_assignment))}")
+    parts.append(f"client={each.client_id} host={names.host_text(each.client_host)}")
+    parts.append(f"subscription={_bracketed(subscription_text(each.member_metadata, names))}")
+    parts.append(f"assignment={_bracketed(assignment_text(each.member_assignment, names))}")
     return " ".join(parts)
 
 
@@ -270,3 +277,8 @@ _FORMATS: dict[type, Callable[[Any, int, Names], list[str]]] = {
     DescribeGroupsResponse: _describe,
     DeleteGroupsResponse: _delete_groups,
 }
+
+
+def is_structure(message: Message) -> bool:
+    """Return whether the response is shown by the fields of its declaration."""
+    return type(message) not in _FORMATS

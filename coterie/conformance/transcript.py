@@ -24,6 +24,8 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from coterie.conformance.releases import Release, parse_release
+
 SEPARATOR = "----"
 
 # The requirements of a file. "core": it inspects or breaks what no client can (the log, timers,
@@ -31,6 +33,7 @@ SEPARATOR = "----"
 # another broker may respond otherwise.
 NEEDS = frozenset({"core", "time", "ours"})
 
+_HEAD_LINE = re.compile(r"(needs|since|until): *(.*)")
 _REQUEST = re.compile(r"(?P<client>[a-z]\w*(?:\.\d+)?)> (?P<api>[A-Z]\w+) v(?P<version>\d+)(?: |$)")
 
 
@@ -66,6 +69,7 @@ class Transcript(NamedTuple):
         path: where it was read from.
         comment: its first paragraph, without the `#`.
         needs: a subset of NEEDS.
+        since, until: the first and the last release of Kafka that behaves so; None without limit.
         blocks: in order.
         lines: the whole file.
     """
@@ -75,6 +79,8 @@ class Transcript(NamedTuple):
     needs: frozenset[str]
     blocks: list[Block]
     lines: list[str]
+    since: Release | None = None
+    until: Release | None = None
 
     def rewritten(self, actual: list[list[str]]) -> str:
         """Return the text of the file with these lines as expected output, one list per block."""
@@ -128,14 +134,19 @@ def parse(text: str, path: Path) -> Transcript:
     lines = text.splitlines()
     comment: list[str] = []
     needs: set[str] = set()
+    limits: dict[str, Release] = {}
     blocks: list[Block] = []
     for start, paragraph in _paragraphs(lines):
         where = f"{path}:{start + 1}"
         if SEPARATOR in paragraph:
             blocks.append(_block(start, paragraph, where))
             continue
-        if start == 0 and paragraph[-1].startswith("needs:"):
-            needs = _needs(paragraph.pop(), where)
+        while start == 0 and (match := _HEAD_LINE.fullmatch(paragraph[-1])) is not None:
+            if match[1] == "needs":
+                needs = _needs(paragraph.pop(), where)
+            else:
+                limits[match[1]] = _release(match[2], where)
+                paragraph.pop()
         if not all(line.startswith("#") for line in paragraph):
             raise TranscriptError(f"{where}: a block needs a {SEPARATOR} line")
         if start == 0:
@@ -144,7 +155,15 @@ def parse(text: str, path: Path) -> Transcript:
         raise TranscriptError(f"{path}: the first paragraph must be a comment")
     if not blocks:
         raise TranscriptError(f"{path}: there is no block")
-    return Transcript(path, "\n".join(comment), frozenset(needs), blocks, lines)
+    return Transcript(
+        path,
+        "\n".join(comment),
+        frozenset(needs),
+        blocks,
+        lines,
+        limits.get("since"),
+        limits.get("until"),
+    )
 
 
 def _paragraphs(lines: list[str]) -> list[tuple[int, list[str]]]:
@@ -172,6 +191,13 @@ def _block(start: int, paragraph: list[str], where: str) -> Block:
     if SEPARATOR in expected:
         raise TranscriptError(f"{where}: two {SEPARATOR} lines in a block; a blank line is missing")
     return Block(commands, expected, start + separator)
+
+
+def _release(text: str, where: str) -> Release:
+    try:
+        return parse_release(text)
+    except ValueError as error:
+        raise TranscriptError(f"{where}: {error}") from error
 
 
 def _needs(line: str, where: str) -> set[str]:

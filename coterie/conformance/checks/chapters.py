@@ -1,0 +1,167 @@
+"""Chapters: files with many small checks of one area.
+
+    # Produce: what a broker checks before it appends.
+
+    == unknown_topic
+    Records for a topic that does not exist are refused.
+    source: Kafka 0.8, [data-plane/produce-checks]
+    versions: Produce 3-12
+    topics: sales, compact*2(cleanup.policy=compact)
+
+    c1> Produce vN topic_data=[{name: @nope}]
+    ----
+    c1< Produce vN responses=[...]
+
+A section is a check: its name, one sentence, further lines of its head, and the blocks of a
+transcript. `versions:` makes one check of it for each version, with `vN` in the blocks. `each:`
+makes one for each row of values: `each: codec text | gzip a | lz4 b` stands for two checks, in
+which `<codec>` and `<text>` have the values of a row; a quoted value may have spaces. `since:` and
+`until:` name the first and last release of Kafka that behaves so, `needs:` is that of transcripts.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from coterie.conformance.checks.check import Check, requests_of
+from coterie.conformance.over_tcp.target import TopicSpec
+from coterie.conformance.releases import parse_release
+from coterie.conformance.transcript import TranscriptError, parse
+
+_DIRECTORY = Path(__file__).parents[1] / "chapters"
+_HEAD = re.compile(r"(source|versions|topics|each|since|until|needs|about): *(.*)")
+_TOPIC = re.compile(r"(?P<name>[\w.-]+)(?:\*(?P<count>\d+))?(?:\((?P<configs>[^)]*)\))?")
+_VERSIONS = re.compile(r"(?P<api>\w+) (?P<first>\d+)(?:-(?P<last>\d+))?")
+
+
+class _Section(NamedTuple):
+    """A section of a file, before it is multiplied."""
+
+    path: Path
+    name: str
+    sentence: str
+    head: dict[str, str]
+    body: str
+
+
+def chapter_paths() -> list[Path]:
+    """Return the files of all chapters, sorted."""
+    return sorted(_DIRECTORY.glob("*.checks"))
+
+
+def read_chapter(path: Path) -> list[Check]:
+    """Read the checks of one file.
+
+    Raises:
+        TranscriptError: it is not a chapter.
+    """
+    checks = []
+    for section in _sections(path):
+        for values in _rows(section):
+            checks += _variants(section, values)
+    return checks
+
+
+def _sections(path: Path) -> Iterator[_Section]:
+    _, *parts = re.split(r"^== ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for part in parts:
+        name, _, rest = part.partition("\n")
+        text, _, body = rest.partition("\n\n")
+        head: dict[str, str] = {}
+        sentence = []
+        for line in text.splitlines():
+            match = _HEAD.fullmatch(line)
+            if match is None:
+                sentence.append(line.strip())
+            else:
+                head[match[1]] = match[2].strip()
+        if not sentence or "source" not in head:
+            raise TranscriptError(f"{path}: {name} needs a sentence and a source")
+        yield _Section(path, name.strip(), " ".join(sentence), head, body)
+
+
+def _rows(section: _Section) -> list[dict[str, str]]:
+    """Return the values of each row of `each:`; one empty row without it."""
+    if "each" not in section.head:
+        return [{}]
+    names, *rows = (shlex.split(row) for row in section.head["each"].split("|"))
+    for row in rows:
+        if len(row) != len(names):
+            raise TranscriptError(f"{section.path}: {section.name}: {row} is not {names}")
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _variants(section: _Section, values: dict[str, str]) -> list[Check]:
+    """Return the check of one row, once for each version."""
+    area = section.path.stem
+    situation = f"{area}/{section.name}"
+    if values:
+        first = next(iter(values.values()))
+        situation += f"/{re.sub(r'[^A-Za-z0-9_.-]+', '-', first).strip('-')}"
+    body, sentence = _filled(section.body, values), _filled(section.sentence, values)
+    if "versions" not in section.head:
+        return [
+            _check(section, situation, situation, sentence, body, _filled_head(section, values))
+        ]
+    checks = []
+    head = _filled_head(section, values)
+    for part in head["versions"].split(","):
+        match = _VERSIONS.fullmatch(part.strip())
+        if match is None:
+            raise TranscriptError(f"{section.path}: {section.name}: versions: API 3-12")
+        first, last = int(match["first"]), int(match["last"] or match["first"])
+        for version in range(first, last + 1):
+            text = re.sub(r"\bvN\b", f"v{version}", body)
+            checks.append(
+                _check(
+                    section, f"{situation}/v{version}", situation,
+                    f"{sentence.removesuffix('.')} ({match['api']} version {version}).", text, head,
+                )
+            )  # fmt: skip
+    return checks
+
+
+def _filled(text: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(f"<{name}>", value)
+    return text
+
+
+def _filled_head(section: _Section, values: dict[str, str]) -> dict[str, str]:
+    return {name: _filled(text, values) for name, text in section.head.items()}
+
+
+def _check(
+    section: _Section, name: str, situation: str, sentence: str, body: str, head: dict[str, str]
+) -> Check:
+    needs = f"needs: {head['needs']}\n" if "needs" in head else ""
+    transcript = parse(f"# {sentence}\n{needs}\n{body}", section.path.with_name(f"{name}"))
+    requests = requests_of(transcript)
+    about = head.get("versions", "").split(" ")[0] or head.get("about", "")
+    if not about and requests:
+        about = requests[-1].api
+    return Check(
+        name=name,
+        area=section.path.stem,
+        sentence=sentence,
+        source=head["source"],
+        api=about or "frames",
+        versions=tuple(sorted({each.version for each in requests if each.api == about})),
+        situation=situation,
+        transcript=transcript,
+        topics=tuple(_topics(head.get("topics", ""))),
+        since=parse_release(head["since"]) if "since" in head else None,
+        until=parse_release(head["until"]) if "until" in head else None,
+    )
+
+
+def _topics(text: str) -> Iterator[TopicSpec]:
+    for match in _TOPIC.finditer(text):
+        configs = [each.partition("=") for each in (match["configs"] or "").split()]
+        yield TopicSpec(
+            match["name"],
+            int(match["count"] or 1),
+            tuple((name, value) for name, _, value in configs),
+        )

@@ -1,0 +1,226 @@
+"""Runs checks side by side: they mostly wait, so hundreds take as long as the longest.
+
+Invariant: everything that a run creates on the broker begins with its prefix, and is removed at
+the end, also if the run is interrupted.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from coterie.conformance.checks.check import Check
+from coterie.conformance.checks.cleanup import remove_everything
+from coterie.conformance.checks.preconditions import reason_to_skip
+from coterie.conformance.comparison import Deviation
+from coterie.conformance.over_tcp.driver import Said, TcpDriver, topics_in
+from coterie.conformance.over_tcp.names import TcpNames
+from coterie.conformance.over_tcp.target import RefusedError, Target, TopicSpec
+from coterie.conformance.releases import Release
+from coterie.conformance.transcript import TranscriptError
+
+# Checks at once. Each has a few connections and uses almost no processor time.
+PARALLEL = 120
+PREFIX = "coterie-check-"
+# A check that takes so much longer than its waits hangs.
+_GRACE_S = 60.0
+_SHARED_PARTITIONS = 4
+# The last of these groups is described when the coordinator has loaded every partition.
+_DELETES_TOPIC = "delete-topic "
+
+
+class Status(Enum):
+    """The result of a check."""
+
+    PASS = "pass"  # noqa: S105 - not a password
+    DEVIATES = "deviates"
+    FAILS = "fails"
+    SKIPPED = "skipped"
+
+
+class Result(NamedTuple):
+    """What one check found.
+
+    Attributes:
+        check: the check.
+        status: pass; deviates if a response is not as expected; fails if the broker closed the
+            connection or did not answer; skipped if the check does not apply.
+        reason: one sentence; empty for a pass.
+        deviations: the responses that are not as expected.
+        conversation: what was sent and received up to there.
+        seconds: how long it took.
+    """
+
+    check: Check
+    status: Status
+    reason: str = ""
+    deviations: Sequence[Deviation] = ()
+    conversation: Sequence[Said] = ()
+    seconds: float = 0.0
+
+
+class Options(NamedTuple):
+    """How to run.
+
+    Attributes:
+        release: whose behaviour is expected.
+        thorough: whether checks with long waits run too.
+        parallel: how many checks run at once.
+        prefix: begins every name on the broker.
+    """
+
+    release: Release
+    thorough: bool = False
+    parallel: int = PARALLEL
+    prefix: str = PREFIX
+
+
+class Run:
+    """One run of checks against a broker.
+
+    Attributes:
+        prefix: of every name that this run creates, with an id of its own.
+        leftovers: what could not be removed at the end.
+    """
+
+    def __init__(self, target: Target, options: Options) -> None:
+        """Prepare a run."""
+        self.target = target
+        self.options = options
+        self.prefix = f"{options.prefix}{secrets.token_hex(4)}-"
+        self.leftovers: list[str] = []
+        self._shared_ids: dict[str, bytes] = {}
+        # Why no topics can be created, and why groups cannot be used; empty if they can.
+        self._no_topics = ""
+        self._no_groups = ""
+
+    async def all(self, checks: Iterable[Check], done: Callable[[Result], None]) -> None:
+        """Run checks and report each result as it comes."""
+        ready = []
+        for check in checks:
+            reason = reason_to_skip(
+                check, self.target, self.options.release, thorough=self.options.thorough
+            )
+            if reason:
+                done(Result(check, Status.SKIPPED, reason))
+            else:
+                ready.append(check)
+        # The longest first: the others run beside them.
+        ready.sort(key=lambda check: -check.waits_ms)
+        gate = asyncio.Semaphore(self.options.parallel)
+
+        async def run(number: int, check: Check) -> None:
+            async with gate:
+                done(await self.one(check, number))
+
+        try:
+            await self._prepare(ready)
+            async with asyncio.TaskGroup() as group:
+                for number, check in enumerate(ready):
+                    group.create_task(run(number, check))
+        finally:
+            self.leftovers = await remove_everything(self.target, self.prefix)
+
+    async def _prepare(self, checks: Sequence[Check]) -> None:
+        """Create the topics that transcripts of groups share, and wait for the coordinator."""
+        self._no_groups = await self.target.wait_for_coordinator(f"{self.prefix}probe")
+        topics = {
+            topic
+            for check in checks
+            if not _has_own_topics(check)
+            for request in check.requests
+            for topic in topics_in(request)
+        }
+        specs = [TopicSpec(f"{self.prefix}{name}", _SHARED_PARTITIONS) for name in sorted(topics)]
+        try:
+            ids = await self.target.create_topics(specs) if specs else {}
+        except RefusedError as refusal:
+            self._no_topics = str(refusal)
+            return
+        self._shared_ids = {name.removeprefix(self.prefix): each for name, each in ids.items()}
+
+    async def one(self, check: Check, number: int) -> Result:
+        """Run one check.
+
+        Args:
+            check: the check.
+            number: distinguishes its names from those of the others.
+        """
+        reason = self._refusal(check)
+        if reason:
+            return Result(check, Status.SKIPPED, reason)
+        prefix = f"{self.prefix}{number}-"
+        shared = None if _has_own_topics(check) else self.prefix
+        names = TcpNames(prefix, shared, self.target.coordinates)
+        if shared is not None:
+            names.topic_ids.update(self._shared_ids)
+        driver = TcpDriver(self.target, names)
+        began_s = time.monotonic()
+        try:
+            async with asyncio.timeout(check.waits_ms / 1000 + _GRACE_S):
+                await self._create_topics(check, names)
+                found = await driver.run(check.transcript)
+        except RefusedError as refusal:
+            return Result(check, Status.SKIPPED, str(refusal))
+        except TimeoutError:
+            return _failure(check, driver, "the broker does not answer", began_s)
+        except (TranscriptError, OSError, ValueError, KeyError, StopIteration) as error:
+            text = f"{type(error).__name__}: {error}" if not str(error) else str(error)
+            return _failure(check, driver, text, began_s)
+        finally:
+            driver.close()
+        return _result(check, driver, found, time.monotonic() - began_s)
+
+    def _refusal(self, check: Check) -> str:
+        if self._no_topics and (check.topics or any(topics_in(each) for each in check.requests)):
+            return self._no_topics
+        if self._no_groups and check.transcript.path.suffix == ".txt":
+            return f"the broker refuses to coordinate groups: {self._no_groups}"
+        return ""
+
+    async def _create_topics(self, check: Check, names: TcpNames) -> None:
+        specs = [each._replace(name=names.own(each.name)) for each in check.topics]
+        if specs:
+            ids = await self.target.create_topics(specs)
+            names.topic_ids.update({each.name: ids[names.own(each.name)] for each in check.topics})
+
+
+def _has_own_topics(check: Check) -> bool:
+    """Return whether a check needs topics of its own, because it deletes one."""
+    return any(
+        command.text.startswith(_DELETES_TOPIC)
+        for block in check.transcript.blocks
+        for command in block.commands
+    )
+
+
+def _failure(check: Check, driver: TcpDriver, reason: str, began_s: float) -> Result:
+    seconds = time.monotonic() - began_s
+    return Result(check, Status.FAILS, reason, (), driver.conversation, seconds)
+
+
+def _result(check: Check, driver: TcpDriver, found: Sequence[Deviation], seconds: float) -> Result:
+    if not found:
+        return Result(check, Status.PASS, "", (), driver.conversation, seconds)
+    status, reason = Status.DEVIATES, _reason(found[0])
+    if any(each.expected and not each.received for each in found):
+        status, reason = Status.FAILS, "the broker did not answer"
+    if any(_is_closed(each.received) and not _is_closed(each.expected) for each in found):
+        status, reason = Status.FAILS, "the broker closed the connection"
+    if "ours" in check.transcript.needs:
+        status = Status.SKIPPED
+        reason = "Kafka leaves this open, and this broker decides otherwise than Coterie"
+    return Result(check, status, reason, found, driver.conversation, seconds)
+
+
+def _is_closed(lines: Sequence[str]) -> bool:
+    return bool(lines) and lines[0].endswith("< closed")
+
+
+def _reason(deviation: Deviation) -> str:
+    first = deviation.fields[0]
+    more = len(deviation.fields) - 1
+    text = f"{first.path}: expected {first.expected}, received {first.received}"
+    return f"{text}, and {more} more" if more else text

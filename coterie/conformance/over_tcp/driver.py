@@ -1,0 +1,307 @@
+"""Runs one transcript against a broker: Coterie, Kafka, or another implementation.
+
+Ticks last as long as they say, so many transcripts run side by side. A broker starts its timers
+when it reads a request, a little later than the transcript says. A timer has therefore always
+ended when a tick reaches its deadline, and a transcript that expects "not yet" leaves half a
+second or more.
+"""
+
+import asyncio
+import re
+import struct
+import time
+from typing import NamedTuple
+
+from coterie.conformance.commands import INSPECTION_COMMANDS
+from coterie.conformance.comparison import DELAYED, Deviation, deviations
+from coterie.conformance.core_broker import Output
+from coterie.conformance.group_setup import set_up_group
+from coterie.conformance.over_tcp.connection import Arrival, CheckConnection, Inbox, request_frame
+from coterie.conformance.over_tcp.names import TcpNames
+from coterie.conformance.over_tcp.target import Target, TopicSpec
+from coterie.conformance.over_tcp.versions import lowered_expectation, lowered_request
+from coterie.conformance.patterns import Variables, substitute
+from coterie.conformance.requests import build_request
+from coterie.conformance.responses import response_lines
+from coterie.conformance.structures import response_type
+from coterie.conformance.syntax import parse_arguments, parse_duration_ms, parse_map
+from coterie.conformance.transcript import (
+    Block,
+    RequestLine,
+    Transcript,
+    TranscriptError,
+    parse_request_line,
+)
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.frames import decode_response
+from coterie.protocol.messages.list_groups import ListGroupsResponse
+from coterie.protocol.wire import Message
+
+# How long an expected response may take beyond the time that the request itself asks for.
+_EXPECTED_LIMIT_S = 10.0
+# How long to watch that a request which should be delayed gets no response after all.
+_DELAYED_LIMIT_S = 0.1
+# The same where the transcript does not say whether the request will be delayed.
+_UNKNOWN_LIMIT_S = 0.3
+# How long to wait for further responses that come at the same time.
+_SETTLE_S = 0.03
+# How often `eventually` repeats a request.
+_REPEAT_S = 0.05
+
+# The first line of a response, or the note that there is none yet.
+_FIRST_LINE = re.compile(r"[\w.]+(< \S|  \(delayed\)$)")
+_RAW = re.compile(r"(?P<client>[a-z]\w*(?:\.\d+)?)> raw (?P<bytes>.*)")
+_EVENTUALLY = "eventually "
+# The topics that transcripts of groups mention have so many partitions.
+_SHARED_PARTITIONS = 4
+
+
+class Said(NamedTuple):
+    """One line of a conversation, and when it was said."""
+
+    elapsed_s: float
+    text: str
+
+
+class _Pending(NamedTuple):
+    """A request without a response."""
+
+    response: type[Message]
+    version: int
+
+
+class TcpDriver:
+    """One run of one transcript.
+
+    Attributes:
+        target: the broker to run against.
+        names: the names of this run.
+        conversation: what was sent and received, in order.
+    """
+
+    def __init__(self, target: Target, names: TcpNames) -> None:
+        """Begin a run; a client connects when it sends its first request."""
+        self.target = target
+        self.names = names
+        self.conversation: list[Said] = []
+        self._began_s = time.monotonic()
+        self._inbox: Inbox = asyncio.Queue()
+        self._clients: dict[str, CheckConnection] = {}
+        self._pending: dict[CheckConnection, dict[int, _Pending]] = {}
+        self._numbers = 0
+        self._variables: Variables = {}
+        # The first lines of the responses that the block still expects; None inside `given`, whose
+        # responses the transcript does not show.
+        self._expected: list[str] | None = None
+
+    def close(self) -> None:
+        """Close all connections."""
+        for client in self._clients.values():
+            client.close()
+
+    async def run(self, transcript: Transcript) -> list[Deviation]:
+        """Carry out the blocks until one deviates; return its deviations."""
+        for block in transcript.blocks:
+            found = await self._block(block)
+            if found:
+                return found
+        return []
+
+    async def _block(self, block: Block) -> list[Deviation]:
+        expected = [
+            lowered_expectation(substitute(line, self._variables), self.target)
+            for line in block.expected
+        ]
+        block = block._replace(expected=expected)
+        self._expected = [line for line in expected if _FIRST_LINE.match(line)]
+        outputs: list[Output] = []
+        for command in block.commands:
+            if command.text.startswith(_EVENTUALLY):
+                return await self._eventually(command.text.removeprefix(_EVENTUALLY), block)
+            outputs += await self.execute(command.text)
+        outputs += await self._receive_expected()
+        return deviations(block, outputs, self.names, self._variables)
+
+    async def _eventually(self, text: str, block: Block) -> list[Deviation]:
+        """Repeat a request until its response is as expected; return the last deviations."""
+        end_s = self._now_s() + _EXPECTED_LIMIT_S
+        while True:
+            self._expected = [line for line in block.expected if _FIRST_LINE.match(line)]
+            outputs = await self.execute(text)
+            found = deviations(block, outputs, self.names, self._variables)
+            if not found or self._now_s() > end_s:
+                return found
+            await asyncio.sleep(_REPEAT_S)
+
+    # -- commands ----------------------------------------------------------------------------------
+
+    async def execute(self, text: str, *, delayed: bool = False) -> list[Output]:
+        """Carry out one command line and return what clients see."""
+        text = substitute(text, self._variables)
+        request = parse_request_line(text)
+        if request is not None:
+            limit_s = _DELAYED_LIMIT_S if delayed else self._limit_s(request.client)
+            return await self._request(request, limit_s)
+        raw = _RAW.match(text)
+        if raw is not None:
+            client = await self._client(raw["client"])
+            self._say(text)
+            client.send(bytes.fromhex(raw["bytes"].replace("0x", "")))
+            return await self._receive(self._limit_s(raw["client"]), until=client)
+        verb, _, rest = text.partition(" ")
+        if verb == "tick":
+            self._say(text)
+            return await self._receive(parse_duration_ms(rest) / 1000) + await self._receive(
+                _SETTLE_S
+            )
+        if verb == "given":
+            return await self._given(rest)
+        if verb == "disconnect":
+            self._clients.pop(rest).close()
+        elif verb == "delete-topic":
+            self.names.forget_topic(rest)
+            await self.target.delete_topic(self.names.topic(rest))
+        elif verb not in INSPECTION_COMMANDS and verb != "config":
+            raise TranscriptError(f"{verb!r} needs the core")
+        return []
+
+    async def _given(self, text: str) -> list[Output]:
+        """Carry out the steps that bring a group into a state."""
+        expected, self._expected = self._expected, None
+        steps = set_up_group(self.names, parse_arguments(text))
+        step = next(steps)
+        while True:
+            if step.command:
+                outputs = await self.execute(step.command, delayed=step.delayed)
+            else:
+                outputs = await self._wait_for_responses(step.duration_ms, step.count)
+            try:
+                step = steps.send(outputs)
+            except StopIteration as end:
+                self._expected = expected
+                result: list[Output] = end.value
+                return result
+
+    async def _wait_for_responses(self, duration_ms: int, count: int) -> list[Output]:
+        """Wait until `count` responses have come, a little longer than the time if need be."""
+        end_s = self._now_s() + duration_ms / 1000 + _EXPECTED_LIMIT_S
+        outputs: list[Output] = []
+        while len(outputs) < count and self._now_s() < end_s:
+            outputs += await self._receive(_SETTLE_S)
+        return outputs
+
+    async def _client(self, name: str) -> CheckConnection:
+        client = self._clients.get(name)
+        if client is None or not client.is_open:
+            client = await CheckConnection.open(name, self.target.address, self._inbox)
+            self._clients[name] = client
+            self._pending[client] = {}
+        return client
+
+    async def _request(self, request: RequestLine, limit_s: float) -> list[Output]:
+        request = lowered_request(request, self.target)
+        client = await self._client(request.client)
+        await self._create_topics(topics_in(request))
+        options = parse_map(parse_arguments(request.arguments).named.get("wire", "{}"))
+        message = build_request(request, self.names)
+        self._numbers += 1
+        client_id = request.client.partition(".")[0]
+        number = int(options.get("correlation", self._numbers))
+        frame = request_frame(message, request.version, number, client_id, options)
+        self._pending[client][number] = _Pending(response_type(request.api), request.version)
+        self._say(f"{request.client}> {request.api} v{request.version} {request.arguments}")
+        client.send(frame, int(options.get("split", "0")))
+        outputs = await self._receive(limit_s, until=client)
+        return outputs + await self._receive(_SETTLE_S)
+
+    async def _create_topics(self, topics: set[str]) -> None:
+        """Create the topics that a request of a group names; a broker must have them before."""
+        missing = topics - self.names.topic_ids.keys()
+        for topic in sorted(missing):
+            spec = TopicSpec(self.names.topic(topic), _SHARED_PARTITIONS)
+            self.names.topic_ids[topic] = (await self.target.create_topics([spec]))[spec.name]
+
+    # -- responses ---------------------------------------------------------------------------------
+
+    def _limit_s(self, name: str) -> float:
+        """Return how long to wait, by what the block expects next for this client."""
+        if self._expected is None:
+            return _UNKNOWN_LIMIT_S
+        for at, line in enumerate(self._expected):
+            if line == f"{name}{DELAYED}":
+                del self._expected[at]
+                return _DELAYED_LIMIT_S
+            if line.startswith(f"{name}< "):
+                return _EXPECTED_LIMIT_S
+        return _DELAYED_LIMIT_S
+
+    async def _receive(self, seconds: float, until: CheckConnection | None = None) -> list[Output]:
+        """Return what comes in a time span; with `until`, stop at that client's last response."""
+        end_s = self._now_s() + seconds
+        outputs: list[Output] = []
+        while (left_s := end_s - self._now_s()) > 0:
+            try:
+                async with asyncio.timeout(left_s):
+                    arrival = await self._inbox.get()
+            except TimeoutError:
+                break
+            outputs.append(self._output(arrival))
+            if until is arrival.connection and not self._pending[until]:
+                break
+        return outputs
+
+    def _output(self, arrival: Arrival) -> Output:
+        client, frame = arrival
+        pending = self._pending[client]
+        if frame is None:
+            pending.clear()
+            return self._received(Output([f"{client.name}< closed"], client.name))
+        number = struct.unpack_from(">i", frame)[0] if len(frame) >= 4 else None
+        if number not in pending:
+            return self._received(Output([f"{client.name}< bytes 0x{frame.hex()}"], client.name))
+        expected = pending.pop(number)
+        try:
+            message = decode_response(expected.response, frame, expected.version)[1]
+        except MalformedFrame as error:
+            line = f"{client.name}< bytes 0x{frame.hex()} ({error})"
+            return self._received(Output([line], client.name))
+        if isinstance(message, ListGroupsResponse):
+            message.groups = [g for g in message.groups if self.names.is_ours(g.group_id)]
+        lines = response_lines(client.name, expected.version, message, self.names)
+        return self._received(Output(lines, client.name, message))
+
+    def _received(self, output: Output) -> Output:
+        for line in output.lines:
+            self._say(line)
+        heading = f"{output.client}< "
+        for at, line in enumerate(self._expected or ()):
+            if line.startswith(heading):
+                assert self._expected is not None
+                del self._expected[at]
+                break
+        return output
+
+    async def _receive_expected(self) -> list[Output]:
+        """Wait for the responses that the block still expects."""
+        end_s = self._now_s() + _EXPECTED_LIMIT_S
+        outputs: list[Output] = []
+        while self._now_s() < end_s and any("< " in line for line in self._expected or []):
+            outputs += await self._receive(_SETTLE_S)
+        return outputs
+
+    def _say(self, text: str) -> None:
+        self.conversation.append(Said(time.monotonic() - self._began_s, text))
+
+    def _now_s(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+_TOPIC_APIS = ("OffsetCommit", "OffsetFetch", "OffsetDelete")
+
+
+def topics_in(request: RequestLine) -> set[str]:
+    """Return the topics that a request of a group names."""
+    if request.api not in _TOPIC_APIS:
+        return set()
+    partitions = re.finditer(r"([a-z_]+)-\d+(?=[:,\]\s}])", request.arguments)
+    return {match[1] for match in partitions} - {"c", "i"}

@@ -1,0 +1,306 @@
+"""The broker under check: what it serves, how it is set, and the topics that checks need.
+
+Administration goes over one connection, on which any number of requests may be under way.
+"""
+
+import asyncio
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+from coterie.address import Address
+from coterie.conformance.over_tcp.connection import Arrival, CheckConnection, Inbox
+from coterie.conformance.transcript import TranscriptError
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.frames import decode_response, encode_request
+from coterie.protocol.java_hash import partition_for
+from coterie.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from coterie.protocol.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsRequestAssignment,
+    CreateTopicsRequestConfig,
+    CreateTopicsRequestTopic,
+    CreateTopicsResponse,
+)
+from coterie.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsRequestTopic,
+    DeleteTopicsResponse,
+)
+from coterie.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsRequestResource,
+    DescribeConfigsResponse,
+)
+from coterie.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from coterie.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+from coterie.protocol.wire import Message
+
+M = TypeVar("M", bound=Message)
+
+CLIENT_ID = "coterie-check"
+# How long one answer of the broker may take, and how long a change may take to be seen.
+ANSWER_LIMIT_S = 15.0
+_POLL_S = 0.02
+_BROKER_RESOURCE = 4
+_OFFSETS_TOPIC = "__consumer_offsets"
+
+
+class RefusedError(Exception):
+    """The broker refuses what a check needs, such as the creation of a topic."""
+
+
+class TopicSpec(NamedTuple):
+    """A topic that a check needs: its name on the broker, its partitions and its settings."""
+
+    name: str
+    partitions: int = 1
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+class Target:
+    """One broker, at one address.
+
+    Attributes:
+        address: where it listens.
+        node_id: its number in the cluster; -1 if the cluster's list does not have the address.
+        versions: the first and the last version of each API that it announces.
+        settings: its settings by name; empty if it does not report them.
+        cluster: its brokers, by node id.
+    """
+
+    def __init__(self, address: Address) -> None:
+        """Describe a broker; `open` connects."""
+        self.address = address
+        self.node_id = -1
+        self.versions: dict[int, tuple[int, int]] = {}
+        self.settings: dict[str, str] = {}
+        self.cluster: dict[int, Address] = {}
+        self._inbox: Inbox = asyncio.Queue()
+        self._connection: CheckConnection | None = None
+        self._numbers = 0
+        self._waiting: dict[int, asyncio.Future[bytes]] = {}
+        self._reader: asyncio.Task[None] | None = None
+        # The leader of each partition of `__consumer_offsets`; empty with a single broker.
+        self._coordinators: list[int] = []
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Connect, and ask for versions, brokers and settings.
+
+        Raises:
+            OSError, TimeoutError, ValueError: nothing like a Kafka broker answers.
+        """
+        async with asyncio.timeout(ANSWER_LIMIT_S):
+            self._connection = await CheckConnection.open(CLIENT_ID, self.address, self._inbox)
+        self._reader = asyncio.create_task(self._read())
+        served = await self.call(ApiVersionsRequest(), ApiVersionsResponse, 0)
+        self.versions = {
+            each.api_key: (each.min_version, each.max_version) for each in served.api_keys
+        }
+        described = await self.call(MetadataRequest(topics=[]), MetadataResponse, 1)
+        self.cluster = {each.node_id: Address(each.host, each.port) for each in described.brokers}
+        same = [node for node, address in self.cluster.items() if address == self.address]
+        alone = list(self.cluster) if len(self.cluster) == 1 else []
+        self.node_id = (same or alone or [-1])[0]
+        await self._read_settings()
+        if len(self.cluster) > 1:
+            await self._read_coordinators()
+
+    async def _read(self) -> None:
+        while True:
+            arrival: Arrival = await self._inbox.get()
+            if arrival.frame is None:
+                for waiting in self._waiting.values():
+                    if not waiting.done():
+                        waiting.set_exception(ConnectionError("the broker closed the connection"))
+                self._waiting.clear()
+                return
+            (number,) = struct.unpack_from(">i", arrival.frame)
+            answered = self._waiting.pop(number, None)
+            if answered is not None and not answered.done():
+                answered.set_result(arrival.frame)
+
+    async def call(self, request: Message, response: type[M], highest: int = 32767) -> M:
+        """Return the response to a request, in the highest version that both sides have.
+
+        Raises:
+            RefusedError: the broker does not serve the API.
+            ConnectionError, TimeoutError: it closed the connection or did not answer in time.
+        """
+        version = self._version(request, highest)
+        if self._connection is None or not self._connection.is_open:
+            await self._reopen()
+        assert self._connection is not None
+        self._numbers += 1
+        number = self._numbers
+        answered: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = answered
+        self._connection.send(encode_request(request, version, number, CLIENT_ID))
+        try:
+            async with asyncio.timeout(ANSWER_LIMIT_S):
+                frame = await answered
+        finally:
+            self._waiting.pop(number, None)
+        return decode_response(response, frame, version)[1]
+
+    async def _reopen(self) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+        self._inbox = asyncio.Queue()
+        self._connection = await CheckConnection.open(CLIENT_ID, self.address, self._inbox)
+        self._reader = asyncio.create_task(self._read())
+
+    def _version(self, request: Message, highest: int) -> int:
+        assert request.api_key is not None, request
+        low, high = type(request).versions
+        if not self.versions:
+            return min(high, highest)
+        first, last = self.versions.get(request.api_key, (0, -1))
+        version = min(high, highest, last)
+        if version < max(low, first):
+            name = ApiKey(request.api_key).kafka_name
+            raise RefusedError(f"the broker does not serve {name} {low} to {min(high, highest)}")
+        return version
+
+    def serves(self, api: ApiKey, version: int) -> bool:
+        """Return whether the broker announces a version of an API."""
+        first, last = self.versions.get(api, (0, -1))
+        return first <= version <= last
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._reader is not None:
+            self._reader.cancel()
+        if self._connection is not None:
+            self._connection.close()
+
+    # -- the cluster -------------------------------------------------------------------------------
+
+    async def _read_settings(self) -> None:
+        """Read the settings; a broker that does not report them keeps an empty list."""
+        node = self.node_id if self.node_id >= 0 else next(iter(self.cluster), 0)
+        resource = DescribeConfigsRequestResource(
+            resource_type=_BROKER_RESOURCE, resource_name=str(node), configuration_keys=None
+        )
+        try:
+            answer = await self.call(
+                DescribeConfigsRequest(resources=[resource]), DescribeConfigsResponse
+            )
+        except RefusedError:
+            return
+        for result in answer.results:
+            for config in result.configs:
+                if config.value is not None:
+                    self.settings[config.name] = config.value
+
+    async def _read_coordinators(self) -> None:
+        """Learn which broker of a cluster coordinates which groups."""
+        described = await self.topic(_OFFSETS_TOPIC)
+        leaders = {each.partition_index: each.leader_id for each in described.partitions}
+        self._coordinators = [leaders.get(index, -1) for index in range(len(leaders))]
+
+    def coordinates(self, group_id: str) -> bool:
+        """Return whether this broker coordinates a group."""
+        if not self._coordinators:
+            return True
+        partition = partition_for(group_id, len(self._coordinators))
+        return self._coordinators[partition] == self.node_id
+
+    async def wait_for_coordinator(self, group_id: str) -> str:
+        """Wait until the coordinator of groups is in service; return the error that stays."""
+        error = ""
+        for _ in range(int(ANSWER_LIMIT_S / _POLL_S / 10)):
+            request = FindCoordinatorRequest(key=group_id, coordinator_keys=[group_id])
+            answer = await self.call(request, FindCoordinatorResponse)
+            code = answer.coordinators[0].error_code if answer.coordinators else answer.error_code
+            if code == ErrorCode.NONE:
+                return ""
+            error = ErrorCode(code).name
+            if code != ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                return error
+            await asyncio.sleep(_POLL_S * 10)
+        return error
+
+    # -- topics ------------------------------------------------------------------------------------
+
+    async def topic(self, name: str) -> MetadataResponseTopic:
+        """Return what the broker says about one topic."""
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False
+        )
+        return (await self.call(request, MetadataResponse)).topics[0]
+
+    async def create_topics(self, specs: Sequence[TopicSpec]) -> dict[str, bytes]:
+        """Create topics, wait until they can be used, and return their ids.
+
+        Raises:
+            RefusedError: the broker does not create one of them.
+        """
+        request = CreateTopicsRequest(
+            topics=[self._new_topic(spec) for spec in specs],
+            timeout_ms=int(ANSWER_LIMIT_S * 1000),
+            validate_only=False,
+        )
+        answer = await self.call(request, CreateTopicsResponse)
+        for each in answer.topics:
+            if each.error_code != ErrorCode.NONE:
+                error = ErrorCode(each.error_code).name
+                raise RefusedError(f"the broker refuses to create topics: {error}")
+        return {spec.name: await self._wait_for_topic(spec) for spec in specs}
+
+    def _new_topic(self, spec: TopicSpec) -> CreateTopicsRequestTopic:
+        configs = [CreateTopicsRequestConfig(name=name, value=text) for name, text in spec.configs]
+        if len(self.cluster) > 1 and self.node_id >= 0:
+            # The broker under check shall lead every partition.
+            assignments = [
+                CreateTopicsRequestAssignment(partition_index=index, broker_ids=[self.node_id])
+                for index in range(spec.partitions)
+            ]
+            return CreateTopicsRequestTopic(
+                name=spec.name, num_partitions=-1, replication_factor=-1,
+                assignments=assignments, configs=configs,
+            )  # fmt: skip
+        return CreateTopicsRequestTopic(
+            name=spec.name, num_partitions=spec.partitions, replication_factor=1, configs=configs
+        )
+
+    async def _wait_for_topic(self, spec: TopicSpec) -> bytes:
+        for _ in range(int(ANSWER_LIMIT_S / _POLL_S)):
+            described = await self.topic(spec.name)
+            if (
+                described.error_code == ErrorCode.NONE
+                and len(described.partitions) == spec.partitions
+                and all(each.leader_id >= 0 for each in described.partitions)
+            ):
+                return described.topic_id
+            await asyncio.sleep(_POLL_S)
+        raise TranscriptError(f"topic {spec.name} was created but does not appear")
+
+    async def delete_topics(self, names: Sequence[str]) -> dict[str, int]:
+        """Delete topics and return the error of each."""
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicsRequestTopic(name=name) for name in names],
+            topic_names=list(names),
+            timeout_ms=int(ANSWER_LIMIT_S * 1000),
+        )
+        answer = await self.call(request, DeleteTopicsResponse)
+        return {each.name or "": each.error_code for each in answer.responses}
+
+    async def delete_topic(self, name: str) -> None:
+        """Delete a topic and wait until the broker has forgotten it."""
+        await self.delete_topics([name])
+        for _ in range(int(ANSWER_LIMIT_S / _POLL_S)):
+            if (await self.topic(name)).error_code != ErrorCode.NONE:
+                return
+            await asyncio.sleep(_POLL_S)

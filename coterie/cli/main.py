@@ -24,6 +24,7 @@ COMMANDS = {
     "serve": "Start the broker.",
     "groups": "List, inspect, reset and delete consumer groups.",
     "topics": "List, create, describe, assign and delete topics.",
+    "check": "Check whether a broker behaves as Kafka does.",
     "dump": "Print log files, protocol frames and compiled codecs.",
     "pipeline": "Analyse rebalances from the logs of a broker.",
     "compact": "Compact the logs of a broker that is not running.",

@@ -53,7 +53,7 @@ class CoreDriver:
         return actual
 
     def _set_up_group(self, arguments: Arguments) -> list[Output]:
-        """Carry out the steps of `given`; `delayed` and `count` matter in real time only."""
+        """Carry out the steps of `given`; `delayed` and `responses` matter in real time only."""
         steps = set_up_group(self.names, arguments)
         step = next(steps)
         while True:

@@ -39,13 +39,13 @@ class Step(NamedTuple):
     Attributes:
         command: the command line; empty for a wait.
         delayed: do not wait for the response.
-        duration_ms, count: of a wait, how long it lasts and how many responses end it.
+        duration_ms, responses: of a wait, how long it lasts and how many responses end it.
     """
 
     command: str = ""
     delayed: bool = False
     duration_ms: int = 0
-    count: int = 0
+    responses: int = 0
 
 
 R = TypeVar("R")
@@ -137,7 +137,7 @@ def set_up_group(names: Names, arguments: Arguments) -> Steps[list[Output]]:
     for client in setup.instances:
         yield from setup.join(client)
     delay_ms = _initial_delay_ms(len(clients), rebalance_ms)
-    setup.note((yield Step(duration_ms=delay_ms, count=len(clients))))
+    setup.note((yield Step(duration_ms=delay_ms, responses=len(clients))))
     if len(setup.joined) != len(clients):
         raise TranscriptError(f"only {format_list(list(setup.joined))} have joined {group}")
     for _ in range(generations - 1):

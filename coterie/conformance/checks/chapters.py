@@ -4,7 +4,7 @@
 
     == unknown_topic
     Records for a topic that does not exist are refused.
-    source: Kafka 0.8, [data-plane/produce-checks]
+    source: Kafka 0.8, [data-plane/unknown-topic]
     versions: Produce 3-12
     topics: sales, compact*2(cleanup.policy=compact)
 
@@ -98,8 +98,8 @@ def _variants(section: _Section, values: dict[str, str]) -> list[Check]:
     area = section.path.stem
     situation = f"{area}/{section.name}"
     if values:
-        first = next(iter(values.values()))
-        situation += f"/{re.sub(r'[^A-Za-z0-9_.-]+', '-', first).strip('-')}"
+        variant = next(iter(values.values()))
+        situation += f"/{re.sub(r'[^A-Za-z0-9_.-]+', '-', variant).strip('-')}"
     body, sentence = _filled(section.body, values), _filled(section.sentence, values)
     if "versions" not in section.head:
         return [

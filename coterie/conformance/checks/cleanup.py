@@ -1,5 +1,9 @@
 """Removes what a run has created: groups and topics whose names begin with its prefix."""
 
+import asyncio
+from collections.abc import Sequence
+
+from coterie.conformance.over_tcp.names import TcpNames
 from coterie.conformance.over_tcp.target import RefusedError, Target
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -14,47 +18,73 @@ from coterie.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 # Names in one request.
 _AT_ONCE = 50
+# How often, and how long after one another, groups are tried that still have members.
+_ROUNDS = 20
+_PAUSE_S = 0.5
+_WITHOUT_MEMBERS = ("Empty", "Dead")
 _GONE = (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-async def remove_everything(target: Target, prefix: str) -> list[str]:
+async def remove_everything(target: Target, prefix: str, runs: Sequence[TcpNames]) -> list[str]:
     """Remove the groups and topics of a run; return those that the broker has kept, with errors.
 
     Nothing whose name does not begin with the prefix is touched.
+
+    Args:
+        target: the broker.
+        prefix: of the run.
+        runs: the names of each check, with the member ids that it has learnt: an id that was
+            never used keeps a group in a rebalance, and a broker does not list it.
     """
     kept: list[str] = []
-    for remove in (_remove_groups, _remove_topics):
+    for removal in (_remove_groups(target, prefix, runs), _remove_topics(target, prefix)):
         try:
-            kept += await remove(target, prefix)
-        except (RefusedError, OSError, TimeoutError, ValueError) as error:
-            kept.append(f"{prefix}*: {error or type(error).__name__}")
+            kept += await removal
+        except (RefusedError, OSError, ValueError) as error:
+            kept.append(f"{prefix}*: {str(error) or type(error).__name__}")
     return kept
 
 
-async def _remove_groups(target: Target, prefix: str) -> list[str]:
+async def _remove_groups(target: Target, prefix: str, runs: Sequence[TcpNames]) -> list[str]:
     listed = await target.call(ListGroupsRequest(), ListGroupsResponse)
-    groups = [each.group_id for each in listed.groups if each.group_id.startswith(prefix)]
-    kept = []
-    for start in range(0, len(groups), _AT_ONCE):
-        some = groups[start : start + _AT_ONCE]
-        described = await target.call(DescribeGroupsRequest(groups=some), DescribeGroupsResponse, 5)
-        for group in described.groups:
-            if group.members:
-                members = [
-                    LeaveGroupRequestMember(
-                        member_id=each.member_id, group_instance_id=each.group_instance_id
-                    )
-                    for each in group.members
-                ]
-                request = LeaveGroupRequest(group_id=group.group_id, members=members)
-                await target.call(request, LeaveGroupResponse)
-        deleted = await target.call(DeleteGroupsRequest(groups_names=some), DeleteGroupsResponse)
-        kept += [
-            f"group {each.group_id}: {ErrorCode(each.error_code).name}"
-            for each in deleted.results
-            if each.error_code not in _GONE
+    left = [each.group_id for each in listed.groups if each.group_id.startswith(prefix)]
+    errors: dict[str, int] = {}
+    # A group in which a rebalance has just begun is emptied when its initial delay ends.
+    for _ in range(_ROUNDS):
+        for start in range(0, len(left), _AT_ONCE):
+            some = left[start : start + _AT_ONCE]
+            await _empty_groups(target, some, runs)
+            request = DeleteGroupsRequest(groups_names=some)
+            answer = await target.call(request, DeleteGroupsResponse)
+            errors |= {each.group_id: each.error_code for each in answer.results}
+        left = [group for group in left if errors.get(group) == ErrorCode.NON_EMPTY_GROUP]
+        if not left:
+            break
+        await asyncio.sleep(_PAUSE_S)
+    return [
+        f"group {group}: {ErrorCode(code).name}"
+        for group, code in errors.items()
+        if code not in _GONE
+    ]
+
+
+async def _empty_groups(target: Target, groups: list[str], runs: Sequence[TcpNames]) -> None:
+    """Let every member of some groups leave."""
+    described = await target.call(DescribeGroupsRequest(groups=groups), DescribeGroupsResponse, 5)
+    for group in described.groups:
+        members = [
+            LeaveGroupRequestMember(
+                member_id=each.member_id, group_instance_id=each.group_instance_id
+            )
+            for each in group.members
         ]
-    return kept
+        listed = {each.member_id for each in members}
+        ids = {each for names in runs if names.is_ours(group.group_id) for each in names.member_ids}
+        if group.group_state not in _WITHOUT_MEMBERS:
+            members += [LeaveGroupRequestMember(member_id=each) for each in sorted(ids - listed)]
+        if members:
+            request = LeaveGroupRequest(group_id=group.group_id, members=members)
+            await target.call(request, LeaveGroupResponse)
 
 
 async def _remove_topics(target: Target, prefix: str) -> list[str]:

@@ -8,7 +8,6 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
-from enum import Enum
 from typing import NamedTuple
 
 from coterie.conformance.checks.check import Check
@@ -19,6 +18,7 @@ from coterie.conformance.over_tcp.driver import Said, TcpDriver, topics_in
 from coterie.conformance.over_tcp.names import TcpNames
 from coterie.conformance.over_tcp.target import RefusedError, Target, TopicSpec
 from coterie.conformance.releases import Release
+from coterie.conformance.results import Result, Status
 from coterie.conformance.transcript import TranscriptError
 
 # Checks at once. Each has a few connections and uses almost no processor time.
@@ -27,20 +27,10 @@ PREFIX = "coterie-check-"
 # A check that takes so much longer than its waits hangs.
 _GRACE_S = 60.0
 _SHARED_PARTITIONS = 4
-# The last of these groups is described when the coordinator has loaded every partition.
 _DELETES_TOPIC = "delete-topic "
 
 
-class Status(Enum):
-    """The result of a check."""
-
-    PASS = "pass"  # noqa: S105 - not a password
-    DEVIATES = "deviates"
-    FAILS = "fails"
-    SKIPPED = "skipped"
-
-
-class Result(NamedTuple):
+class Outcome(NamedTuple):
     """What one check found.
 
     Attributes:
@@ -59,6 +49,15 @@ class Result(NamedTuple):
     deviations: Sequence[Deviation] = ()
     conversation: Sequence[Said] = ()
     seconds: float = 0.0
+
+    @property
+    def result(self) -> Result:
+        """The outcome as programs get it."""
+        lines = tuple(said.text for said in self.conversation)
+        check = self.check
+        return Result(
+            check.name, self.status, check.sentence, check.source, self.reason, lines, self.seconds
+        )
 
 
 class Options(NamedTuple):
@@ -91,22 +90,18 @@ class Run:
         self.options = options
         self.prefix = f"{options.prefix}{secrets.token_hex(4)}-"
         self.leftovers: list[str] = []
+        # The names of each check.
+        self._names: list[TcpNames] = []
         self._shared_ids: dict[str, bytes] = {}
         # Why no topics can be created, and why groups cannot be used; empty if they can.
         self._no_topics = ""
         self._no_groups = ""
 
-    async def all(self, checks: Iterable[Check], done: Callable[[Result], None]) -> None:
+    async def all(self, checks: Iterable[Check], done: Callable[[Outcome], None]) -> None:
         """Run checks and report each result as it comes."""
-        ready = []
-        for check in checks:
-            reason = reason_to_skip(
-                check, self.target, self.options.release, thorough=self.options.thorough
-            )
-            if reason:
-                done(Result(check, Status.SKIPPED, reason))
-            else:
-                ready.append(check)
+        ready, skipped = self.plan(checks)
+        for outcome in skipped:
+            done(outcome)
         # The longest first: the others run beside them.
         ready.sort(key=lambda check: -check.waits_ms)
         gate = asyncio.Semaphore(self.options.parallel)
@@ -121,7 +116,20 @@ class Run:
                 for number, check in enumerate(ready):
                     group.create_task(run(number, check))
         finally:
-            self.leftovers = await remove_everything(self.target, self.prefix)
+            self.leftovers = await remove_everything(self.target, self.prefix, self._names)
+
+    def plan(self, checks: Iterable[Check]) -> tuple[list[Check], list[Outcome]]:
+        """Return the checks that would run, and the others with the reason."""
+        ready, skipped = [], []
+        for check in checks:
+            reason = reason_to_skip(
+                check, self.target, self.options.release, thorough=self.options.thorough
+            )
+            if reason:
+                skipped.append(Outcome(check, Status.SKIPPED, reason))
+            else:
+                ready.append(check)
+        return ready, skipped
 
     async def _prepare(self, checks: Sequence[Check]) -> None:
         """Create the topics that transcripts of groups share, and wait for the coordinator."""
@@ -141,7 +149,7 @@ class Run:
             return
         self._shared_ids = {name.removeprefix(self.prefix): each for name, each in ids.items()}
 
-    async def one(self, check: Check, number: int) -> Result:
+    async def one(self, check: Check, number: int) -> Outcome:
         """Run one check.
 
         Args:
@@ -150,10 +158,11 @@ class Run:
         """
         reason = self._refusal(check)
         if reason:
-            return Result(check, Status.SKIPPED, reason)
+            return Outcome(check, Status.SKIPPED, reason)
         prefix = f"{self.prefix}{number}-"
         shared = None if _has_own_topics(check) else self.prefix
         names = TcpNames(prefix, shared, self.target.coordinates)
+        self._names.append(names)
         if shared is not None:
             names.topic_ids.update(self._shared_ids)
         driver = TcpDriver(self.target, names)
@@ -163,7 +172,7 @@ class Run:
                 await self._create_topics(check, names)
                 found = await driver.run(check.transcript)
         except RefusedError as refusal:
-            return Result(check, Status.SKIPPED, str(refusal))
+            return Outcome(check, Status.SKIPPED, str(refusal))
         except TimeoutError:
             return _failure(check, driver, "the broker does not answer", began_s)
         except (TranscriptError, OSError, ValueError, KeyError, StopIteration) as error:
@@ -196,14 +205,14 @@ def _has_own_topics(check: Check) -> bool:
     )
 
 
-def _failure(check: Check, driver: TcpDriver, reason: str, began_s: float) -> Result:
+def _failure(check: Check, driver: TcpDriver, reason: str, began_s: float) -> Outcome:
     seconds = time.monotonic() - began_s
-    return Result(check, Status.FAILS, reason, (), driver.conversation, seconds)
+    return Outcome(check, Status.FAILS, reason, (), driver.conversation, seconds)
 
 
-def _result(check: Check, driver: TcpDriver, found: Sequence[Deviation], seconds: float) -> Result:
+def _result(check: Check, driver: TcpDriver, found: Sequence[Deviation], seconds: float) -> Outcome:
     if not found:
-        return Result(check, Status.PASS, "", (), driver.conversation, seconds)
+        return Outcome(check, Status.PASS, "", (), driver.conversation, seconds)
     status, reason = Status.DEVIATES, _reason(found[0])
     if any(each.expected and not each.received for each in found):
         status, reason = Status.FAILS, "the broker did not answer"
@@ -212,7 +221,7 @@ def _result(check: Check, driver: TcpDriver, found: Sequence[Deviation], seconds
     if "ours" in check.transcript.needs:
         status = Status.SKIPPED
         reason = "Kafka leaves this open, and this broker decides otherwise than Coterie"
-    return Result(check, status, reason, found, driver.conversation, seconds)
+    return Outcome(check, status, reason, found, driver.conversation, seconds)
 
 
 def _is_closed(lines: Sequence[str]) -> bool:

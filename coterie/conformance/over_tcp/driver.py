@@ -174,7 +174,7 @@ class TcpDriver:
             if step.command:
                 outputs = await self.execute(step.command, delayed=step.delayed)
             else:
-                outputs = await self._wait_for_responses(step.duration_ms, step.count)
+                outputs = await self._wait_for_responses(step.duration_ms, step.responses)
             try:
                 step = steps.send(outputs)
             except StopIteration as end:

@@ -94,6 +94,11 @@ class TcpNames(Names):
             message = message.replace(spelling, name)
         return message.replace(self.prefix, "")
 
+    @property
+    def member_ids(self) -> list[str]:
+        """The real member ids that this run has learnt."""
+        return list(self._names)
+
     def topic_id(self, topic: str) -> bytes:
         """Return the real id of a topic; zero if the run has not created it."""
         return self.topic_ids.get(topic, bytes(16))

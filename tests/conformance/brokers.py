@@ -1,0 +1,31 @@
+"""Brokers to check, in virtual time and in this process: hundreds of checks take seconds."""
+
+from collections.abc import Iterable, Mapping
+
+from coterie.address import Address
+from coterie.conformance.checks.check import Check
+from coterie.conformance.checks.runner import Options, Outcome, Run
+from coterie.conformance.over_tcp.target import Target
+from coterie.conformance.releases import NEWEST
+from coterie.testing import Broker
+
+# The settings of `coterie serve` in place of those that brokers for tests have.
+DEFAULTS = {
+    "group.initial.rebalance.delay.ms": "3000",
+    "group.min.session.timeout.ms": "6000",
+}
+
+
+async def outcomes_of(
+    checks: Iterable[Check], config: Mapping[str, str] | None = None
+) -> tuple[list[Outcome], list[str]]:
+    """Run checks against a broker of ours; return their outcomes and what was left behind."""
+    found: list[Outcome] = []
+    with Broker(config={**DEFAULTS, **(config or {})}) as broker:
+        async with broker.virtual_time():
+            target = Target(Address(broker.host, broker.port))
+            await target.open()
+            run = Run(target, Options(NEWEST, thorough=True))
+            await run.all(checks, found.append)
+            await target.close()
+    return found, run.leftovers

@@ -1,0 +1,25 @@
+"""Our own broker passes every check, and nothing is left behind."""
+
+import pytest
+
+from coterie.conformance.checks.registry import all_checks
+from coterie.conformance.results import Status
+from tests.conformance.brokers import outcomes_of
+
+pytestmark = pytest.mark.asyncio
+
+_BAD = (Status.DEVIATES, Status.FAILS)
+
+
+async def test_every_check_passes_with_default_settings() -> None:
+    outcomes, leftovers = await outcomes_of(all_checks())
+    assert not [(each.check.name, each.reason) for each in outcomes if each.status in _BAD]
+    assert not leftovers
+    skipped = [each.reason for each in outcomes if each.status is Status.SKIPPED]
+    assert {reason.partition(",")[0] for reason in skipped} <= {"needs group.max.size=2"}
+
+
+async def test_checks_of_a_setting_pass_on_a_broker_that_has_it() -> None:
+    checks = [each for each in all_checks() if "config group.max.size=2" in str(each.transcript)]
+    outcomes, _ = await outcomes_of(checks, {"group.max.size": "2"})
+    assert {each.status for each in outcomes} == {Status.PASS}

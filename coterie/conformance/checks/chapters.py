@@ -4,7 +4,7 @@
 
     == unknown_topic
     Records for a topic that does not exist are refused.
-    source: Kafka 0.8, [data-plane/unknown-topic]
+    source: Kafka 0.8, [data-plane/batch-checks]
     versions: Produce 3-12
     topics: sales, compact*2(cleanup.policy=compact)
 

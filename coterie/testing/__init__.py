@@ -9,6 +9,21 @@ everything that it exports keeps its name and meaning.
 """
 
 from coterie.protocol.errors import ErrorCode
+from coterie.testing.actions import (
+    AnswerError,
+    AnswerGarbage,
+    CloseAfter,
+    CloseBefore,
+    CoordinatorLoads,
+    CoordinatorMoves,
+    CutAnswer,
+    Delay,
+    DiskFull,
+    NeverAnswer,
+    NoLeader,
+    SlowDisk,
+    Throttle,
+)
 from coterie.testing.broker import Broker
 from coterie.testing.case import KafkaTestCase
 from coterie.testing.errors import (
@@ -19,17 +34,7 @@ from coterie.testing.errors import (
     WaitTimedOut,
     WrongUse,
 )
-from coterie.testing.faults import (
-    AnswerError,
-    AnswerGarbage,
-    CloseAfter,
-    CloseBefore,
-    CutAnswer,
-    Delay,
-    Fault,
-    NeverAnswer,
-    Throttle,
-)
+from coterie.testing.faults import Fault
 from coterie.testing.groups import Group
 from coterie.testing.members import Member
 from coterie.testing.records import Record
@@ -45,8 +50,11 @@ __all__ = [
     "BrokerNotStarted",
     "CloseAfter",
     "CloseBefore",
+    "CoordinatorLoads",
+    "CoordinatorMoves",
     "CutAnswer",
     "Delay",
+    "DiskFull",
     "ErrorCode",
     "Fault",
     "FaultNotHit",
@@ -54,10 +62,12 @@ __all__ = [
     "KafkaTestCase",
     "Member",
     "NeverAnswer",
+    "NoLeader",
     "Record",
     "Request",
     "RequestNotSeen",
     "Requests",
+    "SlowDisk",
     "Throttle",
     "VirtualClock",
     "WaitTimedOut",

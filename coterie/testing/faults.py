@@ -1,6 +1,6 @@
 """Faults: what goes wrong, and for which requests, as data.
 
-A fault is one of the values below, laid over some requests by `Broker.fault`:
+A fault is an action (`actions.py`), laid over some requests by `Broker.fault`:
 
     with kafka.fault(AnswerError("NOT_COORDINATOR"), api="Heartbeat", client_id="a") as fault:
         ...
@@ -15,98 +15,11 @@ from typing import Any, NamedTuple, Self
 
 from coterie.coordinator.machine import ClientContext
 from coterie.protocol.api_keys import ApiKey
-from coterie.protocol.errors import ErrorCode
+from coterie.server.services import Services
+from coterie.testing.actions import APIS, Action, DiskAction, SlowDisk, check_action
 from coterie.testing.errors import FaultNotHit, WrongUse
+from coterie.testing.request_subjects import groups_of, topics_of
 from coterie.testing.requests import api_named
-
-# More than any answer that a client waits for.
-_GARBAGE_BYTES = 64
-
-
-class AnswerError(NamedTuple):
-    """Answer with an error, and do not handle the request.
-
-    Attributes:
-        error: an `ErrorCode` or its name, such as "COORDINATOR_LOAD_IN_PROGRESS".
-    """
-
-    error: ErrorCode | str
-
-    @property
-    def code(self) -> ErrorCode:
-        """The error.
-
-        Raises:
-            WrongUse: there is no error of that name.
-        """
-        if isinstance(self.error, ErrorCode):
-            return self.error
-        try:
-            return ErrorCode[self.error]
-        except KeyError:
-            raise WrongUse(f"'{self.error}' is no error of Kafka's protocol") from None
-
-
-class Delay(NamedTuple):
-    """Handle the request later; the connection's next requests wait behind it."""
-
-    seconds: float
-
-
-class NeverAnswer(NamedTuple):
-    """Do not handle the request and do not answer it; later responses queue behind it.
-
-    Attributes:
-        handle: whether the request takes effect all the same.
-    """
-
-    handle: bool = False
-
-
-class CloseBefore(NamedTuple):
-    """Close the connection instead of handling the request."""
-
-
-class CloseAfter(NamedTuple):
-    """Handle the request, and close the connection instead of sending the response."""
-
-
-class CutAnswer(NamedTuple):
-    """Handle the request, send the first bytes of the response and close the connection.
-
-    Attributes:
-        sent_bytes: how many, with the four of the length.
-    """
-
-    sent_bytes: int = 6
-
-
-class AnswerGarbage(NamedTuple):
-    """Answer with bytes that are no response; the request is not handled.
-
-    Attributes:
-        body: the bytes after length and correlation id.
-    """
-
-    body: bytes = b"\xff" * _GARBAGE_BYTES
-
-
-class Throttle(NamedTuple):
-    """Handle the request and put a `throttle_time_ms` into its response."""
-
-    milliseconds: int
-
-
-Action = (
-    AnswerError
-    | Delay
-    | NeverAnswer
-    | CloseBefore
-    | CloseAfter
-    | CutAnswer
-    | AnswerGarbage
-    | Throttle
-)
 
 
 class Scope(NamedTuple):
@@ -128,15 +41,17 @@ class Scope(NamedTuple):
     topic: str | None = None
     connection_id: int | None = None
 
-    def covers(self, api: ApiKey, version: int, client: ClientContext, request: Any) -> bool:
+    def covers(
+        self, api: ApiKey, version: int, client: ClientContext, request: Any, broker: Services
+    ) -> bool:
         """Return whether a request is in scope."""
         return (
             self.api in (None, api)
             and self.version in (None, version)
             and self.client_id in (None, client.client_id)
             and self.connection_id in (None, client.connection_id)
-            and (self.group is None or self.group in _groups(request))
-            and (self.topic is None or self.topic in _topics(request))
+            and (self.group is None or self.group in groups_of(request))
+            and (self.topic is None or self.topic in topics_of(request, broker))
         )
 
 
@@ -145,7 +60,8 @@ class Fault:
 
     Attributes:
         action, scope: what goes wrong, and where.
-        hits: how many requests have met it.
+        hits: how many requests have met it; with an action of the disk, how many of its operations.
+        until_ms: its last moment by the broker's clock; None without a time limit.
     """
 
     def __init__(
@@ -155,6 +71,7 @@ class Fault:
         *,
         skip: int = 0,
         times: int | None = None,
+        for_seconds: float | None = None,
         probability: float = 1.0,
         seed: int = 0,
     ) -> None:
@@ -163,8 +80,20 @@ class Fault:
         Raises:
             WrongUse: a value makes no sense.
         """
-        if isinstance(action, AnswerError):
-            _ = action.code
+        check_action(action)
+        if isinstance(action, DiskAction) and scope._replace(topic=None) != Scope():
+            name = type(action).__name__
+            raise WrongUse(f"{name} is about files, not requests: only `topic` narrows it down")
+        if isinstance(action, SlowDisk) and scope.topic is not None:
+            raise WrongUse("one sync is for several topics: SlowDisk is slow for all of them")
+        apis = APIS.get(type(action))
+        if apis is not None and scope.api is not None and scope.api not in apis:
+            known = ", ".join(sorted(each.kafka_name for each in apis))
+            raise WrongUse(
+                f"{type(action).__name__} is about {known}, not about {scope.api.kafka_name}"
+            )
+        if for_seconds is not None and for_seconds <= 0:
+            raise WrongUse(f"for_seconds is above 0, not {for_seconds}")
         if not 0 < probability <= 1:
             raise WrongUse(f"a probability is above 0 and at most 1, not {probability}")
         if skip < 0 or (times is not None and times < 1):
@@ -172,6 +101,9 @@ class Fault:
         self.action = action
         self.scope = scope
         self.hits = 0
+        self.until_ms: int | None = None
+        self._apis = apis
+        self._for_seconds = for_seconds
         self._skip = skip
         self._times = times
         self._probability = probability
@@ -206,11 +138,30 @@ class Fault:
             wanted = "a request" if times is None else f"{times} requests"
             raise FaultNotHit(f"{wanted} should have met {self!r}")
 
-    def meets(self, api: ApiKey, version: int, client: ClientContext, request: Any) -> bool:
-        """Decide whether a request meets the fault, and count it."""
-        if self._is_removed or not self.scope.covers(api, version, client, request):
-            return False
-        if self._times is not None and self.hits >= self._times:
+    def begin(self, now_ms: int) -> None:
+        """Start its time limit, if it has one."""
+        if self._for_seconds is not None:
+            self.until_ms = now_ms + int(self._for_seconds * 1000)
+
+    def is_over(self, now_ms: int) -> bool:
+        """Return whether nothing can meet it any more."""
+        return (
+            self._is_removed
+            or (self.until_ms is not None and now_ms >= self.until_ms)
+            or (self._times is not None and self.hits >= self._times)
+        )
+
+    def covers(
+        self, api: ApiKey, version: int, client: ClientContext, request: Any, broker: Services
+    ) -> bool:
+        """Return whether the action and the scope concern a request."""
+        return (self._apis is None or api in self._apis) and self.scope.covers(
+            api, version, client, request, broker
+        )
+
+    def is_met(self, now_ms: int) -> bool:
+        """Decide whether what it covers meets it, and count that."""
+        if self.is_over(now_ms):
             return False
         if self._skip:
             self._skip -= 1
@@ -236,22 +187,3 @@ def scope_of(
     """
     named = None if api is None else api_named(api)
     return Scope(named, version, client_id, group, topic, connection_id)
-
-
-def _groups(request: Any) -> set[str]:
-    """Return the group ids in a request."""
-    listed = getattr(request, "groups", None) or ()
-    found = {each if isinstance(each, str) else each.group_id for each in listed}
-    found |= set(getattr(request, "coordinator_keys", None) or ())
-    found |= {getattr(request, "group_id", ""), getattr(request, "key", "")}
-    return found
-
-
-def _topics(request: Any) -> set[str]:
-    """Return the names of the topics in a request."""
-    listed = getattr(request, "topics", None) or getattr(request, "topic_data", None) or ()
-    found: set[str] = set()
-    for each in listed:
-        name = each if isinstance(each, str) else getattr(each, "name", None)
-        found.add(str(name or getattr(each, "topic", "")))
-    return found

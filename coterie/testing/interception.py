@@ -1,38 +1,52 @@
 """Records requests and lets them meet faults, in a table over the broker's table of routes.
 
 The broker has no code for this: without a recording and without faults its own table serves, and
-requests cost the same. A fault that changes the way of a response gives the handler an `Exchange`
-of its own, through which that response passes.
+requests cost the same.
 """
 
-from asyncio import AbstractEventLoop
-from copy import copy
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from coterie.address import Address
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.apis import response_class
 from coterie.protocol.errors import ErrorCode
 from coterie.server.broker import Broker
 from coterie.server.network.connection import Connection
 from coterie.server.network.delayed_response import DelayedResponse
-from coterie.server.network.route import Handler, Route
+from coterie.server.network.route import Handler
 from coterie.server.network.routes import Overlay
-from coterie.testing.error_answers import error_answer
-from coterie.testing.faults import (
+from coterie.testing.actions import (
+    COORDINATOR_APIS,
     AnswerError,
     AnswerGarbage,
     CloseAfter,
     CloseBefore,
+    CoordinatorLoads,
+    CoordinatorMoves,
     CutAnswer,
     Delay,
-    Fault,
     NeverAnswer,
+    NoLeader,
     Throttle,
 )
+from coterie.testing.detours import LENGTH_BYTES, Cut, Detour, Dropped, Edit, Edited
+from coterie.testing.disk import topic_of
+from coterie.testing.edits import (
+    add_node,
+    name_coordinator,
+    node_elsewhere,
+    take_leaders_away,
+    throttle,
+)
+from coterie.testing.error_answers import error_answer
+from coterie.testing.faults import Fault
 from coterie.testing.requests import Request, Requests
 
-_LENGTH_BYTES = _ID_BYTES = 4
+# The listener of the other address, at which groups are served while their coordinator has moved.
+ELSEWHERE = "ELSEWHERE"
+_ID_BYTES = 4
 
 
 class Interception:
@@ -42,19 +56,46 @@ class Interception:
         requests: the recorded requests.
         faults: the installed faults, in the order in which requests meet them; the first one that
             meets a request decides.
+        elsewhere: the address of the second listener; None before a coordinator has moved.
+        now_ms: the broker's clock.
     """
 
     def __init__(self) -> None:
         """Start without faults."""
         self.requests = Requests()
         self.faults: list[Fault] = []
+        self.elsewhere: Address | None = None
+        self.now_ms: Callable[[], int] = lambda: 0
         # The latest request of each connection, and the way of its response if a fault changes it.
         # A request that was postponed arrives here again.
-        self._latest: dict[int, tuple[Any, _Detour | None]] = {}
+        self._latest: dict[int, tuple[Any, Detour | None]] = {}
 
-    def install(self, fault: Fault) -> None:
+    def install(self, fault: Fault, now_ms: int) -> None:
         """Let requests meet a fault, after those that are installed already."""
-        self.faults = [*(each for each in self.faults if not each.is_removed), fault]
+        fault.begin(now_ms)
+        self.faults = [*self.installed(now_ms), fault]
+
+    def installed(self, now_ms: int) -> list[Fault]:
+        """Return the faults that are not over."""
+        return [each for each in self.faults if not each.is_over(now_ms)]
+
+    def clock_changed(self, by_ms: int) -> None:
+        """Keep the time that faults have left when the broker gets another clock."""
+        for fault in self.faults:
+            if fault.until_ms is not None:
+                fault.until_ms += by_ms
+
+    def disk_fault(self, kind: type, path: str) -> Fault | None:
+        """Return the fault that an operation of the disk meets; see `disk.Faults`."""
+        for fault in self.faults:
+            if not isinstance(fault.action, kind) or fault.scope.topic not in (
+                None,
+                topic_of(path),
+            ):
+                continue
+            if fault.is_met(self.now_ms()):
+                return fault
+        return None
 
     def lay_over(self, broker: Broker) -> None:
         """Record all requests of a broker from now on, and let them meet the faults."""
@@ -71,7 +112,7 @@ class Interception:
     def _handle(
         self, api: ApiKey, below: Handler, broker: Broker, request: Any, connection: Connection
     ) -> Any:
-        client, version = connection.client, connection.version
+        client = connection.client
         connection_id = client.connection_id
         if connection_id not in self._latest:
             connection.when_closed(self, partial(self._forget, connection_id))
@@ -85,20 +126,42 @@ class Interception:
             Request(
                 connection.now_ms,
                 api.kafka_name,
-                version,
+                connection.version,
                 client.client_id,
                 connection_id,
                 request,
             )
         )
-        for fault in self.faults:
-            if fault.meets(api, version, client, request):
-                return self._meet(fault, api, below, broker, request, connection)
-        return below(broker, request, connection)
+        if not self.faults and self.elsewhere is None:
+            return below(broker, request, connection)
+        return self._with_faults(api, below, broker, request, connection)
 
     def _forget(self, connection_id: int) -> None:
         """Forget a connection that was closed."""
         self._latest.pop(connection_id, None)
+
+    def _with_faults(
+        self, api: ApiKey, below: Handler, broker: Broker, request: Any, connection: Connection
+    ) -> Any:
+        """Let a request meet the first fault that covers it, if it meets that one."""
+        client, now_ms = connection.client, broker.now_ms()
+        is_elsewhere = client.listener == ELSEWHERE and api in COORDINATOR_APIS
+        for fault in self.faults:
+            if fault.is_over(now_ms) or not fault.covers(
+                api, connection.version, client, request, broker
+            ):
+                continue
+            if is_elsewhere and isinstance(fault.action, CoordinatorMoves):
+                # This is where the coordinator has moved to.
+                is_elsewhere = False
+            elif fault.is_met(now_ms):
+                return self._meet(fault, api, below, broker, request, connection)
+        if is_elsewhere:
+            # It is not there, or not there any more.
+            return _answer_error(ErrorCode.NOT_COORDINATOR, api, broker, request, connection)
+        if self.elsewhere is not None and api is ApiKey.METADATA:
+            return self._take(self._edited([], broker, connection), below, broker, request)
+        return below(broker, request, connection)
 
     def _meet(
         self,
@@ -110,14 +173,13 @@ class Interception:
         connection: Connection,
     ) -> Any:
         """Let a request meet a fault; return a response or None, as a handler does."""
+        edits: list[Edit] = []
         match fault.action:
-            case AnswerError() as action:
-                return _answer_error(action.code, api, broker, request, connection)
             case Delay(seconds):
                 broker.loop.call_later(seconds, connection.postpone(request))
                 return None
             case AnswerGarbage(body):
-                head = (len(body) + _ID_BYTES).to_bytes(_LENGTH_BYTES)
+                head = (len(body) + _ID_BYTES).to_bytes(LENGTH_BYTES)
                 frame = head + connection.correlation_id.to_bytes(_ID_BYTES) + body
                 return _send_frame(connection, frame)
             case CloseBefore():
@@ -127,15 +189,47 @@ class Interception:
                 connection.delay(DelayedResponse(connection))
                 return None
             case NeverAnswer():
-                detour: _Detour = _Dropped(connection)
+                return self._take(Dropped(connection), below, broker, request)
             case CloseAfter():
-                detour = _Cut(connection, broker.loop, 0)
+                return self._take(Cut(connection, broker.loop, 0), below, broker, request)
             case CutAnswer(sent_bytes):
-                detour = _Cut(connection, broker.loop, sent_bytes)
+                cut = Cut(connection, broker.loop, sent_bytes)
+                return self._take(cut, below, broker, request)
             case Throttle(milliseconds):
-                detour = _Throttled(connection, milliseconds)
-        self._latest[connection.client.connection_id] = request, detour
+                edits.append(throttle(milliseconds))
+            case CoordinatorMoves() if api is ApiKey.FIND_COORDINATOR:
+                assert self.elsewhere is not None, "it listens while such a fault is installed"
+                edits.append(name_coordinator(broker, self.elsewhere, fault.scope.group))
+            case NoLeader() if api is ApiKey.METADATA:
+                edits.append(take_leaders_away(fault.scope.topic))
+            case _:
+                code = _error_of(fault)
+                return _answer_error(code, api, broker, request, connection)
+        return self._take(self._edited(edits, broker, connection), below, broker, request)
+
+    def _edited(self, edits: list[Edit], broker: Broker, connection: Connection) -> Detour:
+        """Return the way of a response that is changed; Metadata has both listeners."""
+        if self.elsewhere is not None and connection.route.api is ApiKey.METADATA:
+            edits = [*edits, add_node(node_elsewhere(broker, self.elsewhere))]
+        return Edited(connection, edits)
+
+    def _take(self, detour: Detour, below: Handler, broker: Broker, request: Any) -> Any:
+        """Let a response take another way."""
+        self._latest[detour.client.connection_id] = request, detour
         return detour.pass_on(below, broker, request)
+
+
+def _error_of(fault: Fault) -> ErrorCode:
+    match fault.action:
+        case AnswerError() as action:
+            return action.code
+        case CoordinatorLoads():
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        case CoordinatorMoves():
+            return ErrorCode.NOT_COORDINATOR
+        case NoLeader():
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    raise AssertionError(f"no request meets {fault!r}")
 
 
 def _answer_error(
@@ -145,9 +239,8 @@ def _answer_error(
         # The client waits for no response; all it can notice is that the connection ends.
         connection.close_quietly(abort=True)
         return
-    endpoints = broker.image.endpoints(connection.client.listener)
     version = connection.version
-    message = error_answer(api, request, code, version, endpoints)
+    message = error_answer(api, request, code, version, broker, connection.client.listener)
     # Not the framer of the route: that may expect an encoded array.
     framer = response_class(api).framer(version)
     _send_frame(connection, framer(message, connection.correlation_id))
@@ -158,107 +251,3 @@ def _send_frame(connection: Connection, frame: bytes) -> None:
     response = DelayedResponse(connection)
     response.frame = frame
     connection.delay(response)
-
-
-class _Detour:
-    """A connection as the handler of one request sees it; its response takes another way.
-
-    Everything but the response is passed on to the connection.
-    """
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._place: DelayedResponse | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._connection, name)
-
-    @property
-    def route(self) -> Route:
-        """How the request is served."""
-        return self._connection.route
-
-    def pass_on(self, below: Handler, broker: Broker, request: Any) -> None:
-        """Let the handler handle the request."""
-        connection = self._connection
-        # The request's place in the queue of responses.
-        self._place = DelayedResponse(connection)
-        response = below(broker, request, self)
-        if response is not None:
-            connection.delay(self._place)
-            self.respond(self.route.framer(response, self._place.correlation_id))
-
-    def delay(self, _response: DelayedResponse) -> None:
-        """Delay the response; see `Exchange`."""
-        assert self._place is not None, "a response is delayed while its request is handled"
-        self._connection.delay(self._place)
-
-    def delay_and_mute(self, _response: DelayedResponse) -> None:
-        """Delay the response and mute the connection; see `Exchange`."""
-        assert self._place is not None, "a response is delayed while its request is handled"
-        self._connection.delay_and_mute(self._place)
-
-    def response_ready(self, response: DelayedResponse) -> None:
-        """Respond; see `Exchange`."""
-        assert response.frame is not None, "a ready response has a frame"
-        self.respond(response.frame)
-
-    def respond(self, frame: bytes) -> None:
-        """Do with the response what the fault does."""
-        raise NotImplementedError
-
-    def _send(self, frame: bytes) -> None:
-        assert self._place is not None, "a request has one place in the queue"
-        self._place.frame = frame
-        self._connection.response_ready(self._place)
-
-
-class _Dropped(_Detour):
-    """Never sends the response."""
-
-    def respond(self, frame: bytes) -> None:
-        """Do nothing: the place in the queue stays taken."""
-
-
-class _Cut(_Detour):
-    """Sends the first bytes of the response and closes the connection."""
-
-    def __init__(self, connection: Connection, loop: AbstractEventLoop, sent_bytes: int) -> None:
-        super().__init__(connection)
-        self._loop = loop
-        self._sent_bytes = sent_bytes
-
-    def respond(self, frame: bytes) -> None:
-        """Send a part and close, at the end of this turn."""
-        connection = self._connection
-        if self._sent_bytes:
-            self._send(frame[: self._sent_bytes])
-        self._loop.call_soon(lambda: None if connection.closed else connection.close_quietly())
-
-
-class _Throttled(_Detour):
-    """Puts a time into the response."""
-
-    def __init__(self, connection: Connection, milliseconds: int) -> None:
-        super().__init__(connection)
-        self._milliseconds = milliseconds
-
-    @property
-    def route(self) -> Route:
-        """The route of the request, whose framer adds the time."""
-        route = self._connection.route
-        framer, milliseconds = route.framer, self._milliseconds
-
-        def frame(response: Any, correlation_id: int) -> bytes:
-            # The coordinator shares some responses between requests.
-            throttled = copy(response)
-            throttled.throttle_time_ms = milliseconds
-            return framer(throttled, correlation_id)
-
-        return Route(
-            route.api, route.version, route.handle, route.decoder, frame, flexible=route.flexible
-        )
-
-    def respond(self, frame: bytes) -> None:
-        """Send the response."""
-        self._send(frame)

@@ -1,10 +1,12 @@
 """Connections in memory between asyncio clients and a broker in the same event loop.
 
-Bytes arrive in the next turn of the loop, in the order in which they were written, and nothing is
-lost or delayed.
+Bytes arrive half a millisecond later, in the order in which they were written, and nothing is lost.
+Without that time a client that asks again and again without a pause, as aiokafka does while a
+partition has no leader, would ask forever in the same moment.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -12,6 +14,8 @@ from typing import Any, NamedTuple
 Accept = Callable[[asyncio.Transport], asyncio.BaseProtocol]
 
 _CLIENT = ("127.0.0.1", 50_000)
+# How long bytes are on their way.
+_LATENCY_S = 0.0005
 
 
 class Frame(NamedTuple):
@@ -84,6 +88,8 @@ class _End(asyncio.Transport):
         self._reading = True
         # What arrived while the protocol did not read.
         self._unread: list[bytes] = []
+        # What is on its way to the peer, in order; None is the end.
+        self._sent: deque[bytes | None] = deque()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return _CLIENT if name == "peername" else default
@@ -116,7 +122,19 @@ class _End(asyncio.Transport):
             return
         sent = bytes(data)
         self._record.add(sent, by_client=self._by_client)
-        self._loop.call_soon(self.peer.arrived, sent)
+        self._send(sent)
+
+    def _send(self, sent: bytes | None) -> None:
+        """Let bytes or the end arrive later; the order of timers of one moment is not certain."""
+        self._sent.append(sent)
+        self._loop.call_later(_LATENCY_S, self._arrive)
+
+    def _arrive(self) -> None:
+        sent = self._sent.popleft()
+        if sent is None:
+            self.peer.close()
+        else:
+            self.peer.arrived(sent)
 
     def arrived(self, data: bytes) -> None:
         """Pass bytes of the peer on."""
@@ -140,7 +158,7 @@ class _End(asyncio.Transport):
         if not self._closing:
             self._closing = True
             self._loop.call_soon(self._lost)
-            self._loop.call_soon(self.peer.close)
+            self._send(None)
 
     def abort(self) -> None:
         self.close()

@@ -62,7 +62,11 @@ def partition_records(log: Log) -> Iterator[LogRecord]:
 
 
 async def opened_log(server: Broker, partition: Partition) -> Log:
-    """Return the log of a partition, which is opened if no request has used it yet."""
+    """Return the log of a partition, which is opened if no request has used it yet.
+
+    Raises:
+        WrongUse: it is offline, because it could not be opened.
+    """
     opener = server.topics.opener
     opener.open_now(partition)
     if partition.opened_log is None:
@@ -70,4 +74,6 @@ async def opened_log(server: Broker, partition: Partition) -> Log:
         opened = server.loop.create_future()
         opener.open([partition], lambda: opened.set_result(None))
         await opened
+    if partition.opened_log is None:
+        raise WrongUse(f"{partition} is offline: KAFKA_STORAGE_ERROR: {partition.failure}")
     return partition.log

@@ -5,15 +5,20 @@ of the test. Invariant: the state of the broker is read and changed in this thre
 """
 
 import asyncio
+import itertools
+import os
+import selectors
+import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from coterie.address import Address
 from coterie.server.broker import Broker
 from coterie.server.environment import Environment, system_clock
+from coterie.server.workers import Workers
 from coterie.testing.errors import BrokerLeak, WrongUse
 
 if TYPE_CHECKING:
@@ -27,6 +32,21 @@ _CALL_TIMEOUT_S = 30.0
 _PAUSE_S = 0.005
 
 
+_numbers = itertools.count(1)
+
+
+class Listener(NamedTuple):
+    """A further address at which clients are served.
+
+    Attributes:
+        address: the address.
+        close: accepts no client any more.
+    """
+
+    address: Address
+    close: Callable[[], object]
+
+
 class Runner(Protocol):
     """Where a broker runs: a thread of its own, or the event loop of the test (virtual time)."""
 
@@ -35,6 +55,13 @@ class Runner(Protocol):
 
     async def serve(self, server: Broker, address: Address) -> Address:
         """Let a broker serve clients at an address; return the one with its real port.
+
+        Raises:
+            OSError: the address cannot be used.
+        """
+
+    async def listen(self, factory: Callable[[], asyncio.Protocol], address: Address) -> Listener:
+        """Serve clients at a further address, with a new protocol for each; port 0 is a free one.
 
         Raises:
             OSError: the address cannot be used.
@@ -62,44 +89,88 @@ class AheadLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         """Start with real time."""
-        super().__init__()
+        self._files = selectors.DefaultSelector()
+        super().__init__(self._files)
         self.ahead_s = 0.0
+        # Its own way to be woken up.
+        self._own = set(self._files.get_map())
 
     def time(self) -> float:
         """Return the time of this clock, in seconds."""
         return super().time() + self.ahead_s
 
+    def watched(self) -> list[str]:
+        """Describe the sockets and pipes that this loop still waits for."""
+        return [
+            _described(key.fileobj)
+            for number, key in self._files.get_map().items()
+            if number not in self._own
+        ]
+
+
+def _described(file: Any) -> str:
+    """Describe a socket, or a file by its number."""
+    number = file if isinstance(file, int) else file.fileno()
+    try:
+        with socket.socket(fileno=os.dup(number)) as copy:
+            host, port = copy.getsockname()[:2]
+            is_listening = copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+            return f"a socket {'that listens on' if is_listening else 'at'} {Address(host, port)}"
+    except OSError:
+        return f"the file {number}"
+
+
+class _ThreadEnvironment(Environment):
+    """The environment of a broker in a thread; the names of its threads end in the same way."""
+
+    def __init__(self, *parts: Any, suffix: str, **more: Any) -> None:
+        super().__init__(*parts, **more)
+        self._suffix = suffix
+
+    def workers(self, name: str, threads: int) -> Workers:
+        """See `Environment`."""
+        return super().workers(name + self._suffix, threads)
+
 
 class ServerThread:
     """An event loop that runs in a thread until `stop`."""
 
-    def __init__(self, name: str, random_bytes: Callable[[int], bytes]) -> None:
+    def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
         """Start the thread.
 
         Args:
-            name: appears in debuggers and in errors.
             random_bytes: returns so many random bytes, for the ids of brokers.
         """
         self.loop = AheadLoop()
         self._random_bytes = random_bytes
+        # Of the names of all threads of this broker, in debuggers and in errors.
+        self._suffix = f"-{next(_numbers)}"
+        name = f"coterie-broker{self._suffix}"
         self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
         self._thread.start()
 
     def environment(self, log: "FilteringBoundLogger") -> Environment:
         """Return an environment whose clock can be put forward; see `Runner`."""
         loop, real_ms = self.loop, system_clock()
-        return Environment(
+        return _ThreadEnvironment(
             loop,
             log,
             now_ms=lambda: real_ms() + int(loop.ahead_s * 1000),
             monotonic_s=loop.time,
             slice_clock_s=time.monotonic,
             random_bytes=self._random_bytes,
+            suffix=self._suffix,
         )
 
     async def serve(self, server: Broker, address: Address) -> Address:
         """Listen on a socket; see `Runner`."""
         return await server.start(address.host, address.port)
+
+    async def listen(self, factory: Callable[[], asyncio.Protocol], address: Address) -> Listener:
+        """Listen on a further socket; see `Runner`."""
+        listening = await self.loop.create_server(factory, address.host, address.port)
+        port = listening.sockets[0].getsockname()[1]
+        return Listener(Address(address.host, port), listening.close)
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine in the thread; the future has its result."""
@@ -144,17 +215,26 @@ class ServerThread:
         """End the thread.
 
         Raises:
-            BrokerLeak: tasks were left, or the thread does not end.
+            BrokerLeak: the thread does not end.
         """
-        tasks = self.call(self._other_tasks)
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(_CALL_TIMEOUT_S)
         if self._thread.is_alive():
             raise BrokerLeak(f"the thread {self._thread.name} does not end")
         self.loop.close()
-        if tasks:
-            raise BrokerLeak(f"the broker has left tasks: {', '.join(tasks)}")
 
-    def _other_tasks(self) -> list[str]:
-        current = asyncio.current_task()
-        return [repr(task) for task in asyncio.all_tasks() if task is not current]
+    def left(self) -> list[str]:
+        """Describe the tasks, sockets and threads that are still there, but for this thread."""
+
+        def find() -> list[str]:
+            current = asyncio.current_task()
+            tasks = [f"the task {each!r}" for each in asyncio.all_tasks() if each is not current]
+            return tasks + self.loop.watched()
+
+        suffix = self._suffix
+        threads = [
+            f"the thread {each.name}"
+            for each in threading.enumerate()
+            if each.name.endswith(suffix) and each is not self._thread
+        ]
+        return self.call(find) + threads

@@ -23,6 +23,7 @@ from coterie.server.environment import Environment
 from coterie.testing.aiokafka_clock import stamp_records
 from coterie.testing.errors import WrongUse
 from coterie.testing.memory_connections import Accept, Frame, connect
+from coterie.testing.server_thread import Listener
 from coterie.virtual.environment import SeededEnvironment
 from coterie.virtual.selector import JumpingSelector
 
@@ -56,6 +57,7 @@ class VirtualClock:
     Attributes:
         loop, seed: the event loop, and the seed of the block.
         trace: every chunk of bytes on the connections to the broker, with its time.
+        listeners: by address, what lets the broker serve a transport in memory.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seed: int) -> None:
@@ -73,6 +75,7 @@ class VirtualClock:
             raise WrongUse("this event loop has a virtual clock already: end its block first")
         self.loop = loop
         self.trace: list[Frame] = []
+        self.listeners: dict[Address, Accept] = {}
         self.seed = seed
         self._elapsed_us = 0
         self._thread = threading.get_ident()
@@ -135,20 +138,16 @@ class VirtualClock:
 
     # --- the block --------------------------------------------------------------------------------
 
-    def install(self, address: Address, accept: Accept) -> None:
-        """Change the loop and the clocks.
-
-        Args:
-            address: the broker's; connections to it are made in memory.
-            accept: lets the broker serve a transport.
-        """
+    def install(self) -> None:
+        """Change the loop and the clocks."""
         loop = self.loop
         create_connection: Any = loop.create_connection
 
         async def connected(
             factory: Callable[[], Any], host: Any = None, port: Any = None, **options: Any
         ) -> Any:
-            if (host, port) == (address.host, address.port):
+            accept = self.listeners.get(Address(host, port))
+            if accept is not None:
                 return connect(self.loop, factory(), accept, self.trace, self.now_ms)
             return await create_connection(factory, host, port, **options)
 
@@ -208,6 +207,20 @@ class LoopRunner:
         server.advertise("PLAINTEXT", address)
         await server.begin()
         return address
+
+    async def listen(self, factory: Callable[[], asyncio.Protocol], address: Address) -> Listener:
+        """Serve connections in memory at another address; see `Runner`."""
+        address = Address(address.host, address.port or VIRTUAL_ADDRESS.port + 1)
+
+        def accept(transport: asyncio.Transport) -> asyncio.BaseProtocol:
+            protocol = factory()
+            transport.set_protocol(protocol)
+            protocol.connection_made(transport)
+            return protocol
+
+        listeners = self.clock.listeners
+        listeners[address] = accept
+        return Listener(address, lambda: listeners.pop(address, None))
 
     def submit(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Begin a coroutine."""

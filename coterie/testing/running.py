@@ -1,0 +1,359 @@
+"""The life of a broker for tests: the server of `coterie serve`, in a thread of the test's process.
+
+Invariants: a broker is reachable when `start` returns; after `close` no thread, socket, file or
+task of it is left; a restart keeps address and data.
+"""
+
+import asyncio
+import errno
+import random
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from os import PathLike, fspath
+from typing import Any, Self
+
+from coterie.address import Address
+from coterie.server.broker import IN_MEMORY
+from coterie.server.broker import Broker as Server
+from coterie.server.config.config import Config
+from coterie.server.config.sources import ConfigError
+from coterie.server.environment import Environment
+from coterie.server.logging import make_logger
+from coterie.server.logs.flusher import parse_flush_mode
+from coterie.server.network.connection import Connection
+from coterie.storage.errors import StorageError
+from coterie.storage.filesystem import OsFileSystem
+from coterie.storage.memory_filesystem import MemoryFileSystem
+from coterie.testing.disk import Disk
+from coterie.testing.disk_workers import DiskEnvironment
+from coterie.testing.errors import BrokerLeak, BrokerNotStarted, WrongUse
+from coterie.testing.interception import ELSEWHERE, Interception
+from coterie.testing.server_thread import Listener, Runner, ServerThread
+from coterie.testing.topics import create_topic
+from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClock
+from coterie.testing.waiting import Waiting
+
+# What tests wait for less than users do. Everything else has the defaults of `coterie serve`.
+TEST_CONFIG: Mapping[str, str] = {
+    # The first member of a group need not wait three seconds for others.
+    "group.initial.rebalance.delay.ms": "0",
+    # Sessions may be short, so that a test sees one expire.
+    "group.min.session.timeout.ms": "100",
+    # Four partitions have everything that fifty have, and are made faster.
+    "offsets.topic.num.partitions": "4",
+}
+_NOT_RUNNING = "the broker does not run: call start(), or use `with`"
+
+
+class RunningBroker:
+    """A broker that runs from `start` to `close`, or in a `with` or `async with` block.
+
+    Attributes:
+        host, port: where it listens.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: Mapping[str, str] | None = None,
+        topics: Mapping[str, int] | None = None,
+        data_dir: str | PathLike[str] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        flush: str = "never",
+    ) -> None:
+        """Describe a broker; `start` starts it.
+
+        Args:
+            config: settings by Kafka's names, over those of `TEST_CONFIG`.
+            topics: topics to create, with their numbers of partitions.
+            data_dir: where to keep data; by default memory, which a restart keeps too.
+            host, port: where to listen; port 0 is a free one, the same after a restart.
+            flush: when appends are synced: never, commit or interval:MS, as for `coterie serve`.
+
+        Raises:
+            WrongUse: an unknown `flush`.
+        """
+        self.host = host
+        self.port = port
+        self._values = {**TEST_CONFIG, **(config or {})}
+        self._topics = dict(topics or {})
+        self._data_dir = IN_MEMORY if data_dir is None else fspath(data_dir)
+        self._interception = Interception()
+        files = MemoryFileSystem() if data_dir is None else OsFileSystem()
+        self._disk = Disk(files, self._interception)
+        try:
+            self._flush = parse_flush_mode(flush)
+        except ValueError as error:
+            raise WrongUse(f"flush: {error}") from None
+        # Where groups are served while their coordinator has moved.
+        self._elsewhere: Listener | None = None
+        # Ids of the cluster, topics and members are the same in each run of a test. It is kept over
+        # restarts, so that no id is given twice.
+        self._random = random.Random(0)  # noqa: S311 - ids of a test, no secrets
+        self._thread: ServerThread | LoopRunner | None = None
+        self._server: Server | None = None
+
+    def __repr__(self) -> str:
+        where = f"on {self.host}:{self.port}" if self._server is not None else "not running"
+        return f"Broker({where})"
+
+    # --- start and close --------------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Start the broker and create its topics.
+
+        Raises:
+            BrokerNotStarted: the port, the directory or a setting cannot be used.
+        """
+        if self._thread is not None:
+            raise WrongUse("the broker runs already")
+        thread = self._thread = ServerThread(self._random.randbytes)
+        try:
+            thread.run(self._open(self._topics))
+        except BaseException:
+            server, self._server, self._thread = self._server, None, None
+            if server is not None:
+                thread.run(server.stop())
+            thread.stop()
+            raise
+        return self
+
+    def close(self) -> None:
+        """Stop the broker, and check that nothing of it is left.
+
+        Raises:
+            BrokerLeak: a connection, a task, a socket, a file or a thread is left.
+        """
+        thread, server = self._thread, self._server
+        if thread is None:
+            return
+        if isinstance(thread, LoopRunner):
+            raise WrongUse("the broker is in virtual time: it is closed after that block")
+        self._thread = self._server = None
+        left: list[str] = []
+        if server is not None:
+            stopped = server
+            thread.run(self._end(server.stop()))
+            left += thread.call(lambda: _connections(stopped))
+        left += thread.left() + [f"the open file {path}" for path in self._disk.open_files.values()]
+        thread.stop()
+        if left:
+            raise BrokerLeak(f"left after the broker was closed: {'; '.join(left)}")
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(self, *_: object) -> None:
+        await asyncio.to_thread(self.close)
+
+    # --- ends on purpose --------------------------------------------------------------------------
+
+    def restart(self) -> Waiting[None]:
+        """Stop the broker in order and start it again, with its data and at its address."""
+        server = self.server
+        return Waiting(self.thread, self._again(server.stop()))
+
+    def kill(self) -> Waiting[None]:
+        """End the broker as `kill -9` does and start it again, with its data and at its address.
+
+        Nothing is answered or written any more. What had been written is there afterwards.
+        """
+        server = self.server
+        return Waiting(self.thread, self._again(server.abandon()))
+
+    def lose_power(self) -> Waiting[None]:
+        """End the broker as a loss of power does and start it again, at its address.
+
+        Records that were written since the latest start or `flush` and not synced are lost, also
+        committed offsets; with `flush="commit"` nothing that was acknowledged is.
+        """
+        server = self.server
+        return Waiting(self.thread, self._again(server.abandon(), self._disk.lose_power))
+
+    def flush(self) -> None:
+        """Let everything that is written survive `lose_power`, as the kernel does in the end."""
+        self.thread.call(self._disk.flush)
+
+    async def _again(
+        self, end: Coroutine[Any, Any, None], between: Callable[[], None] = lambda: None
+    ) -> None:
+        self._server = None
+        await self._end(end)
+        between()
+        await self._open({})
+
+    async def _end(self, end: Coroutine[Any, Any, None]) -> None:
+        """End the server; its second listener first."""
+        if self._elsewhere is not None:
+            self._elsewhere.close()
+            self._elsewhere = None
+        await end
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def advance(self, seconds: float) -> None:
+        """Put the broker's clock forward: sessions end, rebalances time out, offsets expire.
+
+        The clocks of clients stay, so this is for what the broker does on its own; `virtual_time`
+        is for both.
+
+        Raises:
+            WrongUse: the number is negative, or the broker is in virtual time.
+        """
+        if isinstance(self.thread, LoopRunner):
+            raise WrongUse("in virtual time write `await clock.advance(seconds)`")
+        if seconds < 0:
+            raise WrongUse("time never goes back")
+        assert isinstance(self.thread, ServerThread), "there are two kinds of runners"
+        self.thread.advance(seconds)
+
+    @property
+    def clock(self) -> VirtualClock:
+        """The clock of virtual time.
+
+        Raises:
+            WrongUse: the broker is in real time.
+        """
+        if not isinstance(self.thread, LoopRunner):
+            raise WrongUse(
+                "the broker is in real time: mark the test @pytest.mark.kafka(virtual_time=True),"
+                " or use `async with kafka.virtual_time() as clock`"
+            )
+        return self.thread.clock
+
+    @asynccontextmanager
+    async def virtual_time(self, seed: int = 0) -> AsyncIterator[VirtualClock]:
+        """Let the broker run in the event loop of this test, in virtual time, during a block.
+
+        The broker keeps its data. Create clients inside the block and stop them there: asyncio
+        clients of any library reach the broker at `bootstrap_servers`, and no others can.
+
+        Args:
+            seed: of everything that is left to chance.
+
+        Raises:
+            WrongUse: the loop is not asyncio's own, or has a virtual clock already.
+        """
+        thread, address = self.thread, Address(self.host, self.port)
+        clock = VirtualClock(asyncio.get_running_loop(), seed)
+        if isinstance(thread, LoopRunner):
+            raise WrongUse("the broker is in virtual time already, in another event loop")
+        assert isinstance(thread, ServerThread), "there are two kinds of runners"
+        server, self._server = self.server, None
+        real_ms = server.now_ms()
+        await asyncio.wrap_future(thread.submit(self._end(server.stop())))
+        # The same in each run; nothing listens there.
+        self._move_to(VIRTUAL_ADDRESS, clock.now_ms() - real_ms)
+
+        def accept(transport: asyncio.Transport) -> asyncio.BaseProtocol:
+            # Another server after a restart; none while it is down.
+            if self._server is None:
+                raise ConnectionRefusedError(f"nothing listens on {VIRTUAL_ADDRESS}")
+            return self._server.accept(transport)
+
+        clock.listeners[VIRTUAL_ADDRESS] = accept
+        clock.install()
+        self._thread = LoopRunner(clock)
+        try:
+            await self._open({})
+            yield clock
+        finally:
+            if self._server is not None:
+                await self._end(self._server.stop())
+            # What the clients have left to do in this turn.
+            await asyncio.sleep(0)
+            clock.uninstall()
+            self._thread = thread
+            self._move_to(address, real_ms - clock.now_ms())
+            await asyncio.wrap_future(thread.submit(self._open({})))
+
+    def _move_to(self, address: Address, by_ms: int) -> None:
+        """Go to another address and another clock, which is ahead by so much."""
+        self.host, self.port = address
+        self._interception.clock_changed(by_ms)
+        if self._interception.elsewhere is not None:
+            self._interception.elsewhere = Address(address.host, 0)
+
+    # --- where the broker runs --------------------------------------------------------------------
+
+    async def _open(self, topics: Mapping[str, int]) -> None:
+        """Start a server where the broker runs, which is here."""
+        runner, address = self.thread, Address(self.host, self.port)
+        environment = DiskEnvironment(runner.environment(make_logger("error")), self._interception)
+        self._interception.now_ms = environment.now_ms
+        server = self._make(environment)
+        self._interception.lay_over(server)
+        try:
+            self.port = (await runner.serve(server, address)).port
+        except OSError as error:
+            await server.stop()
+            raise BrokerNotStarted(_not_listening(address, error)) from error
+        self._server = server
+        if self._interception.elsewhere is not None:
+            await self._listen_elsewhere()
+        for name, partitions in topics.items():
+            await create_topic(server, name, partitions, {})
+        self._disk.flush()
+
+    def _make(self, environment: Environment) -> Server:
+        given = [f"{name}={value}" for name, value in self._values.items()]
+        try:
+            return Server(
+                Config.load(given),
+                self._data_dir,
+                environment,
+                flush=self._flush,
+                filesystem=self._disk,
+                files_are_private=self._data_dir == IN_MEMORY,
+            )
+        except ConfigError as error:
+            raise BrokerNotStarted(f"a setting cannot be used: {error}") from error
+        except (StorageError, OSError) as error:
+            text = f"the data directory {self._data_dir} cannot be used: {error}"
+            raise BrokerNotStarted(text) from error
+
+    async def _listen_elsewhere(self) -> None:
+        """Serve clients at a second address, where another node seems to be."""
+        server = self.server
+        server.advertise(ELSEWHERE, Address(self.host, self.port))
+        wanted = self._interception.elsewhere
+        if wanted is None:
+            wanted = Address(self.host, 0)
+        listener = await self.thread.listen(lambda: Connection(server, ELSEWHERE), wanted)
+        self._elsewhere = listener
+        self._interception.elsewhere = listener.address
+
+    @property
+    def thread(self) -> Runner:
+        """Where the broker runs."""
+        if self._thread is None:
+            raise BrokerNotStarted(_NOT_RUNNING)
+        return self._thread
+
+    @property
+    def server(self) -> Server:
+        """The server, for use in its thread; another one after a restart."""
+        if self._server is None:
+            raise BrokerNotStarted(_NOT_RUNNING)
+        return self._server
+
+
+def _connections(server: Server) -> list[str]:
+    count = len(server.connection_quotas)
+    return [f"{count} connection{'s' * (count != 1)}"] if count else []
+
+
+def _not_listening(address: Address, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"{address} is in use by another program; leave the port out to get a free one,"
+            " or stop that program"
+        )
+    return f"can't listen on {address}: {error.strerror or error}"

@@ -27,6 +27,7 @@ COMMANDS = {
     "check": "Check whether a broker behaves as Kafka does.",
     "dump": "Print log files, protocol frames and compiled codecs.",
     "pipeline": "Analyse rebalances from the logs of a broker.",
+    "lab": "Compare protocols of group rebalancing in a simulation.",
     "compact": "Compact the logs of a broker that is not running.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }

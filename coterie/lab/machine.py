@@ -1,0 +1,72 @@
+"""What every machine offers to a run."""
+
+from typing import Any
+
+from coterie.assignors import TopicPartition
+from coterie.lab.environment import Environment
+from coterie.lab.pods import Participant, Pod
+
+
+class Machine:
+    """A protocol: its servers, and a client for each pod.
+
+    A method about a fault that the protocol has no part for does nothing.
+
+    Attributes:
+        environment: the surroundings.
+        may_double: whether partitions may have two readers without any fault.
+        long_pause_us: how long nothing may happen although the machine has not settled.
+    """
+
+    may_double = False
+    long_pause_us = 0
+    keeps_identity = False
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+
+    def participant(self, pod: Pod) -> Participant:
+        """Return the client of a new process."""
+        raise NotImplementedError
+
+    def leader(self) -> str | None:
+        """Return the name of the pod that leads; by default the first one that runs."""
+        running = (pod.name for pod in self.environment.pods.values() if pod.running)
+        return min(running, default=None)
+
+    def process_died(self, pod: Pod) -> None:
+        """Note that a process has ended without a word; its connections are closed."""
+
+    def servers(self) -> list[str]:
+        """Return the endpoints that coordinate."""
+        return ["coordinator"]
+
+    def coordinator_moves(self, down_us: int) -> None:
+        """Take the coordinator away and bring it back elsewhere with what is durable."""
+
+    def server_slow(self, factor: float) -> None:
+        """Make the answers of the servers slower by a factor; 1 ends it."""
+        environment = self.environment
+        for server in self.servers():
+            environment.network.slow[server] = factor
+
+    def follower_lags(self, lag_us: int) -> None:
+        """Let the followers of an ensemble lag more."""
+
+    def notices_lost(self, share: float) -> None:
+        """Let a share of the notices of the servers get lost."""
+
+    def check(self) -> None:
+        """Check what must hold at the end of a run.
+
+        Raises:
+            Violation: it does not hold.
+        """
+
+    def load_max_us(self) -> int:
+        """Return the longest time that a request waited at a server."""
+        return 0
+
+    def committed(self, _partition: TopicPartition) -> Any:
+        """Return the stored offset of a partition; None if there is none."""
+        return None

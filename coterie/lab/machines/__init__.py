@@ -1,0 +1,74 @@
+"""The machines of the lab by name."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from coterie.lab.environment import Environment
+from coterie.lab.errors import WrongInput, closest
+from coterie.lab.machine import Machine
+from coterie.lab.machines import classic
+
+
+class MachineSpec(NamedTuple):
+    """A machine.
+
+    Attributes:
+        era: when it was the usual one.
+        summary: what it is, in a line.
+        make: makes it for a run; None if it is not served yet.
+        settings: its own defaults of the model.
+        cost: how much longer a run takes than that of a classic group, roughly.
+    """
+
+    era: str
+    summary: str
+    make: Callable[[Environment], Machine]
+    settings: dict[str, Any] = {}
+    cost: int = 1
+
+
+MACHINES: dict[str, MachineSpec] = {
+    "eager-0.9": MachineSpec(
+        "Kafka 0.9, 2015",
+        "classic group, range, heartbeats only inside poll",
+        lambda environment: classic.ClassicGroup(environment, classic.EAGER_09, initial_delay_ms=0),
+    ),
+    "eager-0.10.1": MachineSpec(
+        "Kafka 0.10.1 to 2.8",
+        "classic group, range, heartbeat thread, session 10 s",
+        lambda environment: classic.ClassicGroup(environment, classic.EAGER_0_10_1),
+    ),
+    "eager-3": MachineSpec(
+        "Kafka 3.0 on",
+        "classic group, range, session 45 s",
+        lambda environment: classic.ClassicGroup(environment, classic.EAGER_3),
+    ),
+    "static": MachineSpec(
+        "Kafka 2.3 on, KIP-345",
+        "eager-3 with an instance id for each pod",
+        lambda environment: classic.ClassicGroup(environment, classic.EAGER_3, static=True),
+    ),
+    "cooperative": MachineSpec(
+        "Kafka 2.4 on, KIP-429",
+        "classic group, cooperative-sticky: only what moves is given up",
+        lambda environment: classic.ClassicGroup(environment, classic.COOPERATIVE_3),
+    ),
+}
+# Machines that cannot run yet, and why.
+NOT_SERVED = {"consumer": "KIP-848: not served yet by the coordinator of Coterie"}
+
+
+def machine_named(name: str) -> MachineSpec:
+    """Return a machine.
+
+    Raises:
+        WrongInput: there is no machine of this name, or it is not served yet.
+    """
+    if name in NOT_SERVED:
+        raise WrongInput(f"The machine '{name}' can't run: {NOT_SERVED[name]}.")
+    if name not in MACHINES:
+        raise WrongInput(
+            f"There is no machine '{name}'{closest(name, MACHINES)}."
+            f" Machines: {', '.join(MACHINES)}."
+        )
+    return MACHINES[name]

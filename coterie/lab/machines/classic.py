@@ -1,0 +1,74 @@
+"""The classic machines: consumers of several eras, on the coordinator of Coterie."""
+
+from typing import Any
+
+from coterie.assignors import TopicPartition
+from coterie.lab.environment import Environment
+from coterie.lab.machine import Machine
+from coterie.lab.machines.classic_host import ENDPOINT, GroupHost
+from coterie.lab.machines.consumer import COOPERATIVE, Consumer
+from coterie.lab.machines.group_member import MemberSettings, Versions
+from coterie.lab.pods import Participant, Pod
+
+_V09 = Versions(join=0, sync=0, heartbeat=0, leave=0, commit=2, fetch=1)
+_V0_10 = Versions(join=2, sync=1, heartbeat=1, leave=1, commit=3, fetch=3)
+_V3 = Versions(join=9, sync=5, heartbeat=4, leave=5, commit=8, fetch=8)
+
+EAGER_09 = MemberSettings(
+    "consumer", ("range",), _V09,
+    session_ms=30_000, rebalance_ms=30_000, beats_in_poll=True,
+)  # fmt: skip
+EAGER_0_10_1 = MemberSettings("consumer", ("range",), _V0_10, session_ms=10_000)
+EAGER_3 = MemberSettings("consumer", ("range", COOPERATIVE), _V3)
+COOPERATIVE_3 = MemberSettings("consumer", (COOPERATIVE,), _V3)
+# The initial delay of KIP-134.
+_INITIAL_DELAY_MS = 3_000
+
+
+class ClassicGroup(Machine):
+    """A group of consumers and its coordinator."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        settings: MemberSettings,
+        *,
+        initial_delay_ms: int = _INITIAL_DELAY_MS,
+        static: bool = False,
+    ) -> None:
+        super().__init__(environment)
+        parameters = environment.parameters
+        if parameters.initial_delay_ms >= 0:
+            initial_delay_ms = parameters.initial_delay_ms
+        self.keeps_identity = static
+        self.host = GroupHost(environment, initial_delay_ms)
+        self.settings = settings._replace(
+            heartbeat_ms=parameters.heartbeat_ms or settings.heartbeat_ms,
+            session_ms=parameters.session_ms or settings.session_ms,
+            rebalance_ms=parameters.rebalance_ms or settings.rebalance_ms,
+            commit_ms=parameters.commit_ms or settings.commit_ms,
+        )
+
+    def participant(self, pod: Pod) -> Participant:
+        """Return a consumer; a static one has the name of its pod as instance id."""
+        member = Consumer(self.host, pod, self.settings)
+        if self.keeps_identity:
+            member.instance_id = pod.name
+        return member
+
+    def leader(self) -> str | None:
+        """Return the pod of the group's leader."""
+        return self.host.leader()
+
+    def servers(self) -> list[str]:
+        """Return the coordinator."""
+        return [ENDPOINT]
+
+    def coordinator_moves(self, down_us: int) -> None:
+        """Unload the group, and load it from its log after a while."""
+        self.host.move(down_us)
+
+    def committed(self, partition: TopicPartition) -> Any:
+        """Return the offset in the group's log."""
+        shard = self.host.coordinator.shards[0]
+        return shard.logged.offsets.get("group", {}).get(partition.topic, {})

@@ -1,0 +1,193 @@
+"""The group coordinator of Coterie inside a run, unchanged: its clock, its log, its connections."""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from coterie.conformance.harness import GROUP_APIS, START_MS, Batch, CoordinatorHarness
+from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.effects import Effects
+from coterie.coordinator.machine import Append, ClientContext, RequestContext
+from coterie.lab.environment import Environment
+from coterie.lab.kernel import MS, Violation
+from coterie.lab.pods import Pod
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.join_group import JoinGroupRequest
+from coterie.protocol.messages.journal_records import GenerationCompleted, MemberRemoved
+from coterie.protocol.wire import Message
+
+GROUP = "group"
+ENDPOINT = "coordinator"
+
+Handler = Callable[[Any], None]
+
+
+class GroupHost(CoordinatorHarness):
+    """The coordinator, driven by the time of a run.
+
+    Attributes:
+        environment: the surroundings.
+        on_generation: called with each completed generation.
+    """
+
+    def __init__(self, environment: Environment, initial_delay_ms: int) -> None:
+        self.environment = environment
+        self.on_generation: Callable[[GenerationCompleted], None] = lambda _: None
+        self._waiting: dict[Hashable, tuple[Pod, int, Handler]] = {}
+        self._number = 0
+        self._life = 0
+        self._epoch = 0
+        self._armed_ms: int | None = None
+        self._contexts: dict[str, ClientContext] = {}
+        self._sizes: dict[tuple[type[Message], int], int] = {}
+        config = GroupConfig(
+            group_initial_rebalance_delay_ms=initial_delay_ms,
+            group_min_session_timeout_ms=1,
+            offsets_topic_num_partitions=1,
+        )
+        super().__init__(config)
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    def submit(self, pod: Pod, request: Message, version: int, handler: Handler) -> None:
+        """Send a request of a pod; `handler` gets the response in the same process."""
+        api = GROUP_APIS[type(request)].name
+        network = self.environment.network
+        network.traffic.count(api, self._size(api, request, version))
+        network.send(
+            pod.name, ENDPOINT, self._arrive, pod, pod.life, pod.identity, request, version, handler
+        )
+
+    def find_coordinator(self, pod: Pod, then: Callable[[], None]) -> None:
+        """Ask any broker for the coordinator."""
+        network = self.environment.network
+        network.traffic.count("FindCoordinator", 20, estimated=True)
+        back_us = network.latency_us()
+        network.send(pod.name, "broker", pod.after, back_us, then)
+
+    def _size(self, api: str, request: Message, version: int) -> int:
+        """Return the bytes of a request; those of heartbeats differ by a digit at most."""
+        if api != "Heartbeat":
+            return len(request.encode(version))
+        key = (type(request), version)
+        if key not in self._sizes:
+            self._sizes[key] = len(request.encode(version))
+        return self._sizes[key]
+
+    def _arrive(
+        self,
+        pod: Pod,
+        life: int,
+        identity: str,
+        request: Message,
+        version: int,
+        handler: Handler,
+    ) -> None:
+        if type(request) is JoinGroupRequest:
+            _check_join(pod, request)
+        self._set_clock()
+        self._number += 1
+        self._waiting[self._number] = (pod, life, handler)
+        client = self._contexts.get(identity)
+        if client is None:
+            client = self._contexts[identity] = ClientContext(client_id=identity)
+        effects = self.handle(request, RequestContext(client, version, self._number))
+        self.carry_out(effects, self._number)
+        self._arm()
+
+    def deliver(self, to: Any, message: Any) -> None:
+        """Send a response to the process that waits for it."""
+        waiting = self._waiting.pop(to, None)
+        if waiting is not None:
+            pod, life, handler = waiting
+            self.environment.network.send(ENDPOINT, pod.name, pod.act, life, handler, (message,))
+
+    def carry_out(self, effects: Effects[Any], to: Hashable = None) -> None:
+        """Carry effects out, and report generations and removed members to the ledger."""
+        ledger = self.environment.ledger
+        for event in effects.events:
+            fact = event.fact
+            if type(fact) is GenerationCompleted:
+                ledger.generation([member.client_id for member in fact.members])
+                self.on_generation(fact)
+            elif type(fact) is MemberRemoved:
+                ledger.noticed(fact.client_id)
+        super().carry_out(effects, to)
+        self.events.clear()
+
+    # -- time and the log --------------------------------------------------------------------------
+
+    def _set_clock(self) -> None:
+        self.now_ms = START_MS + self.environment.world.now_us // MS
+
+    def append(self, append: Append) -> Batch:
+        """Append a batch, which is durable after a while."""
+        batch = super().append(append)
+        delay_us = int(self.environment.parameters.append_ms * MS)
+        self.environment.world.after(delay_us, self._durable, append.partition, self._life)
+        return batch
+
+    def _durable(self, partition: int, life: int) -> None:
+        if life == self._life:
+            self._set_clock()
+            self.acknowledge(partition, 1)
+            self._arm()
+
+    def _arm(self) -> None:
+        """Wake up at the next deadline."""
+        deadline_ms = self.coordinator.next_deadline_ms()
+        if deadline_ms is not None and (self._armed_ms is None or deadline_ms < self._armed_ms):
+            self._armed_ms = deadline_ms
+            self.environment.world.at((deadline_ms - START_MS) * MS, self._wake, deadline_ms)
+
+    def _wake(self, deadline_ms: int) -> None:
+        if deadline_ms != self._armed_ms:
+            return
+        self._armed_ms = None
+        self._set_clock()
+        self.fire_due_timers()
+        self._arm()
+
+    # -- moves -------------------------------------------------------------------------------------
+
+    def move(self, down_us: int) -> None:
+        """Give the group up, and load it from its log after a while."""
+        self._set_clock()
+        self._life += 1
+        # Replicas have what was appended.
+        self.logs[0].acknowledge(len(self.logs[0].pending))
+        self._epoch += 1
+        self.carry_out(self.coordinator.unload(0, self._epoch, self.now_ms))
+        self.environment.world.after(down_us, self._load)
+
+    def _load(self) -> None:
+        self._set_clock()
+        self._epoch += 1
+        if self.begin_load(0, self._epoch):
+            self.finish_load(0)
+        self._arm()
+
+    def leader(self) -> str | None:
+        """Return the pod of the group's leader."""
+        group = self.coordinator.group(GROUP)
+        if group is None or group.leader is None:
+            return None
+        return group.members[group.leader].client_id.split(".")[0]
+
+
+RETRIABLE = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+
+
+def _check_join(pod: Pod, request: JoinGroupRequest) -> None:
+    """Check that an eager consumer has given everything up before its JoinGroup arrives."""
+    eager = request.protocol_type == "consumer" and request.protocols[0].name in _EAGER
+    if eager and pod.running and pod.participant.reading():
+        raise Violation("joins-with-nothing", f"{pod.name} joins and still reads")
+
+
+_EAGER = ("range", "roundrobin", "sticky")

@@ -1,0 +1,295 @@
+"""One run: a machine, a scenario and a seed give an outcome.
+
+The group forms and settles, the script begins, and the run goes on until the group has been calm
+for a while, or for `tail_s`. The invariants that hold for every machine are checked at the end.
+"""
+
+from typing import Any, NamedTuple
+
+from coterie.lab.environment import Environment
+from coterie.lab.kernel import SECOND, Violation, stream
+from coterie.lab.machine import Machine
+from coterie.lab.machines import machine_named
+from coterie.lab.outcome import Outcome
+from coterie.lab.parameters import Parameters, with_settings
+from coterie.lab.pods import Pod
+from coterie.lab.scenario import Scenario
+from coterie.lab.script import Event, events_of, script_digest, starts_at_forming
+
+# A run lasts at least so long after the last event, so that machines are compared over equal times.
+_LEAST_TAIL_US = 60 * SECOND
+_CALM_US = 10 * SECOND
+_STEP_US = 5 * SECOND
+# Faults after which two members may read one partition under any protocol.
+_DOUBLING = {"pause", "cut", "slow_poll"}
+
+
+class RunOptions(NamedTuple):
+    """What else a run may be given.
+
+    Attributes:
+        settings: settings of the model, which come before those of the scenario.
+        keep_trace: whether to keep the trace as text.
+        checked: whether to check the invariants.
+    """
+
+    settings: dict[str, Any] = {}
+    keep_trace: bool = False
+    checked: bool = True
+
+
+class Run:
+    """A run under way.
+
+    Attributes:
+        environment, machine: what runs.
+        events: the script.
+    """
+
+    def __init__(self, machine: str, scenario: Scenario, seed: int, options: RunOptions) -> None:
+        """Prepare a run.
+
+        Raises:
+            WrongInput: the machine, a setting or the script is wrong.
+        """
+        spec = machine_named(machine)
+        self._name, self._scenario, self._seed, self._options = machine, scenario, seed, options
+        settings = {**scenario.settings, **options.settings}
+        parameters = with_settings(with_settings(Parameters(), spec.settings), settings)
+        self._settings = settings
+        self.environment = Environment(
+            seed,
+            scenario.topics,
+            scenario.partitions,
+            parameters,
+            keep_trace=options.keep_trace,
+        )
+        self.machine: Machine = spec.make(self.environment)
+        random = stream(seed, f"script {scenario.name}")
+        if parameters.fault == "script-from-machine":
+            random = self.environment.world.stream(machine)
+        self._forming = list(starts_at_forming(scenario.members, random))
+        self.events = events_of(scenario.script, scenario.members, random)
+
+    # -- the run -----------------------------------------------------------------------------------
+
+    def finish(self) -> Outcome:
+        """Run to the end.
+
+        Raises:
+            Violation: an invariant does not hold.
+        """
+        world, ledger = self.environment.world, self.environment.ledger
+        for event in self._forming:
+            world.at(event.at_us, self._do, event)
+        formed_us = self._scenario.form_s * SECOND
+        first_us = self.events[0].at_us if self.events else 0
+        world.run_until(formed_us + first_us)
+        ledger.begin_window()
+        self.environment.network.traffic.__init__()  # type: ignore[misc]
+        for event in self.events:
+            world.at(formed_us + event.at_us, self._do, event)
+        last_us = formed_us + max((_end_of(event) for event in self.events), default=0)
+        world.run_until(last_us + _LEAST_TAIL_US)
+        limit_us = last_us + self._scenario.tail_s * SECOND
+        while world.now_us < limit_us and (not self._settled(last_us) or ledger.undelivered()):
+            world.run_until(min(world.now_us + _STEP_US, limit_us))
+        settled = self._settled(last_us)
+        ledger.end_window()
+        if self._options.checked:
+            self._check(settled=settled)
+        return self._outcome(last_us, settled=settled)
+
+    def _settled(self, last_us: int) -> bool:
+        since_us = self.environment.ledger.calm_since_us
+        if not any(pod.running for pod in self.environment.pods.values()):
+            return True
+        now_us = self.environment.world.now_us
+        return since_us is not None and now_us - max(since_us, last_us) >= _CALM_US
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def _do(self, event: Event) -> None:
+        """Carry an event out. One that finds its pod in another state does nothing."""
+        self.environment.world.note("event", event.do, event.pod, event.amount)
+        getattr(self, f"_do_{event.do}")(event)
+
+    def _do_start(self, event: Event) -> None:
+        pod = self.environment.pod(event.pod)
+        if pod.running:
+            # It has not stopped yet: as a supervisor does, look again soon.
+            self.environment.world.after(SECOND, self._do_start, event)
+            return
+        pod.keeps_identity = self.machine.keeps_identity and event.keep
+        pod.on_exit = self._exited
+        pod.life += 1
+        pod.begin(self.machine.participant(pod))
+
+    def _exited(self, pod: Pod) -> None:
+        self.environment.ledger.end(pod.identity)
+
+    def _do_stop(self, event: Event) -> None:
+        pod = self.environment.pod(event.pod)
+        if pod.running and not pod.closing:
+            pod.closing = True
+            pod.act(pod.life, pod.participant.close, ())
+
+    def _do_kill(self, event: Event) -> None:
+        pod = self.environment.pod(event.pod)
+        if pod.running:
+            self.environment.ledger.died(pod.identity)
+            pod.on_exit = lambda _: None
+            pod.exit()
+            self.machine.process_died(pod)
+
+    def _do_kill_leader(self, event: Event) -> None:
+        leader = self.machine.leader()
+        if leader is not None:
+            self._do_kill(event._replace(pod=leader))
+
+    def _do_pause(self, event: Event) -> None:
+        pod = self.environment.pod(event.pod)
+        if pod.running and not pod.paused:
+            pod.paused = True
+            self.environment.ledger.suspend(pod.identity)
+            self.environment.world.after(int(event.amount), self._resume, pod, pod.life)
+
+    def _resume(self, pod: Pod, life: int) -> None:
+        if pod.running and pod.life == life:
+            self.environment.ledger.resume(pod.identity)
+            pod.resume()
+
+    def _do_cut(self, event: Event) -> None:
+        until_us = self.environment.world.now_us + int(event.amount)
+        for server in self.machine.servers():
+            self.environment.network.cut(event.pod, server, until_us)
+
+    def _do_slow_poll(self, event: Event) -> None:
+        pod = self.environment.pod(event.pod)
+        if pod.running:
+            pod.busy_until_us = self.environment.world.now_us + int(event.amount)
+            pod.participant.slow_poll(int(event.amount))
+
+    def _do_coordinator_moves(self, event: Event) -> None:
+        self.machine.coordinator_moves(int(event.amount))
+
+    def _do_server_slow(self, event: Event) -> None:
+        self.machine.server_slow(event.amount)
+
+    def _do_follower_lags(self, event: Event) -> None:
+        self.machine.follower_lags(int(event.amount))
+
+    def _do_notices_lost(self, event: Event) -> None:
+        self.machine.notices_lost(event.amount)
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def _check(self, *, settled: bool) -> None:
+        """Check what holds for every machine."""
+        ledger = self.environment.ledger
+        count = ledger.count
+        attributed = sum(count.causes.values())
+        _require(
+            attributed == count.unowned_us,
+            "causes",
+            f"{attributed} us have a cause, but partitions had no reader for {count.unowned_us} us",
+        )
+        reading = {
+            pod.identity: found
+            for pod in self.environment.pods.values()
+            if pod.running and not pod.paused and (found := pod.participant.reading())
+        }
+        _require(reading == ledger.readers(), "ledger", "it has other readers than the members say")
+        doubling = any(event.do in _DOUBLING for event in self.events)
+        if not doubling and not self.machine.may_double:
+            _require(not count.double_us, "one-reader", f"two readers for {count.double_us} us")
+            contested_us = count.contested_us
+            _require(not contested_us, "one-owner", f"two members own one for {contested_us} us")
+        _require(settled or bool(count.give_ups), "settles", "the group has not come to rest")
+        _require(not count.lost, "delivered", f"{count.lost} records were skipped")
+        if settled:
+            late = ledger.undelivered()
+            _require(not late, "delivered", f"{len(late)} partitions are behind at the end")
+        self.machine.check()
+
+    def _outcome(self, last_us: int, *, settled: bool) -> Outcome:
+        environment = self.environment
+        ledger, world, scenario = environment.ledger, environment.world, self._scenario
+        count, traffic = ledger.count, environment.network.traffic
+        begin_us = ledger.window_us or 0
+        window_us = world.now_us - begin_us
+        calm_us = ledger.calm_since_us
+        running = [pod for pod in environment.pods.values() if pod.running]
+        settle = None
+        if settled and calm_us is not None:
+            settle = _seconds(max(0, calm_us - last_us))
+        metrics: dict[str, float | None] = {
+            "unowned": _seconds(count.unowned_us),
+            "unavailability": count.unowned_us / (scenario.partitions * max(1, window_us)),
+            "double": _seconds(count.double_us),
+            "split_s": _seconds(count.split_us),
+            "moves": count.moves,
+            "fewest_moves": count.fewest_moves,
+            "needless": max(0, count.moves - count.fewest_moves),
+            "settle_s": settle,
+            "generations": count.generations,
+            "attempts": count.attempts,
+            "give_ups": count.give_ups,
+            "empty_members": sum(not pod.participant.reading() for pod in running),
+            "delivered": count.delivered,
+            "duplicates": count.duplicates,
+            "rewinds": count.rewinds,
+            "lost": count.lost,
+            "peak_backlog": count.peak_backlog,
+            "drain_s": _seconds(max(0, count.drained_us - last_us)),
+            "requests": sum(traffic.requests.values()),
+            "load_max_ms": self.machine.load_max_us() / 1_000,
+        }
+        return Outcome(
+            machine=self._name,
+            scenario=scenario.name,
+            members=scenario.members,
+            partitions=scenario.partitions,
+            seed=self._seed,
+            settings=self._settings,
+            metrics=metrics,
+            causes={cause: _seconds(us) for cause, us in count.causes.items()},
+            apis=dict(sorted(traffic.requests.items())),
+            api_bytes=dict(sorted(traffic.bytes.items())),
+            estimated=sorted(traffic.estimated),
+            window_s=_seconds(window_us),
+            evidence="simulated",
+            digest=world.digest,
+            script=script_digest(self._forming + self.events),
+            intervals=[
+                each._replace(from_us=each.from_us - begin_us, to_us=each.to_us - begin_us)
+                for each in ledger.intervals
+            ],
+        )
+
+
+def run(
+    machine: str, scenario: Scenario, seed: int = 0, options: RunOptions | None = None
+) -> Outcome:
+    """Run a machine through a scenario.
+
+    Raises:
+        WrongInput: the machine, a setting or the script is wrong.
+        Violation: an invariant does not hold.
+    """
+    return Run(machine, scenario, seed, RunOptions() if options is None else options).finish()
+
+
+def _seconds(us: int) -> float:
+    return round(us / SECOND, 6)
+
+
+def _end_of(event: Event) -> int:
+    """Return when an event is over."""
+    lasting = event.do in ("pause", "cut", "slow_poll", "coordinator_moves")
+    return event.at_us + (int(event.amount) if lasting else 0)
+
+
+def _require(holds: bool, invariant: str, text: str) -> None:  # noqa: FBT001 - what must hold
+    if not holds:
+        raise Violation(invariant, text)

@@ -1,0 +1,251 @@
+"""Steps of a scenario as events in time.
+
+The events are drawn from the seed alone and never from a machine. Runs of different machines with
+one seed are therefore pairs, and are compared as such.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any, NamedTuple
+
+from coterie.lab.errors import WrongInput, closest
+from coterie.lab.kernel import SECOND
+
+MAX_EVENTS = 20_000
+
+
+class Event(NamedTuple):
+    """Something that happens to a pod or to the servers.
+
+    Attributes:
+        at_us: the time, counted from the end of the group's forming.
+        do: start, stop, kill, pause, cut, slow_poll, kill_leader, coordinator_moves, server_slow,
+            follower_lags or notices_lost.
+        pod: the pod; "" for an event of the servers.
+        amount: a duration in microseconds, a factor or a share.
+        keep: whether a started pod keeps the ids of its name.
+    """
+
+    at_us: int
+    do: str
+    pod: str
+    amount: float = 0
+    keep: bool = True
+
+
+class _Builder:
+    """Expands steps; knows which pods the script has started and not stopped."""
+
+    def __init__(self, random: Random, members: int) -> None:
+        self.random = random
+        self.events: list[Event] = []
+        self.alive = [pod_name(number) for number in range(members)]
+        self.next_number = members
+
+    def add(self, at_s: float, do: str, pod: str, amount: float = 0, *, keep: bool = True) -> None:
+        """Add an event."""
+        if len(self.events) >= MAX_EVENTS:
+            raise WrongInput(f"the script has more than {MAX_EVENTS:,} events: make it shorter.")
+        self.events.append(Event(int(at_s * SECOND), do, pod, amount, keep))
+
+    def new_pod(self) -> str:
+        """Return the name of a pod that was never used."""
+        name = pod_name(self.next_number)
+        self.next_number += 1
+        self.alive.append(name)
+        return name
+
+    def choose(self, step: dict[str, Any]) -> str:
+        """Return the pod that a step names, or any that runs."""
+        if "pod" in step:
+            return pod_name(int(step["pod"]))
+        if not self.alive:
+            raise WrongInput(f"step '{step['do']}' has no pod left to choose.")
+        return self.random.choice(self.alive)
+
+
+def pod_name(number: int) -> str:
+    """Return the name of a pod; names sort in the order of their numbers."""
+    return f"pod-{number:04d}"
+
+
+def _join(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+    for index in range(step.get("count", 1)):
+        build.add(at_s + index * step.get("every_s", 0), "start", build.new_pod())
+
+
+def _leave(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+    for index in range(step.get("count", 1)):
+        pod = build.choose(step)
+        build.alive.remove(pod)
+        build.add(at_s + index * step.get("every_s", 0), "stop", pod)
+
+
+def _crash(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+    pod = build.choose(step)
+    build.alive.remove(pod)
+    build.add(at_s, "kill", pod)
+
+
+def _restart(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+    pod = build.choose(step)
+    build.add(at_s, "kill" if step.get("crash") else "stop", pod)
+    _come_back(build, at_s + step["down_s"], pod, step)
+
+
+def _come_back(build: _Builder, at_s: float, pod: str, step: dict[str, Any]) -> None:
+    """Start a pod again, or another one in its place if it does not keep its ids."""
+    keep = step.get("keep_ids", True)
+    if not keep:
+        build.alive.remove(pod)
+        pod = build.new_pod()
+    build.add(at_s, "start", pod, keep=keep)
+
+
+def _rolling(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+    for index, pod in enumerate(list(build.alive)):
+        begin_s = at_s + index * step["every_s"]
+        build.add(begin_s, "stop", pod)
+        _come_back(build, begin_s + step["down_s"], pod, step)
+
+
+def _scale(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+    count = step["to"] - len(build.alive)
+    over_s = step.get("over_s", 0)
+    times = sorted(build.random.uniform(0, over_s) for _ in range(abs(count)))
+    for after_s in times:
+        if count > 0:
+            build.add(at_s + after_s, "start", build.new_pod())
+        else:
+            build.add(at_s + after_s, "stop", build.alive.pop())
+
+
+def _flap(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+    pod = build.choose(step)
+    for index in range(step.get("times", 15)):
+        begin_s = at_s + index * step["every_s"]
+        build.add(begin_s, "kill", pod)
+        build.add(begin_s + step.get("down_s", step["every_s"] / 2), "start", pod)
+
+
+def _lasting(do: str) -> Callable[[_Builder, float, dict[str, Any]], None]:
+    """Return the step that does something to a pod for some seconds."""
+
+    def build_step(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+        build.add(at_s, do, build.choose(step), step["s"] * SECOND)
+
+    return build_step
+
+
+def _leader_dies(build: _Builder, at_s: float, _step: dict[str, Any]) -> None:
+    build.add(at_s, "kill_leader", "")
+
+
+def _coordinator_moves(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+    build.add(at_s, "coordinator_moves", "", step["down_s"] * SECOND)
+
+
+def _server_slow(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+    build.add(at_s, "server_slow", "", step["factor"])
+    build.add(at_s + step["s"], "server_slow", "", 1)
+
+
+def _follower_lags(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+    build.add(at_s, "follower_lags", "", step["ms"] * 1_000)
+
+
+def _notices_lost(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+    build.add(at_s, "notices_lost", "", step["share"])
+
+
+class _Step(NamedTuple):
+    """How a step is expanded, the keys that it needs, and those that it may have."""
+
+    expand: Callable[[_Builder, float, dict[str, Any]], None]
+    needs: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()
+
+
+STEPS: dict[str, _Step] = {
+    "join": _Step(_join, (), ("count", "every_s")),
+    "leave": _Step(_leave, (), ("count", "every_s", "pod")),
+    "crash": _Step(_crash, (), ("pod",)),
+    "pause": _Step(_lasting("pause"), ("s",), ("pod",)),
+    "cut": _Step(_lasting("cut"), ("s",), ("pod",)),
+    "slow_poll": _Step(_lasting("slow_poll"), ("s",), ("pod",)),
+    "restart": _Step(_restart, ("down_s",), ("pod", "keep_ids", "crash")),
+    "rolling": _Step(_rolling, ("every_s", "down_s"), ("keep_ids",)),
+    "scale": _Step(_scale, ("to",), ("over_s",)),
+    "flap": _Step(_flap, ("every_s",), ("times", "down_s", "pod")),
+    "leader_dies": _Step(_leader_dies),
+    "coordinator_moves": _Step(_coordinator_moves, ("down_s",)),
+    "server_slow": _Step(_server_slow, ("factor", "s")),
+    "follower_lags": _Step(_follower_lags, ("ms",)),
+    "notices_lost": _Step(_notices_lost, ("share",)),
+}
+_EVERY_STEP = ("at_s", "do", "jitter_s")
+
+
+def check_steps(steps: list[dict[str, Any]]) -> None:
+    """Check the steps of a scenario.
+
+    Raises:
+        WrongInput: a step has a wrong name, a wrong key or a wrong value.
+    """
+    for number, step in enumerate(steps, 1):
+        name = step.get("do")
+        known = STEPS.get(str(name))
+        if known is None:
+            raise WrongInput(
+                f"step {number} has do = '{name}'{closest(str(name), STEPS)}."
+                f" Steps: {', '.join(STEPS)}."
+            )
+        allowed = (*_EVERY_STEP, *known.needs, *known.takes)
+        for key in step:
+            if key not in allowed:
+                raise WrongInput(
+                    f"step {number} ('{name}') has an unknown key '{key}'{closest(key, allowed)}."
+                )
+        for key in ("at_s", *known.needs):
+            if key not in step:
+                raise WrongInput(f"step {number} ('{name}') needs '{key}'.")
+        for key, value in step.items():
+            if key == "do" or isinstance(value, bool):
+                continue
+            if not isinstance(value, int | float) or not 0 <= value < 1e7:
+                raise WrongInput(f"step {number} ('{name}'): {key} must be a number from 0 on.")
+
+
+def events_of(steps: list[dict[str, Any]], members: int, random: Random) -> list[Event]:
+    """Expand steps into events, in order of time.
+
+    Args:
+        steps: checked steps.
+        members: how many pods run already.
+        random: the stream of the script.
+
+    Raises:
+        WrongInput: a step names a pod that does not run.
+    """
+    build = _Builder(random, members)
+    for step in steps:
+        jitter_s = random.uniform(0, step.get("jitter_s", 3.0))
+        if "pod" in step and pod_name(int(step["pod"])) not in build.alive:
+            raise WrongInput(
+                f"step '{step['do']}' names pod {step['pod']}, which does not run then:"
+                f" there are {len(build.alive)} pods, counted from 0."
+            )
+        STEPS[step["do"]].expand(build, step["at_s"] + jitter_s, step)
+    return sorted(build.events, key=lambda event: event.at_us)
+
+
+def script_digest(events: list[Event]) -> str:
+    """Return the hash of a script, which is the same for every machine."""
+    return hashlib.blake2b(repr(events).encode(), digest_size=8).hexdigest()
+
+
+def starts_at_forming(members: int, random: Random) -> Iterator[Event]:
+    """Yield the starts of the first members, within five seconds."""
+    for number in range(members):
+        yield Event(int(random.uniform(0, 5) * SECOND), "start", pod_name(number))

@@ -1,0 +1,117 @@
+"""`coterie replay`: send the requests of a recording again, and compare the answers."""
+
+import sys
+
+import click
+
+from coterie.cli.errors import CommandFailed
+from coterie.cli.options import json_option
+from coterie.cli.output import note, print_json
+
+
+@click.command("replay")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "--config",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Setting of the fresh broker, over those of the recording; repeatable.",
+)
+@click.option(
+    "--from",
+    "from_text",
+    metavar="TIME",
+    help="Show the recording from this time on, such as 1m30s.",
+)
+@click.option("--to", "to_text", metavar="TIME", help="Show it up to this time.")
+@click.option(
+    "--connection",
+    "connections",
+    multiple=True,
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="Show the requests of this connection only; repeatable.",
+)
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="GROUP",
+    help="Show the requests about this group only; repeatable.",
+)
+@click.option("--differences", is_flag=True, help="Show only what was answered otherwise.")
+@json_option
+def command(
+    *,
+    file: str,
+    settings: tuple[str, ...],
+    from_text: str | None,
+    to_text: str | None,
+    connections: tuple[int, ...],
+    groups: tuple[str, ...],
+    differences: bool,
+    as_json: bool,
+) -> None:
+    """Send the requests of a recording to a fresh broker, and compare the answers.
+
+    FILE is of `coterie serve --record` or `coterie proxy`. The broker is in memory and in virtual
+    time, so an hour takes moments. Ids that a broker makes up, such as member ids, are paired where
+    they appear first. The exit code is 1 if an answer differs.
+    """
+    from coterie.recording.conversation import conversation_of
+    from coterie.recording.files import read
+    from coterie.recording.format import NotARecording
+    from coterie.recording.own_broker import replay_to_own
+    from coterie.recording.replay import result_of
+    from coterie.recording.report import as_json as as_objects
+    from coterie.recording.report import conversation_lines, names_of, summary
+    from coterie.recording.selection import Selection, began
+    from coterie.server.config.sources import ConfigError
+
+    selection = Selection(
+        _milliseconds("--from", from_text),
+        _milliseconds("--to", to_text),
+        frozenset(connections) or None,
+        frozenset(groups) or None,
+    )
+    try:
+        recording = read(file)
+    except (NotARecording, OSError) as error:
+        raise CommandFailed(f"{error}.") from error
+    for remark in recording.remarks:
+        note(f"{file}: {remark}.")
+    conversation = conversation_of(recording.entries)
+    try:
+        outcomes = replay_to_own(recording, conversation, _pairs(settings))
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
+    selected = {each.number for each in selection.of(conversation)}
+    outcomes = [each for each in outcomes if each.exchange.number in selected]
+    began_ms, names = began(conversation), names_of(conversation.exchanges)
+    shown = [each for each in outcomes if each.differs or not differences]
+    if as_json:
+        print_json(as_objects(shown, began_ms, names, names_of(conversation.exchanges)))
+    else:
+        for line in conversation_lines(shown, began_ms, names):
+            click.echo(line)
+        click.echo(summary(result_of(outcomes), "a fresh broker"))
+    sys.exit(1 if any(each.differs for each in outcomes) else 0)
+
+
+def _milliseconds(option: str, text: str | None) -> int | None:
+    from coterie.conformance.syntax import parse_duration_ms
+    from coterie.conformance.transcript import TranscriptError
+
+    try:
+        return None if text is None else parse_duration_ms(text)
+    except TranscriptError as error:
+        raise click.UsageError(f"Invalid value for {option}: {error}.") from error
+
+
+def _pairs(settings: tuple[str, ...]) -> dict[str, str]:
+    pairs = [setting.partition("=") for setting in settings]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise click.UsageError(f"Invalid value for --config: {name!r} is not NAME=VALUE.")
+    return {name: value for name, _, value in pairs}

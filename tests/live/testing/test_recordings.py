@@ -1,0 +1,113 @@
+"""Recordings of unmodified clients against a broker of a test, replayed in virtual time."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from aiokafka import AIOKafkaProducer
+from click.testing import CliRunner, Result
+from kafka import KafkaConsumer, KafkaProducer
+
+from coterie.cli.main import main
+from coterie.recording.files import Limits, RecordingOptions, numbered, read
+from coterie.recording.serving import record_broker
+from coterie.testing import AnswerError, Broker
+
+
+@contextmanager
+def recorded(
+    kafka: Broker, path: Path, *, file_bytes: int = 1 << 20, with_payloads: bool = False
+) -> Iterator[None]:
+    """Record what clients and the broker say in a block."""
+    options = RecordingOptions(str(path), Limits(file_bytes, 50), with_payloads)
+    recorder = kafka.thread.call(lambda: record_broker(kafka.server, options, "127.0.0.1:9092"))
+    try:
+        yield
+    finally:
+        kafka.thread.call(recorder.close)
+
+
+def replay(path: Path, *options: str) -> Result:
+    return CliRunner().invoke(main, ["replay", str(path), *options], catch_exceptions=False)
+
+
+def speak_kafka_python(kafka: Broker) -> None:
+    """Produce five records and read them as a group."""
+    with KafkaProducer(**kafka.client_config("kafka-python", client_id="shop")) as producer:
+        for number in range(5):
+            producer.send("sales", b"sale %d" % number).get(10)
+    consumer = KafkaConsumer(
+        "sales", **kafka.client_config("kafka-python", group_id="orders", client_id="till")
+    )
+    count = 0
+    while count < 5:
+        count += sum(map(len, consumer.poll(1000).values()))
+    consumer.commit()
+    consumer.close()
+
+
+def test_replay_of_kafka_python_answers_as_recorded(kafka: Broker, tmp_path: Path) -> None:
+    """[recording/replay]"""
+    kafka.topic("sales", partitions=2)
+    with recorded(kafka, tmp_path / "r"):
+        speak_kafka_python(kafka)
+    assert b"sale 1" not in (tmp_path / "r").read_bytes()
+    result = replay(tmp_path / "r")
+    assert result.exit_code == 0, result.output
+    assert "0 otherwise" in result.output
+    assert re.search(r"till[.\d]*> JoinGroup v\d group=orders member=till-1", result.output)
+    assert re.search(r"till[.\d]*< JoinGroup v\d generation=1", result.output)
+
+
+async def buy_in_the_morning_and_at_noon(kafka: Broker, path: Path) -> None:
+    async with kafka.virtual_time(seed=3) as clock:
+        config: dict[str, Any] = kafka.client_config("aiokafka", client_id="shop")
+        with recorded(kafka, path, with_payloads=True):
+            async with AIOKafkaProducer(**config, enable_idempotence=True) as producer:
+                await producer.send_and_wait("sales", b"coffee")
+                await clock.advance(21_600)
+                await producer.send_and_wait("sales", b"cake")
+
+
+def test_record_that_was_there_before_is_a_difference(kafka: Broker, tmp_path: Path) -> None:
+    """Six hours take moments, also in the replay, and payloads are compared if there are any."""
+    kafka.topic("sales", records=["tea"])
+    asyncio.run(buy_in_the_morning_and_at_noon(kafka, tmp_path / "r"))
+    assert b"coffee" in (tmp_path / "r").read_bytes()
+    result = replay(tmp_path / "r", "--differences")
+    assert result.exit_code == 1
+    found = re.findall(r"! (\S*): (.*)", result.output)
+    assert [text for _, text in found] == [
+        "recorded 1, replayed 0", "recorded 2, replayed 1",
+    ]  # fmt: skip
+    assert "\n6:00:00.000 shop" in result.output
+
+
+def test_planted_difference_is_found(kafka: Broker, tmp_path: Path) -> None:
+    """A recorded broker that answers one commit with an error is found, field by field."""
+    kafka.topic("sales", partitions=1)
+    answer = AnswerError("REBALANCE_IN_PROGRESS")
+    with recorded(kafka, tmp_path / "r"), kafka.fault(answer, api="Heartbeat", times=1) as fault:
+        config = kafka.client_config("kafka-python", group_id="orders", client_id="till")
+        consumer = KafkaConsumer("sales", **config)
+        while not fault.hits:
+            consumer.poll(100)
+        consumer.close()
+    result = replay(tmp_path / "r", "--group", "orders", "--differences")
+    assert result.exit_code == 1
+    (found,) = re.findall(r"! (.*)", result.output)
+    assert found == "error_code: recorded REBALANCE_IN_PROGRESS, replayed ok"
+    objects = replay(tmp_path / "r", "--group", "orders", "--json").output
+    assert '"recorded": "REBALANCE_IN_PROGRESS"' in objects
+
+
+def test_recording_rotates_while_clients_speak(kafka: Broker, tmp_path: Path) -> None:
+    kafka.topic("sales")
+    with recorded(kafka, tmp_path / "r", file_bytes=2_000):
+        speak_kafka_python(kafka)
+    assert Path(numbered(str(tmp_path / "r"), 1)).exists()
+    assert read(str(tmp_path / "r")).remarks == []
+    assert replay(tmp_path / "r").exit_code == 0

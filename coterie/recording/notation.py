@@ -8,9 +8,9 @@ import re
 from typing import Any, NamedTuple
 
 from coterie.conformance.harness import GROUP_APIS
+from coterie.conformance.over_tcp.names import TcpNames
 from coterie.conformance.responses import error_text, response_lines
-from coterie.conformance.syntax import format_list, quote
-from coterie.conformance.tcp_names import TcpNames
+from coterie.conformance.syntax import format_list, format_map, quote
 from coterie.protocol.fields import uuid_text
 from coterie.protocol.schema import WireField, fields_of
 from coterie.protocol.wire import Message, Struct
@@ -32,8 +32,7 @@ class ConversationNames(TcpNames):
 
     def __init__(self) -> None:
         """Begin without names."""
-        super().__init__("", lambda topic: self._ids_of_topics.get(topic, bytes(16)))
-        self._ids_of_topics: dict[str, bytes] = {}
+        super().__init__("")
         self._clients: dict[str, str] = {}
         self._labels: dict[int, str] = {}
         self._connections: dict[str, int] = {}
@@ -41,9 +40,7 @@ class ConversationNames(TcpNames):
     def learn_topic(self, name: str, topic_id: bytes) -> None:
         """Keep the id of a topic."""
         if name and any(topic_id):
-            self._ids_of_topics[name] = topic_id
-            self.forget_topic(name)
-            self.topic_id(name)
+            self.topic_ids[name] = topic_id
 
     def client(self, client_id: str) -> str:
         """Return the name of a client: its id, as far as it can be written as a name."""
@@ -87,7 +84,7 @@ def request_line(exchange: Exchange, names: ConversationNames) -> str:
     if arguments is None:
         is_bare = bool(exchange.flags & Flag.WITHOUT_PAYLOADS)
         form = _Form(type(exchange.request).__name__, exchange.version, names, is_bare)
-        arguments = form.fields(exchange.request)
+        arguments = form.line(exchange.request)
     return f"{start} {arguments}".rstrip()
 
 
@@ -107,7 +104,7 @@ def answer_lines(
         exchange.response_flags & Flag.WITHOUT_PAYLOADS
     )
     form = _Form(type(response).__name__, exchange.version, names, is_bare)
-    return [f"{start} {form.fields(response) or 'ok'}"]
+    return [f"{start} {form.line(response) or 'ok'}"]
 
 
 class _Form(NamedTuple):
@@ -125,8 +122,8 @@ class _Form(NamedTuple):
     names: ConversationNames
     is_bare: bool
 
-    def fields(self, holder: Struct) -> str:
-        """Return the fields that do not have their default."""
+    def fields(self, holder: Struct) -> list[tuple[str, str]]:
+        """Return the names and texts of the fields that do not have their default."""
         parts = []
         for field in fields_of(type(holder)):
             value = getattr(holder, field.name)
@@ -135,10 +132,14 @@ class _Form(NamedTuple):
                 continue
             if field.name == "error_code":
                 if value:
-                    parts.append(f"error={error_text(value)}")
+                    parts.append(("error", error_text(value)))
             else:
-                parts.append(f"{field.name}={self.value(field, value)}")
-        return " ".join(parts)
+                parts.append((field.name, self.value(field, value)))
+        return parts
+
+    def line(self, message: Struct) -> str:
+        """Return the text behind the version."""
+        return " ".join(f"{name}={text}" for name, text in self.fields(message))
 
     def value(self, field: WireField, value: Any) -> str:
         """Return the text of a value."""
@@ -149,7 +150,7 @@ class _Form(NamedTuple):
                 items.append(f"and {len(value) - len(shown)} more")
             return format_list(items)
         if isinstance(value, Struct):
-            return "{" + self.fields(value) + "}"
+            return format_map(self.fields(value))
         if isinstance(value, bytes):
             return self._bytes(field, value)
         if isinstance(value, str):
@@ -166,6 +167,6 @@ class _Form(NamedTuple):
         if kind == "records":
             headers = read_batch_headers(value if self.is_bare else batch_headers(value))
             records = sum(header.record_count for header in headers)
-            return f"{{batches={len(headers)} records={records}}}"
+            return format_map([("batches", str(len(headers))), ("records", str(records))])
         shown = value[:_SHOWN_BYTES].hex()
         return f"0x{shown}{'...' if len(value) > _SHOWN_BYTES else ''}"

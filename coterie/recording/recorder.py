@@ -106,7 +106,7 @@ class Recorder:
         self._connections = 0
         # The connections that were given up.
         self._lost: set[int] = set()
-        self._failed = False
+        self._is_over = False
 
     def opened(self, peer: str) -> int:
         """Note a new connection; return its number."""
@@ -143,9 +143,11 @@ class Recorder:
             self._writer.close()
         except OSError as error:
             self._end(error)
+        # Connections may end later.
+        self._is_over = True
 
     def _observe(self, kind: Kind, connection: int, data: bytes) -> None:
-        if self._failed:
+        if self._is_over:
             return
         self._waiting.append(Observation(kind, connection, self._environment.now_ms(), data))
         self._waiting_bytes += len(data) + _OBSERVATION_BYTES
@@ -163,7 +165,7 @@ class Recorder:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._waiting and not self._is_writing and not self._failed:
+        if self._waiting and not self._is_writing and not self._is_over:
             self._is_writing = True
             self._worker.submit(self._writer.write(self._take()), self._written)
 
@@ -176,7 +178,7 @@ class Recorder:
 
     def _end(self, error: Exception) -> None:
         """Record nothing more; the broker goes on."""
-        self._failed = True
+        self._is_over = True
         self._take()
         self._environment.log.error(
             "recording ended", file=self._path, cause=str(error), remedy="make room on its disk"

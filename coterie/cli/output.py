@@ -217,9 +217,9 @@ def in_colour() -> bool:
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def print_json(value: Any) -> None:
-    """Print a value as indented JSON."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+def print_json(value: Any, *, one_line: bool = False) -> None:
+    """Print a value as JSON, indented or on one line."""
+    click.echo(json.dumps(value, indent=None if one_line else 2, ensure_ascii=False))
 
 
 def note(text: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from coterie.client.cluster import Cluster, TopicPartition
+from coterie.client.connection import Deadline
 from coterie.client.errors import Refused
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.list_offsets import (
@@ -41,6 +42,7 @@ from coterie.protocol.messages.offset_fetch import (
 )
 
 LAST_VERSION_WITH_NAMES = 9
+_FIRST_VERSION_WITH_GROUPS = 8
 EARLIEST = EARLIEST_TIMESTAMP
 LATEST = LATEST_TIMESTAMP
 
@@ -65,22 +67,60 @@ def committed_offsets(cluster: Cluster, group_id: str) -> dict[TopicPartition, C
     Raises:
         Refused: the coordinator refuses.
     """
-    request = OffsetFetchRequest(
-        group_id=group_id,
+    return committed_offsets_of_groups(cluster, [group_id])[group_id]
+
+
+def committed_offsets_of_groups(
+    cluster: Cluster, group_ids: Iterable[str]
+) -> dict[str, dict[TopicPartition, Committed]]:
+    """Return all committed offsets of groups, with one request to each coordinator.
+
+    Brokers before Kafka 3.0 answer for one group at a time (KIP-709).
+
+    Raises:
+        Refused: a coordinator refuses.
+    """
+    wanted = list(group_ids)
+    deadline = Deadline(cluster.timeout_s)
+    version = cluster.any_broker(deadline).version_for(OffsetFetchRequest, LAST_VERSION_WITH_NAMES)
+    in_one_request = version >= _FIRST_VERSION_WITH_GROUPS
+    fetched: dict[str, _Fetched] = {}
+    for part in [wanted] if in_one_request else [[name] for name in wanted]:
+        fetched |= cluster.call_coordinators(
+            part, _fetch_request, OffsetFetchResponse, _fetched(part), LAST_VERSION_WITH_NAMES
+        )
+    return {name: _committed(name, *fetched[name]) for name in wanted}
+
+
+def _fetch_request(group_ids: list[str]) -> OffsetFetchRequest:
+    """Return a request for all offsets, with the fields of old and of new versions."""
+    return OffsetFetchRequest(
+        group_id=group_ids[0],
         topics=None,
-        groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)],
+        groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in group_ids],
     )
 
-    def results(response: OffsetFetchResponse) -> dict[str, tuple[int, _Fetched]]:
-        # From version 8 on the response has a list of groups.
-        if response.groups:
-            (group,) = response.groups
-            return {group_id: (group.error_code, (group.error_code, group.topics))}
-        return {group_id: (response.error_code, (response.error_code, response.topics))}
 
-    error, topics = cluster.call_coordinators(
-        [group_id], lambda _: request, OffsetFetchResponse, results, LAST_VERSION_WITH_NAMES
-    )[group_id]
+def _fetched(
+    group_ids: list[str],
+) -> Callable[[OffsetFetchResponse], dict[str, tuple[int, _Fetched]]]:
+    """Return what takes a response for these groups apart."""
+
+    def results(response: OffsetFetchResponse) -> dict[str, tuple[int, _Fetched]]:
+        if response.groups:
+            return {
+                each.group_id: (each.error_code, (each.error_code, each.topics))
+                for each in response.groups
+            }
+        only = response.error_code, response.topics
+        return {group_ids[0]: (response.error_code, only)}
+
+    return results
+
+
+def _committed(
+    group_id: str, error: int, topics: list[OffsetFetchResponseTopic]
+) -> dict[TopicPartition, Committed]:
     # From version 9 on, Kafka responds with this error for a group that does not exist.
     if error and error != ErrorCode.GROUP_ID_NOT_FOUND:
         raise Refused(error, f"Offsets of group '{group_id}'")

@@ -8,23 +8,25 @@ import click
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_groups
 from coterie.cli.groups.describe_for_people import Tables, print_for_people
+from coterie.cli.groups.looks import DEFAULT_INTERVAL_S, MAX_INTERVAL_S, looks_at
+from coterie.cli.groups.offset_rows import LAG, LAST_COMMIT, RATES, offset_rows
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import (
     Column,
     Row,
     assignment_text,
     is_for_people,
-    lag_style,
     note,
     print_json,
     print_table,
     printable,
     state_style,
 )
-from coterie.client.cluster import Cluster, TopicPartition
-from coterie.client.group_description import GroupDescription, Member
+from coterie.client.cluster import Cluster
+from coterie.client.commit_times import commit_times
+from coterie.client.group_description import GroupDescription
 from coterie.client.groups import describe_groups, list_groups
-from coterie.client.offsets import LATEST, Committed, committed_offsets, partition_offsets
+from coterie.client.progress import Sample, partitions_of_members, take_sample
 
 # Share and streams groups have no members with assigned partitions in this sense.
 _SHOWN_TYPES = ("classic", "consumer")
@@ -57,6 +59,23 @@ CLIENT_ID = Column("CLIENT-ID", "client_id")
 @click.option(
     "--verbose", is_flag=True, help="Show more columns: leader epochs, assignments, group epochs."
 )
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(0, MAX_INTERVAL_S, min_open=True),
+    metavar="SECONDS",
+    help="Show records each second, from two looks at the offsets this far apart.",
+)
+@click.option(
+    "--last-commit",
+    is_flag=True,
+    help="Show when each partition was committed, from the group log.",
+)
+@click.option(
+    "--watch",
+    is_flag=True,
+    help=f"Repeat every {DEFAULT_INTERVAL_S:g} seconds, or every --interval, until Ctrl-C.",
+)
 @json_option
 @broker_options
 def command(
@@ -64,33 +83,88 @@ def command(
     group_ids: tuple[str, ...],
     view: str,
     all_groups: bool,
-    verbose: bool,
+    interval_s: float | None,
+    last_commit: bool,
+    watch: bool,
     as_json: bool,
+    verbose: bool,
 ) -> None:
     """Show the committed offsets and the lag of groups, their members, or their state.
 
-    On a terminal there is a line for each group and one table for all of them. With --verbose and
-    in a pipe the tables are those of kafka-consumer-groups.
+    On a terminal there is a line for each group with its totals, and one table for all of them.
+    With --verbose and in a pipe the tables are those of kafka-consumer-groups.
+
+    Rates are those of the committed offsets, so --interval should be longer than the commit
+    interval of the group. --last-commit reads the topic __consumer_offsets.
     """
     if bool(group_ids) == all_groups:
         raise click.UsageError("Name groups, or use --all-groups.")
-    shown = _VIEWS[view]
+    if view != "offsets" and (last_commit or (interval_s and not watch)):
+        raise click.UsageError(
+            "--interval and --last-commit show offsets, not --members or --state."
+        )
+    wanted = None if all_groups else group_ids
     with connected() as cluster:
-        if all_groups:
-            group_ids = tuple(group.group_id for group in list_groups(cluster, types=_SHOWN_TYPES))
-        described = describe_groups(cluster, group_ids)
-        found = [group for group in described.values() if group.exists]
-        tables = [(group, shown.rows(cluster, group)) for group in found]
-        missing = [name for name, group in described.items() if not group.exists]
-        failure = _not_shown(cluster, missing) if missing else None
-    if as_json:
-        print_json([row for _, rows in tables for row in rows])
-    elif verbose or not is_for_people():
-        _print_as_kafka(tables, view, verbose=verbose)
-    else:
-        print_for_people(tables, view)
-    if failure:
-        raise failure
+        looks = looks_at(
+            lambda before: _look(cluster, wanted, view, before, last_commit=last_commit),
+            interval_s,
+            watch=watch,
+        )
+        for look in looks:
+            rows = [row for _, rows in look.tables for row in rows]
+            if as_json:
+                print_json(rows, one_line=watch)
+            elif verbose or not is_for_people():
+                _print_as_kafka(look, view, verbose=verbose)
+            else:
+                print_for_people(look.tables, view)
+            if look.failure:
+                raise look.failure
+
+
+class _Look(NamedTuple):
+    """The groups at one time, with the rows of the view.
+
+    Attributes:
+        tables: the groups that exist and their rows.
+        sample: their offsets, if the view shows them.
+        shown: the optional columns of the offsets.
+        failure: why a group is not shown.
+    """
+
+    tables: Tables
+    sample: Sample | None
+    shown: tuple[Column, ...]
+    failure: CommandFailed | None
+
+
+def _look(
+    cluster: Cluster,
+    group_ids: tuple[str, ...] | None,
+    view: str,
+    before: _Look | None,
+    *,
+    last_commit: bool,
+) -> _Look:
+    """Read the groups; without `group_ids`, all of them."""
+    if group_ids is None:
+        group_ids = tuple(group.group_id for group in list_groups(cluster, types=_SHOWN_TYPES))
+    described = describe_groups(cluster, group_ids)
+    found = [group for group in described.values() if group.exists]
+    missing = [name for name, group in described.items() if not group.exists]
+    failure = _not_shown(cluster, missing) if missing else None
+    if view != "offsets":
+        rows = _member_rows if view == "members" else _state_rows
+        return _Look([(group, rows(group)) for group in found], None, (), failure)
+    sample = take_sample(cluster, {each.group_id: partitions_of_members(each) for each in found})
+    earlier = before.sample if before else None
+    tables = []
+    for group in found:
+        committed = sample.committed[group.group_id]
+        times = commit_times(cluster, group.group_id, committed) if last_commit else {}
+        tables.append((group, offset_rows(group, earlier, sample, times)))
+    shown = (*(RATES if before else ()), *([LAST_COMMIT] if last_commit else []))
+    return _Look(tables, sample, shown, failure)
 
 
 def _not_shown(cluster: Cluster, group_ids: list[str]) -> CommandFailed:
@@ -105,9 +179,9 @@ def _not_shown(cluster: Cluster, group_ids: list[str]) -> CommandFailed:
     return no_such_groups(group_ids)
 
 
-def _print_as_kafka(tables: Tables, view: str, *, verbose: bool) -> None:
+def _print_as_kafka(look: _Look, view: str, *, verbose: bool) -> None:
     """Print a table for each group with a blank line between them, as Kafka's tool does."""
-    for n, (group, rows) in enumerate(tables):
+    for n, (group, rows) in enumerate(look.tables):
         if n:
             click.echo()
         name = printable(group.group_id)
@@ -118,61 +192,11 @@ def _print_as_kafka(tables: Tables, view: str, *, verbose: bool) -> None:
         if view == "offsets" and not rows:
             note(f"Group '{name}' has no committed offsets and no assigned partitions.")
         else:
-            print_table(_VIEWS[view].columns(rows, verbose=verbose), rows, fitted=False)
+            columns = _COLUMNS[view](rows, verbose=verbose)
+            print_table([*columns, *look.shown], rows, fitted=False)
 
 
-def _offset_rows(cluster: Cluster, group: GroupDescription) -> list[Row]:
-    """Return a row for each partition that has a committed offset or an owner, in order."""
-    committed = committed_offsets(cluster, group.group_id)
-    owners: dict[TopicPartition, Member] = {
-        (topic, partition): member
-        for member in group.members
-        for topic, partitions in (member.assignment or {}).items()
-        for partition in partitions
-    }
-    partitions = sorted(set(committed) | set(owners))
-    # The offsets of a deleted topic remain for a while. They have no log end offset.
-    ends = partition_offsets(cluster, dict.fromkeys(partitions, LATEST), missing={})
-    return [
-        _offset_row(
-            group.group_id,
-            partition,
-            committed.get(partition),
-            ends.get(partition),
-            owners.get(partition),
-        )
-        for partition in partitions
-    ]
-
-
-def _offset_row(
-    group_id: str,
-    partition: TopicPartition,
-    committed: Committed | None,
-    end: int | None,
-    owner: Member | None,
-) -> Row:
-    topic, index = partition
-    offset = None if committed is None else committed.offset
-    return {
-        "group": group_id,
-        "topic": topic,
-        "partition": index,
-        "leader_epoch": committed.leader_epoch
-        if committed and committed.leader_epoch >= 0
-        else None,
-        "current_offset": offset,
-        "log_end_offset": end,
-        "lag": None if offset is None or end is None else end - offset,
-        "metadata": None if committed is None else committed.metadata,
-        "consumer_id": owner.member_id if owner else None,
-        "group_instance_id": owner.group_instance_id if owner else None,
-        "host": owner.host if owner else None,
-        "client_id": owner.client_id if owner else None,
-    }
-
-
-def _member_rows(_: Cluster, group: GroupDescription) -> list[Row]:
+def _member_rows(group: GroupDescription) -> list[Row]:
     return [
         {
             "group": group.group_id,
@@ -191,7 +215,7 @@ def _member_rows(_: Cluster, group: GroupDescription) -> list[Row]:
     ]
 
 
-def _state_rows(_: Cluster, group: GroupDescription) -> list[Row]:
+def _state_rows(group: GroupDescription) -> list[Row]:
     return [
         {
             "group": group.group_id,
@@ -216,7 +240,7 @@ def _offset_columns(_: Iterable[Row], *, verbose: bool) -> list[Column]:
         *([Column("LEADER-EPOCH", "leader_epoch")] if verbose else []),
         Column("CURRENT-OFFSET", "current_offset"),
         Column("LOG-END-OFFSET", "log_end_offset"),
-        Column("LAG", "lag", style=lag_style),
+        LAG,
         CONSUMER_ID,
         HOST,
         CLIENT_ID,
@@ -260,15 +284,8 @@ def _state_columns(rows: Iterable[Row], *, verbose: bool) -> list[Column]:
     ]
 
 
-class _View(NamedTuple):
-    """One of the three views: how its rows are made, and which columns they have."""
-
-    rows: Callable[[Cluster, GroupDescription], list[Row]]
-    columns: Callable[..., list[Column]]
-
-
-_VIEWS = {
-    "offsets": _View(_offset_rows, _offset_columns),
-    "members": _View(_member_rows, _member_columns),
-    "state": _View(_state_rows, _state_columns),
+_COLUMNS: dict[str, Callable[..., list[Column]]] = {
+    "offsets": _offset_columns,
+    "members": _member_columns,
+    "state": _state_columns,
 }

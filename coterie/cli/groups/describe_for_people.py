@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import click
 
+from coterie.cli.groups.offset_rows import LAG, LAST_COMMIT_AGE, RATES, catch_up_text
 from coterie.cli.output import (
     Column,
     Row,
     assignment_text,
-    lag_style,
     note,
     print_table,
     printable,
@@ -21,6 +21,7 @@ from coterie.cli.output import (
 from coterie.cli.timeline import work_text
 from coterie.client.group_description import GroupDescription
 from coterie.client.names import short_member
+from coterie.client.progress import total
 
 Tables = list[tuple[GroupDescription, list[Row]]]
 
@@ -29,7 +30,10 @@ _HEAD = [
     _GROUP,
     Column("STATE", "state", style=state_style),
     Column("MEMBERS", "members", number=True),
-    Column("LAG", "lag", style=lag_style, number=True),
+    LAG,
+    *RATES,
+    Column("CATCH-UP", "catch_up"),
+    LAST_COMMIT_AGE,
     Column("ASSIGNOR", "assignor"),
     Column("COORDINATOR", "coordinator"),
 ]
@@ -38,7 +42,9 @@ _OFFSETS = [
     Column("PARTITION", "partition", number=True),
     Column("CURRENT", "current_offset", number=True),
     Column("END", "log_end_offset", number=True),
-    Column("LAG", "lag", style=lag_style, number=True),
+    LAG,
+    *RATES,
+    LAST_COMMIT_AGE,
     Column("MEMBER", "member"),
 ]
 _MEMBERS = [
@@ -77,12 +83,20 @@ def _several(tables: Tables) -> Sequence[Column]:
 def _head_row(
     group: GroupDescription, rows: list[Row], *, with_lag: bool, with_coordinator: bool
 ) -> Row:
-    lags = [row["lag"] for row in rows if row.get("lag") is not None] if with_lag else []
+    lag, consumed, produced = (
+        total(row[key] for row in rows) if with_lag else None
+        for key in ("lag", "consumed_per_s", "produced_per_s")
+    )
+    commits = [row["last_commit"] for row in rows if with_lag and row["last_commit"]]
     return {
         "group": group.group_id,
         "state": group.state,
         "members": len(group.members),
-        "lag": sum(lags) if lags else None,
+        "lag": lag,
+        "consumed_per_s": consumed,
+        "produced_per_s": produced,
+        "catch_up": catch_up_text(lag, consumed, produced),
+        "last_commit": max(commits, default=None),
         "assignor": group.protocol,
         "coordinator": str(group.coordinator.address) if with_coordinator else None,
     }

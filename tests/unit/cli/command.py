@@ -35,6 +35,7 @@ from tests.unit.client.fake_broker import FakeBroker
 
 # Every partition of the scripted broker holds offsets 10 to 19, written at times 10 to 19.
 BEGIN, END = 10, 20
+FIRST_VERSION_WITH_GROUPS = 8
 
 
 def run(broker: FakeBroker | None, *arguments: str, stdin: str | bytes | None = None) -> Result:
@@ -115,8 +116,8 @@ def no_group(name: str) -> DescribeGroupsResponseGroup:
     )
 
 
-def committed(**topics: dict[int, int]) -> OffsetFetchResponse:
-    """Return the response for these committed offsets: committed(topic={partition: offset})."""
+def committed(**topics: dict[int, int]) -> Any:
+    """Respond to OffsetFetch with these offsets for any group: committed(t={partition: offset})."""
     response = [
         OffsetFetchResponseTopic(
             name=topic,
@@ -129,9 +130,18 @@ def committed(**topics: dict[int, int]) -> OffsetFetchResponse:
         )
         for topic, offsets in topics.items()
     ]
-    return OffsetFetchResponse(
-        groups=[OffsetFetchResponseGroup(group_id="g", topics=response, error_code=0)]
-    )
+
+    def respond(request: Any, version: int) -> OffsetFetchResponse:
+        if version < FIRST_VERSION_WITH_GROUPS:
+            return OffsetFetchResponse(topics=response)
+        return OffsetFetchResponse(
+            groups=[
+                OffsetFetchResponseGroup(group_id=each.group_id, topics=response, error_code=0)
+                for each in request.groups
+            ]
+        )
+
+    return respond
 
 
 def listed_offsets(request: ListOffsetsRequest, _: int) -> ListOffsetsResponse:

@@ -219,6 +219,9 @@ def test_describe_as_json_has_every_key() -> None:
         "group_instance_id": "i-1",
         "host": "/10.0.0.1",
         "client_id": "one",
+        "consumed_per_s": None,
+        "produced_per_s": None,
+        "last_commit": None,
     }
 
 

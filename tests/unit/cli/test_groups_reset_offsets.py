@@ -229,11 +229,15 @@ def test_contradictory_options_are_usage_errors(options: list[str], error: str) 
     assert error in result.stderr
 
 
-def cloning(source: OffsetFetchResponse) -> FakeBroker:
+def cloning(source: Any) -> FakeBroker:
     """Return a broker with a running group `source`, and a group `g` that has committed t-0."""
 
-    def offsets(request: Any, _: int) -> OffsetFetchResponse:
-        return source if request.groups[0].group_id == "source" else committed(t={0: 15})
+    def offsets(request: Any, version: int) -> OffsetFetchResponse:
+        is_source = request.groups[0].group_id == "source"
+        found: OffsetFetchResponse = (source if is_source else committed(t={0: 15}))(
+            request, version
+        )
+        return found
 
     broker = resetting(group("g", "Empty"), group("source", "Stable", member("a", t=[0, 1])))
     broker.responses[ApiKey.OFFSET_FETCH] = offsets

@@ -1,0 +1,90 @@
+"""The rows of `groups describe --offsets`: offsets, lag, rates, and the time of the last commit."""
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from coterie.cli.output import NOTHING, Column, Row, lag_style
+from coterie.cli.timeline import duration_text
+from coterie.client.cluster import TopicPartition
+from coterie.client.group_description import GroupDescription
+from coterie.client.progress import Sample, partitions_of_members, rates_between
+
+
+def rate_text(value: Any) -> str:
+    """Return records each second as the text of a cell."""
+    return NOTHING if value is None else f"{value:,.1f}"
+
+
+def time_text(at_ms: int | None) -> str | None:
+    """Return epoch milliseconds as an ISO 8601 time in UTC."""
+    if at_ms is None:
+        return None
+    return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
+
+
+def age_text(value: Any) -> str:
+    """Return how long ago a time was, by the clock of this machine."""
+    if value is None:
+        return NOTHING
+    age_ms = int(time.time() * 1000 - datetime.fromisoformat(value).timestamp() * 1000)
+    # The clock of the broker may be ahead of this one.
+    return f"{duration_text(max(age_ms, 0))} ago"
+
+
+def catch_up_text(lag: float | None, consumed: float | None, produced: float | None) -> str | None:
+    """Return how long the group needs at these rates to read everything; None if not known."""
+    if lag is None or consumed is None or produced is None:
+        return None
+    if not lag:
+        return "caught up"
+    if consumed <= produced:
+        return "lag grows" if consumed < produced else "lag stays"
+    return f"in {duration_text(int(lag / (consumed - produced) * 1000))}"
+
+
+CONSUMED = Column("CONSUMED/S", "consumed_per_s", 10, rate_text, number=True)
+PRODUCED = Column("PRODUCED/S", "produced_per_s", 10, rate_text, number=True)
+RATES = (CONSUMED, PRODUCED)
+LAST_COMMIT = Column("LAST-COMMIT", "last_commit", 20)
+LAST_COMMIT_AGE = Column("LAST COMMIT", "last_commit", text=age_text)
+LAG = Column("LAG", "lag", style=lag_style, number=True)
+
+
+def offset_rows(
+    group: GroupDescription,
+    before: Sample | None,
+    sample: Sample,
+    commit_times: Mapping[TopicPartition, int],
+) -> list[Row]:
+    """Return a row for each partition that has a committed offset or an owner, in order."""
+    members = {member.member_id: member for member in group.members}
+    owners = partitions_of_members(group)
+    rows: list[Row] = []
+    for partition in sorted(sample.committed[group.group_id].keys() | owners):
+        committed = sample.committed[group.group_id].get(partition)
+        owner = members[owners[partition][-1]] if partition in owners else None
+        rates = rates_between(before, sample, group.group_id, partition)
+        rows.append(
+            {
+                "group": group.group_id,
+                "topic": partition[0],
+                "partition": partition[1],
+                "leader_epoch": committed.leader_epoch
+                if committed and committed.leader_epoch >= 0
+                else None,
+                "current_offset": None if committed is None else committed.offset,
+                "log_end_offset": sample.ends.get(partition),
+                "lag": sample.lag(group.group_id, partition),
+                "metadata": None if committed is None else committed.metadata,
+                "consumer_id": owner.member_id if owner else None,
+                "group_instance_id": owner.group_instance_id if owner else None,
+                "host": owner.host if owner else None,
+                "client_id": owner.client_id if owner else None,
+                "consumed_per_s": rates.consumed,
+                "produced_per_s": rates.produced,
+                "last_commit": time_text(commit_times.get(partition)),
+            }
+        )
+    return rows

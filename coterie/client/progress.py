@@ -1,0 +1,98 @@
+"""How far groups have read: their offsets and the ends of their partitions, and rates between two.
+
+A broker does not say how fast a group reads. Two samples do: the committed offsets and the ends of
+the partitions, some seconds apart [client/rates].
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from coterie.client.cluster import Cluster, TopicPartition
+from coterie.client.group_description import GroupDescription
+from coterie.client.offsets import (
+    LATEST,
+    Committed,
+    committed_offsets_of_groups,
+    partition_offsets,
+)
+
+
+class Sample(NamedTuple):
+    """The state of some groups at one time.
+
+    Attributes:
+        at_s: the time on a clock that does not jump, in seconds.
+        committed: the committed offsets of each group.
+        ends: the end of each partition that exists and has a leader.
+    """
+
+    at_s: float
+    committed: dict[str, dict[TopicPartition, Committed]]
+    ends: dict[TopicPartition, int]
+
+    def lag(self, group_id: str, partition: TopicPartition) -> int | None:
+        """Return the records that a group has not committed yet; None if that is not known."""
+        committed = self.committed[group_id].get(partition)
+        end = self.ends.get(partition)
+        return None if committed is None or end is None else end - committed.offset
+
+
+class Rates(NamedTuple):
+    """Records each second, between two samples; None where one of them lacks an offset.
+
+    Attributes:
+        consumed: by which the committed offset grows; negative after a reset to an earlier offset.
+        produced: by which the end of the partition grows.
+    """
+
+    consumed: float | None = None
+    produced: float | None = None
+
+
+def partitions_of_members(group: GroupDescription) -> dict[TopicPartition, list[str]]:
+    """Return the ids of the members that each partition is assigned to."""
+    owners: dict[TopicPartition, list[str]] = {}
+    for member in group.members:
+        for topic, partitions in (member.assignment or {}).items():
+            for partition in partitions:
+                owners.setdefault((topic, partition), []).append(member.member_id)
+    return owners
+
+
+def take_sample(cluster: Cluster, groups: Mapping[str, Iterable[TopicPartition]]) -> Sample:
+    """Read the offsets of groups, then the ends of their partitions.
+
+    The ends are read last, so that a lag is never too small.
+
+    Args:
+        cluster: the cluster.
+        groups: by group id, partitions that are of interest even without a committed offset.
+    """
+    committed = committed_offsets_of_groups(cluster, groups) if groups else {}
+    partitions = {each for offsets in committed.values() for each in offsets}
+    partitions |= {each for more in groups.values() for each in more}
+    # The offsets of a deleted topic remain for a while, without an end [client/missing-partitions].
+    ends = partition_offsets(cluster, dict.fromkeys(sorted(partitions), LATEST), missing={})
+    return Sample(time.monotonic(), committed, ends)
+
+
+def rates_between(
+    before: Sample | None, after: Sample, group_id: str, partition: TopicPartition
+) -> Rates:
+    """Return the rates of a group in a partition; none without an earlier sample."""
+    if before is None:
+        return Rates()
+    seconds = after.at_s - before.at_s
+    old, new = (each.committed.get(group_id, {}).get(partition) for each in (before, after))
+    first, last = before.ends.get(partition), after.ends.get(partition)
+    return Rates(
+        None if old is None or new is None else (new.offset - old.offset) / seconds,
+        None if first is None or last is None else (last - first) / seconds,
+    )
+
+
+def total(values: Iterable[float | None]) -> float | None:
+    """Return the sum of the known values; None if none is known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

@@ -8,7 +8,7 @@ import click
 from coterie.cli.broker import broker_options, connected
 from coterie.cli.errors import CommandFailed, no_such_groups
 from coterie.cli.groups.describe_for_people import Tables, print_for_people
-from coterie.cli.groups.looks import DEFAULT_INTERVAL_S, MAX_INTERVAL_S, looks_at
+from coterie.cli.groups.looks import DEFAULT_INTERVAL_S, interval_option, looks_at
 from coterie.cli.groups.offset_rows import LAG, LAST_COMMIT, RATES, offset_rows
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import (
@@ -59,13 +59,7 @@ CLIENT_ID = Column("CLIENT-ID", "client_id")
 @click.option(
     "--verbose", is_flag=True, help="Show more columns: leader epochs, assignments, group epochs."
 )
-@click.option(
-    "--interval",
-    "interval_s",
-    type=click.FloatRange(0, MAX_INTERVAL_S, min_open=True),
-    metavar="SECONDS",
-    help="Show records each second, from two looks at the offsets this far apart.",
-)
+@interval_option
 @click.option(
     "--last-commit",
     is_flag=True,

@@ -1,11 +1,12 @@
 """`coterie groups list`: the groups of a cluster."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 import click
 
 from coterie.cli.broker import broker_options, connected
+from coterie.cli.groups.looks import interval_option
+from coterie.cli.groups.totals import count_of_states, list_totals, print_totals
 from coterie.cli.options import json_option
 from coterie.cli.output import (
     Column,
@@ -40,16 +41,35 @@ _NO_FILTER = ""
     help="Show the types; with a value, only groups of these types (classic, consumer, ...).",
 )
 @click.option("--verbose", is_flag=True, help="Show types, protocol types and states.")
+@click.option("--lag", is_flag=True, help="Show members, partitions and total lag of each group.")
+@interval_option
 @json_option
 @broker_options
-def command(*, state: str | None, kind: str | None, verbose: bool, as_json: bool) -> None:
+def command(
+    *,
+    state: str | None,
+    kind: str | None,
+    verbose: bool,
+    lag: bool,
+    interval_s: float | None,
+    as_json: bool,
+) -> None:
     """List the groups.
 
     On a terminal the list is a table. In a pipe it has the ids of the groups, one a line; with
     --state, --type or --verbose it is the table of kafka-consumer-groups.
+
+    With --lag there is a line for each group with its totals. Partitions without a committed offset
+    have no lag; their number is shown. --interval adds the records each second.
     """
     states, types = _filter("--state", state, STATES), _filter("--type", kind, TYPES)
+    if interval_s is not None and not lag:
+        raise click.UsageError("--interval needs --lag: it shows how the lags change.")
     with connected() as cluster:
+        if lag:
+            totals = list_totals(cluster, states, types, interval_s)
+            print_totals(totals, as_json=as_json, verbose=verbose)
+            return
         found = list_groups(cluster, states, types)
     rows = [
         {
@@ -86,9 +106,7 @@ def _print_for_people(rows: list[Row]) -> None:
         Column("PROTOCOL", "protocol_type"),
     ]
     print_table(columns, rows)
-    states = Counter(row["state"] for row in rows)
-    counts = ", ".join(f"{count} {state}" for state, count in states.most_common())
-    note(f"{len(rows)} group{'' if len(rows) == 1 else 's'}" + (f": {counts}" if counts else ""))
+    note(count_of_states(rows))
 
 
 def _filter(option: str, text: str | None, known: Sequence[str]) -> list[str]:

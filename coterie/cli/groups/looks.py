@@ -43,3 +43,12 @@ def looks_at(
     except KeyboardInterrupt:
         if not watch:
             raise
+
+
+interval_option = click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(0, MAX_INTERVAL_S, min_open=True),
+    metavar="SECONDS",
+    help="Show records each second, from two looks at the offsets this far apart.",
+)

@@ -15,6 +15,7 @@ from tests.unit.client.fake_broker import FakeBroker
 DOCUMENT = Path(__file__).parents[3] / "docs" / "command-line.md"
 ARGUMENTS = {
     "groups list": [],
+    "groups list --lag": [],
     "groups describe --offsets": ["g"],
     "groups describe --members": ["g"],
     "groups describe --state": ["g"],

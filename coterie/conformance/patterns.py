@@ -18,7 +18,7 @@ from coterie.conformance.structures import Tree, tree_text
 from coterie.conformance.syntax import parse_arguments, parse_list, parse_map, unquote
 
 _MORE = "..."
-_COMPARISON = re.compile(r"(>=|<=|!=|>|<)(-?\w+)")
+_COMPARISON = re.compile(r"(>=|<=|!=|>|<)(\S+)")
 _OPERATORS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 _ABSENT = "(absent)"
 

@@ -71,6 +71,8 @@ def build_request(line: RequestLine, names: Names) -> Message:
     if build is None:
         return build_structure(line, names)
     arguments = parse_arguments(line.arguments)
+    # Options of the frame, which are not part of the message.
+    arguments.named.pop("wire", None)
     if arguments.positional:
         raise TranscriptError(f"{' '.join(arguments.positional)!r}: fields are name=value")
     message = build(arguments, line.version, names)

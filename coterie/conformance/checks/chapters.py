@@ -15,7 +15,8 @@
 A section is a check: its name, one sentence, further lines of its head, and the blocks of a
 transcript. `versions:` makes one check of it for each version, with `vN` in the blocks. `each:`
 makes one for each row of values: `each: codec text | gzip a | lz4 b` stands for two checks, in
-which `<codec>` and `<text>` have the values of a row; a quoted value may have spaces. `since:` and
+which `<codec>` and `<text>` have the values of a row; a quoted value may have spaces, and a row may
+be a line of its own. `since:` and
 `until:` name the first and last release of Kafka that behaves so, `needs:` is that of transcripts.
 """
 
@@ -73,7 +74,9 @@ def _sections(path: Path) -> Iterator[_Section]:
         sentence = []
         for line in text.splitlines():
             match = _HEAD.fullmatch(line)
-            if match is None:
+            if line.startswith("| "):
+                head["each"] += f" {line.strip()}"
+            elif match is None:
                 sentence.append(line.strip())
             else:
                 head[match[1]] = match[2].strip()
@@ -86,7 +89,7 @@ def _rows(section: _Section) -> list[dict[str, str]]:
     """Return the values of each row of `each:`; one empty row without it."""
     if "each" not in section.head:
         return [{}]
-    names, *rows = (shlex.split(row) for row in section.head["each"].split("|"))
+    names, *rows = (shlex.split(row) for row in section.head["each"].split(" | "))
     for row in rows:
         if len(row) != len(names):
             raise TranscriptError(f"{section.path}: {section.name}: {row} is not {names}")
@@ -137,7 +140,7 @@ def _check(
     section: _Section, name: str, situation: str, sentence: str, body: str, head: dict[str, str]
 ) -> Check:
     needs = f"needs: {head['needs']}\n" if "needs" in head else ""
-    transcript = parse(f"# {sentence}\n{needs}\n{body}", section.path.with_name(f"{name}"))
+    transcript = parse(f"# {sentence}\n{needs}\n{body}", section.path)
     requests = requests_of(transcript)
     about = head.get("versions", "").split(" ")[0] or head.get("about", "")
     if not about and requests:

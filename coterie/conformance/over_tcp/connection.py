@@ -17,8 +17,19 @@ from coterie.protocol.wire import Message
 _LENGTH = struct.Struct(">i")
 _NO_TAGS = b"\0"
 # The options of `wire={...}`.
-_OPTIONS = frozenset(
-    {"append", "cut", "split", "client_id", "length", "api_key", "version", "tags", "correlation"}
+_OPTIONS = frozenset(  # fmt: skip
+    {
+        "append",
+        "cut",
+        "length",
+        "split",
+        "client_id",
+        "tags",
+        "correlation",
+        "api_key",
+        "version",
+        "answer",
+    }
 )
 
 
@@ -103,7 +114,8 @@ def request_frame(
         number: the correlation id.
         client_id: of the header; None for null.
         options: `append` and `cut` change the end of the body, `api_key`, `version` and `length`
-            the numbers in front, `tags` the tagged fields of the header.
+            the numbers in front, `tags` the tagged fields of the header. The driver uses `split`,
+            `correlation` and `answer`, the version of the response.
 
     Raises:
         TranscriptError: there is no such option.

@@ -208,7 +208,8 @@ class TcpDriver:
         client_id = request.client.partition(".")[0]
         number = int(options.get("correlation", self._numbers))
         frame = request_frame(message, request.version, number, client_id, options)
-        self._pending[client][number] = _Pending(response_type(request.api), request.version)
+        answer = int(options.get("answer", request.version))
+        self._pending[client][number] = _Pending(response_type(request.api), answer)
         self._say(f"{request.client}> {request.api} v{request.version} {request.arguments}")
         client.send(frame, int(options.get("split", "0")))
         outputs = await self._receive(limit_s, until=client)

@@ -29,7 +29,7 @@ from coterie.conformance.releases import Release, parse_release
 SEPARATOR = "----"
 
 # The requirements of a file. "core": it inspects or breaks what no client can (the log, timers,
-# a failing append). "time": it lets hours pass. "ours": it pins a choice that Kafka leaves open, so
+# a failing append), or it would leave something on a broker that others use. "time": it lets hours pass. "ours": it pins a choice that Kafka leaves open, so
 # another broker may respond otherwise.
 NEEDS = frozenset({"core", "time", "ours"})
 

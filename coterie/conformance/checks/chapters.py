@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 from coterie.conformance.checks.check import Check, requests_of
 from coterie.conformance.over_tcp.target import TopicSpec
+from coterie.conformance.over_tcp.versions import CHAPTER_SUFFIX
 from coterie.conformance.releases import parse_release
 from coterie.conformance.transcript import TranscriptError, parse
 
@@ -49,7 +50,7 @@ class _Section(NamedTuple):
 
 def chapter_paths() -> list[Path]:
     """Return the files of all chapters, sorted."""
-    return sorted(_DIRECTORY.glob("*.checks"))
+    return sorted(_DIRECTORY.glob(f"*{CHAPTER_SUFFIX}"))
 
 
 def read_chapter(path: Path) -> list[Check]:

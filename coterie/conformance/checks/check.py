@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from coterie.conformance.over_tcp.target import TopicSpec
+from coterie.conformance.over_tcp.versions import is_exact
 from coterie.conformance.releases import Release
 from coterie.conformance.syntax import parse_duration_ms
 from coterie.conformance.transcript import RequestLine, Transcript, parse_request_line
@@ -37,6 +38,11 @@ class Check(NamedTuple):
     topics: tuple[TopicSpec, ...] = ()
     since: Release | None = None
     until: Release | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether its versions are what it is about, so that an older one does not do."""
+        return is_exact(self.transcript)
 
     @property
     def requests(self) -> list[RequestLine]:

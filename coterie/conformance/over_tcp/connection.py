@@ -17,7 +17,7 @@ from coterie.protocol.wire import Message
 _LENGTH = struct.Struct(">i")
 _NO_TAGS = b"\0"
 # The options of `wire={...}`.
-_OPTIONS = frozenset(  # fmt: skip
+_OPTIONS = frozenset(
     {
         "append",
         "cut",

@@ -19,7 +19,7 @@ from coterie.conformance.group_setup import set_up_group
 from coterie.conformance.over_tcp.connection import Arrival, CheckConnection, Inbox, request_frame
 from coterie.conformance.over_tcp.names import TcpNames
 from coterie.conformance.over_tcp.target import Target, TopicSpec
-from coterie.conformance.over_tcp.versions import lowered_expectation, lowered_request
+from coterie.conformance.over_tcp.versions import is_exact, lowered_expectation, lowered_request
 from coterie.conformance.patterns import Variables, substitute
 from coterie.conformance.requests import build_request
 from coterie.conformance.responses import response_lines
@@ -90,6 +90,8 @@ class TcpDriver:
         self._pending: dict[CheckConnection, dict[int, _Pending]] = {}
         self._numbers = 0
         self._variables: Variables = {}
+        # Whether requests must be sent in the versions of the transcript, except in `given`.
+        self._is_exact = False
         # The first lines of the responses that the block still expects; None inside `given`, whose
         # responses the transcript does not show.
         self._expected: list[str] | None = None
@@ -101,6 +103,7 @@ class TcpDriver:
 
     async def run(self, transcript: Transcript) -> list[Deviation]:
         """Carry out the blocks until one deviates; return its deviations."""
+        self._is_exact = is_exact(transcript)
         for block in transcript.blocks:
             found = await self._block(block)
             if found:
@@ -108,10 +111,9 @@ class TcpDriver:
         return []
 
     async def _block(self, block: Block) -> list[Deviation]:
-        expected = [
-            lowered_expectation(substitute(line, self._variables), self.target)
-            for line in block.expected
-        ]
+        expected = [substitute(line, self._variables) for line in block.expected]
+        if not self._is_exact:
+            expected = [lowered_expectation(line, self.target) for line in expected]
         block = block._replace(expected=expected)
         self._expected = [line for line in expected if _FIRST_LINE.match(line)]
         outputs: list[Output] = []
@@ -199,7 +201,8 @@ class TcpDriver:
         return client
 
     async def _request(self, request: RequestLine, limit_s: float) -> list[Output]:
-        request = lowered_request(request, self.target)
+        if not self._is_exact or self._expected is None:
+            request = lowered_request(request, self.target)
         client = await self._client(request.client)
         await self._create_topics(topics_in(request))
         options = parse_map(parse_arguments(request.arguments).named.get("wire", "{}"))

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from coterie.conformance.over_tcp.target import Target
 from coterie.conformance.structures import API_KEYS
-from coterie.conformance.transcript import RequestLine
+from coterie.conformance.transcript import RequestLine, Transcript
+
+CHAPTER_SUFFIX = ".checks"
 
 
 class _Lowering(NamedTuple):
@@ -32,10 +34,25 @@ _LOWERINGS = {
 _RESPONSE = re.compile(r"(?P<client>[a-z]\w*(?:\.\d+)?)< (?P<api>[A-Z]\w+) v(?P<version>\d+)\b")
 
 
-def served_version(api: str, version: int, arguments: str, target: Target) -> int | None:
-    """Return the version in which to send a request; None if the broker serves none that fits."""
+def is_exact(transcript: Transcript) -> bool:
+    """Return whether a transcript is about its versions: it is a section of a chapter."""
+    return transcript.path.suffix == CHAPTER_SUFFIX
+
+
+def served_version(
+    api: str, version: int, arguments: str, target: Target, *, exact: bool = False
+) -> int | None:
+    """Return the version in which to send a request; None if the broker serves none that fits.
+
+    Args:
+        api, version, arguments: of the request.
+        target: the broker.
+        exact: whether only this version will do.
+    """
     if target.serves(API_KEYS[api], version):
         return version
+    if exact:
+        return None
     lowering = _LOWERINGS.get(api)
     if lowering is None or not lowering.floor < version <= lowering.top:
         return None

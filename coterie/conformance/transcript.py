@@ -29,8 +29,8 @@ from coterie.conformance.releases import Release, parse_release
 SEPARATOR = "----"
 
 # The requirements of a file. "core": it inspects or breaks what no client can (the log, timers,
-# a failing append), or it would leave something on a broker that others use. "time": it lets hours pass. "ours": it pins a choice that Kafka leaves open, so
-# another broker may respond otherwise.
+# a failing append), or would leave something on a broker that others use. "time": it lets hours
+# pass. "ours": it pins a choice that Kafka leaves open, so another broker may respond otherwise.
 NEEDS = frozenset({"core", "time", "ours"})
 
 _HEAD_LINE = re.compile(r"(needs|since|until): *(.*)")

@@ -11,64 +11,110 @@
 pytest loads this module in every run, so it imports the server at the first use of a fixture only.
 """
 
-from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Generator, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from coterie.testing import Broker
 
+# The options of the mark that describe the broker of the fixture `kafka`; see `Broker`.
+_BROKER_OPTIONS: Mapping[str, str] = {
+    "config": "settings by Kafka's names",
+    "topics": "topics with their numbers of partitions",
+    "data_dir": "a directory for its data, instead of memory",
+    "flush": "when it syncs: never, commit or interval:MS",
+}
+# The options of the mark that are about the test.
+_TEST_OPTIONS: Mapping[str, str] = {
+    "virtual_time": "whether the test, a coroutine, is in virtual time",
+    "seed": "of everything that is left to chance in virtual time",
+    "leaves": "patterns of the names that the test may leave in a shared broker",
+}
 # The end of what clients have sent; a group of three members sends some ten requests a second.
 _SHOWN_REQUESTS = 20
 _BROKERS = pytest.StashKey[dict[str, "Broker"]]()
+_SHARED = "coterie-shared-brokers"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the setting."""
+    parser.addini(
+        "kafka_leaves",
+        "Patterns of the names of topics and groups that tests may leave in a shared broker.",
+        type="linelist",
+        default=[],
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark."""
-    config.addinivalue_line(
-        "markers",
-        "kafka(config=None, topics=None, data_dir=None): settings by Kafka's names, topics with"
-        " their numbers of partitions, and a directory for the broker of the fixture `kafka`.",
-    )
+    """Declare the mark, and the fixtures of virtual time."""
+    options = {**_BROKER_OPTIONS, **_TEST_OPTIONS}
+    described = "; ".join(f"{name}: {text}" for name, text in options.items())
+    config.addinivalue_line("markers", f"kafka({'=, '.join(options)}=): {described}.")
+    from coterie.pytest_virtual_time import fixtures
+
+    config.pluginmanager.register(fixtures(config), "coterie-virtual-time")
 
 
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest) -> "Iterator[Broker]":
     """Coterie, a Kafka broker in memory, for this test only (see the mark `kafka`)."""
     mark = request.node.get_closest_marker("kafka")
-    yield from _running(request, "kafka", {} if mark is None else mark.kwargs)
+    options = dict(mark.kwargs if mark else {})
+    known = {*_BROKER_OPTIONS, *_TEST_OPTIONS}
+    if unknown := sorted(options.keys() - known):
+        text = f"@pytest.mark.kafka takes {', '.join(sorted(known))}, not {', '.join(unknown)}"
+        raise pytest.UsageError(text)
+    described = {name: options[name] for name in _BROKER_OPTIONS if name in options}
+    if options.get("virtual_time", False):
+        from coterie.pytest_virtual_time import broker_in_virtual_time
+
+        broker = broker_in_virtual_time(request, described, options.get("seed", 0))
+        yield from _shown(request, "kafka", broker)
+    else:
+        from coterie.testing import Broker
+
+        with Broker(**described) as broker:
+            yield from _shown(request, "kafka", broker)
 
 
 @pytest.fixture(scope="module")
 def kafka_module(request: pytest.FixtureRequest) -> "Iterator[Broker]":
     """Coterie, a Kafka broker in memory, shared by the tests of a module."""
-    yield from _running(request, "kafka_module", {})
+    yield from _shared(request, "kafka_module")
 
 
 @pytest.fixture(scope="session")
 def kafka_session(request: pytest.FixtureRequest) -> "Iterator[Broker]":
     """Coterie, a Kafka broker in memory, shared by all tests; one a worker with xdist."""
-    yield from _running(request, "kafka_session", {})
+    yield from _shared(request, "kafka_session")
 
 
-def _running(
-    request: pytest.FixtureRequest, name: str, options: dict[str, Any]
-) -> "Iterator[Broker]":
+def _shared(request: pytest.FixtureRequest, name: str) -> "Iterator[Broker]":
+    from coterie.pytest_shared import SharedBrokers
     from coterie.testing import Broker
 
-    try:
-        broker = Broker(**options)
-    except TypeError as error:
-        text = f"@pytest.mark.kafka takes config, topics and data_dir: {error}"
-        raise pytest.UsageError(text) from None
+    plugins = request.config.pluginmanager
+    shared = plugins.get_plugin(_SHARED)
+    if shared is None:
+        shared = SharedBrokers()
+        plugins.register(shared, _SHARED)
+    with Broker() as broker:
+        shared.add(name, broker)
+        yield from _shown(request, name, broker)
+        shared.remove(name)
+
+
+def _shown(request: pytest.FixtureRequest, name: str, broker: "Broker") -> "Iterator[Broker]":
+    """Show a broker in the reports of failures while a fixture yields it."""
     brokers = request.config.stash.setdefault(_BROKERS, {})
-    with broker:
-        brokers[name] = broker
-        try:
-            yield broker
-        finally:
-            del brokers[name]
+    brokers[name] = broker
+    try:
+        yield broker
+    finally:
+        del brokers[name]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -88,7 +134,7 @@ def pytest_runtest_makereport(
 
 def _groups(broker: "Broker") -> str:
     """Describe every group and its rebalances."""
-    from coterie.testing import BrokerNotStarted
+    from coterie.testing import BrokerNotStarted, WrongUse
 
     try:
         parts = []
@@ -97,7 +143,7 @@ def _groups(broker: "Broker") -> str:
             parts.append(group.stuck())
             parts += [f"  {line}" for line in group.history_lines()]
         return "\n".join(parts) or "no groups"
-    except BrokerNotStarted as error:
+    except (BrokerNotStarted, WrongUse) as error:
         return str(error)
 
 

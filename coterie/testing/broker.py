@@ -11,7 +11,8 @@ from coterie.testing.groups import Group
 from coterie.testing.records import Record, topic_records
 from coterie.testing.requests import Requests
 from coterie.testing.running import RunningBroker
-from coterie.testing.topics import create_topic, produce
+from coterie.testing.topics import create_topic, delete_topic, produce
+from coterie.testing.waiting import Waiting
 
 
 class Broker(RunningBroker):
@@ -81,6 +82,33 @@ class Broker(RunningBroker):
         for number, value in enumerate(records):
             self.produce(name, value, partition=number % partitions)
         return name
+
+    def delete_topic(self, name: str) -> Waiting[None]:
+        """Delete a topic.
+
+        Raises:
+            WrongUse: it does not exist.
+        """
+        return Waiting(self.thread, delete_topic(self.server, name))
+
+    def unique(self, name: str) -> str:
+        """Return a name for a topic or group that no other test uses.
+
+        With a shared broker, what has that name is deleted after the test.
+        """
+        found = f"{name}-{next(self._numbers)}"
+        self._unique.add(found)
+        return found
+
+    def delete_unique(self) -> None:
+        """Delete the topics and groups named by `unique`, but for groups with members."""
+        for name in self._unique & self.topics.keys():
+            self.delete_topic(name)
+        for name in self._unique.intersection(self.groups):
+            group = self.group(name)
+            if not group.members:
+                group.delete()
+        self._unique.intersection_update(self.groups)
 
     def produce(
         self,

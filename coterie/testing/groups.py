@@ -25,6 +25,7 @@ from coterie.testing.loopback import ask
 from coterie.testing.members import Member, Partition, member_of, picture, rebalance_line
 from coterie.testing.records import opened_log, partition_records
 from coterie.testing.server_thread import Runner
+from coterie.testing.topics import delete_group
 from coterie.testing.waiting import DEFAULT_TIMEOUT_S, Waiting, until
 
 if TYPE_CHECKING:
@@ -215,6 +216,14 @@ class Group:
 
         if not self._running.thread.call(begin):
             raise WrongUse(f"no rebalance can begin now\n{self.stuck()}")
+
+    def delete(self) -> Waiting[None]:
+        """Delete the group with its offsets.
+
+        Raises:
+            WrongUse: it has members, or does not exist.
+        """
+        return Waiting(self._running.thread, delete_group(self._running.server, self.group_id))
 
     def expel(self, member: Member | str, reason: str = "the test expelled it") -> Waiting[None]:
         """Remove a member, as an administrator would; its client notices and joins anew.

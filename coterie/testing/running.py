@@ -6,6 +6,7 @@ task of it is left; a restart keeps address and data.
 
 import asyncio
 import errno
+import itertools
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
@@ -50,6 +51,7 @@ class RunningBroker:
 
     Attributes:
         host, port: where it listens.
+        disk: its files.
     """
 
     def __init__(
@@ -81,7 +83,7 @@ class RunningBroker:
         self._data_dir = IN_MEMORY if data_dir is None else fspath(data_dir)
         self._interception = Interception()
         files = MemoryFileSystem() if data_dir is None else OsFileSystem()
-        self._disk = Disk(files, self._interception)
+        self.disk = Disk(files, self._interception)
         try:
             self._flush = parse_flush_mode(flush)
         except ValueError as error:
@@ -91,6 +93,9 @@ class RunningBroker:
         # Ids of the cluster, topics and members are the same in each run of a test. It is kept over
         # restarts, so that no id is given twice.
         self._random = random.Random(0)  # noqa: S311 - ids of a test, no secrets
+        # For `Broker.unique`.
+        self._numbers = itertools.count(1)
+        self._unique: set[str] = set()
         self._thread: ServerThread | LoopRunner | None = None
         self._server: Server | None = None
 
@@ -136,7 +141,7 @@ class RunningBroker:
             stopped = server
             thread.run(self._end(server.stop()))
             left += thread.call(lambda: _connections(stopped))
-        left += thread.left() + [f"the open file {path}" for path in self._disk.open_files.values()]
+        left += thread.left() + [f"the open file {path}" for path in self.disk.open_files.values()]
         thread.stop()
         if left:
             raise BrokerLeak(f"left after the broker was closed: {'; '.join(left)}")
@@ -175,11 +180,11 @@ class RunningBroker:
         committed offsets; with `flush="commit"` nothing that was acknowledged is.
         """
         server = self.server
-        return Waiting(self.thread, self._again(server.abandon(), self._disk.lose_power))
+        return Waiting(self.thread, self._again(server.abandon(), self.disk.lose_power))
 
     def flush(self) -> None:
         """Let everything that is written survive `lose_power`, as the kernel does in the end."""
-        self.thread.call(self._disk.flush)
+        self.thread.call(self.disk.flush)
 
     async def _again(
         self, end: Coroutine[Any, Any, None], between: Callable[[], None] = lambda: None
@@ -241,7 +246,7 @@ class RunningBroker:
         Raises:
             WrongUse: the loop is not asyncio's own, or has a virtual clock already.
         """
-        thread, address = self.thread, Address(self.host, self.port)
+        thread, address = self.thread, self.address
         clock = VirtualClock(asyncio.get_running_loop(), seed)
         if isinstance(thread, LoopRunner):
             raise WrongUse("the broker is in virtual time already, in another event loop")
@@ -285,7 +290,7 @@ class RunningBroker:
 
     async def _open(self, topics: Mapping[str, int]) -> None:
         """Start a server where the broker runs, which is here."""
-        runner, address = self.thread, Address(self.host, self.port)
+        runner, address = self.thread, self.address
         environment = DiskEnvironment(runner.environment(make_logger("error")), self._interception)
         self._interception.now_ms = environment.now_ms
         server = self._make(environment)
@@ -300,7 +305,7 @@ class RunningBroker:
             await self._listen_elsewhere()
         for name, partitions in topics.items():
             await create_topic(server, name, partitions, {})
-        self._disk.flush()
+        self.disk.flush()
 
     def _make(self, environment: Environment) -> Server:
         given = [f"{name}={value}" for name, value in self._values.items()]
@@ -310,7 +315,7 @@ class RunningBroker:
                 self._data_dir,
                 environment,
                 flush=self._flush,
-                filesystem=self._disk,
+                filesystem=self.disk,
                 files_are_private=self._data_dir == IN_MEMORY,
             )
         except ConfigError as error:
@@ -322,13 +327,18 @@ class RunningBroker:
     async def _listen_elsewhere(self) -> None:
         """Serve clients at a second address, where another node seems to be."""
         server = self.server
-        server.advertise(ELSEWHERE, Address(self.host, self.port))
+        server.advertise(ELSEWHERE, self.address)
         wanted = self._interception.elsewhere
         if wanted is None:
             wanted = Address(self.host, 0)
         listener = await self.thread.listen(lambda: Connection(server, ELSEWHERE), wanted)
         self._elsewhere = listener
         self._interception.elsewhere = listener.address
+
+    @property
+    def address(self) -> Address:
+        """Where it listens; port 0 before it has started for the first time."""
+        return Address(self.host, self.port)
 
     @property
     def thread(self) -> Runner:

@@ -67,6 +67,13 @@ class Runner(Protocol):
             OSError: the address cannot be used.
         """
 
+    def check_waiter(self) -> None:
+        """Check that the caller can wait for what happens there.
+
+        Raises:
+            WrongUse: it would wait for itself, or in the wrong event loop.
+        """
+
     def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T] | asyncio.Task[T]":
         """Begin a coroutine there."""
 
@@ -113,9 +120,11 @@ def _described(file: Any) -> str:
     number = file if isinstance(file, int) else file.fileno()
     try:
         with socket.socket(fileno=os.dup(number)) as copy:
-            host, port = copy.getsockname()[:2]
+            name = copy.getsockname()
+            if not isinstance(name, tuple):
+                return f"a socket of this machine, file {number}"
             is_listening = copy.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-            return f"a socket {'that listens on' if is_listening else 'at'} {Address(host, port)}"
+            return f"a socket {'that listens on' if is_listening else 'at'} {Address(*name[:2])}"
     except OSError:
         return f"the file {number}"
 
@@ -172,12 +181,22 @@ class ServerThread:
         port = listening.sockets[0].getsockname()[1]
         return Listener(Address(address.host, port), listening.close)
 
+    def check_waiter(self) -> None:
+        """Check that this is another thread; see `Runner`."""
+        if threading.current_thread() is self._thread:
+            raise WrongUse("the broker's own thread cannot wait for the broker")
+
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Run a coroutine in the thread; the future has its result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the thread; wait for its result and return it."""
+        try:
+            self.check_waiter()
+        except WrongUse:
+            work.close()
+            raise
         return self.submit(work).result(_CALL_TIMEOUT_S)
 
     def call(self, function: Callable[[], T]) -> T:
@@ -186,8 +205,7 @@ class ServerThread:
         Raises:
             WrongUse: this is the thread itself, which would wait for itself.
         """
-        if threading.current_thread() is self._thread:
-            raise WrongUse("the broker's own thread cannot wait for the broker")
+        self.check_waiter()
 
         async def work() -> T:
             return function()

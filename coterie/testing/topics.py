@@ -9,6 +9,12 @@ from coterie.protocol.messages.create_topics import (
     CreateTopicsRequestConfig,
     CreateTopicsRequestTopic,
 )
+from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from coterie.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsRequestTopic,
+    DeleteTopicsResponse,
+)
 from coterie.protocol.messages.produce import (
     ProduceRequest,
     ProduceRequestPartition,
@@ -48,6 +54,34 @@ async def create_topic(
         server.topics.create(name, count, config)
     except TopicRefused as refused:
         raise WrongUse(_refusal(f"topic '{name}'", refused.error, refused.text)) from None
+
+
+async def delete_topic(server: Broker, name: str) -> None:
+    """Delete a topic.
+
+    Raises:
+        WrongUse: it cannot be deleted.
+    """
+    request = DeleteTopicsRequest(
+        topics=[DeleteTopicsRequestTopic(name=name)], timeout_ms=_TIMEOUT_MS
+    )
+    (result,) = (await ask(server, request, DeleteTopicsResponse)).responses
+    if result.error_code:
+        error = ErrorCode(result.error_code)
+        raise WrongUse(_refusal(f"the deletion of topic '{name}'", error, result.error_message))
+
+
+async def delete_group(server: Broker, group_id: str) -> None:
+    """Delete a group with its offsets.
+
+    Raises:
+        WrongUse: it has members, or does not exist.
+    """
+    request = DeleteGroupsRequest(groups_names=[group_id])
+    (result,) = (await ask(server, request, DeleteGroupsResponse)).results
+    if result.error_code:
+        error = ErrorCode(result.error_code)
+        raise WrongUse(_refusal(f"the deletion of group '{group_id}'", error, None))
 
 
 async def produce(

@@ -222,6 +222,18 @@ class LoopRunner:
         listeners[address] = accept
         return Listener(address, lambda: listeners.pop(address, None))
 
+    def check_waiter(self) -> None:
+        """Check that this is the event loop in virtual time; see `Runner`."""
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is not self.clock.loop:
+            raise WrongUse(
+                "the broker is in virtual time, in the event loop of the test: wait for it there,"
+                " with `await ...`, and not in another thread or event loop"
+            )
+
     def submit(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         """Begin a coroutine."""
         return self.clock.loop.create_task(work)

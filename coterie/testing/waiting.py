@@ -26,8 +26,17 @@ class Waiting(Generic[T]):
     """A wait: over already, or to be awaited."""
 
     def __init__(self, runner: Runner, work: Coroutine[Any, Any, T]) -> None:
-        """Wait here and now, unless this thread runs an event loop."""
+        """Wait here and now, unless this thread runs an event loop.
+
+        Raises:
+            WrongUse: the broker cannot be waited for here.
+        """
         self._awaited = True
+        try:
+            runner.check_waiter()
+        except WrongUse:
+            work.close()
+            raise
         self._future: Future[T] | asyncio.Task[T]
         try:
             asyncio.get_running_loop()

@@ -3,14 +3,13 @@
 import asyncio
 import gc
 import os
-import socket
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from coterie.testing import Broker, BrokerNotStarted, KafkaTestCase, WrongUse
+from coterie.testing import Broker, KafkaTestCase, WrongUse
 from tests.live.deadlines import eventually
 from tests.live.testing.consumers import confluent, kafka_python
 
@@ -36,41 +35,6 @@ def test_topic_is_created_with_records_in_turn() -> None:
         assert [(each.partition, each.value) for each in kafka.records("t")] == [
             (0, b"a"), (0, b"c"), (1, b"b"),
         ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("act", "text"),
-    [
-        (lambda kafka: kafka.topic("t"), "TOPIC_ALREADY_EXISTS"),
-        (lambda kafka: kafka.topic("no/name"), "INVALID_TOPIC_EXCEPTION"),
-        (lambda kafka: kafka.produce("u", "a"), r"topic 'u' does not exist; create it"),
-        (lambda kafka: kafka.produce("t", "a", partition=9), "UNKNOWN_TOPIC_OR_PARTITION"),
-        (lambda kafka: kafka.produce("t"), "nothing to produce"),
-        (lambda kafka: kafka.produce("t", 7), "bytes, text or None, not int"),
-        (lambda kafka: kafka.records("u"), "does not exist"),
-        (lambda kafka: kafka.records("t", 3), "no partition 3"),
-        (lambda kafka: kafka.client_config("pykafka"), "aiokafka, confluent-kafka, kafka-python"),
-        (lambda kafka: kafka.start(), "runs already"),
-    ],
-)
-def test_wrong_use_gives_one_clear_error(act, text: str) -> None:  # type: ignore[no-untyped-def]
-    with Broker(topics={"t": 1}) as kafka, pytest.raises(WrongUse, match=text):
-        act(kafka)
-
-
-def test_unusable_places_and_settings_are_named(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(BrokerNotStarted, match=f"127.0.0.1:{port} is in use"):
-            Broker(port=port).start()
-    with pytest.raises(BrokerNotStarted, match=r"no\.such\.setting"):
-        Broker(config={"no.such.setting": "1"}).start()
-    file = tmp_path / "file"
-    file.write_text("")
-    with pytest.raises(BrokerNotStarted, match="cannot be used"):
-        Broker(data_dir=file).start()
-    with pytest.raises(BrokerNotStarted, match="does not run"):
-        _ = Broker().bootstrap_servers
 
 
 def test_nothing_is_left_after_the_end() -> None:

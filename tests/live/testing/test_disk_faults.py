@@ -160,10 +160,3 @@ def test_consumer_ahead_of_the_log_is_out_of_range() -> None:
                 assert (await consumer.getone()).value == b"c"
 
     asyncio.run(run())
-
-
-def test_broker_without_syncs_has_no_slow_ones() -> None:
-    with Broker() as kafka, pytest.raises(WrongUse, match="flush='commit'"):
-        kafka.fault(SlowDisk(1))
-    with pytest.raises(WrongUse, match="never, commit, interval:MS"):
-        Broker(flush="sometimes")

@@ -138,25 +138,6 @@ def test_chance_is_the_same_for_the_same_seed() -> None:
     assert not any(drawn(1)[:2])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        ({"api": "JoinGruop"}, "did you mean JoinGroup"),
-        ({"probability": 0.0}, "above 0"),
-        ({"skip": -1}, "at least 0"),
-        ({"times": 0}, "at least 1"),
-    ],
-)
-def test_wrong_fault_is_refused(broker: Broker, arguments: dict, text: str) -> None:  # type: ignore[type-arg]
-    with pytest.raises(WrongUse, match=text):
-        broker.fault(CloseBefore(), **arguments)
-
-
-def test_unknown_error_is_refused(broker: Broker) -> None:
-    with pytest.raises(WrongUse, match="'NOT_A_COORDINATOR' is no error"):
-        broker.fault(AnswerError("NOT_A_COORDINATOR"))
-
-
 def test_requests_are_recorded(broker: Broker) -> None:
     with confluent(broker, "g", "t", client_id="a"):
         broker.group("g").wait_assigned()

@@ -21,6 +21,7 @@ SYNC = """
     def test_marked_broker(kafka):
         assert kafka.topics == {"t": 2}
 
+    @pytest.mark.kafka(leaves="shared")
     def test_module_first(kafka_module, kafka_session):
         kafka_module.topic("shared")
         assert kafka_session.port != kafka_module.port
@@ -67,6 +68,134 @@ FAILING = """
 """
 
 
+VIRTUAL = """
+    import asyncio, time
+    import pytest
+    import pytest_asyncio
+    from aiokafka import AIOKafkaConsumer
+
+    times = []
+
+    async def expires(kafka):
+        config = kafka.client_config("aiokafka", group_id="g", max_poll_interval_ms=30_000)
+        async with AIOKafkaConsumer("t", **config):
+            await kafka.group("g").wait_stable(members=1)
+            await kafka.clock.advance(31)
+            assert kafka.group("g").state == "Empty"
+        times.append(kafka.clock.elapsed_s)
+        assert kafka.clock.seed == 7
+
+    @pytest_asyncio.fixture
+    async def idle(kafka):
+        began = time.monotonic()
+        config = kafka.client_config("aiokafka", group_id="h")
+        async with AIOKafkaConsumer("t", **config) as consumer:
+            yield consumer
+            await asyncio.sleep(60)
+        assert time.monotonic() - began >= 60
+
+    in_virtual_time = pytest.mark.kafka(topics={"t": 1}, virtual_time=True, seed=7)
+
+    @pytest.mark.asyncio
+    @in_virtual_time
+    async def test_asyncio(kafka, idle):
+        await kafka.group("h").wait_assigned("t")
+        await expires(kafka)
+
+    @pytest.mark.asyncio(loop_scope="module")
+    @in_virtual_time
+    async def test_asyncio_in_the_loop_of_the_module(kafka):
+        await expires(kafka)
+
+    @pytest.mark.anyio
+    @pytest.mark.parametrize("anyio_backend", ["asyncio"])
+    class TestAnyio:
+        @in_virtual_time
+        async def test_anyio(self, kafka, anyio_backend):
+            await expires(kafka)
+
+    @pytest.mark.asyncio
+    async def test_real_time_goes_on(kafka):
+        assert len(times) == 3
+        assert times[1] == times[2]
+        assert time.time() > 1_767_225_600 + 60
+        with pytest.raises(Exception, match="virtual_time=True"):
+            kafka.clock
+"""
+WRONG_VIRTUAL = """
+    import pytest
+
+    @pytest.mark.kafka(virtual_time=True)
+    def test_plain(kafka): ...
+
+    @pytest.mark.kafka(virtual_time=True)
+    async def test_unmarked(kafka): ...
+
+    @pytest.fixture
+    def anyio_backend_name():
+        return "trio"
+
+    @pytest.mark.kafka(virtual_time=True)
+    @pytest.mark.parametrize("anyio_backend", ["trio"])
+    async def test_trio(kafka, anyio_backend): ...
+"""
+SHARED = """
+    import pytest
+    from coterie.testing import CloseBefore
+
+    @pytest.fixture(scope="module")
+    def orders(kafka_session):
+        return kafka_session.topic("orders")
+
+    def commit(kafka, group, topic):
+        from confluent_kafka import Consumer, TopicPartition
+        config = kafka.client_config("confluent-kafka", group_id=group)
+        consumer = Consumer({"log_level": 0, **config})
+        consumer.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+        consumer.close()
+
+    def test_own_names(kafka_session, orders):
+        topic = kafka_session.topic(kafka_session.unique("t"))
+        commit(kafka_session, kafka_session.unique("billing"), topic)
+
+    def test_nothing_is_left_of_it(kafka_session):
+        assert kafka_session.topics == {"orders": 1}
+        assert kafka_session.groups == []
+
+    @pytest.mark.kafka(leaves=["allowed*"])
+    def test_allowed(kafka_session):
+        kafka_session.topic("allowed-1")
+
+    def test_deletes(kafka_session):
+        kafka_session.topic("t")
+        kafka_session.delete_topic("t")
+
+    def test_setting(kafka_session):
+        kafka_session.topic("set-1")
+"""
+LEAKING = """
+    from coterie.testing import CloseBefore
+
+    def test_topic(kafka_session):
+        kafka_session.topic("first-leak")
+
+    def test_clean(kafka_session):
+        pass
+
+    def test_fault(kafka_session):
+        kafka_session.fault(CloseBefore(), group="nobody")
+
+    def test_member(kafka_module):
+        from confluent_kafka import Consumer
+        global consumer
+        kafka_module.topic(kafka_module.unique("t"))
+        name = kafka_module.unique("g")
+        config = kafka_module.client_config("confluent-kafka", group_id=name, client_id="late")
+        consumer = Consumer({"log_level": 0, "group.instance.id": "i", **config})
+        consumer.subscribe(["t-1"])
+        while kafka_module.group(name).state != "Stable":
+            consumer.poll(0.1)
+"""
 WRONG_MARK = """
     import pytest
 
@@ -122,8 +251,41 @@ def test_failure_shows_groups_and_requests(tmp_path: Path) -> None:
         "generation 1: join of one",
         "- last requests to kafka -",
         "one LeaveGroup v",
-        "@pytest.mark.kafka takes config, topics and data_dir",
-        "'topic'",
+        "@pytest.mark.kafka takes config, data_dir, flush, leaves, seed, topics, virtual_time,",
+        "not topic",
+    ):
+        assert text in output, output
+
+
+def test_marked_tests_are_in_virtual_time(tmp_path: Path) -> None:
+    code, output = run_pytest(tmp_path, [VIRTUAL])
+    assert code == 0, output
+    assert "4 passed" in output
+
+
+def test_virtual_time_needs_the_event_loop_of_a_test(tmp_path: Path) -> None:
+    code, output = run_pytest(tmp_path, [WRONG_VIRTUAL])
+    assert code == 1
+    assert "virtual_time=True is for `async def` tests" in output, output
+    assert "virtual_time=True needs pytest-asyncio or anyio" in output, output
+    assert "virtual time needs anyio's backend asyncio" in output, output
+
+
+def test_shared_broker_is_left_clean(tmp_path: Path) -> None:
+    code, output = run_pytest(tmp_path, [SHARED], "-o", "kafka_leaves=set-*")
+    assert code == 0, output
+    assert "5 passed" in output
+
+
+def test_what_is_left_in_a_shared_broker_is_an_error_of_its_test(tmp_path: Path) -> None:
+    code, output = run_pytest(tmp_path, [LEAKING])
+    assert code == 1
+    assert "4 passed, 3 errors" in output, output
+    for text in (
+        "ERROR at teardown of test_topic",
+        "the test has left in the shared broker kafka_session: topic 'first-leak'",
+        "left in the shared broker kafka_session: the fault Fault(CloseBefore()",
+        "left in the shared broker kafka_module: group 'g-2' with members",
     ):
         assert text in output, output
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-import uvloop
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
-from coterie.testing import Broker, WaitTimedOut, WrongUse
+from coterie.testing import Broker, WaitTimedOut
 from coterie.testing.memory_connections import Frame
 from coterie.testing.virtual_time import START_MS
 from tests.live.testing.stories import STORIES, Story, told
@@ -116,25 +115,3 @@ def test_default_timeouts_pass_in_milliseconds() -> None:
             assert clock.elapsed_s > 799
 
     run(story)
-
-
-def test_wrong_use_gives_one_clear_error() -> None:
-    async def on_uvloop() -> None:
-        with Broker() as kafka, pytest.raises(WrongUse, match="not uvloop's"):
-            async with kafka.virtual_time():
-                pass
-
-    uvloop.run(on_uvloop())
-
-    async def two_clocks(kafka: Broker) -> None:
-        with Broker() as other:
-            async with kafka.virtual_time():
-                with pytest.raises(WrongUse, match="has a virtual clock already"):
-                    async with other.virtual_time():
-                        pass
-                with pytest.raises(WrongUse, match="after that block"):
-                    kafka.close()
-        # The broker is reachable again.
-        assert kafka.topics == {"t": 1}
-
-    run(two_clocks)

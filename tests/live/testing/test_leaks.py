@@ -1,0 +1,115 @@
+"""What a broker leaves behind fails its close, with its name. Each kind of leak is planted."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from coterie.testing import Broker, BrokerLeak
+from coterie.testing.server_thread import ServerThread
+
+# A plant returns what removes it again.
+Plant = Callable[[Broker], Callable[[], object]]
+
+
+def loop_of(kafka: Broker) -> asyncio.AbstractEventLoop:
+    assert isinstance(kafka.thread, ServerThread)
+    return kafka.thread.loop
+
+
+def task(kafka: Broker) -> Callable[[], object]:
+    async def planted() -> None:
+        await asyncio.sleep(60)
+
+    def begin() -> asyncio.Task[None]:
+        return loop_of(kafka).create_task(planted(), name="planted task")
+
+    left = kafka.thread.call(begin)
+    return lambda: left
+
+
+def listening_socket(kafka: Broker) -> Callable[[], object]:
+    address = kafka.address._replace(port=0)
+    listener = kafka.thread.run(kafka.thread.listen(asyncio.Protocol, address))
+    return listener.close
+
+
+def connected_socket(kafka: Broker) -> Callable[[], object]:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    kafka.thread.call(lambda: loop_of(kafka).add_reader(ours, lambda: None))
+
+    def remove() -> None:
+        ours.close()
+        theirs.close()
+
+    return remove
+
+
+def connection(kafka: Broker) -> Callable[[], object]:
+    class Deaf(asyncio.Transport):
+        """A transport that never ends."""
+
+        def write(self, data: bytes | bytearray | memoryview) -> None: ...
+        def close(self) -> None: ...
+        def abort(self) -> None: ...
+        def get_write_buffer_size(self) -> int:
+            return 0
+
+        def set_protocol(self, protocol: asyncio.BaseProtocol) -> None: ...
+        def set_write_buffer_limits(
+            self, high: int | None = None, low: int | None = None
+        ) -> None: ...
+
+    accepted = kafka.thread.call(lambda: kafka.server.accept(Deaf()))
+    return lambda: accepted
+
+
+def file(kafka: Broker) -> Callable[[], object]:
+    return kafka.disk.create("memory/planted.txt").close
+
+
+def thread(kafka: Broker) -> Callable[[], object]:
+    ended = threading.Event()
+
+    def steps() -> Iterator[None]:
+        yield None
+        ended.wait(60)
+
+    workers = kafka.server.environment.workers("planted", 1)
+    kafka.thread.call(lambda: workers.submit(steps(), lambda _: None))
+    return ended.set
+
+
+PLANTS: dict[Plant, str] = {
+    task: r"the task <Task pending name='planted task'",
+    listening_socket: r"a socket that listens on 127\.0\.0\.1:\d+",
+    connected_socket: r"a socket of this machine, file \d+",
+    connection: r"1 connection",
+    file: r"the open file memory/planted\.txt",
+    thread: r"the thread planted-\d+",
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
+def test_leak_fails_the_close_with_its_name(plant: Plant) -> None:
+    kafka = Broker().start()
+    remove = plant(kafka)
+    try:
+        with pytest.raises(BrokerLeak, match=f"left after the broker was closed: {PLANTS[plant]}"):
+            kafka.close()
+    finally:
+        remove()
+    # It is closed all the same.
+    kafka.close()
+
+
+def test_leaks_are_named_together() -> None:
+    kafka = Broker().start()
+    removes = [file(kafka), task(kafka)]
+    with pytest.raises(BrokerLeak, match=r"the task .*; the open file "):
+        kafka.close()
+    for remove in removes:
+        remove()

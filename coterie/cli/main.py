@@ -29,6 +29,7 @@ COMMANDS = {
     "pipeline": "Analyse rebalances from the logs of a broker.",
     "lab": "Compare protocols of group rebalancing in a simulation.",
     "compact": "Compact the logs of a broker that is not running.",
+    "proxy": "Stand between clients and a broker and record what they say.",
     "replay": "Send the requests of a recording again and compare the answers.",
     "completion": "Print the completion script for bash, zsh or fish.",
 }

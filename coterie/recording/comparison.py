@@ -1,7 +1,8 @@
 """Compares an answer of a replay with the recorded one, field by field.
 
-Left out are times and throttle times, which no two runs have in common. Elements of lists are
-paired by what they are about, such as their topic, whatever their order.
+Left out are times and throttle times, which no two runs have in common, and what the brokers offer
+in ApiVersions. Elements of lists are paired by what they are about, such as their topic, whatever
+their order.
 """
 
 from collections.abc import Iterator
@@ -16,13 +17,22 @@ from coterie.recording.batches import batches_of
 from coterie.recording.identities import Identities, kind_of, likeness
 
 _IGNORED = frozenset({"throttle_time_ms"})
+# What a broker offers. What matters of it is found by the requests that it does not serve.
+_OFFERS = frozenset(
+    {
+        "api_keys",
+        "supported_features",
+        "finalized_features",
+        "finalized_features_epoch",
+        "zk_migration_ready",
+    }
+)
 # Times: only whether there is one is compared.
 _TIMES = frozenset({"timestamp", "log_append_time_ms", "max_timestamp"})
-# What an element of a list is about.
+# What an element of a list is about: the first of these that it has and that is not empty.
 _SUBJECTS = (
-    "group_id", "name", "topic", "topic_id", "partition_index", "partition", "index", "api_key",
-    "member_id", "group_instance_id", "key", "node_id", "broker_id", "resource_type",
-    "resource_name",
+    "group_id", "key", "name", "topic", "topic_id", "partition_index", "partition", "index",
+    "resource_name", "member_id", "group_instance_id", "node_id", "broker_id",
 )  # fmt: skip
 _ABSENT = "nothing"
 
@@ -66,7 +76,7 @@ class Comparison:
 
     def _structs(self, recorded: Struct, replayed: Struct, path: str) -> Iterator[Difference]:
         for field in fields_of(type(recorded)):
-            if field.present(self._version) and field.name not in _IGNORED:
+            if field.present(self._version) and field.name not in _IGNORED | _OFFERS:
                 one, other = getattr(recorded, field.name), getattr(replayed, field.name)
                 yield from self._values(field, one, other, f"{path}{field.name}")
 
@@ -108,46 +118,48 @@ class Comparison:
         left = list(other)
         for at, each in enumerate(one):
             found = self._partner(each, left)
-            where = f"{path}[{_subject(each, at)}]"
-            if found is None:
+            where = f"{path}[{_subject_text(each, at)}]"
+            if found is not None:
+                left.remove(found)
+                yield from self._structs(each, found, f"{where}.")
+            else:
                 yield Difference(where, "an element", _ABSENT)
-                continue
-            left.remove(found)
-            yield from self._structs(each, found, f"{where}.")
         for each in left:
-            yield Difference(f"{path}[{_subject(each, len(one))}]", _ABSENT, "an element")
+            yield Difference(f"{path}[{_subject_text(each, len(one))}]", _ABSENT, "an element")
 
     def _partner(self, element: Struct, candidates: list[Any]) -> Any:
-        """Return the candidate that is about the same; by likeness if ids are new."""
-        subjects = [name for name in _SUBJECTS if hasattr(element, name)]
-        if not subjects:
+        """Return the candidate that is about the same; one that is like it if its id is new."""
+        name = _subject(element)
+        if name is None:
             return candidates[0] if candidates else None
-        is_loose = False
-        exact = {}
-        for name in subjects:
-            value = getattr(element, name)
-            kind = kind_of(self._message, name)
-            if kind is not None and not self._identities.is_paired(kind, value):
-                is_loose = True
-                continue
-            exact[name] = value if kind is None else self._identities.replayed(kind, value)
-        fitting = [c for c in candidates if all(getattr(c, n) == v for n, v in exact.items())]
-        if is_loose:
-            like = [c for c in fitting if _likenesses(c) == _likenesses(element)]
-            fitting = like or fitting
-        return fitting[0] if fitting else None
+        value = getattr(element, name)
+        kind = kind_of(self._message, name)
+        if kind is None or self._identities.is_paired(kind, value):
+            if kind is not None:
+                value = self._identities.replayed(kind, value)
+            return next((each for each in candidates if getattr(each, name) == value), None)
+        instance = getattr(element, "group_instance_id", None)
+        fitting = [
+            each
+            for each in candidates
+            if likeness(getattr(each, name)) == likeness(value)
+            and getattr(each, "group_instance_id", None) == instance
+        ]
+        return next(iter(fitting or candidates), None)
 
 
-def _likenesses(element: Struct) -> list[Any]:
-    return [likeness(getattr(element, name)) for name in _SUBJECTS if hasattr(element, name)]
-
-
-def _subject(element: Struct, at: int) -> str:
+def _subject(element: Struct) -> str | None:
+    """Return the field that says what an element is about."""
     for name in _SUBJECTS:
-        value = getattr(element, name, None)
-        if value not in (None, "", bytes(16)):
-            return uuid_text(value) if isinstance(value, bytes) else str(value)
-    return str(at)
+        if getattr(element, name, None) not in (None, "", bytes(16)):
+            return name
+    return None
+
+
+def _subject_text(element: Struct, at: int) -> str:
+    name = _subject(element)
+    value = at if name is None else getattr(element, name)
+    return uuid_text(value) if isinstance(value, bytes) else str(value)
 
 
 def _text(field: WireField, value: Any) -> str:

@@ -29,8 +29,9 @@ _KINDS = {
     "isr_nodes": "node",
     "offline_replicas": "node",
 }
-# Values that are no ids: they mean the same in every broker.
-_NO_IDS = (None, "", 0, -1, bytes(16))
+# Values that are no ids: they mean the same in every broker. A session has no id 0, a producer has.
+_NO_IDS = (None, "", -1, bytes(16))
+_NO_SESSION = 0
 # Several nodes of a recording may be one node of the replay, and so may their addresses.
 _MANY_TO_ONE = frozenset({"node", "host", "port"})
 
@@ -60,7 +61,7 @@ class Identities:
 
     def pair(self, kind: str, recorded: Any, replayed: Any) -> bool:
         """Return whether two ids are the same thing; they are from now on if both are new."""
-        if recorded in _NO_IDS or replayed in _NO_IDS:
+        if not _is_id(kind, recorded) or not _is_id(kind, replayed):
             return bool(recorded == replayed)
         forward = self._replayed.setdefault(kind, {})
         backward = self._recorded.setdefault(kind, {})
@@ -78,7 +79,7 @@ class Identities:
 
     def is_paired(self, kind: str, recorded: Any) -> bool:
         """Return whether an id of the recording has a pair, or is no id."""
-        return recorded in _NO_IDS or recorded in self._replayed.get(kind, {})
+        return not _is_id(kind, recorded) or recorded in self._replayed.get(kind, {})
 
     def substitute(self, request: Message) -> None:
         """Put the replay's ids into a request of the recording."""
@@ -88,6 +89,10 @@ class Identities:
             value = getattr(holder, field)
             if kind is not None and not isinstance(value, list):
                 setattr(holder, field, self.replayed(kind, value))
+
+
+def _is_id(kind: str, value: Any) -> bool:
+    return value not in _NO_IDS and (kind != "session" or value != _NO_SESSION)
 
 
 def _id_fields(holder: Struct) -> Iterator[tuple[Struct, str]]:

@@ -8,6 +8,7 @@ import asyncio
 from typing import Any, NamedTuple, Protocol
 
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.errors import ErrorCode
 from coterie.protocol.wire import Message
 from coterie.recording.batches import rebuilt, with_producers
 from coterie.recording.comparison import Comparison, Difference
@@ -18,6 +19,15 @@ from coterie.recording.identities import Identities
 _LENGTH_BYTES = 4
 # How long after its recorded time an answer is waited for before the replay goes on.
 _PATIENCE_S = 5.0
+# A request that is refused with these has no effect, and the client repeats it. A fresh broker of
+# ours is always ready, so it would do what the recorded one has not done.
+_UNREADY = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
 
 
 class Listener(Protocol):
@@ -138,6 +148,9 @@ class Replay:
             return "the recording does not have its values"
         if exchange.api is None or not self._target.serves(exchange):
             return f"{exchange.name} v{exchange.version} is not served"
+        refusal = _refusal_of_unready(exchange.response)
+        if refusal:
+            return f"the recorded coordinator was not ready: {refusal}"
         if exchange.connection not in self._open:
             return "its connection is closed"
         return ""
@@ -220,6 +233,17 @@ def result_of(outcomes: list[Outcome]) -> Result:
     different = sum(each.differs for each in outcomes)
     skipped = sum(bool(each.skipped) for each in outcomes)
     return Result(len(outcomes), len(outcomes) - different - skipped, different, skipped)
+
+
+def _refusal_of_unready(response: Any) -> str:
+    """Return the error with which a coordinator refuses everything until it is ready; or none."""
+    codes = [getattr(response, "error_code", 0)]
+    for field in ("groups", "coordinators", "results"):
+        codes += [getattr(each, "error_code", 0) for each in getattr(response, field, ())]
+    for topic in getattr(response, "topics", ()):
+        codes += [getattr(each, "error_code", 0) for each in getattr(topic, "partitions", ())]
+    refusals = [ErrorCode(code).name for code in codes if code in _UNREADY]
+    return refusals[0] if refusals and len(refusals) == len([c for c in codes if c]) else ""
 
 
 def _has_no_response(exchange: Exchange) -> bool:

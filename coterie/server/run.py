@@ -89,7 +89,7 @@ def run(options: Options) -> int:
 
 
 async def _serve(options: Options, handles: FileHandles) -> int:
-    stopping = _signalled()
+    stopping = signalled()
     await _try_ports(options)
     log = make_logger(options.log_level, options.log_format)
     route_library_logs(log)
@@ -113,7 +113,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     except OSError as error:
         await _stop(broker, metrics, recorder)
         failed = Address(place.host, port or 0)
-        raise CannotStart(_listening_failed(failed, option, error)) from error
+        raise CannotStart(listening_failed(failed, option, error)) from error
     where = "memory" if place.data_dir == IN_MEMORY else place.data_dir
     took = _age_s(options.started)
     print(
@@ -154,7 +154,7 @@ async def _try_ports(options: Options) -> None:
                 asyncio.Protocol, host, port, start_serving=False
             )
         except OSError as error:
-            raise CannotStart(_listening_failed(Address(host, port), option, error)) from error
+            raise CannotStart(listening_failed(Address(host, port), option, error)) from error
         trial.close()
         await trial.wait_closed()
 
@@ -244,7 +244,7 @@ def _age_s(started: float) -> float:
         return time.monotonic() - started
 
 
-def _signalled() -> asyncio.Event:
+def signalled() -> asyncio.Event:
     """Return an event that SIGTERM and SIGINT set."""
     stopping = asyncio.Event()
 
@@ -280,7 +280,8 @@ def _damage_remedy(error: StorageError) -> str:
     return f"{remedy_for(error)}; or " if isinstance(error, CorruptLog) else ""
 
 
-def _listening_failed(address: Address, option: str, error: OSError) -> str:
+def listening_failed(address: Address, option: str, error: OSError) -> str:
+    """Return why an address cannot be listened on, and what to do; `option` sets its port."""
     if error.errno == errno.EADDRINUSE:
         return (
             f"{address} is in use by another program; stop it, or choose another port"

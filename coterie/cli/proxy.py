@@ -1,0 +1,113 @@
+"""`coterie proxy`: stand between clients and a broker, and record what they say."""
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from coterie.address import Address
+from coterie.cli.errors import CommandFailed
+from coterie.cli.recording_limits import RecordingLimits, recording_limits
+
+if TYPE_CHECKING:
+    from coterie.recording.files import RecordingOptions
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+def _address(_: click.Context, option: click.Parameter, text: str | None) -> Address | None:
+    """Read HOST:PORT; the port of --listen may be 0."""
+    if text is None:
+        return None
+    host, _colon, port = text.rpartition(":")
+    if option.name == "listen" and port == "0" and host:
+        return Address(host.strip("[]"), 0)
+    try:
+        return Address.parse(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}.") from error
+
+
+@click.command("proxy")
+@click.option(
+    "--listen",
+    required=True,
+    metavar="HOST:PORT",
+    callback=_address,
+    help="Address for clients; port 0 chooses a free one. Further brokers get the next ports.",
+)
+@click.option(
+    "--upstream",
+    required=True,
+    metavar="HOST:PORT",
+    callback=_address,
+    help="A broker of the cluster to record.",
+)
+@click.option(
+    "--record",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Record every request and response in FILE, for `coterie replay`. Secrets are left out.",
+)
+@recording_limits
+@click.option("--allow-remote", is_flag=True, help="Allow connections from other machines.")
+def command(
+    *,
+    listen: Address,
+    upstream: Address,
+    record: str | None,
+    recording: RecordingLimits,
+    allow_remote: bool,
+) -> None:
+    """Pass requests of clients on to a broker and its responses back, and record both.
+
+    Clients connect to --listen instead of the broker. Addresses of brokers in responses are
+    replaced, so that clients stay on the proxy. It runs until Ctrl-C or SIGTERM.
+    """
+    if listen.host not in _LOOPBACK and not allow_remote:
+        raise click.UsageError(
+            f"--listen {listen} lets other machines connect to {upstream} with what this machine"
+            " may do. Add --allow-remote if that is intended."
+        )
+    sys.exit(
+        asyncio.run(_run(listen, upstream, None if record is None else recording.options(record)))
+    )
+
+
+async def _run(listen: Address, upstream: Address, options: "RecordingOptions | None") -> int:
+    from coterie.recording.format import NotARecording
+    from coterie.recording.proxy import Proxy
+    from coterie.recording.serving import begin_recording
+    from coterie.server.environment import Environment
+    from coterie.server.logging import make_logger
+    from coterie.server.run import listening_failed, signalled
+    from coterie.storage.errors import describe_error
+
+    stopping = signalled()
+    log = make_logger("info")
+    recorder = None
+    try:
+        if options is not None:
+            recorder = begin_recording(
+                Environment.of_process(log),
+                options,
+                str(listen),
+                settings={},
+                upstream=str(upstream),
+            )
+    except (OSError, NotARecording) as error:
+        reason = describe_error(error) if isinstance(error, OSError) else str(error)
+        raise CommandFailed(f"--record: {reason}.", "Choose another file.") from error
+    proxy = Proxy(upstream, recorder, log)
+    try:
+        address = await proxy.start(listen)
+    except OSError as error:
+        raise CommandFailed(f"{listening_failed(listen, '--listen HOST:', error)}.") from error
+    where = "" if options is None else f", recording to {options.path}"
+    click.echo(f"coterie proxy ready on {address} for {upstream}{where}")
+    await stopping.wait()
+    await proxy.stop()
+    if recorder is not None:
+        recorder.close()
+    return 0

@@ -1,0 +1,201 @@
+"""Commits and fetches of offsets that are refused for a while."""
+
+from coterie.client_check.checks.rejoining import read_more
+from coterie.client_check.conversation import Exchange
+from coterie.client_check.model import Check, scenario
+from coterie.client_check.run import Run
+from coterie.conformance.results import Status
+from coterie.protocol.errors import ErrorCode
+from coterie.testing.faults import AnswerError
+
+# A client that commits every five seconds has another chance by then.
+_COMMIT_LIMIT_S = 25.0
+
+
+def _commit_check(name: str, sentence: str, source: str) -> Check:
+    return Check(name, sentence, source, ("commits",))
+
+
+async def _refused(run: Run, error: ErrorCode) -> Exchange:
+    """Refuse a commit; return it."""
+    rule = run.rule(AnswerError(error), "OffsetCommit")
+    await run.start()
+    await run.stable()
+    await read_more(run)
+    return await run.reached(
+        lambda: next(iter(rule.hits), None), "committed", _COMMIT_LIMIT_S, Status.SKIPPED
+    )
+
+
+async def _commits_again(run: Run, refused: Exchange) -> Exchange:
+    wanted = run.committed(refused)
+
+    def again() -> Exchange | None:
+        for each in run.talk.of("OffsetCommit", after=refused.answered_place):
+            offsets = run.committed(each)
+            if all(offsets.get(one, -1) >= offset for one, offset in wanted.items()):
+                return each
+        return None
+
+    return await run.reached(again, "committed these offsets again", _COMMIT_LIMIT_S)
+
+
+@scenario(
+    _commit_check(
+        "committing/retries-while-loading",
+        "After COORDINATOR_LOAD_IN_PROGRESS (14) the client commits again.",
+        "[offsets/commit-errors]",
+    )
+)
+async def commit_while_loading(run: Run) -> None:
+    """The coordinator loads the group when the client commits."""
+    refused = await _refused(run, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    await _commits_again(run, refused)
+    run.passes("committing/retries-while-loading")
+
+
+@scenario(
+    _commit_check(
+        "committing/looks-up-on-not-coordinator",
+        "After NOT_COORDINATOR (16) to a commit the client asks who coordinates the group.",
+        "[offsets/commit-errors]",
+    ),
+    _commit_check(
+        "committing/retries-on-not-coordinator",
+        "After NOT_COORDINATOR (16) the client commits again.",
+        "[offsets/commit-errors]",
+    ),
+)
+async def commit_not_coordinator(run: Run) -> None:
+    """The broker is not the coordinator any more when the client commits."""
+    refused = await _refused(run, ErrorCode.NOT_COORDINATOR)
+    await _commits_again(run, refused)
+    run.passes("committing/retries-on-not-coordinator")
+    found = run.talk.first("FindCoordinator", after=refused.place)
+    run.check(
+        "committing/looks-up-on-not-coordinator",
+        found,
+        "it commits again without FindCoordinator",
+        Status.DEVIATES,
+    )
+
+
+@scenario(
+    _commit_check(
+        "committing/goes-on-in-rebalance",
+        "After REBALANCE_IN_PROGRESS (27) to a commit the client joins again or commits later.",
+        "[offsets/commit-while-completing]",
+    )
+)
+async def commit_in_rebalance(run: Run) -> None:
+    """A rebalance is under way when the client commits."""
+    refused = await _refused(run, ErrorCode.REBALANCE_IN_PROGRESS)
+    run.broker.begin_rebalance(run.group)
+    await run.reached(
+        lambda: (
+            run.joins(refused.place) or run.talk.first("OffsetCommit", after=refused.answered_place)
+        ),
+        "joined or committed again",
+        max(_COMMIT_LIMIT_S, run.heartbeat_limit_s),
+    )
+    run.passes("committing/goes-on-in-rebalance")
+
+
+@scenario(
+    _commit_check(
+        "committing/not-in-old-generation",
+        "After ILLEGAL_GENERATION (22) the client does not commit in that generation again.",
+        "[offsets/commit-validation]",
+    )
+)
+async def commit_old_generation(run: Run) -> None:
+    """The client's generation is over when it commits."""
+    rule = run.rule(AnswerError(ErrorCode.ILLEGAL_GENERATION), "OffsetCommit", times=None)
+    await run.start()
+    await run.stable()
+    await read_more(run)
+    refused = await run.reached(
+        lambda: next(iter(rule.hits), None), "committed", _COMMIT_LIMIT_S, Status.SKIPPED
+    )
+    generation, member_id = run.identity()
+    # The group is in a later generation, as the client was told.
+    run.broker.begin_rebalance(run.group)
+    joined = await run.until(lambda: run.joins(refused.place), run.heartbeat_limit_s)
+    limit = joined[0].place if joined else run.talk.now
+    again = [
+        each
+        for each in run.talk.of("OffsetCommit", after=refused.answered_place, before=limit)
+        if each.request.generation_id_or_member_epoch == generation
+        and each.at_s > refused.answered_s + 0.3  # noqa: PLR2004 - what was under way
+    ]
+    run.check(
+        "committing/not-in-old-generation",
+        joined and len(again) <= 1,
+        f"{len(again)} more commits in generation {generation} as {member_id}"
+        if joined
+        else "it does not join again",
+        Status.DEVIATES,
+    )
+
+
+# --- OffsetFetch ----------------------------------------------------------------------------------
+
+
+async def _fetch_refused(run: Run, name: str, error: ErrorCode) -> Exchange:
+    rule = run.rule(AnswerError(error), "OffsetFetch")
+    await run.start()
+    refused = await run.hit(rule, "sent OffsetFetch", Status.FAILS)
+    again = await run.reached(
+        lambda: run.talk.first("OffsetFetch", after=refused.answered_place),
+        "sent OffsetFetch again",
+        30.0,
+    )
+    early = run.fetched(after=refused.place, before=again.place)
+    run.check(name, not early, "it reads before it knows the committed offsets")
+    await run.stable()
+    return refused
+
+
+@scenario(
+    Check(
+        "positions/retries-while-loading",
+        "After COORDINATOR_LOAD_IN_PROGRESS (14) OffsetFetch is sent again before reading.",
+        "[offsets/fetch-not-available]",
+    )
+)
+async def offsets_while_loading(run: Run) -> None:
+    """The coordinator loads the group when the client asks for offsets."""
+    name = "positions/retries-while-loading"
+    await _fetch_refused(run, name, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+@scenario(
+    Check(
+        "positions/looks-up-on-not-coordinator",
+        "After NOT_COORDINATOR (16) to OffsetFetch the client asks who coordinates the group.",
+        "[offsets/fetch-not-available]",
+    )
+)
+async def offsets_not_coordinator(run: Run) -> None:
+    """The broker is not the coordinator any more when the client asks for offsets."""
+    name = "positions/looks-up-on-not-coordinator"
+    rule = run.rule(AnswerError(ErrorCode.NOT_COORDINATOR), "OffsetFetch")
+    await run.start()
+    refused = await run.hit(rule, "sent OffsetFetch", Status.FAILS)
+    await run.stable()
+    found = run.talk.first("FindCoordinator", after=refused.place)
+    run.check(name, found, "it asks again without FindCoordinator", Status.DEVIATES)
+
+
+@scenario(
+    Check(
+        "positions/waits-for-stable-offsets",
+        "After UNSTABLE_OFFSET_COMMIT (88) OffsetFetch is sent again before reading.",
+        "KIP-447; [offsets/require-stable]",
+        ("version:OffsetFetch>=7",),
+    )
+)
+async def offsets_unstable(run: Run) -> None:
+    """A transaction's offsets are pending when the client asks for offsets."""
+    name = "positions/waits-for-stable-offsets"
+    await _fetch_refused(run, name, ErrorCode.UNSTABLE_OFFSET_COMMIT)

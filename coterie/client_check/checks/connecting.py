@@ -1,0 +1,205 @@
+"""Versions and frames: refusals, old brokers, unknown fields, parts of frames, slow answers."""
+
+from coterie.client_check.model import Check, scenario
+from coterie.client_check.run import RECORDS, Run
+from coterie.client_check.script import AddTags, CutAnswer, Delay, RefuseVersion, SetFields, Trickle
+from coterie.conformance.results import Status
+from coterie.protocol.api_keys import ApiKey
+
+# What Kafka 2.1 announces, the oldest release that present clients support (KIP-896).
+KAFKA_2_1 = {
+    ApiKey.PRODUCE: (0, 7),
+    ApiKey.FETCH: (4, 10),
+    ApiKey.LIST_OFFSETS: (1, 4),
+    ApiKey.METADATA: (0, 7),
+    ApiKey.OFFSET_COMMIT: (2, 6),
+    ApiKey.OFFSET_FETCH: (1, 5),
+    ApiKey.FIND_COORDINATOR: (0, 2),
+    ApiKey.JOIN_GROUP: (0, 3),
+    ApiKey.HEARTBEAT: (0, 2),
+    ApiKey.LEAVE_GROUP: (0, 2),
+    ApiKey.SYNC_GROUP: (0, 2),
+    ApiKey.DESCRIBE_GROUPS: (0, 2),
+    ApiKey.LIST_GROUPS: (0, 2),
+    ApiKey.API_VERSIONS: (0, 2),
+    ApiKey.CREATE_TOPICS: (2, 3),
+    ApiKey.DELETE_TOPICS: (1, 3),
+    ApiKey.INIT_PRODUCER_ID: (0, 1),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 2),
+    ApiKey.DESCRIBE_CONFIGS: (1, 2),
+}
+_SLOW_S = 0.3
+_THROTTLE_MS = 2_000
+
+
+async def _reads(run: Run, name: str) -> None:
+    """Let a check pass if the client reads everything."""
+    await run.start()
+    await run.stable()
+    await reads_all(run)
+    run.passes(name)
+
+
+async def reads_all(run: Run, end: int = RECORDS) -> None:
+    """Wait until the client's positions have reached an offset in every partition."""
+
+    def is_read() -> bool:
+        ends = dict.fromkeys(run.partitions(), -1)
+        for fetch in run.talk.of("Fetch"):
+            ends |= run.positions(fetch)
+        return all(position >= end for position in ends.values())
+
+    await run.reached(is_read, f"read every partition to offset {end}", 30.0)
+
+
+@scenario(
+    Check(
+        "connecting/accepts-refused-version",
+        "When ApiVersions is refused with UNSUPPORTED_VERSION the client asks in a lower version.",
+        "KIP-511; [framing/api-versions-fallback]",
+        ("version:ApiVersions>=1",),
+    )
+)
+async def refused_version(run: Run) -> None:
+    """The broker knows only version 0 of ApiVersions."""
+    run.rule(RefuseVersion(), "ApiVersions", times=None)
+    await _reads(run, "connecting/accepts-refused-version")
+
+
+@scenario(
+    Check(
+        "connecting/works-with-an-old-broker",
+        "With a broker that announces the versions of Kafka 2.1 the client reads everything.",
+        "KIP-35, KIP-896",
+    ),
+    Check(
+        "connecting/uses-versions-of-an-old-broker",
+        "No request has a version above those that an old broker announces.",
+        "KIP-35; [framing/unknown-version]",
+    ),
+)
+async def old_broker(run: Run) -> None:
+    """The broker announces what Kafka 2.1 does."""
+    run.broker.announced = KAFKA_2_1
+    await run.start()
+    await run.stable()
+    await reads_all(run)
+    asked = run.talk.first("ApiVersions")
+    after = 0 if asked is None else asked.answered_place
+    above = [
+        f"{each.api.kafka_name} v{each.version}"
+        for each in run.talk.exchanges
+        if each.place > after
+        and each.api is not ApiKey.API_VERSIONS
+        and each.version > KAFKA_2_1.get(each.api, (0, -1))[1]
+    ]
+    name = "connecting/uses-versions-of-an-old-broker"
+    run.check(name, not above, f"it sends {', '.join(sorted(set(above)))}")
+    run.passes("connecting/works-with-an-old-broker")
+
+
+@scenario(
+    Check(
+        "frames/unknown-tagged-fields",
+        "The client skips tagged fields that it does not know.",
+        "KIP-482; [framing/tagged-fields]",
+    ),
+    Check(
+        "frames/unknown-apis",
+        "The client ignores an API that it does not know in the response to ApiVersions.",
+        "KIP-35; [framing/served-versions]",
+    ),
+)
+async def unknown_fields(run: Run) -> None:
+    """Every response has tagged fields that no client knows."""
+    run.rule(AddTags(), None, times=None)
+    run.broker.announces_unknown = True
+    await _reads(run, "frames/unknown-tagged-fields")
+    run.passes("frames/unknown-apis")
+
+
+@scenario(
+    Check(
+        "frames/in-parts",
+        "The client puts responses together that arrive byte by byte.",
+        "[framing/frame-length]",
+    )
+)
+async def in_parts(run: Run) -> None:
+    """Every response comes in parts of a few bytes."""
+    run.rule(Trickle(), None, times=None)
+    await _reads(run, "frames/in-parts")
+
+
+@scenario(
+    Check(
+        "frames/slow-answers",
+        "The client reads everything from a broker whose every answer is 0.3 s late.",
+        "request.timeout.ms of Kafka's clients",
+    )
+)
+async def slow_answers(run: Run) -> None:
+    """Every response is late."""
+    run.rule(Delay(_SLOW_S), None, times=None)
+    await _reads(run, "frames/slow-answers")
+
+
+@scenario(
+    Check(
+        "frames/cut-answer",
+        "When a connection ends in the middle of a response the client connects and asks again.",
+        "[framing/frame-length]",
+    )
+)
+async def cut_answer(run: Run) -> None:
+    """The response to FindCoordinator ends in its middle."""
+    run.rule(CutAnswer(7), "FindCoordinator")
+    await _reads(run, "frames/cut-answer")
+
+
+@scenario(
+    Check(
+        "fetching/waits-when-throttled",
+        "After a response with a throttle time the client waits before it sends on its connection.",
+        "KIP-219",
+        ("version:Fetch>=8",),
+    ),
+    Check(
+        "heartbeats/while-throttled",
+        "A throttled Fetch does not stop heartbeats.",
+        "KIP-219; [sessions/session-timeout]",
+        ("version:Fetch>=8",),
+    ),
+)
+async def throttled(run: Run) -> None:
+    """A Fetch is throttled."""
+    await run.start()
+    sync = await run.stable()
+    rule = run.rule(SetFields({"throttle_time_ms": _THROTTLE_MS}), "Fetch")
+    fetch = await run.hit(rule, "sent a Fetch")
+    await run.reached(lambda: fetch.response, "received the response")
+    await run.sleep(_THROTTLE_MS / 1000)
+    early = [
+        each
+        for each in run.talk.exchanges
+        if each.connection == fetch.connection
+        and each.place > fetch.answered_place
+        and each.at_s < fetch.answered_s + 0.9 * _THROTTLE_MS / 1000
+    ]
+    first = early[0] if early else fetch
+    run.check(
+        "fetching/waits-when-throttled",
+        not early,
+        f"{first.api.kafka_name} comes {first.at_s - fetch.answered_s:.2f} s after a response with"
+        f" throttle_time_ms={_THROTTLE_MS}",
+        Status.DEVIATES,
+    )
+    beat = await run.until(
+        lambda: run.talk.first("Heartbeat", after=fetch.answered_place), run.heartbeat_limit_s
+    )
+    generation = sync.request.generation_id
+    run.check(
+        "heartbeats/while-throttled",
+        beat is not None and run.identity()[0] == generation,
+        "no heartbeat follows",
+    )

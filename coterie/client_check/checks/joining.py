@@ -1,0 +1,319 @@
+"""JoinGroup and SyncGroup that are refused, for a while or for good."""
+
+from coterie.client_check.conversation import Exchange
+from coterie.client_check.model import Check, scenario
+from coterie.client_check.run import Run, error_name
+from coterie.client_check.script import CloseAfter
+from coterie.conformance.results import Status
+from coterie.protocol.errors import ErrorCode
+from coterie.testing.faults import AnswerError
+
+# How long a client is watched that has got an error which repeating does not cure.
+_WATCHED_S = 5.0
+# More attempts than that in five seconds are a load for the broker.
+_MANY_JOINS = 20
+_SLOW_REBALANCE_S = 12.0
+
+
+async def _refused_once(run: Run, api: str, error: ErrorCode, skip: int = 0) -> Exchange:
+    """Answer one request with an error; return it."""
+    rule = run.rule(AnswerError(error), api, skip=skip)
+    await run.start()
+    return await run.hit(rule, f"sent {api}", Status.FAILS)
+
+
+async def remove_ghost(run: Run, old_id: str, after: int) -> Exchange:
+    """Wait for the next JoinGroup; if it has another id, remove the old member from the group.
+
+    A client that has forgotten its id would otherwise wait for itself.
+    """
+    join = await run.reached(
+        lambda: next(iter(run.joins(after)), None),
+        "joined the group again",
+        run.heartbeat_limit_s,
+    )
+    if old_id and join.request.member_id != old_id:
+        await run.broker.expel(run.group, old_id)
+    return join
+
+
+def _check(name: str, sentence: str, source: str) -> Check:
+    return Check(name, sentence, source)
+
+
+@scenario(
+    _check(
+        "joining/retries-while-loading",
+        "After COORDINATOR_LOAD_IN_PROGRESS (14) the client sends JoinGroup again.",
+        "[coordinator/availability]",
+    )
+)
+async def join_while_loading(run: Run) -> None:
+    """The coordinator loads the group when the client joins."""
+    await _refused_once(run, "JoinGroup", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    await run.stable()
+    run.passes("joining/retries-while-loading")
+
+
+@scenario(
+    _check(
+        "joining/looks-up-on-not-coordinator",
+        "After NOT_COORDINATOR (16) the client looks the coordinator up and joins there.",
+        "[coordinator/availability]",
+    )
+)
+async def join_not_coordinator(run: Run) -> None:
+    """The broker is not the coordinator when the client joins."""
+    join = await _refused_once(run, "JoinGroup", ErrorCode.NOT_COORDINATOR)
+    await run.stable()
+    found = run.talk.first("FindCoordinator", after=join.place)
+    name = "joining/looks-up-on-not-coordinator"
+    run.check(name, found, "it joins again without FindCoordinator")
+
+
+@scenario(
+    _check(
+        "joining/looks-up-on-not-available",
+        "After COORDINATOR_NOT_AVAILABLE (15) the client looks the coordinator up and joins.",
+        "[coordinator/availability]",
+    )
+)
+async def join_not_available(run: Run) -> None:
+    """The coordinator is not available when the client joins."""
+    join = await _refused_once(run, "JoinGroup", ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    await run.stable()
+    found = run.talk.first("FindCoordinator", after=join.place)
+    name = "joining/looks-up-on-not-available"
+    run.check(name, found, "it joins again without FindCoordinator", Status.DEVIATES)
+
+
+@scenario(
+    Check(
+        "joining/forgets-unknown-id",
+        "After UNKNOWN_MEMBER_ID (25) the client joins with an empty member id.",
+        "[joining/former-member]",
+        ("version:JoinGroup>=4",),
+    )
+)
+async def join_unknown_id(run: Run) -> None:
+    """The coordinator does not know the id with which the client joins."""
+    join = await _refused_once(run, "JoinGroup", ErrorCode.UNKNOWN_MEMBER_ID, skip=1)
+    name = "joining/forgets-unknown-id"
+    again = await run.reached(
+        lambda: next(iter(run.joins(join.place)), None), "joined the group again"
+    )
+    old_id = join.request.member_id
+    run.check(name, not again.request.member_id, f"it joins as {again.request.member_id} again")
+    await run.broker.expel(run.group, old_id)
+    await run.stable()
+
+
+async def _refused_for_good(run: Run, name: str, error: ErrorCode) -> None:
+    rule = run.rule(AnswerError(error), "JoinGroup", times=None)
+    await run.start()
+    await run.hit(rule, "sent JoinGroup", Status.FAILS)
+    await run.sleep(_WATCHED_S)
+    count = len(rule.hits)
+    run.check(
+        name,
+        count <= _MANY_JOINS // 4,
+        f"{count} JoinGroups in {_WATCHED_S:g} s, each answered with {error.name}",
+        Status.FAILS if count > _MANY_JOINS else Status.DEVIATES,
+    )
+
+
+@scenario(
+    _check(
+        "joining/accepts-inconsistent-protocol",
+        "After INCONSISTENT_GROUP_PROTOCOL (23) the client stops, or tries again slowly.",
+        "[joining/protocol-admission]",
+    )
+)
+async def join_inconsistent(run: Run) -> None:
+    """The group has other protocols."""
+    name = "joining/accepts-inconsistent-protocol"
+    await _refused_for_good(run, name, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+
+
+@scenario(
+    _check(
+        "joining/accepts-full-group",
+        "After GROUP_MAX_SIZE_REACHED (81) the client stops, or tries again slowly.",
+        "KIP-389; [joining/size-gate]",
+    )
+)
+async def join_full(run: Run) -> None:
+    """The group is full."""
+    await _refused_for_good(run, "joining/accepts-full-group", ErrorCode.GROUP_MAX_SIZE_REACHED)
+
+
+@scenario(
+    _check(
+        "joining/accepts-missing-right",
+        "After GROUP_AUTHORIZATION_FAILED (30) the client stops, or tries again slowly.",
+        "KIP-11",
+    )
+)
+async def join_not_authorized(run: Run) -> None:
+    """The client may not use the group."""
+    name = "joining/accepts-missing-right"
+    await _refused_for_good(run, name, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+
+@scenario(
+    _check(
+        "joining/accepts-refused-timeout",
+        "After INVALID_SESSION_TIMEOUT (26) the client stops, or tries again slowly.",
+        "[joining/session-timeout-bounds]",
+    )
+)
+async def join_session_timeout(run: Run) -> None:
+    """The session timeout is out of the broker's bounds."""
+    name = "joining/accepts-refused-timeout"
+    await _refused_for_good(run, name, ErrorCode.INVALID_SESSION_TIMEOUT)
+
+
+@scenario(
+    Check(
+        "joining/keeps-id-after-lost-answer",
+        "When the response to JoinGroup is lost the client joins again with the id that it has.",
+        "KIP-394; [joining/lost-response]",
+        ("version:JoinGroup>=4",),
+    )
+)
+async def lost_join(run: Run) -> None:
+    """The response to the second JoinGroup is lost."""
+    rule = run.rule(CloseAfter(), "JoinGroup", skip=1)
+    await run.start()
+    lost = await run.hit(rule, "joined with the id that it was given", Status.FAILS)
+    old_id = lost.request.member_id
+    again = await remove_ghost(run, old_id, lost.place)
+    run.check(
+        "joining/keeps-id-after-lost-answer",
+        again.request.member_id == old_id,
+        f"it joins as '{again.request.member_id}', so the group waits for {old_id} in vain",
+        Status.DEVIATES,
+    )
+    await run.stable()
+
+
+@scenario(
+    _check(
+        "joining/waits-for-others",
+        "The client waits 12 s for the response to JoinGroup while others have not joined yet.",
+        "KIP-62; [joining/rebalance-timeout]",
+    )
+)
+async def slow_rebalance(run: Run) -> None:
+    """Another member takes 12 s to join again."""
+    other = run.member(protocols=run.profile.protocols)
+    await other.join()
+    await other.sync({other.member_id: run.partitions()})
+    await run.start()
+    join = await run.reached(
+        lambda: next((each for each in run.joins() if not each.error and _waits(each)), None),
+        "joined the group",
+        30.0,
+    )
+    await run.sleep(_SLOW_REBALANCE_S)
+    closed = [each for each in run.talk.of_kind("closed", join.place) if _is_of(each, join)]
+    again = run.joins(join.place)
+    run.check(
+        "joining/waits-for-others",
+        not closed and not again,
+        "it closed the connection" if closed else "it sent JoinGroup again",
+    )
+
+
+def _waits(join: Exchange) -> bool:
+    """Whether a JoinGroup is one that waits for the others: not the one without an id."""
+    return bool(join.request.member_id) or join.version < 4  # noqa: PLR2004 - KIP-394
+
+
+def _is_of(remark: object, exchange: Exchange) -> bool:
+    return getattr(remark, "connection", 0) == exchange.connection
+
+
+# --- SyncGroup ------------------------------------------------------------------------------------
+
+
+async def _sync_refused(run: Run, name: str, error: ErrorCode, *, same_id: bool | None) -> None:
+    """Refuse one SyncGroup; the client must join again.
+
+    Args:
+        run: the run.
+        name: the check.
+        error: the error.
+        same_id: whether it must have the same id (True), an empty one (False), or either (None).
+    """
+    sync = await _refused_once(run, "SyncGroup", error)
+    old_id = sync.request.member_id
+    if same_id is False:
+        await run.broker.expel(run.group, old_id)
+    join = await run.reached(
+        lambda: next(iter(run.joins(sync.place)), None), f"joined again after {error.name}"
+    )
+    used = join.request.member_id
+    if same_id is not None:
+        wanted = old_id if same_id else ""
+        run.check(name, used == wanted, f"it joins as '{used}', not as '{wanted}'", Status.DEVIATES)
+    if used != old_id and same_id is not False:
+        await run.broker.expel(run.group, old_id)
+    await run.stable()
+    run.passes(name)
+
+
+@scenario(
+    _check(
+        "syncing/rejoins-on-rebalance",
+        "After REBALANCE_IN_PROGRESS (27) to SyncGroup the client joins again with its id.",
+        "[syncing/order-of-checks]",
+    )
+)
+async def sync_rebalance(run: Run) -> None:
+    """A rebalance begins before the client's SyncGroup."""
+    name = "syncing/rejoins-on-rebalance"
+    await _sync_refused(run, name, ErrorCode.REBALANCE_IN_PROGRESS, same_id=True)
+
+
+@scenario(
+    _check(
+        "syncing/rejoins-on-illegal-generation",
+        "After ILLEGAL_GENERATION (22) to SyncGroup the client joins again.",
+        "[syncing/order-of-checks]",
+    )
+)
+async def sync_generation(run: Run) -> None:
+    """The group is in another generation when the client sends SyncGroup."""
+    name = "syncing/rejoins-on-illegal-generation"
+    await _sync_refused(run, name, ErrorCode.ILLEGAL_GENERATION, same_id=None)
+
+
+@scenario(
+    _check(
+        "syncing/forgets-unknown-id",
+        "After UNKNOWN_MEMBER_ID (25) to SyncGroup the client joins with an empty member id.",
+        "[syncing/order-of-checks]",
+    )
+)
+async def sync_unknown_id(run: Run) -> None:
+    """The member was removed before its SyncGroup."""
+    name = "syncing/forgets-unknown-id"
+    await _sync_refused(run, name, ErrorCode.UNKNOWN_MEMBER_ID, same_id=False)
+
+
+@scenario(
+    _check(
+        "syncing/looks-up-on-not-coordinator",
+        "After NOT_COORDINATOR (16) to SyncGroup the client looks the coordinator up and joins.",
+        "[coordinator/availability]",
+    )
+)
+async def sync_not_coordinator(run: Run) -> None:
+    """The broker is not the coordinator any more when the client sends SyncGroup."""
+    sync = await _refused_once(run, "SyncGroup", ErrorCode.NOT_COORDINATOR)
+    await remove_ghost(run, sync.request.member_id, sync.place)
+    await run.stable()
+    found = run.talk.first("FindCoordinator", after=sync.place)
+    name = "syncing/looks-up-on-not-coordinator"
+    run.check(name, found, f"it goes on after {error_name(16)} without FindCoordinator")

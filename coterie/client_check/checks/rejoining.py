@@ -1,0 +1,238 @@
+"""Heartbeats that are refused: the client joins again, forgets its id, or just goes on."""
+
+from coterie.client_check.checks.joining import remove_ghost
+from coterie.client_check.conversation import Exchange
+from coterie.client_check.model import Check, scenario
+from coterie.client_check.run import PARTITIONS, TOPIC, Run
+from coterie.conformance.results import Status
+from coterie.protocol.errors import ErrorCode
+from coterie.testing.faults import AnswerError
+
+# What a client may still have under way when it learns that it is no member.
+_UNDER_WAY_S = 0.3
+_SLEEP_S = 9.0
+# A session is long for a client that is silent for half of it.
+_SILENT_PART = 0.5
+
+
+async def _next_error(run: Run, error: ErrorCode) -> Exchange:
+    """Wait for a heartbeat with an error."""
+
+    def found() -> Exchange | None:
+        return next((one for one in run.talk.of("Heartbeat") if one.error == error), None)
+
+    return await run.reached(found, f"received {error.name}", run.heartbeat_limit_s)
+
+
+@scenario(
+    Check(
+        "rejoining/on-rebalance",
+        "After REBALANCE_IN_PROGRESS (27) to a heartbeat the client joins again with its id.",
+        "[sessions/heartbeat-while-preparing]",
+    ),
+    Check(
+        "rejoining/new-generation",
+        "After a rebalance heartbeats have the new generation.",
+        "[sessions/identity-check]",
+    ),
+    Check(
+        "committing/before-rejoin",
+        "A client that gives its partitions up for a rebalance commits what it has read before.",
+        "KIP-62, ConsumerCoordinator.onJoinPrepare; [offsets/commit-while-preparing]",
+        ("commits",),
+    ),
+)
+async def rebalance(run: Run) -> None:
+    """The coordinator begins a rebalance."""
+    await run.start()
+    sync = await run.stable()
+    end = await read_more(run)
+    generation, member_id = run.identity()
+    run.broker.begin_rebalance(run.group)
+    beat = await _next_error(run, ErrorCode.REBALANCE_IN_PROGRESS)
+    join = await run.reached(
+        lambda: next(iter(run.joins(beat.place)), None), "joined the group again"
+    )
+    name = "rejoining/on-rebalance"
+    run.check(name, join.request.member_id == member_id, f"it joins as '{join.request.member_id}'")
+    name = "committing/before-rejoin"
+    if _is_cooperative(join):
+        run.skip(name, "the assignor is cooperative: the client keeps its partitions")
+    else:
+        committed = {}
+        for each in run.talk.of("OffsetCommit", after=sync.place, before=join.place):
+            committed |= run.committed(each)
+        behind = [each for each in run.partitions() if committed.get(each, -1) < end]
+        run.check(
+            name,
+            not behind,
+            f"the records end at {end}, committed is {sorted(committed.values())}",
+            Status.DEVIATES,
+        )
+    await run.stable(generation)
+    later = await run.reached(
+        lambda: run.talk.first("Heartbeat", after=run.talk.of("SyncGroup")[-1].place),
+        "sent a heartbeat after the rebalance",
+        run.heartbeat_limit_s,
+    )
+    used = later.request.generation_id
+    run.check(
+        "rejoining/new-generation", used == run.identity()[0], f"a heartbeat has generation {used}"
+    )
+
+
+def _is_cooperative(join: Exchange) -> bool:
+    chosen = join.response.protocol_name if join.response is not None else None
+    offered = [each.name for each in join.request.protocols]
+    return "cooperative" in (chosen or offered[0])
+
+
+async def read_more(run: Run) -> int:
+    """Produce a record to each partition, and wait until it is read; return the end offset."""
+    end = 0
+    for partition in range(PARTITIONS):
+        end = 1 + await run.broker.produce(TOPIC, partition, [f"{partition}-more"])
+
+    def is_read() -> bool:
+        ends = dict.fromkeys(run.partitions(), -1)
+        for fetch in run.talk.of("Fetch"):
+            ends |= run.positions(fetch)
+        records = run.records()
+        printed = {each.partition for each in records if each.offset + 1 >= end}
+        return all(each >= end for each in ends.values()) and (
+            not records or len(printed) == PARTITIONS
+        )
+
+    await run.reached(is_read, f"read every partition to offset {end}", 30.0)
+    return end
+
+
+@scenario(
+    Check(
+        "rejoining/forgets-unknown-id",
+        "After UNKNOWN_MEMBER_ID (25) to a heartbeat the client joins with an empty member id.",
+        "[joining/former-member]",
+    ),
+    Check(
+        "committing/not-with-unknown-id",
+        "After UNKNOWN_MEMBER_ID (25) the client does not commit with the id that it has lost.",
+        "[offsets/commit-validation]",
+        ("commits",),
+    ),
+    Check(
+        "closing/not-with-unknown-id",
+        "After UNKNOWN_MEMBER_ID (25) the client does not leave with the id that it has lost.",
+        "[sessions/leave-errors]",
+    ),
+)
+async def removed(run: Run) -> None:
+    """The client is removed from the group."""
+    await run.start()
+    await run.stable()
+    generation, member_id = run.identity()
+    await run.broker.expel(run.group, member_id)
+    beat = await _next_error(run, ErrorCode.UNKNOWN_MEMBER_ID)
+    join = await run.reached(
+        lambda: next(iter(run.joins(beat.place)), None), "joined the group again"
+    )
+    name = "rejoining/forgets-unknown-id"
+    run.check(name, not join.request.member_id, f"it joins as {join.request.member_id} again")
+    await run.stable(generation)
+    name = "committing/not-with-unknown-id"
+    late = [
+        each
+        for each in run.talk.of("OffsetCommit", after=beat.answered_place)
+        if each.request.member_id == member_id and each.at_s > beat.answered_s + _UNDER_WAY_S
+    ]
+    run.check(name, not late, f"{len(late)} commits follow", Status.DEVIATES)
+    name = "closing/not-with-unknown-id"
+    left = run.talk.first("LeaveGroup", after=beat.answered_place)
+    run.check(name, left is None, "it sends LeaveGroup", Status.DEVIATES)
+
+
+@scenario(
+    Check(
+        "rejoining/on-illegal-generation",
+        "After ILLEGAL_GENERATION (22) to a heartbeat the client joins again.",
+        "[sessions/identity-check]",
+    )
+)
+async def illegal_generation(run: Run) -> None:
+    """The coordinator says that the client's generation is over."""
+    await run.start()
+    await run.stable()
+    generation, member_id = run.identity()
+    rule = run.rule(AnswerError(ErrorCode.ILLEGAL_GENERATION), "Heartbeat")
+    beat = await run.hit(rule, "sent a heartbeat")
+    await remove_ghost(run, member_id, beat.place)
+    await run.stable(generation)
+    run.passes("rejoining/on-illegal-generation")
+
+
+@scenario(
+    Check(
+        "heartbeats/retries-while-loading",
+        "After COORDINATOR_LOAD_IN_PROGRESS (14) to a heartbeat the client sends the next one.",
+        "[sessions/heartbeat-while-loading]",
+    ),
+    Check(
+        "heartbeats/keeps-membership-while-loading",
+        "COORDINATOR_LOAD_IN_PROGRESS (14) to a heartbeat does not make the client join again.",
+        "[sessions/heartbeat-while-loading]",
+    ),
+)
+async def heartbeat_while_loading(run: Run) -> None:
+    """The coordinator loads the group when the client sends a heartbeat."""
+    await run.start()
+    await run.stable()
+    rule = run.rule(AnswerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), "Heartbeat")
+    beat = await run.hit(rule, "sent a heartbeat")
+    await run.reached(
+        lambda: run.talk.first("Heartbeat", after=beat.answered_place),
+        "sent another heartbeat",
+        run.heartbeat_limit_s,
+    )
+    run.passes("heartbeats/retries-while-loading")
+    joins = run.joins(beat.place)
+    run.check(
+        "heartbeats/keeps-membership-while-loading", not joins, "it joins again", Status.DEVIATES
+    )
+
+
+@scenario(
+    Check(
+        "heartbeats/while-processing",
+        "Heartbeats go on while the program works on a record for nine seconds.",
+        "KIP-62; [sessions/session-timeout]",
+        ("prints",),
+    )
+)
+async def slow_record(run: Run) -> None:
+    """The program works on one record for nine seconds."""
+    name = "heartbeats/while-processing"
+    await run.start()
+    await run.stable()
+    await read_more(run)
+    begin = run.talk.now
+    offset = await run.broker.produce(TOPIC, 0, [f"sleep {_SLEEP_S:g}"])
+    began_s = run.talk.elapsed_s
+    printed = await run.reached(
+        lambda: [each for each in run.records() if (each.partition, each.offset) == (0, offset)],
+        "printed the record that takes nine seconds",
+        _SLEEP_S + 20.0,
+        Status.SKIPPED,
+    )
+    line = next(each for each in run.talk.remarks if each.place == printed[0].place)
+    if line.at_s - began_s < _SLEEP_S - 1:
+        run.skip(name, "the program does not work on a record `sleep 9` for nine seconds")
+        return
+    beats = run.talk.of("Heartbeat", after=begin, before=printed[0].place)
+    times = [began_s, *(each.at_s for each in beats), line.at_s]
+    silent_s = max(later - one for one, later in zip(times, times[1:], strict=False))
+    session_s = run.profile.session_timeout_ms / 1000
+    rejoined = run.joins(begin)
+    run.check(
+        name,
+        beats and silent_s < max(session_s * _SILENT_PART, 1) and not rejoined,
+        f"{silent_s:.1f} s pass without a heartbeat, the session ends after {session_s:g} s",
+    )

@@ -1,0 +1,166 @@
+"""Checks, the scenarios that decide them, and what is known of the client.
+
+A scenario is a coroutine that gets a `Run`: it starts the program, waits for what the client does,
+changes what the broker answers, and gives a verdict for each of its checks.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from coterie.conformance.results import Status
+
+if TYPE_CHECKING:
+    from coterie.client_check.run import Run
+
+
+class Check(NamedTuple):
+    """One behaviour of a client.
+
+    Attributes:
+        name: stable, with its area before the slash.
+        sentence: what a client does that follows the rule.
+        source: where the rule comes from.
+        needs: what the program or its command must have; see `Profile.lacks`.
+    """
+
+    name: str
+    sentence: str
+    source: str
+    needs: tuple[str, ...] = ()
+
+
+class Verdict(NamedTuple):
+    """What a scenario found out about one check."""
+
+    status: Status
+    reason: str = ""
+
+
+class Scenario(NamedTuple):
+    """A story in which some checks are decided.
+
+    Attributes:
+        name: for people who follow the progress.
+        checks: the checks that it decides.
+        play: the story.
+        values: what to substitute in the command instead of the usual.
+        is_long: whether it takes part with --thorough only.
+    """
+
+    name: str
+    checks: tuple[Check, ...]
+    play: Callable[["Run"], Awaitable[None]]
+    values: dict[str, str]
+    is_long: bool
+
+
+SCENARIOS: list[Scenario] = []
+
+_Play = Callable[["Run"], Awaitable[None]]
+
+
+def scenario(*checks: Check, is_long: bool = False, **values: str) -> Callable[[_Play], _Play]:
+    """Register a coroutine as the scenario of some checks.
+
+    Args:
+        checks: the checks that it decides.
+        is_long: whether it takes part with --thorough only.
+        values: what to substitute in the command, such as assignor="roundrobin".
+    """
+
+    def register(play: _Play) -> _Play:
+        name = (play.__doc__ or "").partition("\n")[0].rstrip(".")
+        SCENARIOS.append(Scenario(name, checks, play, values, is_long))
+        return play
+
+    return register
+
+
+class NotReached(Exception):  # noqa: N818 - the end of a scenario, not an error of ours
+    """The client did not get to the point that a scenario begins with.
+
+    Attributes:
+        status: what that means for the checks that are not decided yet.
+    """
+
+    def __init__(self, reason: str, status: Status = Status.FAILS) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Profile:
+    """What the first run has shown of the client.
+
+    Attributes:
+        software: name and version of the library, if the client states them.
+        places: the names in braces in the command.
+        prints: whether it prints what it reads, as the contract says.
+        commits: whether it commits offsets by itself.
+        ends: whether it ends in order on SIGTERM.
+        versions: the newest version of each API that it used, by Kafka's name.
+        protocols: the assignors that it offers, in its order.
+        session_timeout_ms, rebalance_timeout_ms: of its JoinGroup.
+        heartbeat_interval_s: the longest time between two heartbeats; None if it sent none.
+        is_static: whether it joined with an instance id.
+    """
+
+    def __init__(self, places: set[str]) -> None:
+        """Begin without knowledge."""
+        self.software = ""
+        self.places = places
+        self.prints = False
+        self.commits = False
+        self.ends = False
+        self.versions: dict[str, int] = {}
+        self.protocols: tuple[str, ...] = ()
+        self.session_timeout_ms = 0
+        self.rebalance_timeout_ms = 0
+        self.heartbeat_interval_s: float | None = None
+        self.is_static = False
+
+    def lacks(self, need: str) -> str:
+        """Return why a need is not met; "" if it is.
+
+        Args:
+            need: "prints", "commits", "ends", the name of a place in the command, or
+                "assignor:NAME" for an assignor that the client offers or can be made to offer.
+        """
+        kind, _, name = need.partition(":")
+        if kind == "assignor":
+            if "assignor" in self.places or name in self.protocols:
+                return ""
+            return (
+                f"the client does not offer the assignor {name}; with {{assignor}} in the command"
+                " it can be made to"
+            )
+        if kind == "version":
+            api, _, least = name.partition(">=")
+            used = self.versions.get(api, -1)
+            if used >= int(least):
+                return ""
+            how = "does not send it" if used < 0 else f"uses v{used}"
+            return f"needs {api} v{least} or newer, the client {how}"
+        if kind in self.places or bool(getattr(self, kind, False)):
+            return ""
+        return _LACKS.get(kind, f"the command has no {{{kind}}}")
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it for `--json`."""
+        return {
+            "software": self.software,
+            "prints": self.prints,
+            "commits": self.commits,
+            "ends_on_sigterm": self.ends,
+            "versions": dict(sorted(self.versions.items())),
+            "assignors": list(self.protocols),
+            "session_timeout_ms": self.session_timeout_ms,
+            "rebalance_timeout_ms": self.rebalance_timeout_ms,
+            "heartbeat_interval_s": self.heartbeat_interval_s,
+        }
+
+
+_LACKS = {
+    "prints": "the program does not print what it reads as `topic partition offset value`",
+    "commits": "the client does not commit offsets by itself",
+    "ends": "the program does not end in order on SIGTERM",
+}

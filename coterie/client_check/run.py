@@ -1,0 +1,344 @@
+"""One run of the program in one scenario: broker, program, waits and verdicts."""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from coterie.assignors import TopicPartition
+from coterie.client_check.broker import ScriptedBroker
+from coterie.client_check.conversation import NEVER, Conversation, Exchange
+from coterie.client_check.members import ScriptedMember, decoded_assignment
+from coterie.client_check.model import NotReached, Profile, Scenario, Verdict
+from coterie.client_check.program import Program
+from coterie.client_check.script import Action, Rule
+from coterie.conformance.results import Status
+from coterie.protocol.errors import ErrorCode
+
+T = TypeVar("T")
+
+TOPIC = "check-topic"
+OTHER_TOPIC = "check-other"
+GROUP = "check-group"
+PARTITIONS = 4
+RECORDS = 5
+CLIENT_ID = "check-client"
+
+# How often a condition is checked.
+_PAUSE_S = 0.02
+# How long a client may take to end in order.
+END_LIMIT_S = 15.0
+# How long a client may take for a reaction that nothing delays, and how much longer than its
+# heartbeats' interval for one that a heartbeat's response causes.
+_REACTION_LIMIT_S = 15.0
+_START_LIMIT_S = 30.0
+
+
+class ReadRecord(NamedTuple):
+    """A record that the program has printed."""
+
+    place: int
+    topic: str
+    partition: int
+    offset: int
+
+
+class Run:
+    """One run.
+
+    Attributes:
+        broker: the scripted broker.
+        talk: its conversation.
+        program: the program; another one after `restart`.
+        profile: what is known of the client.
+        verdicts: what was found out so far, by the names of checks.
+        has_not_started: whether the client did not begin to read although nothing was in its way.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        broker: ScriptedBroker,
+        make_program: Callable[[], Program],
+        profile: Profile,
+        values: Mapping[str, str],
+    ) -> None:
+        """Prepare a run; the scenario starts the program."""
+        self.scenario = scenario
+        self.broker = broker
+        self.talk: Conversation = broker.conversation
+        self.profile = profile
+        self.verdicts: dict[str, Verdict] = {}
+        self.has_not_started = False
+        self.values = dict(values)
+        self.program = make_program()
+        self._make_program = make_program
+        self._names = {each.name for each in scenario.checks}
+
+    # --- verdicts ---------------------------------------------------------------------------------
+
+    def verdict(self, name: str, status: Status, reason: str = "") -> None:
+        """Give the verdict of a check; the first one counts."""
+        assert name in self._names, f"{name} is not a check of this scenario"
+        self.verdicts.setdefault(name, Verdict(status, reason))
+
+    def passes(self, name: str) -> None:
+        """The client does as the check says."""
+        self.verdict(name, Status.PASS)
+
+    def check(
+        self, name: str, holds: object, reason: str, otherwise: Status = Status.FAILS
+    ) -> None:
+        """Let a check pass if a condition holds.
+
+        Args:
+            name: the check.
+            holds: the condition.
+            reason: what was seen if it does not hold.
+            otherwise: the status then.
+        """
+        if holds:
+            self.passes(name)
+        else:
+            self.verdict(name, otherwise, reason)
+
+    def skip(self, name: str, reason: str) -> None:
+        """The check cannot be decided."""
+        self.verdict(name, Status.SKIPPED, reason)
+
+    # --- the program ------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start the program."""
+        self.talk.remark("scenario", "the program is started")
+        await self.program.start(self.values, self._printed)
+
+    async def start_again(self) -> None:
+        """Start the program another time."""
+        self.program = self._make_program()
+        await self.start()
+
+    def _printed(self, text: str) -> int:
+        return self.talk.remark("output", text).place
+
+    async def stop(self) -> bool:
+        """Ask the program to end; return whether it did."""
+        self.talk.remark("scenario", "the program is asked to end (SIGTERM)")
+        self.program.terminate()
+        is_ended = await self.program.ended(END_LIMIT_S)
+        if is_ended:
+            self.talk.remark("ended", f"the program has ended with {self.program.exit_code}")
+        return is_ended
+
+    async def stable(self, generation: int = 0, limit_s: float = _START_LIMIT_S) -> Exchange:
+        """Wait until the client has partitions in a later generation, and reads them.
+
+        Returns:
+            The newest SyncGroup of the client.
+
+        Raises:
+            NotReached: it did not get there.
+        """
+
+        def found() -> Exchange | None:
+            for sync in reversed(self.talk.of("SyncGroup")):
+                if sync.error or sync.response is None:
+                    continue
+                if sync.request.generation_id <= generation:
+                    continue
+                own = set(self.assigned(sync))
+                if own and own & self.fetched(after=sync.answered_place):
+                    return sync
+                return None
+            return None
+
+        what = "joined the group, received its partitions and begun to read"
+        if generation:
+            what = f"joined a generation after {generation} and read its partitions"
+        try:
+            return await self.reached(found, what, limit_s)
+        except NotReached:
+            is_running = self.program.exit_code is None
+            self.has_not_started = is_running and not generation and not self.broker.has_acted
+            raise
+
+    # --- waits ------------------------------------------------------------------------------------
+
+    async def until(
+        self, holds: Callable[[], T | None], limit_s: float = _REACTION_LIMIT_S
+    ) -> T | None:
+        """Wait until a condition holds; return it, or None at last."""
+        loop = asyncio.get_running_loop()
+        deadline_s = loop.time() + limit_s
+        while not (found := holds()):
+            if loop.time() >= deadline_s:
+                return None
+            if self.program.exit_code is not None and not holds():
+                return None
+            await asyncio.sleep(_PAUSE_S)
+        return found
+
+    async def reached(
+        self,
+        holds: Callable[[], T | None],
+        what: str,
+        limit_s: float = _REACTION_LIMIT_S,
+        status: Status = Status.FAILS,
+    ) -> T:
+        """Wait until a condition holds.
+
+        Raises:
+            NotReached: it did not; `what` completes "the client has not ...".
+        """
+        found = await self.until(holds, limit_s)
+        if found:
+            return found
+        if self.program.exit_code is not None:
+            reason = f"the program ended with {self.program.exit_code} before it {what}"
+            errors = self.program.last_errors()
+            raise NotReached(reason + (f": {errors[-1]}" if errors else ""), status)
+        raise NotReached(f"the client has not {what} within {limit_s:g} s", status)
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass, unless the program ends."""
+        await self.until(lambda: None, seconds)
+
+    @property
+    def heartbeat_limit_s(self) -> float:
+        """How long to wait for the next heartbeat and what follows from it."""
+        interval_s = self.profile.heartbeat_interval_s or self.profile.session_timeout_ms / 3000
+        return max(_REACTION_LIMIT_S, 2 * interval_s + 10)
+
+    async def hit(self, rule: Rule, what: str, status: Status = Status.SKIPPED) -> Exchange:
+        """Wait until a request has met a rule and was answered, if it is.
+
+        Raises:
+            NotReached: none has.
+        """
+        return await self.reached(
+            lambda: next(iter(rule.hits), None), what, self.heartbeat_limit_s, status
+        )
+
+    # --- the script -------------------------------------------------------------------------------
+
+    def rule(
+        self, action: Action, api: str | None, *, times: int | None = 1, skip: int = 0
+    ) -> Rule:
+        """Lay an action over requests, by default over the next one."""
+        return self.broker.rule(action, api, times=times, skip=skip)
+
+    def say(self, text: str) -> None:
+        """Note an act of the scenario in the conversation."""
+        self.talk.remark("scenario", text)
+
+    def member(
+        self,
+        name: str = "other",
+        *,
+        protocols: Iterable[str] = (),
+        topics: Iterable[str] = (TOPIC,),
+        instance_id: str | None = None,
+    ) -> ScriptedMember:
+        """Return a scripted member of the client's group, which has not joined yet."""
+        return ScriptedMember(
+            self.broker,
+            self.group,
+            name,
+            protocols=tuple(protocols),
+            topics=tuple(topics),
+            instance_id=instance_id,
+        )
+
+    @property
+    def group(self) -> str:
+        """The group id of the client."""
+        return self.values["group"]
+
+    # --- what was said ----------------------------------------------------------------------------
+
+    def partitions(self, count: int = PARTITIONS, topic: str = TOPIC) -> set[TopicPartition]:
+        """Return the first partitions of a topic."""
+        return {TopicPartition(topic, index) for index in range(count)}
+
+    def assigned(self, sync: Exchange) -> tuple[TopicPartition, ...]:
+        """Return the partitions in the response to a SyncGroup."""
+        return decoded_assignment(sync.response.assignment) if sync.response is not None else ()
+
+    def positions(self, fetch: Exchange) -> dict[TopicPartition, int]:
+        """Return the partitions of a Fetch with the offsets to read from."""
+        return {
+            TopicPartition(self.topic_name(topic), each.partition): each.fetch_offset
+            for topic in fetch.request.topics
+            for each in topic.partitions
+        }
+
+    def committed(self, commit: Exchange) -> dict[TopicPartition, int]:
+        """Return the offsets of an OffsetCommit."""
+        return {
+            TopicPartition(self.topic_name(topic), each.partition_index): each.committed_offset
+            for topic in commit.request.topics
+            for each in topic.partitions
+        }
+
+    def topic_name(self, listed: Any) -> str:
+        """Return the name of a topic in a request, which may give its id instead."""
+        name = str(getattr(listed, "name", "") or getattr(listed, "topic", ""))
+        return name or self.broker.topic_names.get(listed.topic_id, "?")
+
+    def fetched(self, after: int = 0, before: int = NEVER) -> set[TopicPartition]:
+        """Return the partitions that the client has fetched between two places."""
+        found: set[TopicPartition] = set()
+        for each in self.talk.of("Fetch", after=after, before=before):
+            found |= self.positions(each).keys()
+        return found
+
+    def fetch_of(self, partition: TopicPartition, after: int = 0) -> Exchange | None:
+        """Return the first Fetch of a partition after a place."""
+        for each in self.talk.of("Fetch", after=after):
+            if partition in self.positions(each):
+                return each
+        return None
+
+    def joins(self, after: int = 0) -> list[Exchange]:
+        """Return the client's JoinGroups after a place."""
+        return self.talk.of("JoinGroup", after=after)
+
+    def identity(self) -> tuple[int, str]:
+        """Return the client's newest generation and its member id."""
+        for each in reversed(self.joins()):
+            if each.response is not None and not each.error:
+                return each.response.generation_id, each.response.member_id
+        return -1, ""
+
+    def records(self) -> list[ReadRecord]:
+        """Return the records that the program has printed, in order."""
+        return read_records(self.program, self.values["topic"])
+
+    def offset(self, partition: TopicPartition) -> int:
+        """Return the committed offset of a partition, or -1."""
+        shard = self.broker.server.coordinator.shards[0]
+        from coterie.coordinator.offsets import fetch
+
+        for topic in fetch(shard, self.group, None):
+            for each in topic.partitions:
+                if (topic.name, each.partition_index) == partition:
+                    return each.committed_offset
+        return -1
+
+
+def read_records(program: Program, topic: str) -> list[ReadRecord]:
+    """Return the records that a program has printed, in order."""
+    pattern = re.compile(rf"^({re.escape(topic)}|{OTHER_TOPIC}) (\d+) (\d+)( |$)")
+    return [
+        ReadRecord(line.place, found[1], int(found[2]), int(found[3]))
+        for line in program.lines
+        if (found := pattern.match(line.text))
+    ]
+
+
+def error_name(code: int) -> str:
+    """Return the name of an error code."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error {code}"

@@ -1,0 +1,47 @@
+"""A consumer for `coterie check-client`, with confluent-kafka (librdkafka)."""
+
+import argparse
+import signal
+import time
+
+import confluent_kafka
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bootstrap")
+    parser.add_argument("topic")
+    parser.add_argument("group")
+    parser.add_argument("--assignor", default="range")
+    parser.add_argument("--instance-id", default="")
+    options = parser.parse_args()
+    config = {
+        "bootstrap.servers": options.bootstrap,
+        "group.id": options.group,
+        "auto.offset.reset": "earliest",
+        "partition.assignment.strategy": options.assignor,
+    }
+    if options.instance_id:
+        config["group.instance.id"] = options.instance_id
+    consumer = confluent_kafka.Consumer(config)
+    consumer.subscribe([options.topic])
+    running = True
+
+    def stop(*_: object) -> None:
+        nonlocal running
+        running = False
+
+    signal.signal(signal.SIGTERM, stop)
+    while running:
+        record = consumer.poll(0.2)
+        if record is None or record.error():
+            continue
+        value = record.value().decode()
+        if value.startswith("sleep "):
+            time.sleep(float(value.split()[1]))
+        print(record.topic(), record.partition(), record.offset(), value, flush=True)
+    consumer.close()
+
+
+if __name__ == "__main__":
+    main()

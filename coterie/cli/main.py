@@ -25,6 +25,7 @@ COMMANDS = {
     "groups": "List, inspect, reset and delete consumer groups.",
     "topics": "List, create, describe, assign and delete topics.",
     "check": "Check whether a broker behaves as Kafka does.",
+    "check-client": "Check what a consumer program does against the protocol.",
     "dump": "Print log files, protocol frames and compiled codecs.",
     "pipeline": "Analyse rebalances from the logs of a broker.",
     "lab": "Compare protocols of group rebalancing in a simulation.",

@@ -6,11 +6,11 @@ move the coordinator of the group to another node.
 Invariant: nothing is left after `stop`: no connection, no task, no listener.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coterie.address import Address
-from coterie.client_check.connection import ClientConnection
+from coterie.client_check.connection import LISTENER, ClientConnection
 from coterie.client_check.conversation import Conversation, Exchange
 from coterie.client_check.script import Action, Rule
 from coterie.protocol.api_keys import ApiKey
@@ -23,17 +23,15 @@ from coterie.protocol.messages.leave_group import (
 )
 from coterie.server.broker import IN_MEMORY
 from coterie.server.broker import Broker as Server
-from coterie.server.cluster import Endpoint
 from coterie.server.config.config import Config
 from coterie.server.environment import Environment
 from coterie.server.logs.flusher import FlushMode
-from coterie.testing.faults import AnswerError
+from coterie.testing.actions import AnswerError
 from coterie.testing.loopback import ask
 from coterie.testing.topics import create_topic, produce
 
 NODE = 1
 OTHER_NODE = 2
-LISTENER = "PLAINTEXT"
 
 _CONFIG = {
     "node.id": str(NODE),
@@ -103,11 +101,6 @@ class ScriptedBroker:
         return ClientConnection(self, node)
 
     @property
-    def endpoints(self) -> Collection[Endpoint]:
-        """The brokers that Metadata lists."""
-        return self.server.image.endpoints(LISTENER)
-
-    @property
     def has_acted(self) -> bool:
         """Whether any rule was laid over requests."""
         return bool(self._rules) or self.announced is not None
@@ -144,6 +137,13 @@ class ScriptedBroker:
         if exchange.api in _GROUP_APIS and exchange.node != self.coordinator_node:
             return Rule(AnswerError(ErrorCode.NOT_COORDINATOR), None)
         return next((each for each in self._rules if each.covers(exchange)), None)
+
+    def is_announced(self, exchange: Exchange) -> bool:
+        """Return whether ApiVersions announces the version of a request."""
+        if self.announced is None:
+            return True
+        first, last = self.announced.get(exchange.api, (0, -1))
+        return first <= exchange.version <= last
 
     def adapt(self, exchange: Exchange, response: Any) -> None:
         """Change what the server says of itself: its versions, and where the coordinator is."""

@@ -6,17 +6,13 @@ are in order.
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from coterie.client_check.conversation import Exchange
+from coterie.client_check.conversation import Conversation, Exchange
 from coterie.client_check.script import (
     AddTags,
-    CloseAfter,
-    CloseBefore,
-    CutAnswer,
-    Delay,
-    NeverAnswer,
     RefuseVersion,
+    Rule,
     SetFields,
     Trickle,
     action_text,
@@ -34,12 +30,18 @@ from coterie.protocol.frames import (
     encode_request,
 )
 from coterie.protocol.messages.api_versions import ApiVersionsResponse, ApiVersionsResponseApiKey
+from coterie.server.broker import Broker
+from coterie.testing.actions import (
+    AnswerError,
+    CloseAfter,
+    CloseBefore,
+    CutAnswer,
+    Delay,
+    NeverAnswer,
+)
 from coterie.testing.error_answers import error_answer
-from coterie.testing.faults import AnswerError
 
-if TYPE_CHECKING:
-    from coterie.client_check.broker import ScriptedBroker
-
+LISTENER = "PLAINTEXT"
 _LENGTH_BYTES = 4
 _ID_BYTES = 4
 _API_AND_VERSION_BYTES = 4
@@ -47,7 +49,34 @@ _API_AND_VERSION_BYTES = 4
 _UNKNOWN_TAGS = b"\x01" + b"\x90\x4e" + b"\x05" + b"later"
 
 
-class ServerLink(asyncio.Transport):
+class Node(Protocol):
+    """The parts of the scripted broker that a connection needs.
+
+    Attributes:
+        conversation, server, is_down: see `ScriptedBroker`.
+    """
+
+    conversation: Conversation
+    server: Broker
+    is_down: bool
+
+    def opened(self, connection: "ClientConnection") -> int:
+        """Note an open connection; return its number."""
+
+    def closed(self, connection: "ClientConnection") -> None:
+        """Note that a connection has ended."""
+
+    def rule_for(self, exchange: Exchange) -> Rule | None:
+        """Return the rule that a request meets."""
+
+    def is_announced(self, exchange: Exchange) -> bool:
+        """Return whether ApiVersions announces the version of a request."""
+
+    def adapt(self, exchange: Exchange, response: Any) -> None:
+        """Change what the server says of itself."""
+
+
+class _ServerLink(asyncio.Transport):
     """The connection in memory to the server: frames in, frames out."""
 
     def __init__(self) -> None:
@@ -113,20 +142,21 @@ class ServerLink(asyncio.Transport):
 class ClientConnection(asyncio.Protocol):
     """One connection of the client."""
 
-    def __init__(self, broker: "ScriptedBroker", node: int) -> None:
+    def __init__(self, broker: Node, node: int) -> None:
         """Serve a client that connects to a node of the broker."""
         self._broker = broker
         self._node = node
         self._number = 0
         self._buffer = FrameBuffer()
         self._requests: asyncio.Queue[bytes] = asyncio.Queue()
-        self._link = ServerLink()
+        self._link = _ServerLink()
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
 
     # --- what asyncio calls -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to serve, unless the broker is down."""
         assert isinstance(transport, asyncio.Transport), "clients connect over streams"
         self._transport = transport
         self._number = self._broker.opened(self)
@@ -140,6 +170,7 @@ class ClientConnection(asyncio.Protocol):
         self._task = asyncio.get_running_loop().create_task(self._serve())
 
     def data_received(self, data: bytes) -> None:
+        """Cut the bytes into frames."""
         self._buffer.append(data)
         try:
             while (frame := self._buffer.next_frame()) is not None:
@@ -147,7 +178,8 @@ class ClientConnection(asyncio.Protocol):
         except MalformedFrame as error:
             self._malformed(str(error))
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
+        """Forget the connection."""
         self._broker.closed(self)
         if self._task is not None:
             self._broker.conversation.remark("closed", "closed", self._number, self._node)
@@ -165,19 +197,26 @@ class ClientConnection(asyncio.Protocol):
         while True:
             frame = await self._requests.get()
             try:
-                exchange, header, position = self._decode(frame)
+                exchange, header = self._decode(frame)
             except MalformedFrame as error:
                 self._malformed(str(error))
                 return
-            except _NotServed as other:
-                text = f"request of API {other.api_key} v{other.version}, which is not announced"
-                self._broker.conversation.remark("malformed", text, self._number, self._node)
-                self.close()
+            except _NotServedError as other:
+                self._refuse_version(other.api_key, other.version)
                 return
             if exchange is None:
                 await self._answer_unknown_version(frame, header)
             else:
-                await self._handle(exchange, frame, header, position)
+                await self._handle(exchange, frame, header)
+
+    def _refuse_version(self, api_key: int, version: int) -> None:
+        try:
+            name = ApiKey(api_key).kafka_name
+        except ValueError:
+            name = f"API {api_key}"
+        text = f"sends {name} v{version}, which is not announced"
+        self._broker.conversation.remark("malformed", text, self._number, self._node)
+        self.close()
 
     def _malformed(self, text: str) -> None:
         self._broker.conversation.remark(
@@ -185,28 +224,28 @@ class ClientConnection(asyncio.Protocol):
         )
         self.close()
 
-    def _decode(self, frame: bytes) -> tuple[Exchange | None, RequestHeader, int]:
+    def _decode(self, frame: bytes) -> tuple[Exchange | None, RequestHeader]:
         if len(frame) < _API_AND_VERSION_BYTES:
             raise MalformedFrame(f"a frame of {len(frame)} bytes")
         key, version = (int.from_bytes(frame[at : at + 2], "big", signed=True) for at in (0, 2))
         try:
             api = ApiKey(key)
         except ValueError:
-            raise _NotServed(key, version) from None
+            raise _NotServedError(key, version) from None
         cls = request_class(api)
         first, last = SERVED_VERSIONS[api]
         if not first <= version <= last:
             if api is not ApiKey.API_VERSIONS:
-                raise _NotServed(key, version)
+                raise _NotServedError(key, version)
             header, _ = decode_request_header(frame, 0, len(frame), flexible=False)
-            return None, header, 0
+            return None, header
         flexible = cls.has_flexible_header(version)
         header, position = decode_request_header(frame, 0, len(frame), flexible=flexible)
         request = cls.decode(frame, version, position)
         exchange = self._broker.conversation.request(
             "client", self._number, self._node, api, version, header.client_id, request
         )
-        return exchange, header, position
+        return exchange, header
 
     async def _answer_unknown_version(self, frame: bytes, header: RequestHeader) -> None:
         """Let the server refuse a version of ApiVersions that it does not know."""
@@ -219,11 +258,15 @@ class ClientConnection(asyncio.Protocol):
         else:
             self._write(_framed(answer))
 
-    async def _handle(
-        self, exchange: Exchange, frame: bytes, header: RequestHeader, position: int
-    ) -> None:
+    async def _handle(self, exchange: Exchange, frame: bytes, header: RequestHeader) -> None:
         rule = self._broker.rule_for(exchange)
         action = None if rule is None else rule.action
+        if rule is None and not self._broker.is_announced(exchange):
+            if exchange.api is not ApiKey.API_VERSIONS:
+                # As Kafka does: a version that it does not know ends the connection.
+                self._refuse_version(exchange.api, exchange.version)
+                return
+            action = RefuseVersion()
         if action is not None:
             exchange.script = action_text(action)
         match action:
@@ -261,9 +304,13 @@ class ClientConnection(asyncio.Protocol):
 
     def _scripted_answer(self, exchange: Exchange, action: AnswerError | RefuseVersion) -> Any:
         if isinstance(action, AnswerError):
-            endpoints = self._broker.endpoints
             return error_answer(
-                exchange.api, exchange.request, action.code, exchange.version, endpoints
+                exchange.api,
+                exchange.request,
+                action.code,
+                exchange.version,
+                self._broker.server,
+                LISTENER,
             )
         known = ApiVersionsResponseApiKey(api_key=ApiKey.API_VERSIONS, min_version=0, max_version=0)
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[known])
@@ -311,7 +358,7 @@ class ClientConnection(asyncio.Protocol):
             self._transport.write(data)
 
 
-class _NotServed(Exception):
+class _NotServedError(Exception):
     """A request of an API or version that the broker does not announce."""
 
     def __init__(self, api_key: int, version: int) -> None:

@@ -157,7 +157,7 @@ def _join(request: Any, version: int, names: Names) -> str:
     protocols = [f"{each.name}: {_subscription(each.metadata)}" for each in request.protocols]
     rebalance = f" rebalance={_seconds(request.rebalance_timeout_ms)}" if version else ""
     return (
-        f"group={request.group_id} member={quote(names.member_text(request.member_id))}{_instance(request)}"
+        f"group={request.group_id} {_member(request, names)}"
         f" session={_seconds(request.session_timeout_ms)}{rebalance}"
         f" protocols={format_list(protocols)}"
     )
@@ -167,7 +167,11 @@ def _identity(request: Any, names: Names) -> str:
     generation = getattr(request, "generation_id", None)
     if generation is None:
         generation = request.generation_id_or_member_epoch
-    return f"generation={generation} member={quote(names.member_text(request.member_id))}{_instance(request)}"
+    return f"generation={generation} {_member(request, names)}"
+
+
+def _member(request: Any, names: Names) -> str:
+    return f"member={quote(names.member_text(request.member_id))}{_instance(request)}"
 
 
 def _sync(request: Any, _version: int, names: Names) -> str:
@@ -183,7 +187,7 @@ def _heartbeat(request: Any, _version: int, names: Names) -> str:
 
 
 def _leave(request: Any, version: int, names: Names) -> str:
-    if version < 3:  # noqa: PLR2004 - before it a request has one member
+    if version < 3:
         return f"member={quote(names.member_text(request.member_id))}"
     members = [
         f"{quote(names.member_text(each.member_id))}{_instance(each)}" for each in request.members
@@ -201,7 +205,7 @@ def _commit(request: Any, _version: int, names: Names) -> str:
 
 
 def _offsets(request: Any, version: int, names: Names) -> str:
-    if version >= 8:  # noqa: PLR2004 - since then a request has several groups
+    if version >= 8:
         groups = request.groups
         topics = groups[0].topics if groups else []
     else:
@@ -256,7 +260,7 @@ def _epochs(request: Any, _version: int, _names: Names) -> str:
 
 
 def _versions(request: Any, version: int, _names: Names) -> str:
-    if version < 3:  # noqa: PLR2004 - KIP-511
+    if version < 3:
         return ""
     return f"software={request.client_software_name} {request.client_software_version}"
 

@@ -5,12 +5,12 @@ changes what the broker answers, and gives a verdict for each of its checks.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from coterie.conformance.results import Status
 
-if TYPE_CHECKING:
-    from coterie.client_check.run import Run
+# A story; its argument is the `Run`.
+Play = Callable[[Any], Awaitable[None]]
 
 
 class Check(NamedTuple):
@@ -49,17 +49,15 @@ class Scenario(NamedTuple):
 
     name: str
     checks: tuple[Check, ...]
-    play: Callable[["Run"], Awaitable[None]]
+    play: Play
     values: dict[str, str]
     is_long: bool
 
 
 SCENARIOS: list[Scenario] = []
 
-_Play = Callable[["Run"], Awaitable[None]]
 
-
-def scenario(*checks: Check, is_long: bool = False, **values: str) -> Callable[[_Play], _Play]:
+def scenario(*checks: Check, is_long: bool = False, **values: str) -> Callable[[Play], Play]:
     """Register a coroutine as the scenario of some checks.
 
     Args:
@@ -68,7 +66,7 @@ def scenario(*checks: Check, is_long: bool = False, **values: str) -> Callable[[
         values: what to substitute in the command, such as assignor="roundrobin".
     """
 
-    def register(play: _Play) -> _Play:
+    def register(play: Play) -> Play:
         name = (play.__doc__ or "").partition("\n")[0].rstrip(".")
         SCENARIOS.append(Scenario(name, checks, play, values, is_long))
         return play

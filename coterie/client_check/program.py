@@ -4,6 +4,7 @@ It is a process in a group of its own, so that signals also reach what a script 
 """
 
 import asyncio
+import contextlib
 import os
 import re
 import signal
@@ -20,7 +21,7 @@ PLACES = ("bootstrap", "topic", "group", "client_id", "instance_id", "assignor",
 REQUIRED_PLACES = ("bootstrap", "topic", "group")
 
 
-class CommandNotUsable(Exception):
+class CommandNotUsable(Exception):  # noqa: N818 - the command is at fault, not we
     """The command cannot be started, or does not fit; the text says why."""
 
 
@@ -138,10 +139,8 @@ class Process:
 
     def _signal(self, number: signal.Signals) -> None:
         if self._process is not None:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
-            except ProcessLookupError:
-                pass
 
     async def ended(self, within_s: float) -> bool:
         """Wait for its end; see `Program`."""

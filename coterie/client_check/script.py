@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from coterie.client_check.conversation import Exchange
 from coterie.protocol.api_keys import ApiKey
-from coterie.testing.faults import (
+from coterie.testing.actions import (
     AnswerError,
     CloseAfter,
     CloseBefore,

@@ -1,7 +1,9 @@
 """The stage of the command: brokers that listen on this machine, and processes."""
 
 import asyncio
+import io
 from collections.abc import Sequence
+from functools import partial
 
 from coterie.address import Address
 from coterie.client_check.broker import NODE, OTHER_NODE, ScriptedBroker
@@ -25,12 +27,12 @@ class Sockets:
 
     async def open_broker(self) -> ScriptedBroker:
         """Return a broker that listens; see `Stage`."""
-        broker = ScriptedBroker(Environment.of_process(make_logger("critical")))
+        broker = ScriptedBroker(Environment.of_process(make_logger("error", stream=io.StringIO())))
         loop = asyncio.get_running_loop()
         addresses = {}
         self._listeners[broker] = []
         for node in (NODE, OTHER_NODE):
-            server = await loop.create_server(lambda node=node: broker.connection(node), _HOST, 0)
+            server = await loop.create_server(partial(broker.connection, node), _HOST, 0)
             self._listeners[broker].append(server)
             addresses[node] = Address(_HOST, server.sockets[0].getsockname()[1])
         await broker.start(addresses)

@@ -1,4 +1,4 @@
-"""Runs the scenarios: the first one alone, because it shows what the client is; the others together.
+"""Runs the scenarios: first the one that shows what the client is, then the others together.
 
 A stage makes brokers and programs: with sockets and processes, or in virtual time in tests.
 """

@@ -36,7 +36,7 @@ def main() -> None:
         record = consumer.poll(0.2)
         if record is None or record.error():
             continue
-        value = record.value().decode()
+        value = (record.value() or b"").decode()
         if value.startswith("sleep "):
             time.sleep(float(value.split()[1]))
         print(record.topic(), record.partition(), record.offset(), value, flush=True)

@@ -1,5 +1,7 @@
 """One member alone: the first scenario, which also shows what the client is."""
 
+from itertools import pairwise
+
 from coterie.assignors import TopicPartition
 from coterie.client_check.conversation import NEVER, Exchange
 from coterie.client_check.members import decoded_assignment
@@ -192,7 +194,7 @@ def _describe(run: Run, stopped: int = NEVER) -> None:
     profile.prints = bool(run.records())
     profile.commits = talk.first("OffsetCommit") is not None
     beats = talk.of("Heartbeat")
-    gaps = [later.at_s - one.at_s for one, later in zip(beats, beats[1:], strict=False)]
+    gaps = [later.at_s - one.at_s for one, later in pairwise(beats)]
     profile.heartbeat_interval_s = round(max(gaps), 3) if gaps else None
     if stopped != NEVER:
         left = talk.first("LeaveGroup", after=stopped) is not None
@@ -250,7 +252,7 @@ def _judge_joining(run: Run, sync: Exchange) -> None:
     session_ms, rebalance_ms = request.session_timeout_ms, request.rebalance_timeout_ms
     run.check(
         "joining/states-timeouts",
-        session_ms >= 1000 and (joins[0].version == 0 or rebalance_ms >= session_ms),  # noqa: PLR2004
+        session_ms >= 1000 and (joins[0].version == 0 or rebalance_ms >= session_ms),
         f"session {session_ms} ms, rebalance {rebalance_ms} ms",
         Status.DEVIATES,
     )
@@ -338,7 +340,7 @@ def _judge_reading(run: Run, sync: Exchange, stopped: int) -> None:
         not wrong,
         f"{len(wrong)} commits without generation {generation} and member id {member_id}",
     )
-    beyond = [each for each in commits for offset in _beyond(run, each) if offset]
+    beyond = [each for each in commits if _beyond(run, each)]
     run.check(
         "committing/next-offset",
         not beyond,

@@ -4,9 +4,10 @@ from coterie.client_check.checks.rejoining import read_more
 from coterie.client_check.conversation import Exchange
 from coterie.client_check.model import Check, scenario
 from coterie.client_check.run import Run
+from coterie.client_check.script import Action, SetFields
 from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode
-from coterie.testing.faults import AnswerError
+from coterie.testing.actions import AnswerError
 
 # A client that commits every five seconds has another chance by then.
 _COMMIT_LIMIT_S = 25.0
@@ -126,7 +127,7 @@ async def commit_old_generation(run: Run) -> None:
         each
         for each in run.talk.of("OffsetCommit", after=refused.answered_place, before=limit)
         if each.request.generation_id_or_member_epoch == generation
-        and each.at_s > refused.answered_s + 0.3  # noqa: PLR2004 - what was under way
+        and each.at_s > refused.answered_s + 0.3
     ]
     run.check(
         "committing/not-in-old-generation",
@@ -141,8 +142,8 @@ async def commit_old_generation(run: Run) -> None:
 # --- OffsetFetch ----------------------------------------------------------------------------------
 
 
-async def _fetch_refused(run: Run, name: str, error: ErrorCode) -> Exchange:
-    rule = run.rule(AnswerError(error), "OffsetFetch")
+async def _fetch_refused(run: Run, name: str, action: Action) -> Exchange:
+    rule = run.rule(action, "OffsetFetch")
     await run.start()
     refused = await run.hit(rule, "sent OffsetFetch", Status.FAILS)
     again = await run.reached(
@@ -166,7 +167,7 @@ async def _fetch_refused(run: Run, name: str, error: ErrorCode) -> Exchange:
 async def offsets_while_loading(run: Run) -> None:
     """The coordinator loads the group when the client asks for offsets."""
     name = "positions/retries-while-loading"
-    await _fetch_refused(run, name, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    await _fetch_refused(run, name, AnswerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
 
 
 @scenario(
@@ -198,4 +199,13 @@ async def offsets_not_coordinator(run: Run) -> None:
 async def offsets_unstable(run: Run) -> None:
     """A transaction's offsets are pending when the client asks for offsets."""
     name = "positions/waits-for-stable-offsets"
-    await _fetch_refused(run, name, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    # Kafka answers this error for each partition.
+    fields = {
+        f"{way}topics.partitions.{field}": value
+        for way in ("", "groups.")
+        for field, value in (
+            ("error_code", ErrorCode.UNSTABLE_OFFSET_COMMIT),
+            ("committed_offset", -1),
+        )
+    }
+    await _fetch_refused(run, name, SetFields(fields))

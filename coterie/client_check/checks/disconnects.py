@@ -5,8 +5,8 @@ from coterie.client_check.checks.rejoining import read_more
 from coterie.client_check.conversation import Exchange
 from coterie.client_check.model import Check, scenario
 from coterie.client_check.run import Run
-from coterie.client_check.script import CloseBefore
 from coterie.conformance.results import Status
+from coterie.testing.actions import CloseBefore
 
 _LIMIT_S = 40.0
 _SOURCE = "[connections/disconnect]"

@@ -5,7 +5,7 @@ from coterie.client_check.model import Check, scenario
 from coterie.client_check.run import Run
 from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode
-from coterie.testing.faults import AnswerError
+from coterie.testing.actions import AnswerError
 
 _LIMIT_S = 20.0
 

@@ -40,7 +40,7 @@ async def leader_of(run: Run, *protocols: str) -> ScriptedMember:
 def _delayed(run: Run) -> Exchange | None:
     """Return a JoinGroup of the client that waits for the others."""
     waiting = [each for each in run.joins() if each.response is None]
-    return waiting[-1] if waiting and run.talk.elapsed_s - waiting[-1].at_s > 0.1 else None  # noqa: PLR2004
+    return waiting[-1] if waiting and run.talk.elapsed_s - waiting[-1].at_s > 0.1 else None
 
 
 async def give(

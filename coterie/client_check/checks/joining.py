@@ -3,10 +3,9 @@
 from coterie.client_check.conversation import Exchange
 from coterie.client_check.model import Check, scenario
 from coterie.client_check.run import Run, error_name
-from coterie.client_check.script import CloseAfter
 from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode
-from coterie.testing.faults import AnswerError
+from coterie.testing.actions import AnswerError, CloseAfter
 
 # How long a client is watched that has got an error which repeating does not cure.
 _WATCHED_S = 5.0
@@ -227,7 +226,7 @@ async def slow_rebalance(run: Run) -> None:
 
 def _waits(join: Exchange) -> bool:
     """Whether a JoinGroup is one that waits for the others: not the one without an id."""
-    return bool(join.request.member_id) or join.version < 4  # noqa: PLR2004 - KIP-394
+    return bool(join.request.member_id) or join.version < 4
 
 
 def _is_of(remark: object, exchange: Exchange) -> bool:

@@ -7,7 +7,7 @@ from coterie.client_check.run import RECORDS, TOPIC, Run
 from coterie.client_check.script import SetFields
 from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode
-from coterie.testing.faults import AnswerError
+from coterie.testing.actions import AnswerError
 
 _COMMITTED = 3
 _BEYOND = 1_000

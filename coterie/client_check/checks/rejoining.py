@@ -1,12 +1,15 @@
 """Heartbeats that are refused: the client joins again, forgets its id, or just goes on."""
 
+from itertools import pairwise
+
+from coterie.assignors import TopicPartition
 from coterie.client_check.checks.joining import remove_ghost
 from coterie.client_check.conversation import Exchange
 from coterie.client_check.model import Check, scenario
 from coterie.client_check.run import PARTITIONS, TOPIC, Run
 from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode
-from coterie.testing.faults import AnswerError
+from coterie.testing.actions import AnswerError
 
 # What a client may still have under way when it learns that it is no member.
 _UNDER_WAY_S = 0.3
@@ -59,7 +62,7 @@ async def rebalance(run: Run) -> None:
     if _is_cooperative(join):
         run.skip(name, "the assignor is cooperative: the client keeps its partitions")
     else:
-        committed = {}
+        committed: dict[TopicPartition, int] = {}
         for each in run.talk.of("OffsetCommit", after=sync.place, before=join.place):
             committed |= run.committed(each)
         behind = [each for each in run.partitions() if committed.get(each, -1) < end]
@@ -228,7 +231,7 @@ async def slow_record(run: Run) -> None:
         return
     beats = run.talk.of("Heartbeat", after=begin, before=printed[0].place)
     times = [began_s, *(each.at_s for each in beats), line.at_s]
-    silent_s = max(later - one for one, later in zip(times, times[1:], strict=False))
+    silent_s = max(later - one for one, later in pairwise(times))
     session_s = run.profile.session_timeout_ms / 1000
     rejoined = run.joins(begin)
     run.check(

@@ -5,7 +5,7 @@ from coterie.client_check.model import Check, scenario
 from coterie.client_check.run import Run
 from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode
-from coterie.testing.faults import AnswerError
+from coterie.testing.actions import AnswerError
 
 _INSTANCE = "check-instance"
 # Longer than the five seconds between two commits.
@@ -50,7 +50,7 @@ async def restarted(run: Run) -> None:
     await run.reached(
         lambda: run.talk.first("Heartbeat"), "sent a heartbeat", run.heartbeat_limit_s
     )
-    joined = run.joins()[-1].request.group_instance_id if run.joins()[-1].version >= 5 else None  # noqa: PLR2004
+    joined = run.joins()[-1].request.group_instance_id if run.joins()[-1].version >= 5 else None
     run.check(
         "static/states-instance", joined == _INSTANCE, f"JoinGroup has the instance id {joined!r}"
     )

@@ -1,0 +1,162 @@
+"""`coterie check-client -- COMMAND...`: does that consumer keep to the rules of the protocol?
+
+Exit code 0: no check fails. 1: some fail. 2: the command line is wrong, or the program cannot be
+started or never connects.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from coterie.cli.options import json_option
+
+if TYPE_CHECKING:
+    from coterie.client_check.model import Check, Scenario
+    from coterie.conformance.results import Result
+
+_SUITE = "coterie check-client"
+_CANNOT_CHECK = 2
+# Programs that run at once. Most of a run is waiting, but their starts take processor time.
+_PARALLEL = 6
+
+
+class _CannotCheckError(click.ClickException):
+    """The program cannot be checked: exit code 2, with cause and remedy."""
+
+    exit_code = _CANNOT_CHECK
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.option("--only", multiple=True, metavar="PATTERN", help="Checks of this area or name.")
+@click.option("--list", "as_list", is_flag=True, help="Print the checks and run none.")
+@click.option("--thorough", is_flag=True, help="Run the checks with long waits, too.")
+@click.option("--parallel", default=_PARALLEL, show_default=True, help="Programs at once.")
+@click.option("--junit", type=click.Path(dir_okay=False, path_type=Path), help="Write JUnit XML.")
+@click.option("--verbose", is_flag=True, help="Print the conversation of what is no pass.")
+@json_option
+@click.argument("program", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+def command(program: tuple[str, ...], *, as_json: bool, **options: Any) -> None:
+    """Run a consumer program against a scripted broker, and check what the client does.
+
+    In the command {bootstrap}, {topic} and {group} are replaced. {instance_id}, {assignor} and
+    {client_id} are optional and allow more checks; an empty instance id means none. The program may
+    print each record as "topic partition offset value", and should end in order on SIGTERM.
+
+    The program is started about sixty times, several at once, which takes one or two minutes.
+    """
+    from coterie.client_check import checks as _checks  # noqa: F401 - registers the scenarios
+    from coterie.client_check.model import SCENARIOS
+    from coterie.client_check.suite import STARTS
+
+    scenarios = [each for each in SCENARIOS if options["thorough"] or not each.is_long]
+    wanted = _wanted(options["only"])
+    checks = [*(check for each in scenarios for check in each.checks), STARTS]
+    listed = [check for check in checks if wanted(check.name)]
+    if not listed:
+        raise click.UsageError(f"--only {' '.join(options['only'])}: no check fits; see --list.")
+    if options["as_list"]:
+        _print_list(listed, as_json=as_json)
+        return
+    _check_command(program)
+    sys.exit(asyncio.run(_check(program, scenarios, wanted, options, as_json=as_json)))
+
+
+def _wanted(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """Return whether a check was asked for: by its name, its area, or a pattern of names."""
+
+    def is_wanted(name: str) -> bool:
+        area = name.partition("/")[0]
+        return not patterns or any(each == area or fnmatch(name, each) for each in patterns)
+
+    return is_wanted
+
+
+def _check_command(program: Sequence[str]) -> None:
+    """Check that a command has the places that every run needs."""
+    from coterie.client_check.program import REQUIRED_PLACES, places_in
+
+    if not program:
+        raise click.UsageError(
+            "Missing the command of the consumer program.\n"
+            "Example: coterie check-client -- python consumer.py {bootstrap} {topic} {group}"
+        )
+    missing = [f"{{{each}}}" for each in REQUIRED_PLACES if each not in places_in(program)]
+    if missing:
+        raise click.UsageError(
+            f"The command has no {', '.join(missing)}: the program has to get the broker, the topic"
+            " and the group that it uses from its command."
+        )
+
+
+def _print_list(checks: Sequence["Check"], *, as_json: bool) -> None:
+    if as_json:
+        rows = [
+            {
+                "name": each.name,
+                "area": each.name.partition("/")[0],
+                "sentence": each.sentence,
+                "source": each.source,
+                "needs": list(each.needs),
+            }
+            for each in checks
+        ]
+        click.echo(json.dumps({"checks": rows}, indent=2))
+        return
+    for each in checks:
+        click.echo(f"{each.name}\n    {each.sentence}\n    {each.source}")
+    click.echo(f"{len(checks)} checks", err=True)
+
+
+async def _check(
+    program: Sequence[str],
+    scenarios: Sequence["Scenario"],
+    wanted: Callable[[str], bool],
+    options: dict[str, Any],
+    *,
+    as_json: bool,
+) -> int:
+    """Play the scenarios and report; return the exit code."""
+    from coterie.cli.client_results import Progress, print_results
+    from coterie.client_check.program import CommandNotUsable, places_in
+    from coterie.client_check.sockets import Sockets
+    from coterie.client_check.suite import Suite
+    from coterie.conformance.results import as_json as results_as_json
+    from coterie.conformance.results import as_junit, exit_code
+
+    began_s = time.monotonic()
+    with Progress(scenarios, shown=not as_json) as progress:
+        suite = Suite(
+            Sockets(program),
+            scenarios,
+            places_in(program),
+            parallel=options["parallel"],
+            report=progress.played,
+            wanted=wanted,
+        )
+        try:
+            results: list[Result] = await suite.run()
+        except CommandNotUsable as error:
+            raise _CannotCheckError(_sentence(str(error))) from None
+    about = {
+        "command": list(program),
+        "client": suite.profile.as_json(),
+        "seconds": round(time.monotonic() - began_s, 1),
+    }
+    if options["junit"]:
+        options["junit"].write_text(as_junit(results, _SUITE), encoding="utf-8")
+    if as_json:
+        click.echo(json.dumps(results_as_json(results, about), indent=2))
+    else:
+        print_results(results, about, verbose=options["verbose"])
+    return exit_code(results)
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]

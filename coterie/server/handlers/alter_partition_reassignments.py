@@ -1,0 +1,74 @@
+"""AlterPartitionReassignments: put partitions on other brokers, of which there are none (KIP-455).
+
+[topics/one-broker]
+"""
+
+from collections.abc import Generator
+
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsRequestPartition,
+    AlterPartitionReassignmentsResponse,
+    AlterPartitionReassignmentsResponsePartition,
+    AlterPartitionReassignmentsResponseTopic,
+)
+from coterie.server.logs.topic_rules import TopicRefused, check_replicas
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.network.sliced_response import answer_in_slices
+from coterie.server.services import Services
+
+
+def handle(
+    broker: Services, request: AlterPartitionReassignmentsRequest, connection: Exchange
+) -> AlterPartitionReassignmentsResponse | None:
+    """Accept the broker that has the partitions already, and refuse everything else."""
+    return answer_in_slices(broker, connection, _answer(broker, request))
+
+
+def _answer(
+    broker: Services, request: AlterPartitionReassignmentsRequest
+) -> Generator[None, None, AlterPartitionReassignmentsResponse]:
+    responses = []
+    for topic in request.topics:
+        yield
+        partitions = []
+        for each in topic.partitions:
+            error, text = ErrorCode.NONE, None
+            try:
+                _check(broker, topic.name, each)
+            except TopicRefused as refused:
+                error, text = refused.error, refused.text
+            partitions.append(
+                AlterPartitionReassignmentsResponsePartition(
+                    partition_index=each.partition_index, error_code=error, error_message=text
+                )
+            )
+        responses.append(
+            AlterPartitionReassignmentsResponseTopic(name=topic.name, partitions=partitions)
+        )
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=ErrorCode.NONE,
+        # Kafka's text for a request without topics is empty, otherwise null.
+        error_message=None if responses else "",
+        responses=responses,
+    )
+
+
+def _check(broker: Services, name: str, asked: AlterPartitionReassignmentsRequestPartition) -> None:
+    """Check that a partition may be where it is to be.
+
+    Raises:
+        TopicRefused: it may not.
+    """
+    topic = broker.topics.by_name.get(name)
+    if topic is None:
+        text = f"Unable to find a topic named {name}."
+        raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    if topic.partition(asked.partition_index) is None:
+        text = f"Unable to find partition {name}:{asked.partition_index}."
+        raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    if asked.replicas is None:
+        raise TopicRefused(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, None)
+    check_replicas(asked.replicas, broker.image.nodes)

@@ -1,0 +1,54 @@
+"""AlterReplicaLogDirs: move logs between the data directories of a broker, which has one (KIP-113).
+
+[topics/log-directories]
+"""
+
+from collections.abc import Generator
+
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirsResponsePartition,
+    AlterReplicaLogDirsResponseTopic,
+)
+from coterie.server.network.delayed_response import Exchange
+from coterie.server.network.sliced_response import answer_in_slices
+from coterie.server.services import Services
+
+
+def handle(
+    broker: Services, request: AlterReplicaLogDirsRequest, connection: Exchange
+) -> AlterReplicaLogDirsResponse | None:
+    """Accept the directory in which the logs are, and refuse every other one."""
+    return answer_in_slices(broker, connection, _answer(broker, request))
+
+
+def _answer(
+    broker: Services, request: AlterReplicaLogDirsRequest
+) -> Generator[None, None, AlterReplicaLogDirsResponse]:
+    own = broker.config.text("log.dirs")
+    errors: dict[str, dict[int, ErrorCode]] = {}
+    for directory in request.dirs:
+        for named in directory.topics:
+            yield
+            topic = broker.topics.by_name.get(named.name)
+            for index in named.partitions:
+                error = ErrorCode.NONE
+                if directory.path != own:
+                    error = ErrorCode.LOG_DIR_NOT_FOUND
+                elif topic is None or topic.partition(index) is None:
+                    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                errors.setdefault(named.name, {})[index] = error
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirsResponseTopic(
+                topic_name=name,
+                partitions=[
+                    AlterReplicaLogDirsResponsePartition(partition_index=index, error_code=error)
+                    for index, error in partitions.items()
+                ],
+            )
+            for name, partitions in errors.items()
+        ]
+    )

@@ -34,7 +34,7 @@ class DescribeLogDirsRequestTopic(Struct):
 class DescribeLogDirsRequest(Message):
     """The partitions to describe; null for all of them."""
 
-    topics: list[DescribeLogDirsRequestTopic] | None = None
+    topics: list[DescribeLogDirsRequestTopic] | None
 
 
 @struct

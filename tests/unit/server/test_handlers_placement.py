@@ -25,7 +25,6 @@ from coterie.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsRequestTopic,
 )
-from coterie.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from tests.unit.server.manual import Client, make_broker
 
 METADATA = "__cluster_metadata"
@@ -162,13 +161,3 @@ class TestQuorum:
         assert [quorum.error_code for quorum in found] == [3] * len(named)
         assert found[0].error_message == "This server does not host this topic-partition."
         assert answer.nodes == []
-
-
-def test_only_this_broker_is_registered(client: Client) -> None:
-    answer = client.call(UnregisterBrokerRequest(broker_id=99), 0)
-    assert (answer.error_code, answer.error_message) == (
-        ErrorCode.BROKER_ID_NOT_REGISTERED,
-        "Broker ID 99 is not currently registered",
-    )
-    assert client.call(UnregisterBrokerRequest(broker_id=1), 0).error_code == ErrorCode.NONE
-    assert list(client.broker.image.nodes) == [1]

@@ -201,3 +201,28 @@ def test_cluster(broker: Broker, admin: kafka.admin.KafkaAdminClient) -> None:
     assert cluster["cluster_id"]
     versions = {key.name: value for key, value in admin.api_versions().items()}
     assert versions
+
+
+def test_directories_leaders_and_voters(
+    admin: kafka.admin.KafkaAdminClient, make_topic: Callable[..., str]
+) -> None:
+    """One directory has every log, and one broker leads every partition and votes."""
+    topic = make_topic(partitions=2)
+    (described,) = admin.describe_log_dirs()
+    (directory,) = described["log_dirs"]
+    found = {each["name"]: each["partitions"] for each in directory["topics"]}
+    assert [each["partition_size"] for each in found[topic]] == [0, 0]
+    assert directory["total_bytes"] >= directory["usable_bytes"] > 0
+
+    elected = admin.elect_leaders(0, {topic: [0, 1]}, raise_errors=False)
+    (results,) = elected.replica_election_results
+    assert {each.error_code for each in results.partition_result} == {
+        errors.ElectionNotNeededError.errno
+    }
+    first = TopicPartition(topic, 0)
+    assert admin.alter_partition_reassignments({first: [described["broker"]]}) == {first: None}
+    assert admin.list_partition_reassignments() == {}
+
+    (metadata,) = admin.describe_metadata_quorum()["topics"]
+    assert metadata["partitions"][0]["leader_id"] == described["broker"]
+    assert topic in admin.list_config_resources()["topic"]

@@ -1,12 +1,16 @@
 """`coterie replay`: send the requests of a recording again, and compare the answers."""
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from coterie.cli.errors import CommandFailed
 from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json
+
+if TYPE_CHECKING:
+    from coterie.recording.to_transcript import Written
 
 
 @click.command("replay")
@@ -41,6 +45,13 @@ from coterie.cli.output import note, print_json
     help="Show the requests about this group only; repeatable.",
 )
 @click.option("--differences", is_flag=True, help="Show only what was answered otherwise.")
+@click.option(
+    "--to-transcript",
+    "transcript",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    metavar="FILE",
+    help="Write the requests about groups as a transcript instead of replaying them; - prints it.",
+)
 @json_option
 def command(
     *,
@@ -51,6 +62,7 @@ def command(
     connections: tuple[int, ...],
     groups: tuple[str, ...],
     differences: bool,
+    transcript: str | None,
     as_json: bool,
 ) -> None:
     """Send the requests of a recording to a fresh broker, and compare the answers.
@@ -67,6 +79,7 @@ def command(
     from coterie.recording.report import as_json as as_objects
     from coterie.recording.report import conversation_lines, names_of, summary
     from coterie.recording.selection import Selection, began
+    from coterie.recording.to_transcript import CannotWrite, to_transcript
     from coterie.server.config.sources import ConfigError
 
     selection = Selection(
@@ -82,6 +95,14 @@ def command(
     for remark in recording.remarks:
         note(f"{file}: {remark}.")
     conversation = conversation_of(recording.entries)
+    if transcript is not None:
+        stretch = selection.of(conversation)
+        try:
+            written = to_transcript(recording.header, conversation, stretch, _pairs(settings))
+        except CannotWrite as error:
+            raise CommandFailed(f"{error}.", "Choose another --from, --to or --group.") from error
+        _write(written, transcript)
+        return
     try:
         outcomes = replay_to_own(recording, conversation, _pairs(settings))
     except ConfigError as error:
@@ -97,6 +118,21 @@ def command(
             click.echo(line)
         click.echo(summary(result_of(outcomes), "a fresh broker"))
     sys.exit(1 if any(each.differs for each in outcomes) else 0)
+
+
+def _write(written: "Written", path: str) -> None:
+    """Write a transcript, and say what it has."""
+    try:
+        with click.open_file(path, "w", encoding="utf-8") as file:
+            file.write(written.text)
+    except OSError as error:
+        raise CommandFailed(f"--to-transcript {path}: {error.strerror}.") from error
+    for reason, count in written.left_out.items():
+        note(f"Left out {count}: {reason}.")
+    note(
+        f"{written.requests} requests written; the core answers {written.differing} of them"
+        " otherwise than the recorded broker."
+    )
 
 
 def _milliseconds(option: str, text: str | None) -> int | None:

@@ -14,7 +14,7 @@ from coterie.conformance.transcript import TranscriptError
 from coterie.coordinator.topic_image import deletion
 from coterie.protocol.errors import ErrorCode
 
-_CONFIG_FIELDS = {
+CONFIG_FIELDS = {
     "offset.metadata.max.bytes": "offset_metadata_max_size",
     "offsets.retention.minutes": "offsets_retention_ms",
 }
@@ -30,7 +30,7 @@ def _config(broker: CoreBroker, arguments: Arguments) -> None:
     """`config group.max.size=2`: change a setting; a broker over TCP must be started with it."""
     for setting in arguments.positional:
         name, _, text = setting.partition("=")
-        field = _CONFIG_FIELDS.get(name, name.replace(".", "_"))
+        field = CONFIG_FIELDS.get(name, name.replace(".", "_"))
         value = setting_value(text)
         if name == "offsets.retention.minutes":
             value *= 60_000

@@ -9,7 +9,7 @@ owned partitions, 2 for the generation, 3 for the rack. `none` is an assignment 
 """
 
 from coterie.conformance.names import Names
-from coterie.conformance.syntax import group_by_topic, parse_partition
+from coterie.conformance.syntax import group_by_topic, parse_partition, quote, unquote
 from coterie.conformance.transcript import TranscriptError
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.consumer_protocol import (
@@ -47,7 +47,7 @@ def subscription_bytes(text: str, names: Names = _PLAIN) -> bytes:
         topics=[names.topic(topic) for topic in _without_none(parts["topics"])],
         owned_partitions=_partitions(_without_none(parts.get("owned", [])), names),
         generation_id=int(parts.get("generation", ["-1"])[0]),
-        rack_id=parts.get("rack", [None])[0],
+        rack_id=unquote(parts["rack"][0]) if "rack" in parts else None,
     )
     return encode_subscription(subscription, version)
 
@@ -66,7 +66,7 @@ def subscription_text(metadata: bytes, names: Names = _PLAIN) -> str:
     if version >= 2:
         parts = [*parts, "generation", str(subscription.generation_id)]
     if version >= 3 and subscription.rack_id is not None:
-        parts = [*parts, "rack", subscription.rack_id]
+        parts = [*parts, "rack", quote(subscription.rack_id)]
     text = " ".join(parts)
     return text if subscription_bytes(text, names) == metadata else _hexadecimal(metadata)
 

@@ -148,7 +148,7 @@ class Replay:
             return "the recording does not have its values"
         if exchange.api is None or not self._target.serves(exchange):
             return f"{exchange.name} v{exchange.version} is not served"
-        refusal = _refusal_of_unready(exchange.response)
+        refusal = refusal_of_unready(exchange.response)
         if refusal:
             return f"the recorded coordinator was not ready: {refusal}"
         if exchange.connection not in self._open:
@@ -235,7 +235,7 @@ def result_of(outcomes: list[Outcome]) -> Result:
     return Result(len(outcomes), len(outcomes) - different - skipped, different, skipped)
 
 
-def _refusal_of_unready(response: Any) -> str:
+def refusal_of_unready(response: Any) -> str:
     """Return the error with which a coordinator refuses everything until it is ready; or none."""
     codes = [getattr(response, "error_code", 0)]
     for field in ("groups", "coordinators", "results"):

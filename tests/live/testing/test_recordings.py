@@ -12,6 +12,8 @@ from click.testing import CliRunner, Result
 from kafka import KafkaConsumer, KafkaProducer
 
 from coterie.cli.main import main
+from coterie.conformance.core_driver import CoreDriver, differences
+from coterie.conformance.transcript import read as read_transcript
 from coterie.recording.files import Limits, RecordingOptions, numbered, read
 from coterie.recording.serving import record_broker
 from coterie.testing import AnswerError, Broker
@@ -60,6 +62,12 @@ def test_replay_of_kafka_python_answers_as_recorded(kafka: Broker, tmp_path: Pat
     assert "0 otherwise" in result.output
     assert re.search(r"till[.\d]*> JoinGroup v\d group=orders member=till-1", result.output)
     assert re.search(r"till[.\d]*< JoinGroup v\d generation=1", result.output)
+    written = tmp_path / "billing.txt"
+    result = replay(tmp_path / "r", "--group", "orders", "--to-transcript", str(written))
+    assert "the core answers 0 of them otherwise" in result.output
+    transcript = read_transcript(written)
+    assert len(transcript.blocks) > 5
+    assert not differences(transcript, CoreDriver().run(transcript))
 
 
 async def buy_in_the_morning_and_at_noon(kafka: Broker, path: Path) -> None:

@@ -1,0 +1,146 @@
+"""Requests of a recording become commands of a transcript that holds."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coterie.conformance.core_driver import CoreDriver, differences
+from coterie.conformance.harness import GROUP_APIS
+from coterie.conformance.names import Names
+from coterie.conformance.requests import build_request
+from coterie.conformance.transcript import TranscriptError, all_paths, parse, parse_request_line
+from coterie.conformance.transcript import read as read_transcript
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from coterie.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from coterie.protocol.wire import Message
+from coterie.recording.conversation import conversation_of
+from coterie.recording.files import read
+from coterie.recording.recorder import Observation
+from coterie.recording.request_lines import request_arguments
+from coterie.recording.to_transcript import CannotWrite, Written, to_transcript
+from tests.unit.recording.written import opened, request, response, write
+
+RECORDED_ID = "c1-0442027a-af1f-495b-bf86-589578df43e4"
+
+
+def group_requests() -> Iterator[tuple[str, int, Message, Names]]:
+    """Return all requests about groups in the transcripts of the package."""
+    for path in all_paths():
+        names = Names()
+        for block in read_transcript(path).blocks:
+            for command in block.commands:
+                line = parse_request_line(command.text)
+                if line is None:
+                    continue
+                try:
+                    message = build_request(line, names)
+                except TranscriptError:
+                    continue
+                if type(message) in GROUP_APIS:
+                    yield line.api, line.version, message, names
+
+
+def test_every_request_of_the_transcripts_can_be_written_again() -> None:
+    count = 0
+    for api, version, message, names in group_requests():
+        text = request_arguments(message, version, names)
+        line = parse_request_line(f"c1> {api} v{version} {text}".rstrip())
+        assert line is not None
+        assert build_request(line, names) == message, text
+        count += 1
+    assert count > 500
+
+
+def join(member: str, at_ms: int, number: int) -> Observation:
+    message = JoinGroupRequest(
+        group_id="orders",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=60_000,
+        member_id=member,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"\0\0mine")],
+    )
+    return request(message, 5, number, at_ms=at_ms)
+
+
+def joined(number: int, at_ms: int, **fields: Any) -> Observation:
+    values: dict[str, Any] = {"protocol_name": "", "leader": "", "members": [], **fields}
+    message = JoinGroupResponse(member_id=RECORDED_ID, **values)
+    observed = response(ApiKey.JOIN_GROUP, message, 5, number)
+    return observed._replace(at_ms=observed.at_ms + at_ms)
+
+
+def written(path: Path, *observed: Observation, **settings: str) -> Written:
+    recording = read(write(path / "r", [opened(), *observed]))
+    conversation = conversation_of(recording.entries)
+    return to_transcript(recording.header, conversation, conversation.exchanges, settings)
+
+
+def commands(text: str) -> list[str]:
+    blocks = parse(text, Path("r")).blocks
+    return [command.text for block in blocks for command in block.commands]
+
+
+def story(*, heartbeat_error: int) -> list[Observation]:
+    alone = {"generation_id": 1, "protocol_name": "range", "leader": RECORDED_ID}
+    heartbeat = HeartbeatRequest(group_id="orders", generation_id=7, member_id=RECORDED_ID)
+    answer = HeartbeatResponse(error_code=heartbeat_error)
+    return [
+        join("", 0, 1),
+        joined(1, 2, error_code=79),
+        join(RECORDED_ID, 4, 2),
+        joined(2, 1504, error_code=0, **alone),
+        request(heartbeat, 3, 3, at_ms=1600),
+        response(ApiKey.HEARTBEAT, answer, 3, 3)._replace(at_ms=1_700_000_001_601),
+    ]
+
+
+def test_ids_and_pauses_are_those_of_the_core(tmp_path: Path) -> None:
+    """[recording/transcripts]"""
+    found = written(tmp_path, *story(heartbeat_error=22))
+    rest = "session=10s rebalance=1m protocols=[range: 0x00006d696e65]"
+    assert commands(found.text) == [
+        f'c1> JoinGroup v5 group=orders member="" {rest}',
+        f"c1> JoinGroup v5 group=orders member=c1-1 {rest}",
+        # The recorded broker had a shorter initial delay.
+        "tick 3s",
+        "c1> Heartbeat v3 group=orders member=c1-1 generation=7",
+    ]  # fmt: skip
+    # The recorded response has no members; everything else is the same.
+    assert (found.requests, found.differing) == (3, 1)
+    transcript = parse(found.text, Path("r"))
+    assert not differences(transcript, CoreDriver().run(transcript))
+
+
+def test_settings_are_commands(tmp_path: Path) -> None:
+    name = "group.initial.rebalance.delay.ms"
+    found = written(tmp_path, *story(heartbeat_error=22), **{name: "1000"})
+    assert commands(found.text)[0] == f"config {name}=1000"
+    assert "tick 1600ms" in commands(found.text)
+
+
+def test_other_answer_is_a_comment(tmp_path: Path) -> None:
+    found = written(tmp_path, *story(heartbeat_error=25))
+    assert "# Recorded: c1< Heartbeat v3 error=UNKNOWN_MEMBER_ID\nc1> Heartbeat" in found.text
+    assert found.differing == 2
+
+
+def test_request_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    strange = HeartbeatRequest(group_id='a"b', generation_id=1, member_id="m")
+    found = written(tmp_path, join("", 0, 1), request(strange, 3, 2, at_ms=5))
+    assert found.requests == 1
+    ((reason, count),) = found.left_out.items()
+    assert reason.startswith("Heartbeat v3: ")
+    assert count == 1
+
+
+def test_stretch_without_groups_has_no_transcript(tmp_path: Path) -> None:
+    with pytest.raises(CannotWrite, match="no request about a group"):
+        written(tmp_path)

@@ -1,13 +1,20 @@
 """All checks: the transcripts of groups that a client can run, and the chapters."""
 
 import re
+from collections import Counter
 from fnmatch import fnmatchcase
 from functools import cache
 
 from coterie.conformance.checks.chapters import chapter_paths, read_chapter
 from coterie.conformance.checks.check import Check, requests_of
 from coterie.conformance.commands import CLIENT_COMMANDS, INSPECTION_COMMANDS
-from coterie.conformance.transcript import Transcript, all_paths, parse_request_line, read
+from coterie.conformance.transcript import (
+    Transcript,
+    TranscriptError,
+    all_paths,
+    parse_request_line,
+    read,
+)
 
 _RULE = re.compile(r"\[([a-z-]+/[a-z0-9-]+)\]")
 _SCENARIO = re.compile(r"\b[ST]\d+\b")
@@ -15,7 +22,11 @@ _SCENARIO = re.compile(r"\b[ST]\d+\b")
 
 @cache
 def all_checks() -> tuple[Check, ...]:
-    """Return every check, in the order of their names within their areas."""
+    """Return every check, in the order of their names within their areas.
+
+    Raises:
+        TranscriptError: a file is malformed, or two checks have one name.
+    """
     checks = []
     for path in all_paths():
         transcript = read(path)
@@ -23,6 +34,9 @@ def all_checks() -> tuple[Check, ...]:
             checks.append(_of_transcript(transcript))
     for path in chapter_paths():
         checks += read_chapter(path)
+    repeated = [name for name, count in Counter(each.name for each in checks).items() if count > 1]
+    if repeated:
+        raise TranscriptError(f"several checks are called {', '.join(repeated)}")
     return tuple(checks)
 
 

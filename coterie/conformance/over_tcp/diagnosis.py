@@ -8,9 +8,11 @@ from coterie.address import Address
 
 # How long something that listens has to answer. A broker answers ApiVersions within milliseconds.
 ANSWER_LIMIT_S = 5.0
+# How long other kinds of servers have to answer, when the first request was not.
+PROBE_LIMIT_S = 2.0
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
 # ApiVersions version 0, which every broker since 0.10 answers: key 18, correlation id 1, client "".
-_API_VERSIONS = struct.pack(">ihhihB", 10, 18, 0, 1, 0, 0)[:14]
+_API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, 0)
 _HTTP = b"GET / HTTP/1.0\r\n\r\n"
 _OTHERS = {
     b"SSH-": "an SSH server",
@@ -23,7 +25,7 @@ _OTHERS = {
 async def find_obstacle(address: Address) -> str:
     """Return why the address cannot be checked, in one sentence; empty if a broker answers."""
     try:
-        answer = await _answer(address, _API_VERSIONS)
+        answer = await _answer(address, _API_VERSIONS, ANSWER_LIMIT_S)
     except TimeoutError:
         return await _silent(address)
     except OSError as error:
@@ -37,7 +39,7 @@ async def find_obstacle(address: Address) -> str:
 async def _silent(address: Address) -> str:
     """Say what accepts connections and does not answer a broker's request."""
     try:
-        answer = await _answer(address, _HTTP)
+        answer = await _answer(address, _HTTP, PROBE_LIMIT_S)
     except OSError:
         answer = b""
     if answer.startswith(b"HTTP/"):
@@ -57,10 +59,10 @@ async def _stranger(address: Address, answer: bytes) -> str:
         return _tls(address)
     for start, name in _OTHERS.items():
         if answer.startswith(start):
-            return f"{name.capitalize()} listens at {address}, not a Kafka broker."
+            return f"{name[0].upper()}{name[1:]} listens at {address}, not a Kafka broker."
     if not answer:
         try:
-            if (await _answer(address, _HTTP)).startswith(b"HTTP/"):
+            if (await _answer(address, _HTTP, PROBE_LIMIT_S)).startswith(b"HTTP/"):
                 return _http(address)
         except OSError:
             pass
@@ -82,9 +84,9 @@ def _tls(address: Address) -> str:
     )
 
 
-async def _answer(address: Address, data: bytes) -> bytes:
+async def _answer(address: Address, data: bytes, limit_s: float) -> bytes:
     """Return the first bytes that come after some were sent; empty if the connection is closed."""
-    async with asyncio.timeout(ANSWER_LIMIT_S):
+    async with asyncio.timeout(limit_s):
         reader, writer = await asyncio.open_connection(address.host, address.port)
         try:
             writer.write(data)
@@ -101,7 +103,7 @@ async def _speaks_tls(address: Address) -> bool:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     try:
-        async with asyncio.timeout(ANSWER_LIMIT_S):
+        async with asyncio.timeout(PROBE_LIMIT_S):
             _, writer = await asyncio.open_connection(address.host, address.port, ssl=context)
             writer.close()
     except ssl.SSLError as error:

@@ -1,0 +1,204 @@
+"""`coterie check` as its users see it: output, exit codes, and what it says of other servers."""
+
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from xml.etree.ElementTree import fromstring
+
+import pytest
+from click.testing import CliRunner, Result
+
+from coterie.cli.main import main
+from coterie.conformance.over_tcp import diagnosis
+from coterie.testing import Broker
+
+ONE = "api_versions/again"
+
+
+def check(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["check", *arguments])
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with Broker() as broker:
+        yield f"{broker.host}:{broker.port}"
+
+
+def test_result_is_json_for_programs(address: str, tmp_path: Path) -> None:
+    junit, page = tmp_path / "junit.xml", tmp_path / "page.html"
+    result = check(address, "--only", ONE, "--json", "--junit", str(junit), "--html", str(page))
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.stdout)
+    assert (data["broker"], data["kafka_version"]) == (address, "4.3")
+    (row,) = data["checks"]
+    assert (row["name"], row["area"], row["status"], row["reason"]) == (
+        ONE,
+        "api_versions",
+        "pass",
+        "",
+    )
+    assert row["source"] == "KIP-35"
+    assert row["conversation"][0].startswith("c1> ApiVersions v0")
+    assert fromstring(junit.read_text(encoding="utf-8")).get("tests") == "1"
+    assert ONE in page.read_text(encoding="utf-8")
+
+
+def test_table_by_area_is_for_people(address: str) -> None:
+    result = check(address, "--only", "coordinators", "--only", ONE)
+    assert result.exit_code == 0, result.output
+    assert "coordinators" in result.stdout
+    assert "0 deviates, 0 fails, 0 skipped" in result.stdout
+
+
+def test_deviation_is_shown_field_by_field_and_ends_with_1(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Our broker is right, so the check is made to expect another error.
+    from coterie.conformance.checks import registry
+
+    wrong = [
+        each._replace(transcript=each.transcript._replace(blocks=[
+            block._replace(expected=[line.replace("INVALID_REQUEST", "CORRUPT_MESSAGE")
+                                     for line in block.expected])
+            for block in each.transcript.blocks
+        ]))
+        for each in registry.all_checks() if each.name == "coordinators/unknown_type/v1"
+    ]  # fmt: skip
+    monkeypatch.setattr("coterie.cli.check.all_checks", lambda: tuple(wrong))
+    result = check(address)
+    assert result.exit_code == 1
+    assert "deviates  coordinators/unknown_type/v1" in result.stdout
+    assert "c1> FindCoordinator v1" in result.stdout
+    assert "error_code: expected CORRUPT_MESSAGE, received INVALID_REQUEST" in result.stdout
+
+
+def test_dry_run_changes_nothing(address: str) -> None:
+    result = check(address, "--only", "topics", "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert "checks would run" in result.stdout
+    assert "coterie-check-*" in result.stdout
+
+
+def test_list_needs_no_broker() -> None:
+    result = check("--list", "--only", ONE)
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (0, ONE)
+    rows = json.loads(check("--list", "--json").stdout)["checks"]
+    assert len(rows) == len({row["name"] for row in rows}) > 400
+    assert all(row["sentence"] and row["source"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ([], "Missing argument 'HOST:PORT'"),
+        (["no-port"], "'no-port' is not HOST:PORT"),
+        (["127.0.0.1:1", "--only", "nothing-like-this"], "no check fits"),
+        (["127.0.0.1:1", "--kafka-version", "new"], "is not a release of Kafka"),
+        (["127.0.0.1:1", "--command-config", "f"], "no TLS and no SASL yet"),
+    ],
+)
+def test_wrong_use_ends_with_2(arguments: list[str], text: str) -> None:
+    result = check(*arguments)
+    assert result.exit_code == 2
+    assert text in result.stderr
+
+
+def test_two_results_are_compared(tmp_path: Path) -> None:
+    files = []
+    for name, status in (("a", "pass"), ("b", "fails")):
+        row = {"name": "x/y", "status": status, "reason": "" if status == "pass" else "closed"}
+        data = {"broker": name, "checks": [row]}
+        (tmp_path / name).write_text(json.dumps(data), encoding="utf-8")
+        files.append(str(tmp_path / name))
+    result = check("--compare", *files)
+    assert result.exit_code == 1
+    assert result.stdout == "x/y\n    a: pass\n    b: fails: closed\n"
+    assert check("--compare", files[0], files[0]).exit_code == 0
+    (tmp_path / "c").write_text("[]", encoding="utf-8")
+    assert check("--compare", files[0], str(tmp_path / "c")).exit_code == 2
+
+
+# -- other servers ---------------------------------------------------------------------------------
+
+
+def closes(connection: socket.socket) -> None:
+    connection.recv(100)
+
+
+def answers_http(connection: socket.socket) -> None:
+    connection.recv(100)
+    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
+def expects_tls(connection: socket.socket) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.wrap_socket(connection, server_side=True)
+
+
+def says_ssh(connection: socket.socket) -> None:
+    connection.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
+
+
+def hangs(connection: socket.socket) -> None:
+    while connection.recv(100):
+        pass
+
+
+@contextmanager
+def listening(serve: Callable[[socket.socket], None]) -> Iterator[str]:
+    """Serve every connection in a thread, until the listener is closed."""
+
+    def one(connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            serve(connection)
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=one, args=(connection,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=accept, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+        # Wakes `accept`.
+        listener.shutdown(socket.SHUT_RDWR)
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    ("serve", "text"),
+    [
+        (answers_http, "An HTTP server listens at"),
+        (expects_tls, "A server that expects TLS listens at"),
+        (says_ssh, "An SSH server listens at"),
+        (hangs, "has not answered ApiVersions"),
+        (closes, "closes the connection at ApiVersions"),
+    ],
+)
+def test_other_server_is_named_in_one_sentence(
+    serve: Callable[[socket.socket], None], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnosis, "ANSWER_LIMIT_S", 0.3)
+    monkeypatch.setattr(diagnosis, "PROBE_LIMIT_S", 0.3)
+    with listening(serve) as where:
+        result = check(where)
+    assert result.exit_code == 2
+    assert text in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_port_without_a_listener_is_named_in_one_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    result = check(f"127.0.0.1:{port}")
+    assert result.exit_code == 2
+    assert f"No broker reached at 127.0.0.1:{port}: " in result.stderr

@@ -1,0 +1,36 @@
+"""Some brokers with a planted bug, found by the checks. `make conformance-mutants` plants all."""
+
+import pytest
+
+from tests.conformance.mutants import INVISIBLE, find, first_check, visible_plants
+from tests.planting import Plant
+from tests.simulation.plants import PLANTS
+from tests.transcripts.test_planted_bugs import MORE_PLANTS
+
+# One of each kind: a rule of groups, a timer, offsets, and the handlers of records and topics.
+SLICE = (
+    "fencing is skipped",
+    "the generation is not incremented",
+    "the initial delay is skipped",
+    "a session lasts half of its timeout",
+    "metadata of offsets is not limited",
+    "duplicates are stored again",
+    "the epoch of a fetch session is not compared",
+    "a request that only validates creates topics",
+)
+BY_NAME = {plant.name: plant for plant in visible_plants()}
+
+
+@pytest.mark.parametrize(
+    "plant", [BY_NAME[name] for name in SLICE], ids=[name.replace(" ", "-") for name in SLICE]
+)
+def test_check_of_the_rule_finds_the_planted_bug(plant: Plant) -> None:
+    found = find(plant).check
+    assert found is not None
+    assert found.startswith(first_check(plant))
+
+
+def test_bugs_that_no_client_can_see_exist() -> None:
+    assert INVISIBLE.keys() <= {
+        plant.name for plant in (*PLANTS, *(each for each, _ in MORE_PLANTS))
+    }

@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: help setup serve demo lint format test test-debug test-compiled coverage fuzz sim crash soak story bench bench-pipeline wheel clean
+.PHONY: help setup serve demo lint format test test-debug test-compiled coverage fuzz sim crash soak story conformance conformance-mutants bench bench-pipeline wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -65,6 +65,12 @@ soak: setup  ## ten minutes of mixed load by real clients; memory, files and thr
 
 story: setup  ## 13 groups of real clients with an independent log; ARGS="--kafka host:port" adds a real Kafka
 	@$(BIN)/python -m tests.story $(ARGS)
+
+conformance: setup  ## check our broker, and others: BROKERS="kafka-4.3.1=host:port ..."; pages in build/conformance
+	@$(BIN)/python -m tests.conformance $(BROKERS)
+
+conformance-mutants: setup  ## brokers with one planted bug each; a check must find every bug that a client can see
+	@$(BIN)/python -m tests.conformance.mutants $(ARGS)
 
 bench: setup  ## the figures, as a table; PEER="name=host:port ..." adds peers, ARGS=--quick is short
 	@$(BIN)/python -m benchmarks $(foreach peer,$(PEER),--peer $(peer)) $(ARGS)

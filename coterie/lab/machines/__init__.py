@@ -7,6 +7,7 @@ from coterie.lab.environment import Environment
 from coterie.lab.errors import WrongInput, closest
 from coterie.lab.machine import Machine
 from coterie.lab.machines import classic
+from coterie.lab.machines.connect_worker import ConnectGroup, ConnectOptions
 
 
 class MachineSpec(NamedTuple):
@@ -52,6 +53,23 @@ MACHINES: dict[str, MachineSpec] = {
         "Kafka 2.4 on, KIP-429",
         "classic group, cooperative-sticky: only what moves is given up",
         lambda environment: classic.ClassicGroup(environment, classic.COOPERATIVE_3),
+    ),
+    "connect-eager": MachineSpec(
+        "Kafka Connect 0.9 to 2.2",
+        "workers that stop all tasks for each rebalance",
+        lambda environment: ConnectGroup(environment, ConnectOptions(("default",))),
+    ),
+    "connect-2.3": MachineSpec(
+        "Kafka Connect 2.3 to 3.3, KIP-415",
+        "incremental workers with a delay for lost ones; never two revoking rounds in a row",
+        lambda environment: ConnectGroup(
+            environment, ConnectOptions(("compatible", "default"), backs_off=False)
+        ),
+    ),
+    "connect": MachineSpec(
+        "Kafka Connect 3.4 on",
+        "incremental workers; revoking rounds in a row wait longer and longer",
+        lambda environment: ConnectGroup(environment, ConnectOptions()),
     ),
 }
 # Machines that cannot run yet, and why.

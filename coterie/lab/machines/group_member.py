@@ -120,6 +120,10 @@ class GroupMember:
         """Give everything up because the group has given it to others."""
         raise NotImplementedError
 
+    def poll_wait_us(self) -> int:
+        """Return how long it takes until the application polls again."""
+        return self.environment.poll_wait_us(self.pod)
+
     # -- life --------------------------------------------------------------------------------------
 
     def start(self) -> None:
@@ -134,7 +138,7 @@ class GroupMember:
 
     def close(self) -> None:
         """Stop after the records at hand: commit, leave, exit."""
-        self.pod.after(self.environment.poll_wait_us(self.pod), self._close)
+        self.pod.after(self.poll_wait_us(), self._close)
 
     def _close(self) -> None:
         if self.phase in ("member", "preparing"):
@@ -269,7 +273,7 @@ class GroupMember:
 
     def _rejoin_at_poll(self) -> None:
         self._enter("preparing")
-        self._after(self.environment.poll_wait_us(self.pod), self.rejoin)
+        self._after(self.poll_wait_us(), self.rejoin)
 
     def _refused(self, error: int) -> None:
         """React to an error of a request."""
@@ -283,7 +287,7 @@ class GroupMember:
                 self.member_id = ""
             self.generation_id = -1
             self._enter("fenced" if error == ErrorCode.FENCED_INSTANCE_ID else "preparing")
-            self._after(self.environment.poll_wait_us(self.pod), self._start_over)
+            self._after(self.poll_wait_us(), self._start_over)
 
     def _start_over(self) -> None:
         """Give up what was lost; join as a new member unless another process has the place."""
@@ -317,7 +321,7 @@ class GroupMember:
         if not self.settings.beats_in_poll:
             self._send_beat()
         elif self.phase == "member":
-            self.pod.after(self.environment.poll_wait_us(self.pod), self._send_beat)
+            self.pod.after(self.poll_wait_us(), self._send_beat)
 
     def _loses_timer(self) -> bool:
         """Return whether the planted fault hits this member."""

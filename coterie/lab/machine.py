@@ -14,12 +14,15 @@ class Machine:
 
     Attributes:
         environment: the surroundings.
+        shared: whether partitions have no readers of their own.
+        keeps_identity: whether a new process of a pod is the same member.
         may_double: whether partitions may have two readers without any fault.
-        long_pause_us: how long nothing may happen although the machine has not settled.
+        doubling: the faults after which partitions may have two readers.
     """
 
     may_double = False
-    long_pause_us = 0
+    doubling = frozenset({"pause", "cut", "slow_poll"})
+    shared = False
     keeps_identity = False
 
     def __init__(self, environment: Environment) -> None:

@@ -20,8 +20,6 @@ from coterie.lab.script import Event, events_of, script_digest, starts_at_formin
 _LEAST_TAIL_US = 60 * SECOND
 _CALM_US = 10 * SECOND
 _STEP_US = 5 * SECOND
-# Faults after which two members may read one partition under any protocol.
-_DOUBLING = {"pause", "cut", "slow_poll"}
 
 
 class RunOptions(NamedTuple):
@@ -199,8 +197,12 @@ class Run:
             for pod in self.environment.pods.values()
             if pod.running and not pod.paused and (found := pod.participant.reading())
         }
-        _require(reading == ledger.readers(), "ledger", "it has other readers than the members say")
-        doubling = any(event.do in _DOUBLING for event in self.events)
+        _require(
+            self.machine.shared or reading == ledger.readers(),
+            "ledger",
+            "it has other readers than the members say",
+        )
+        doubling = any(event.do in self.machine.doubling for event in self.events)
         if not doubling and not self.machine.may_double:
             _require(not count.double_us, "one-reader", f"two readers for {count.double_us} us")
             contested_us = count.contested_us

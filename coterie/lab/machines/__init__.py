@@ -8,6 +8,10 @@ from coterie.lab.errors import WrongInput, closest
 from coterie.lab.machine import Machine
 from coterie.lab.machines import classic
 from coterie.lab.machines.connect_worker import ConnectGroup, ConnectOptions
+from coterie.lab.machines.old_consumer import ZooKeeperGroup
+from coterie.lab.machines.rocketmq import RELEASE_4, RELEASE_5, RocketMqGroup
+from coterie.lab.machines.rocketmq_pop import PopGroup
+from coterie.lab.machines.server_2015 import DraftGroup
 
 
 class MachineSpec(NamedTuple):
@@ -29,6 +33,17 @@ class MachineSpec(NamedTuple):
 
 
 MACHINES: dict[str, MachineSpec] = {
+    "zookeeper": MachineSpec(
+        "Kafka 0.8, 2012 to 2015",
+        "every member watches the others in ZooKeeper and computes its own share",
+        ZooKeeperGroup,
+        cost=4,
+    ),
+    "server-2015": MachineSpec(
+        "Kafka trunk, 2015, never released",
+        "the coordinator assigns; groups are in memory only",
+        DraftGroup,
+    ),
     "eager-0.9": MachineSpec(
         "Kafka 0.9, 2015",
         "classic group, range, heartbeats only inside poll",
@@ -70,6 +85,23 @@ MACHINES: dict[str, MachineSpec] = {
         "Kafka Connect 3.4 on",
         "incremental workers; revoking rounds in a row wait longer and longer",
         lambda environment: ConnectGroup(environment, ConnectOptions()),
+    ),
+    "rocketmq-4": MachineSpec(
+        "RocketMQ 4",
+        "every client computes its own share after a notice or 20 s",
+        lambda environment: RocketMqGroup(environment, RELEASE_4),
+        cost=10,
+    ),
+    "rocketmq-5": MachineSpec(
+        "RocketMQ 5",
+        "the same, at most once a second; a new queue is pulled after 500 ms",
+        lambda environment: RocketMqGroup(environment, RELEASE_5),
+        cost=3,
+    ),
+    "rocketmq-pop": MachineSpec(
+        "RocketMQ 5, POP",
+        "the broker gives messages to any client: nothing to rebalance",
+        PopGroup,
     ),
 }
 # Machines that cannot run yet, and why.

@@ -50,8 +50,6 @@ class ConnectGroup(Machine):
         rounds: for each generation: the delay, and what each worker runs afterwards.
     """
 
-    long_pause_us = 0
-
     def __init__(self, environment: Environment, options: ConnectOptions) -> None:
         super().__init__(environment)
         parameters = environment.parameters

@@ -1,8 +1,5 @@
 """What every machine offers to a run."""
 
-from typing import Any
-
-from coterie.assignors import TopicPartition
 from coterie.lab.environment import Environment
 from coterie.lab.pods import Participant, Pod
 
@@ -69,7 +66,3 @@ class Machine:
     def load_max_us(self) -> int:
         """Return the longest time that a request waited at a server."""
         return 0
-
-    def committed(self, _partition: TopicPartition) -> Any:
-        """Return the stored offset of a partition; None if there is none."""
-        return None

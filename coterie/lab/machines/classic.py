@@ -1,14 +1,12 @@
 """The classic machines: consumers of several eras, on the coordinator of Coterie."""
 
-from typing import Any
-
-from coterie.assignors import TopicPartition
 from coterie.lab.environment import Environment
 from coterie.lab.machine import Machine
 from coterie.lab.machines.classic_host import ENDPOINT, GroupHost
 from coterie.lab.machines.consumer import COOPERATIVE, Consumer
 from coterie.lab.machines.group_member import MemberSettings, Versions
 from coterie.lab.pods import Participant, Pod
+from coterie.protocol.messages.journal_records import GenerationCompleted
 
 _V09 = Versions(join=0, sync=0, heartbeat=0, leave=0, commit=2, fetch=1)
 _V0_10 = Versions(join=2, sync=1, heartbeat=1, leave=1, commit=3, fetch=3)
@@ -26,7 +24,12 @@ _INITIAL_DELAY_MS = 3_000
 
 
 class ClassicGroup(Machine):
-    """A group of consumers and its coordinator."""
+    """A group of consumers and its coordinator.
+
+    Attributes:
+        host, settings: the coordinator, and the configuration of its members.
+        generations: the completed generations.
+    """
 
     def __init__(
         self,
@@ -42,6 +45,8 @@ class ClassicGroup(Machine):
             initial_delay_ms = parameters.initial_delay_ms
         self.keeps_identity = static
         self.host = GroupHost(environment, initial_delay_ms)
+        self.generations: list[GenerationCompleted] = []
+        self.host.on_generation = self.generations.append
         self.settings = settings._replace(
             heartbeat_ms=parameters.heartbeat_ms or settings.heartbeat_ms,
             session_ms=parameters.session_ms or settings.session_ms,
@@ -67,8 +72,3 @@ class ClassicGroup(Machine):
     def coordinator_moves(self, down_us: int) -> None:
         """Unload the group, and load it from its log after a while."""
         self.host.move(down_us)
-
-    def committed(self, partition: TopicPartition) -> Any:
-        """Return the offset in the group's log."""
-        shard = self.host.coordinator.shards[0]
-        return shard.logged.offsets.get("group", {}).get(partition.topic, {})

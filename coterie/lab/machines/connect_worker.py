@@ -86,10 +86,6 @@ class ConnectGroup(Machine):
         """Unload the group, and load it from its log after a while."""
         self.host.move(down_us)
 
-    def committed(self, partition: TopicPartition) -> int | None:
-        """Return the stored offset of a task."""
-        return self.offsets.get(partition)
-
 
 class ConnectWorker(GroupMember):
     """A worker in a pod."""

@@ -63,10 +63,6 @@ class ZooKeeperGroup(Machine):
         """Return the longest wait in the queue of a server."""
         return self.ensemble.load_max_us
 
-    def committed(self, partition: TopicPartition) -> int:
-        """Return the stored offset."""
-        return self.ensemble.latest.offset(partition)
-
 
 class OldConsumer:
     """An old consumer in a pod."""

@@ -164,10 +164,6 @@ class RocketMqGroup(Machine):
         """Let a share of the notices get lost."""
         self.loss = share
 
-    def committed(self, partition: TopicPartition) -> int | None:
-        """Return the stored offset."""
-        return self.offsets.get(partition)
-
     def shares(self, members: list[str]) -> dict[str, list[TopicPartition]]:
         """Return the share of each client; the last result is kept, as all ask for the same."""
         key = tuple(members)

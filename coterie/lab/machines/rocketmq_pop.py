@@ -4,8 +4,6 @@ No client owns a queue: as long as one client runs, all queues are read. What a 
 when it died, or for too long, becomes visible again after the invisible time.
 """
 
-from typing import Any
-
 from coterie.assignors import TopicPartition
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
@@ -75,10 +73,6 @@ class PopGroup(Machine):
         for partition in self.environment.workload.partitions:
             self.offsets[partition] = ledger.position(ALL, partition) or 0
             ledger.stop(ALL, partition)
-
-    def committed(self, partition: TopicPartition) -> Any:
-        """Return where reading goes on."""
-        return self.offsets.get(partition)
 
 
 class PopClient:

@@ -220,10 +220,6 @@ class DraftGroup(Machine):
     def _back(self) -> None:
         self.coordinator.away = False
 
-    def committed(self, partition: TopicPartition) -> int | None:
-        """Return the stored offset."""
-        return self.coordinator.offsets.get(partition)
-
 
 class DraftConsumer:
     """A consumer of the draft in a pod; all it does happens inside poll."""

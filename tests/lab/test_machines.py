@@ -1,0 +1,113 @@
+"""Each machine does what its source says."""
+
+import pytest
+
+from coterie.lab.kernel import Violation
+from coterie.lab.outcome import Outcome
+from coterie.lab.run import Run, RunOptions, run
+from coterie.lab.scenario import load_scenario
+
+
+def step(machine: str, members: int, partitions: int, do: str, **keys: object) -> Outcome:
+    """Run a scenario of one step; settings of the model are keys in `settings`."""
+    settings = keys.pop("settings", {})
+    scenario = load_scenario("three-and-one")._replace(
+        members=members, partitions=partitions, script=[{"at_s": 0, "do": do, **keys}]
+    )
+    assert isinstance(settings, dict)
+    return run(machine, scenario, 1, RunOptions(settings))
+
+
+def test_every_old_consumer_wakes_up_for_one_that_joins() -> None:
+    """Measured with 31 consumers of Kafka 0.8.2.2: 1,696 requests for the one that joins."""
+    outcome = step("zookeeper", 30, 60, "join")
+    attempts = outcome.metrics["attempts"] or 0
+    assert attempts >= 31
+    requests = sum(
+        number for api, number in outcome.apis.items() if api not in ("ping", "event", "setData")
+    )
+    assert requests / attempts == pytest.approx(55, rel=0.15)
+
+
+def test_session_of_an_old_consumer_ends_at_a_tick() -> None:
+    """Measured: 6.76 and 6.79 s for a session of 6 s."""
+    outcome = step("zookeeper", 3, 6, "crash")
+    per_partition = outcome.causes["undetected"] / 2
+    assert 4.0 <= per_partition <= 8.0
+
+
+def test_lagging_followers_make_attempts_fail() -> None:
+    quick = step("zookeeper", 12, 24, "leave", settings={"zk_lag_ms": 0})
+    slow = step("zookeeper", 12, 24, "leave", settings={"zk_lag_ms": 2_000})
+    assert (slow.metrics["attempts"] or 0) > (quick.metrics["attempts"] or 0) == 11
+
+
+def test_owner_nodes_prevent_two_readers() -> None:
+    settings = {"zk_lag_ms": 2_000}
+    step("zookeeper", 12, 24, "leave", settings=settings)
+    with pytest.raises(Violation) as raised:
+        step("zookeeper", 12, 24, "leave", settings={**settings, "fault": "ignore-conflicts"})
+    assert raised.value.invariant in ("one-reader", "one-owner")
+
+
+def test_draft_loses_its_groups_with_the_coordinator() -> None:
+    outcome = run("server-2015", load_scenario("coordinator-moves"), 1)
+    assert (outcome.metrics["generations"] or 0) > 0
+    assert (outcome.metrics["unowned"] or 0) > 0
+
+
+def test_unsorted_lists_make_queues_read_twice() -> None:
+    sound = step("rocketmq-5", 6, 12, "join")
+    assert sound.metrics["double"] == 0
+    with pytest.raises(Violation) as raised:
+        step("rocketmq-5", 6, 12, "join", settings={"fault": "unsorted"})
+    assert raised.value.invariant == "settles"
+
+
+def test_new_client_takes_over_after_a_second() -> None:
+    """Measured with RocketMQ 5.4.0: 0.9 and 1.0 s after the newcomer's start."""
+    outcome = step("rocketmq-5", 1, 8, "join", jitter_s=0)
+    gaps = [each for each in outcome.intervals if each.owner is None]
+    ends = {round(each.to_us / 1e6, 1) for each in gaps}
+    # The start of the process takes 0.2 s here.
+    assert ends <= {1.2, 1.7, 0.2, 0.7}
+
+
+def test_stopped_client_of_rocketmq_is_noticed_after_two_minutes() -> None:
+    """Measured: 137.4 s, the broker's 120 s and the others' timer."""
+    outcome = step("rocketmq-5", 3, 9, "pause", s=200)
+    gaps = [each for each in outcome.intervals if each.owner is None and each.from_us < 5e6]
+    taken = max(each.to_us for each in gaps) / 1e6
+    assert 120 < taken < 155
+
+
+def test_two_topics_leave_two_of_four_clients_idle() -> None:
+    """Measured: two topics with two queues each, four clients: two have nothing."""
+    scenario = load_scenario("three-and-one")._replace(
+        members=3, partitions=4, topics=2, script=[{"at_s": 0, "do": "join"}]
+    )
+    assert run("rocketmq-5", scenario, 1).metrics["empty_members"] == 2
+    assert run("cooperative", scenario, 1).metrics["empty_members"] == 0
+
+
+def test_notices_that_are_lost_are_healed_by_the_timer() -> None:
+    outcome = step("rocketmq-4", 4, 8, "leave", settings={"notices_lost": 1.0})
+    settled = outcome.metrics["settle_s"] or 0
+    assert 0 < settled <= 21
+
+
+def test_pop_has_nothing_to_rebalance() -> None:
+    for do in ("join", "leave", "crash"):
+        metrics = step("rocketmq-pop", 6, 12, do).metrics
+        assert (metrics["unowned"], metrics["moves"]) == (0, 0)
+
+
+def test_more_members_than_partitions_leave_some_empty() -> None:
+    for machine in ("zookeeper", "server-2015", "eager-3", "cooperative", "rocketmq-5"):
+        assert step(machine, 7, 7, "join").metrics["empty_members"] == 1, machine
+
+
+def test_cooperative_upgrade_lists_are_eager() -> None:
+    scenario = load_scenario("three-and-one")
+    made = Run("eager-3", scenario, 1, RunOptions())
+    assert made.finish().metrics["generations"] == 1

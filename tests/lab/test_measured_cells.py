@@ -64,7 +64,7 @@ def test_librdkafka(machine: str, do: str, phase: str, measured: list[float]) ->
 
 @pytest.mark.parametrize(
     ("do", "phase", "poll_gap_ms", "measured"),
-    [("join", "kept", 5, 325.7), ("join", "restarted", 15, 11.8), ("leave", "restarted", 5, 7.6)],
+    [("join", "kept", 5, 325.7), ("join", "restarted", 15, 11.8), ("leave", "restarted", 3, 7.6)],
 )
 def test_aiokafka(do: str, phase: str, poll_gap_ms: int, measured: float) -> None:
     settings = {**_QUICK, "poll_gap_ms": poll_gap_ms, "beat_phase": phase}

@@ -113,6 +113,7 @@ def run(todo: list[Step], plan: Plan, console: Console, errors: Console) -> Tabl
     type=click.Choice(list(_OWN_BROKERS)),
     help="Do not start this broker.",
 )
+@click.option("--testing", is_flag=True, help="Add the brokers of tests, with and without a fault.")
 @click.option("--baseline", metavar="NAME", help="The broker to which ratios refer (coterie).")
 @click.option("--rounds", type=click.IntRange(1, 100), help="Rounds for each figure (3).")
 @click.option(
@@ -127,6 +128,7 @@ def main(
     trees: tuple[str, ...],
     names: tuple[str, ...],
     without: tuple[str, ...],
+    testing: bool,
     baseline: str | None,
     rounds: int | None,
     duration: float | None,
@@ -144,6 +146,7 @@ def main(
         quick,
     )
     rows, brokers = chosen_rows(names, quick=quick), chosen_brokers(peers, without, trees)
+    brokers += own.of_tests() if testing else []
     known = [broker.name for broker in brokers]
     if not known:
         raise click.UsageError("no broker is left to measure")

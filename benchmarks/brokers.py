@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks import testing_broker
 from benchmarks.address import Address, free_port
 from benchmarks.processes import command_name, listening_pid
 from benchmarks.requests import VERSIONS, AgreedApi
@@ -239,3 +240,13 @@ def floor() -> Child:
     """Return the floor, which serves heartbeats only."""
     command = [sys.executable, "-m", "benchmarks.floor"]
     return Child("floor", lambda port, data: [*command, str(port)], bare=True)
+
+
+def of_tests() -> list[Broker]:
+    """Return brokers of `coterie.testing`: without its table of routes, with it, with a fault."""
+    program = [sys.executable, "-m", "benchmarks.testing_broker"]
+
+    def of_mode(mode: str) -> Child:
+        return Child(f"test {mode}", lambda port, data: [*program, mode], announces=True)
+
+    return [of_mode(mode) for mode in testing_broker.MODES]

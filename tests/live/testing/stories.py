@@ -5,13 +5,13 @@ rest; its history is compared.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
 
-from coterie.testing import AnswerError, Broker, CloseBefore, Group
+from coterie.testing import AnswerError, Broker, CloseBefore, Group, VirtualClock
 
 TOPIC = "t"
 PARTITIONS = 4
@@ -151,6 +151,18 @@ STORIES: tuple[Story, ...] = (
     broker_restarts,
     broker_is_killed,
 )
+
+
+def in_virtual_time(
+    story: Callable[[Broker, VirtualClock], Coroutine[Any, Any, None]], **options: Any
+) -> None:
+    """Tell a story to a broker in virtual time, with a topic of two partitions."""
+
+    async def run() -> None:
+        async with Broker(topics={TOPIC: 2}, **options) as kafka, kafka.virtual_time() as clock:
+            await story(kafka, clock)
+
+    asyncio.run(run())
 
 
 async def told(story: Story, *, virtually: bool) -> list[tuple[Any, ...]]:

@@ -1,7 +1,5 @@
 """Coordinators that load and move, and partitions without a leader: what clients do."""
 
-import asyncio
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -17,19 +15,7 @@ from coterie.testing import (
 )
 from tests.live.deadlines import eventually
 from tests.live.testing.consumers import confluent, kafka_python
-from tests.live.testing.stories import TOPIC, member
-
-Story = Callable[[Broker, VirtualClock], Coroutine[Any, Any, None]]
-
-
-def in_virtual_time(story: Story) -> None:
-    """Tell a story of asyncio clients."""
-
-    async def run() -> None:
-        async with Broker(topics={TOPIC: 2}) as kafka, kafka.virtual_time() as clock:
-            await story(kafka, clock)
-
-    asyncio.run(run())
+from tests.live.testing.stories import TOPIC, in_virtual_time, member
 
 
 def test_members_join_when_the_coordinator_has_loaded() -> None:

@@ -5,11 +5,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from coterie.address import Address
 from coterie.cli.errors import CommandFailed
 from coterie.cli.options import json_option
 from coterie.cli.output import note, print_json
 
 if TYPE_CHECKING:
+    from coterie.recording.conversation import Conversation
+    from coterie.recording.files import Recording
+    from coterie.recording.replay import Outcome
     from coterie.recording.to_transcript import Written
 
 
@@ -46,6 +50,24 @@ if TYPE_CHECKING:
 )
 @click.option("--differences", is_flag=True, help="Show only what was answered otherwise.")
 @click.option(
+    "--against",
+    metavar="HOST:PORT",
+    help="Send the requests to this broker instead of a fresh one, in real time.",
+)
+@click.option(
+    "--create-topics",
+    is_flag=True,
+    help="With --against, first create the topics that the recorded broker had before.",
+)
+@click.option(
+    "--speed",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    show_default=True,
+    metavar="FACTOR",
+    help="With --against, how many times faster than the recording.",
+)
+@click.option(
     "--to-transcript",
     "transcript",
     type=click.Path(dir_okay=False, allow_dash=True),
@@ -62,6 +84,9 @@ def command(
     connections: tuple[int, ...],
     groups: tuple[str, ...],
     differences: bool,
+    against: str | None,
+    create_topics: bool,
+    speed: float,
     transcript: str | None,
     as_json: bool,
 ) -> None:
@@ -72,8 +97,6 @@ def command(
     they appear first. The exit code is 1 if an answer differs.
     """
     from coterie.recording.conversation import conversation_of
-    from coterie.recording.files import read
-    from coterie.recording.format import NotARecording
     from coterie.recording.own_broker import replay_to_own
     from coterie.recording.replay import result_of
     from coterie.recording.report import as_json as as_objects
@@ -88,12 +111,7 @@ def command(
         frozenset(connections) or None,
         frozenset(groups) or None,
     )
-    try:
-        recording = read(file)
-    except (NotARecording, OSError) as error:
-        raise CommandFailed(f"{error}.") from error
-    for remark in recording.remarks:
-        note(f"{file}: {remark}.")
+    recording = _read(file)
     conversation = conversation_of(recording.entries)
     if transcript is not None:
         stretch = selection.of(conversation)
@@ -103,21 +121,62 @@ def command(
             raise CommandFailed(f"{error}.", "Choose another --from, --to or --group.") from error
         _write(written, transcript)
         return
-    try:
-        outcomes = replay_to_own(recording, conversation, _pairs(settings))
-    except ConfigError as error:
-        raise click.UsageError(str(error)) from error
+    if against is None:
+        try:
+            outcomes = replay_to_own(recording, conversation, _pairs(settings))
+        except ConfigError as error:
+            raise click.UsageError(str(error)) from error
+    else:
+        outcomes = _replay_against(recording, conversation, against, speed, create_topics)
     selected = {each.number for each in selection.of(conversation)}
     outcomes = [each for each in outcomes if each.exchange.number in selected]
-    began_ms, names = began(conversation), names_of(conversation.exchanges)
     shown = [each for each in outcomes if each.differs or not differences]
+    began_ms, names = began(conversation), names_of(conversation.exchanges)
     if as_json:
         print_json(as_objects(shown, began_ms, names, names_of(conversation.exchanges)))
     else:
         for line in conversation_lines(shown, began_ms, names):
             click.echo(line)
-        click.echo(summary(result_of(outcomes), "a fresh broker"))
+        click.echo(summary(result_of(outcomes), against or "a fresh broker"))
     sys.exit(1 if any(each.differs for each in outcomes) else 0)
+
+
+def _read(path: str) -> "Recording":
+    """Read a recording; say what is missing of it."""
+    from coterie.recording.files import read
+    from coterie.recording.format import NotARecording
+
+    try:
+        recording = read(path)
+    except (NotARecording, OSError) as error:
+        raise CommandFailed(f"{error}.") from error
+    for remark in recording.remarks:
+        note(f"{path}: {remark}.")
+    return recording
+
+
+def _replay_against(
+    recording: "Recording",
+    conversation: "Conversation",
+    against: str,
+    speed: float,
+    creates_topics: bool,  # noqa: FBT001 - named by its caller
+) -> "list[Outcome]":
+    from coterie.client.errors import ClientError
+    from coterie.recording.other_broker import replay_against
+
+    try:
+        address = Address.parse(against)
+    except ValueError as error:
+        raise click.UsageError(f"Invalid value for --against: {error}.") from error
+    try:
+        return replay_against(
+            recording, conversation, address, speed=speed, creates_topics=creates_topics
+        )
+    except ClientError as error:
+        raise CommandFailed(error.cause) from error
+    except OSError as error:
+        raise CommandFailed(f"No broker reached at {address}: {error}.") from error
 
 
 def _write(written: "Written", path: str) -> None:

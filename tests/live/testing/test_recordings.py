@@ -51,6 +51,10 @@ def speak_kafka_python(kafka: Broker) -> None:
     consumer.close()
 
 
+def other_address(stopped: Broker) -> str:
+    return f"{stopped.host}:{stopped.port}"
+
+
 def test_replay_of_kafka_python_answers_as_recorded(kafka: Broker, tmp_path: Path) -> None:
     """[recording/replay]"""
     kafka.topic("sales", partitions=2)
@@ -92,6 +96,25 @@ def test_record_that_was_there_before_is_a_difference(kafka: Broker, tmp_path: P
         "recorded 1, replayed 0", "recorded 2, replayed 1",
     ]  # fmt: skip
     assert re.search(r"\n6:00:00\.\d+ shop", result.output)
+
+
+def test_recording_is_replayed_against_a_running_broker(kafka: Broker, tmp_path: Path) -> None:
+    """[recording/against]"""
+    kafka.topic("sales", partitions=2)
+    with recorded(kafka, tmp_path / "r"):
+        speak_kafka_python(kafka)
+    with Broker() as other:
+        options = ("--against", other.bootstrap_servers, "--create-topics", "--speed", "5")
+        result = replay(tmp_path / "r", *options)
+        assert result.exit_code == 0, result.output
+        assert other.group("orders").offsets == kafka.group("orders").offsets
+        # The group has a history now, so it answers otherwise.
+        again = replay(tmp_path / "r", "--against", other.bootstrap_servers, "--differences")
+    assert again.exit_code == 1
+    assert "base_offset" in again.output
+    refused = replay(tmp_path / "r", "--against", other_address(other))
+    assert refused.exit_code == 1
+    assert "No broker reached" in refused.output
 
 
 def test_planted_difference_is_found(kafka: Broker, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from coterie.protocol.messages.leave_group import (
     LeaveGroupRequestMember,
     LeaveGroupResponse,
 )
+from coterie.protocol.messages.metadata import MetadataResponseBroker
 from coterie.server.broker import IN_MEMORY
 from coterie.server.broker import Broker as Server
 from coterie.server.config.config import Config
@@ -155,6 +156,9 @@ class ScriptedBroker:
                 each.node_id = self.coordinator_node
                 each.host, each.port = address.host, address.port
         elif exchange.api is ApiKey.METADATA:
+            address = self.addresses[OTHER_NODE]
+            other = MetadataResponseBroker(node_id=OTHER_NODE, host=address.host, port=address.port)
+            response.brokers = [*response.brokers, other]
             for topic in response.topics:
                 self.topic_names[topic.topic_id] = topic.name
 

@@ -3,7 +3,6 @@
 It sends no heartbeats; its session timeout is longer than any run.
 """
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -90,6 +89,7 @@ class ScriptedMember:
         metadata = consumer.encode_subscription(
             consumer.ConsumerProtocolSubscription(
                 topics=list(self.topics),
+                user_data=_sticky_data(self.owned, self.generation) if self.owned else None,
                 owned_partitions=_by_topic(self.owned),
                 generation_id=self.generation,
             )
@@ -220,6 +220,12 @@ def _flat(topics: Iterable[Any]) -> tuple[TopicPartition, ...]:
     return tuple(TopicPartition(each.topic, index) for each in topics for index in each.partitions)
 
 
-async def together(*work: Any) -> list[Any]:
-    """Return the results of several requests that wait for each other."""
-    return list(await asyncio.gather(*work))
+def _sticky_data(owned: Iterable[TopicPartition], generation: int) -> bytes:
+    """Return what a member with the assignor sticky has: its partitions and their generation."""
+    listed = _by_topic(owned)
+    data = len(listed).to_bytes(4, "big")
+    for each in listed:
+        name = each.topic.encode()
+        data += len(name).to_bytes(2, "big") + name + len(each.partitions).to_bytes(4, "big")
+        data += b"".join(index.to_bytes(4, "big") for index in each.partitions)
+    return data + generation.to_bytes(4, "big")

@@ -44,6 +44,7 @@ class ScriptedMember:
         member_id: the id that the coordinator gave; "" before.
         generation: the newest generation that it joined.
         joined: the newest response to its JoinGroup.
+        sync_error: the error of its newest SyncGroup.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class ScriptedMember:
         self.member_id = ""
         self.generation = -1
         self.joined: JoinGroupResponse | None = None
+        self.sync_error = 0
         self.owned: tuple[TopicPartition, ...] = ()
         self.topics = tuple(topics)
         self._broker = broker
@@ -139,6 +141,7 @@ class ScriptedMember:
             ),
             SyncGroupResponse,
         )
+        self.sync_error = response.error_code
         self.owned = decoded_assignment(response.assignment)
         return self.owned
 

@@ -180,9 +180,16 @@ class Suite:
             if run.scenario.values and run.program.exit_code and not run.joins():
                 # The program does not know what the scenario has put into its command.
                 status = Status.SKIPPED
-                reason = f"with {_given(run.scenario)} {reason}"
+                errors = run.program.last_errors()
+                said = f": {errors[-1]}" if errors else ""
+                code = run.program.exit_code
+                reason = f"with {_given(run.scenario)} the program ended with {code}{said}"
             for each in run.scenario.checks:
                 run.verdict(each.name, status, reason)
+        except (AssertionError, LookupError, ValueError) as error:
+            # The client has done what the scenario does not expect; the other checks go on.
+            for each in run.scenario.checks:
+                run.verdict(each.name, Status.SKIPPED, f"the check itself has failed: {error!r}")
         except TimeoutError:
             for each in run.scenario.checks:
                 text = f"not finished within {_SCENARIO_LIMIT_S:g} s"

@@ -2,29 +2,39 @@
 
 import argparse
 import asyncio
+import importlib
 import signal
 import sys
 
 import aiokafka
-from aiokafka.coordinator.assignors.range import RangePartitionAssignor
-from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
-ASSIGNORS = {
-    "range": RangePartitionAssignor,
-    "roundrobin": RoundRobinPartitionAssignor,
-    "sticky": StickyPartitionAssignor,
+try:
+    from aiokafka.coordinator import assignors
+except ImportError:  # aiokafka 0.8 takes them from kafka-python.
+    from kafka.coordinator import assignors
+
+CLASSES = {
+    "range": "range.RangePartitionAssignor",
+    "roundrobin": "roundrobin.RoundRobinPartitionAssignor",
+    "sticky": "sticky.sticky_assignor.StickyPartitionAssignor",
 }
 
 
+def assignor_class(name: str) -> type:
+    module, _, cls = CLASSES[name].rpartition(".")
+    found: type = getattr(importlib.import_module(f"{assignors.__name__}.{module}"), cls)
+    return found
+
+
 async def consume(options: argparse.Namespace) -> None:
+    more = {"group_instance_id": options.instance_id} if options.instance_id else {}
     consumer = aiokafka.AIOKafkaConsumer(
         options.topic,
         bootstrap_servers=options.bootstrap,
         group_id=options.group,
-        group_instance_id=options.instance_id or None,
         auto_offset_reset="earliest",
-        partition_assignment_strategy=[ASSIGNORS[options.assignor]],
+        partition_assignment_strategy=[assignor_class(options.assignor)],
+        **more,
     )
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
@@ -49,7 +59,7 @@ def main() -> None:
     parser.add_argument("--assignor", default="range")
     parser.add_argument("--instance-id", default="")
     options = parser.parse_args()
-    if options.assignor not in ASSIGNORS:
+    if options.assignor not in CLASSES:
         sys.exit(f"aiokafka {aiokafka.__version__} has no assignor {options.assignor}")
     asyncio.run(consume(options))
 

@@ -1,7 +1,8 @@
 """The client leads the group: what it assigns, computed from what it was sent."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
 from coterie.client_check.conversation import Exchange
@@ -63,27 +64,35 @@ class Led:
 
 
 async def lead(run: Run, members: Sequence[ScriptedMember], after: int) -> Led:
-    """Let members join (again), so that the client leads them; return the generation."""
-    joins = [asyncio.ensure_future(each.join()) for each in members]
-    try:
-        await run.reached(
-            lambda: all(each.done() for each in joins),
-            "joined again when others joined",
-            run.heartbeat_limit_s + 10,
-        )
+    """Let members join (again), so that the client leads them; return the generation.
+
+    Raises:
+        NotReached: the client does not join, or does not lead.
+    """
+    for _ in range(_MAX_GENERATIONS):
+        await _all_of(run, [each.join() for each in members], "joined again when others joined")
         if any(each.is_leader for each in members):
             raise NotReached("the client does not lead the group", Status.SKIPPED)
-        syncs = [asyncio.ensure_future(each.sync()) for each in members]
-        joins += syncs  # type: ignore[arg-type]
+        await _all_of(run, [each.sync() for each in members], "sent the assignment as leader")
+        syncs = run.talk.of("SyncGroup", after=after)
+        joins = [each for each in run.joins() if each.response is not None and not each.error]
+        is_over = any(each.sync_error for each in members)
+        if syncs and joins and not is_over:
+            return Led(joins[-1], syncs[-1])
+        # The client has begun another rebalance before the others had their partitions.
+    raise NotReached(f"the client has not led {_MAX_GENERATIONS} generations to their end")
+
+
+async def _all_of(run: Run, work: Sequence[Coroutine[Any, Any, object]], what: str) -> None:
+    """Wait for requests of all members, which wait for the client."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
         await run.reached(
-            lambda: all(each.done() for each in syncs), "sent the assignment as leader"
+            lambda: all(each.done() for each in tasks), what, run.heartbeat_limit_s + 10
         )
     finally:
-        for each in joins:
+        for each in tasks:
             each.cancel()
-    sync = run.talk.of("SyncGroup", after=after)[-1]
-    join = [each for each in run.joins() if each.response is not None and not each.error][-1]
-    return Led(join, sync)
 
 
 async def _lead_some(run: Run, protocol: str) -> Led:

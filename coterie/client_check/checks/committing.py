@@ -111,17 +111,20 @@ async def commit_in_rebalance(run: Run) -> None:
 )
 async def commit_old_generation(run: Run) -> None:
     """The client's generation is over when it commits."""
-    rule = run.rule(AnswerError(ErrorCode.ILLEGAL_GENERATION), "OffsetCommit", times=None)
     await run.start()
     await run.stable()
     await read_more(run)
+    generation, member_id = run.identity()
+    rule = run.rule(AnswerError(ErrorCode.ILLEGAL_GENERATION), "OffsetCommit", times=None)
+    for partition in range(len(run.partitions())):
+        await run.broker.produce(run.values["topic"], partition, ["once more"])
     refused = await run.reached(
         lambda: next(iter(rule.hits), None), "committed", _COMMIT_LIMIT_S, Status.SKIPPED
     )
-    generation, member_id = run.identity()
-    # The group is in a later generation, as the client was told.
+    # The group is in a later generation, as the error says.
     run.broker.begin_rebalance(run.group)
     joined = await run.until(lambda: run.joins(refused.place), run.heartbeat_limit_s)
+    rule.remove()
     limit = joined[0].place if joined else run.talk.now
     again = [
         each

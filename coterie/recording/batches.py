@@ -10,10 +10,12 @@ from coterie.protocol.record_batch_layout import CRC, CRC_AT, CRC_START, positio
 from coterie.protocol.record_reader import decode_records
 from coterie.protocol.record_writer import encode_records
 from coterie.recording.identities import Identities
-from coterie.recording.redaction import read_batch_headers
+from coterie.recording.redaction import BATCH_HEADER_BYTES, read_batch_headers
 
 _PRODUCER_ID_AT = position_of("producer_id")
 _PRODUCER_ID = Struct(">q")
+# A record has a length, attributes, two deltas, two lengths and a count of headers.
+_LEAST_RECORD_BYTES = 7
 
 
 class Batches(NamedTuple):
@@ -37,8 +39,20 @@ def rebuilt(request: Any) -> None:
     for topic in request.topic_data:
         for partition in topic.partition_data:
             if partition.records is not None:
-                headers = read_batch_headers(partition.records)
-                partition.records = b"".join(_empty_records(each) for each in headers)
+                partition.records = b"".join(
+                    _empty_records(header)
+                    if _is_plausible(header)
+                    else partition.records[at : at + BATCH_HEADER_BYTES]
+                    for at, header in read_batch_headers(partition.records)
+                )
+
+
+def _is_plausible(header: BatchHeader) -> bool:
+    """Return whether as many records as the header counts can have been in the batch.
+
+    Of others the headers are sent alone: they were damaged, and are refused again.
+    """
+    return 0 < header.record_count <= header.length_bytes // _LEAST_RECORD_BYTES
 
 
 def _empty_records(header: BatchHeader) -> bytes:
@@ -97,7 +111,7 @@ def batches_of(records: bytes | None, *, headers_only: bool, with_records: bool)
     spans: list[tuple[int, int]] = []
     found: list[tuple[Any, Any]] = []
     if headers_only:
-        headers = [(0, each) for each in read_batch_headers(records or b"")]
+        headers = read_batch_headers(records or b"")
         return Batches([(each.base_offset, each.record_count) for _, each in headers], None)
     try:
         for position, header in iterate_batches(records or b""):

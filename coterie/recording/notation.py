@@ -166,7 +166,7 @@ class _Form(NamedTuple):
             return uuid_text(value)
         if kind == "records":
             headers = read_batch_headers(value if self.is_bare else batch_headers(value))
-            records = sum(header.record_count for header in headers)
+            records = sum(header.record_count for _, header in headers)
             return format_map([("batches", str(len(headers))), ("records", str(records))])
         shown = value[:_SHOWN_BYTES].hex()
         return f"0x{shown}{'...' if len(value) > _SHOWN_BYTES else ''}"

@@ -141,9 +141,9 @@ def batch_headers(records: bytes) -> bytes:
     return b"".join(headers)
 
 
-def read_batch_headers(headers: bytes) -> list[BatchHeader]:
-    """Return what `batch_headers` has kept."""
-    return [read_header(headers, at) for at in range(0, len(headers), BATCH_HEADER_BYTES)]
+def read_batch_headers(headers: bytes) -> list[tuple[int, BatchHeader]]:
+    """Return what `batch_headers` has kept, with the position of each header."""
+    return [(at, read_header(headers, at)) for at in range(0, len(headers), BATCH_HEADER_BYTES)]
 
 
 def _is_known(api: ApiKey, version: int) -> bool:

@@ -126,7 +126,7 @@ def test_of_payloads_only_batch_headers_are_kept(tmp_path: Path) -> None:
     assert asked.flags is answered.flags is Flag.WITHOUT_PAYLOADS
     message: Any = request_class(ApiKey.PRODUCE).decode(asked.data, 9, 13)
     headers = read_batch_headers(message.topic_data[0].partition_data[0].records)
-    assert [(h.base_offset, h.record_count, h.length_bytes) for h in headers] == 2 * [
+    assert [(h.base_offset, h.record_count, h.length_bytes) for _, h in headers] == 2 * [
         (7, 2, len(BATCH))
     ]
 

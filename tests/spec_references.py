@@ -27,7 +27,7 @@ SOURCES = (
     "tests",
     "docs",
 )
-SUFFIXES = {".py", ".txt", ".md"}
+SUFFIXES = {".py", ".txt", ".md", ".checks"}
 # These files contain the patterns that the check looks for.
 EXCLUDED = {"tests/spec_references.py", "tests/unit/test_spec_references.py"}
 

@@ -18,6 +18,8 @@ makes one for each row of values: `each: codec text | gzip a | lz4 b` stands for
 which `<codec>` and `<text>` have the values of a row; a quoted value may have spaces, and a row may
 be a line of its own. `since:` and
 `until:` name the first and last release of Kafka that behaves so, `needs:` is that of transcripts.
+A check is about the API of its `versions:`, else about that of a line `about:` in the section or
+below the title of the chapter, else about that of its first request.
 """
 
 import re
@@ -34,6 +36,7 @@ from coterie.conformance.transcript import TranscriptError, parse
 
 _DIRECTORY = Path(__file__).parents[1] / "chapters"
 _HEAD = re.compile(r"(source|versions|topics|each|since|until|needs|about): *(.*)")
+_RULE = re.compile(r"\[([a-z-]+/[a-z0-9-]+)\]")
 _TOPIC = re.compile(r"(?P<name>[\w.-]+)(?:\*(?P<count>\d+))?(?:\((?P<configs>[^)]*)\))?")
 _VERSIONS = re.compile(r"(?P<api>\w+) (?P<first>\d+)(?:-(?P<last>\d+))?")
 
@@ -67,11 +70,12 @@ def read_chapter(path: Path) -> list[Check]:
 
 
 def _sections(path: Path) -> Iterator[_Section]:
-    _, *parts = re.split(r"^== ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    title, *parts = re.split(r"^== ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    about = re.search(r"^about: *(\w+)$", title, flags=re.MULTILINE)
     for part in parts:
         name, _, rest = part.partition("\n")
         text, _, body = rest.partition("\n\n")
-        head: dict[str, str] = {}
+        head: dict[str, str] = {} if about is None else {"chapter": about[1]}
         sentence = []
         for line in text.splitlines():
             match = _HEAD.fullmatch(line)
@@ -144,13 +148,14 @@ def _check(
     transcript = parse(f"# {sentence}\n{needs}\n{body}", section.path)
     requests = requests_of(transcript)
     about = head.get("versions", "").split(" ")[0] or head.get("about", "")
-    if not about and requests:
-        about = requests[-1].api
+    apis = [each.api for each in requests]
+    if not about and apis:
+        about = head["chapter"] if head.get("chapter") in apis else apis[0]
     return Check(
         name=name,
         area=section.path.stem,
         sentence=sentence,
-        source=head["source"],
+        source=_RULE.sub(r"docs/spec \1", head["source"]),
         api=about or "frames",
         versions=tuple(sorted({each.version for each in requests if each.api == about})),
         situation=situation,

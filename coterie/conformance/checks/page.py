@@ -15,9 +15,10 @@ def page(results: Sequence[dict[str, Any]]) -> str:
     """Return the page of one broker, or of two brokers side by side.
 
     Args:
-        results: the objects that `coterie check --json` prints.
+        results: the objects that `coterie check --json` prints; a `title` takes the place of the
+            address.
     """
-    brokers = " and ".join(str(each["broker"]) for each in results)
+    brokers = " and ".join(str(each.get("title", each["broker"])) for each in results)
     template = files("coterie.conformance.checks").joinpath("assets", "page.html")
     # In a script element only these characters could end it.
     data = json.dumps(list(results), separators=(",", ":")).replace("<", "\\u003c")

@@ -9,7 +9,7 @@ from coterie.conformance.syntax import parse_arguments, parse_duration_ms
 
 # The longest time that a check may wait unless the run is thorough.
 QUICK_LIMIT_MS = 45_000
-_THOROUGH_LIMIT_MS = 150_000
+_THOROUGH_LIMIT_MS = 700_000
 
 # The settings that a transcript of groups relies on unless it changes them.
 _DELAY = "group.initial.rebalance.delay.ms"

@@ -18,6 +18,18 @@ from coterie.conformance.transcript import (
 
 _RULE = re.compile(r"\[([a-z-]+/[a-z0-9-]+)\]")
 _SCENARIO = re.compile(r"\b[ST]\d+\b")
+# The API that the transcripts of an area are about.
+_SUBJECTS = {
+    **dict.fromkeys(
+        ("join", "join_phase", "initial_delay", "rejoin", "size_limit", "static", "traces"),
+        "JoinGroup",
+    ),
+    "stories": "JoinGroup",
+    "sync": "SyncGroup",
+    "heartbeat": "Heartbeat",
+    "leave": "LeaveGroup",
+    "offsets": "OffsetCommit",
+}
 
 
 @cache
@@ -41,8 +53,8 @@ def all_checks() -> tuple[Check, ...]:
 
 
 def is_for_clients(transcript: Transcript) -> bool:
-    """Return whether a client can run a transcript in reasonable time."""
-    if transcript.needs & {"core", "time"}:
+    """Return whether a client can run a transcript."""
+    if "core" in transcript.needs:
         return False
     verbs = {
         command.text.partition(" ")[0]
@@ -62,7 +74,7 @@ def _of_transcript(transcript: Transcript) -> Check:
     scenarios = dict.fromkeys(_SCENARIO.findall(comment))
     source = ", ".join([*rules, *(f"scenario {each}" for each in scenarios)])
     requests = requests_of(transcript)
-    api = requests[-1].api if requests else "JoinGroup"
+    api = _subject(name.partition("/")[0], [each.api for each in requests])
     return Check(
         name=name,
         area=name.partition("/")[0],
@@ -75,6 +87,13 @@ def _of_transcript(transcript: Transcript) -> Check:
         since=transcript.since,
         until=transcript.until,
     )
+
+
+def _subject(area: str, apis: list[str]) -> str:
+    """Return the API that a transcript is about: that of its area, or the one that it uses most."""
+    if area in _SUBJECTS and (_SUBJECTS[area] in apis or not apis):
+        return _SUBJECTS[area]
+    return Counter(apis).most_common(1)[0][0] if apis else "JoinGroup"
 
 
 def selected(checks: tuple[Check, ...], patterns: tuple[str, ...]) -> tuple[Check, ...]:

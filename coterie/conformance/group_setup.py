@@ -99,13 +99,21 @@ class _GroupSetup:
             f'{client}> JoinGroup v9 member="{member or ""}" {fields}', delayed=delayed
         )
 
+    @property
+    def leader(self) -> str:
+        """The client that leads the generation."""
+        for client, response in self.joined.items():
+            if response.member_id == response.leader:
+                return client
+        raise TranscriptError(f"no member of {self.group} leads it: {list(self.joined.values())}")
+
     def sync(self) -> Steps[None]:
         """Send a SyncGroup for every member, the leader's last with everyone's assignment."""
         some = next(iter(self.joined.values()))
         generation, protocol = some.generation_id, some.protocol_name
         for client, response in self.joined.items():
             self.members[client] = response.member_id
-        leader = next(c for c, each in self.joined.items() if each.member_id == each.leader)
+        leader = self.leader
         assignment = ", ".join(
             f"{self.members[c]}: sales-{k}" for k, c in enumerate(self.instances)
         )
@@ -149,8 +157,7 @@ def set_up_group(names: Names, arguments: Arguments) -> Steps[list[Output]]:
     if state != "CompletingRebalance":
         yield from setup.sync()
     if state == "PreparingRebalance":
-        leader = next(c for c, each in setup.joined.items() if each.member_id == each.leader)
-        yield from setup.join(leader)
+        yield from setup.join(setup.leader)
     if state == "Empty":
         left = format_list(list(setup.members.values()))
         client = next(iter(setup.instances))

@@ -12,7 +12,7 @@ pytest loads this module in every run, so it imports the server at the first use
 """
 
 from collections.abc import Generator, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -61,8 +61,10 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest) -> "Iterator[Broker]":
     """Coterie, a Kafka broker in memory, for this test only (see the mark `kafka`)."""
-    mark = request.node.get_closest_marker("kafka")
-    options = dict(mark.kwargs if mark else {})
+    options: dict[str, Any] = {}
+    for mark in request.node.iter_markers("kafka"):
+        # The closest comes first; what the module's says holds besides.
+        options = {**mark.kwargs, **options}
     known = {*_BROKER_OPTIONS, *_TEST_OPTIONS}
     if unknown := sorted(options.keys() - known):
         text = f"@pytest.mark.kafka takes {', '.join(sorted(known))}, not {', '.join(unknown)}"

@@ -1,9 +1,10 @@
 """A consumer that handles records in batches and commits each batch by hand."""
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, Message
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 
 BATCH = 10
 POLL_S = 0.2
@@ -28,6 +29,19 @@ def run(
             values = [each.value() or b"" for each in records if each.error() is None]
             if values:
                 handle(values)
-                consumer.commit(asynchronous=False)
+                _commit(consumer)
     finally:
         consumer.close()
+
+
+def _commit(consumer: Consumer) -> None:
+    """Commit; librdkafka gives up after a few tries while the coordinator loads."""
+    while True:
+        try:
+            consumer.commit(asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+                raise
+            time.sleep(POLL_S)
+        else:
+            return

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coterie.testing import AnswerError, Broker
+from coterie.testing import Broker, CoordinatorLoads
 from examples.batches.consumer import run
 
 pytestmark = pytest.mark.kafka(topics={"t": 1})
@@ -54,11 +54,26 @@ def test_batch_that_fails_is_read_again(kafka: Broker) -> None:
 
 def test_commit_is_retried_while_the_coordinator_loads(kafka: Broker) -> None:
     handled: list[bytes] = []
+    with running(kafka, handled):
+        group = kafka.group("batches").wait_assigned("t").result
+        with kafka.fault(CoordinatorLoads(), api="OffsetCommit", for_seconds=0.5) as loading:
+            kafka.produce("t", "a")
+            group.wait_committed({("t", 0): 1})
+            loading.must_have_hit()
+    assert handled == [b"a"]
+
+
+def test_batch_is_read_again_when_a_loss_of_power_takes_its_commit(kafka: Broker) -> None:
+    handled: list[bytes] = []
     kafka.produce("t", "a")
-    loading = AnswerError("COORDINATOR_LOAD_IN_PROGRESS")
-    with kafka.fault(loading, api="OffsetCommit", times=2) as fault, running(kafka, handled):
+    kafka.flush()
+    with running(kafka, handled):
         kafka.group("batches").wait_committed({("t", 0): 1})
-        fault.must_have_hit(2)
+    kafka.lose_power()
+    assert kafka.group("batches").offsets == {}
+    with running(kafka, handled):
+        kafka.group("batches").wait_committed({("t", 0): 1})
+    assert handled == [b"a", b"a"]
 
 
 def test_expelled_consumer_comes_back(kafka: Broker) -> None:

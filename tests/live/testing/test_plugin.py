@@ -21,6 +21,13 @@ SYNC = """
     def test_marked_broker(kafka):
         assert kafka.topics == {"t": 2}
 
+    @pytest.mark.kafka(topics={"u": 1})
+    class TestClass:
+        @pytest.mark.kafka(config={"group.max.size": "1"})
+        def test_marks_are_joined(self, kafka):
+            assert kafka.topics == {"u": 1}
+            assert kafka.server.config.get_int("group.max.size") == 1
+
     @pytest.mark.kafka(leaves="shared")
     def test_module_first(kafka_module, kafka_session):
         kafka_module.topic("shared")
@@ -233,13 +240,13 @@ def run_pytest(directory: Path, tests: list[str], *options: str) -> tuple[int, s
 def test_each_test_has_its_broker_and_coroutines_await(tmp_path: Path) -> None:
     code, output = run_pytest(tmp_path, [SYNC, ASYNC])
     assert code == 0, output
-    assert "7 passed" in output
+    assert "8 passed" in output
 
 
 def test_workers_have_brokers_of_their_own(tmp_path: Path) -> None:
     code, output = run_pytest(tmp_path, [SYNC, SYNC], "-n", "2", "--dist", "loadfile")
     assert code == 0, output
-    assert "10 passed" in output
+    assert "12 passed" in output
 
 
 def test_failure_shows_groups_and_requests(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ async def test_every_check_passes_with_default_settings() -> None:
     outcomes, leftovers = await outcomes_of(first_and_last_version_of_each())
     assert not [(each.check.name, each.reason) for each in outcomes if each.status in _BAD]
     assert not leftovers
-    skipped = [each.reason for each in outcomes if each.status is Status.SKIPPED]
-    assert {reason.partition(",")[0] for reason in skipped} == {
+    skipped = {each.reason.partition(",")[0] for each in outcomes if each.status is Status.SKIPPED}
+    assert {reason for reason in skipped if not reason.startswith("holds until Kafka ")} == {
         "needs group.max.size=2",
         "takes 7200 s",
     }

@@ -227,6 +227,8 @@ def _add(step: Step, request: JoinGroupRequest, member_id: str) -> None:
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         protocols=[name for name, _ in member.protocols],
         reason=recorded_reason(request.reason),
+        client_software_name=context.client.software_name or None,
+        client_software_version=context.client.software_version or None,
     )
     step.note(joined)
     start_session(step, member, NEW_MEMBER_JOIN_TIMEOUT_MS)

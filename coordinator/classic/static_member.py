@@ -81,6 +81,8 @@ def replace_static_member(step: Step, request: JoinGroupRequest, member_id: str)
         state=group.state.value,
         rebalances=record is None,
         reason=recorded_reason(request.reason),
+        client_software_name=context.client.software_name or None,
+        client_software_version=context.client.software_version or None,
     )
     step.note(replaced)
     if record is not None:

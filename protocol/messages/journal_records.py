@@ -35,6 +35,7 @@ from coterie.protocol.wire import (
     String,
     Struct,
     message,
+    since,
     struct,
 )
 
@@ -91,6 +92,8 @@ class MemberJoined(Message):
         state, generation_id: of the group before it joined.
         member_count: the members including this one.
         protocols: the names of its protocols, in order of preference.
+        client_software_name, client_software_version: the client library, from ApiVersions v3 and
+            later; null for an older client [journal/client-software].
     """
 
     at_ms: Int64
@@ -105,6 +108,8 @@ class MemberJoined(Message):
     rebalance_timeout_ms: Int32
     protocols: list[String]
     reason: String | None = None
+    client_software_name: String | None = since(0, tag=0, default=None)
+    client_software_version: String | None = since(0, tag=1, default=None)
 
 
 @message(versions=(0, 0), flexible=0)
@@ -169,6 +174,8 @@ class StaticMemberReplaced(Message):
         client_id, client_host: of the new process; descriptions of the group still show the old.
         rebalances: whether the group rebalances because of it; then a `RebalanceBegan` follows, or
             a rebalance is running already.
+        client_software_name, client_software_version: the client library of the new process, as
+            in `MemberJoined`.
     """
 
     at_ms: Int64
@@ -181,6 +188,8 @@ class StaticMemberReplaced(Message):
     state: String
     rebalances: Boolean
     reason: String | None = None
+    client_software_name: String | None = since(0, tag=0, default=None)
+    client_software_version: String | None = since(0, tag=1, default=None)
 
 
 @message(versions=(0, 0), flexible=0)

@@ -1,6 +1,6 @@
 """`coterie groups describe`: offsets and lag, members, or state of groups."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import click
@@ -12,6 +12,7 @@ from coterie.cli.groups.looks import DEFAULT_INTERVAL_S, interval_option, looks_
 from coterie.cli.groups.offset_rows import LAG, LAST_COMMIT, RATES, offset_rows
 from coterie.cli.options import complete_groups, json_option
 from coterie.cli.output import (
+    NOTHING,
     Column,
     Row,
     assignment_text,
@@ -27,6 +28,7 @@ from coterie.client.commit_times import commit_times
 from coterie.client.group_description import GroupDescription
 from coterie.client.groups import describe_groups, list_groups
 from coterie.client.progress import Sample, partitions_of_members, take_sample
+from coterie.client.software import Software, client_software
 
 # Share and streams groups have no members with assigned partitions in this sense.
 _SHOWN_TYPES = ("classic", "consumer")
@@ -57,7 +59,9 @@ CLIENT_ID = Column("CLIENT-ID", "client_id")
 )
 @click.option("--all-groups", is_flag=True, help="Describe every group of the cluster.")
 @click.option(
-    "--verbose", is_flag=True, help="Show more columns: leader epochs, assignments, group epochs."
+    "--verbose",
+    is_flag=True,
+    help="Show more columns: leader epochs, assignments, group epochs, subscriptions, software.",
 )
 @interval_option
 @click.option(
@@ -100,7 +104,9 @@ def command(
     wanted = None if all_groups else group_ids
     with connected() as cluster:
         looks = looks_at(
-            lambda before: _look(cluster, wanted, view, before, last_commit=last_commit),
+            lambda before: _look(
+                cluster, wanted, view, before, last_commit=last_commit, verbose=verbose
+            ),
             interval_s,
             watch=watch,
         )
@@ -139,6 +145,7 @@ def _look(
     before: _Look | None,
     *,
     last_commit: bool,
+    verbose: bool,
 ) -> _Look:
     """Read the groups; without `group_ids`, all of them."""
     if group_ids is None:
@@ -147,9 +154,13 @@ def _look(
     found = [group for group in described.values() if group.exists]
     missing = [name for name, group in described.items() if not group.exists]
     failure = _not_shown(cluster, missing) if missing else None
-    if view != "offsets":
-        rows = _member_rows if view == "members" else _state_rows
-        return _Look([(group, rows(group)) for group in found], None, (), failure)
+    if view == "state":
+        return _Look([(group, _state_rows(group)) for group in found], None, (), failure)
+    if view == "members":
+        ids = {member.member_id for group in found for member in group.members if verbose}
+        software = client_software(cluster, ids) if verbose else {}
+        tables = [(group, _member_rows(group, software)) for group in found]
+        return _Look(tables, None, (), failure)
     sample = take_sample(cluster, {each.group_id: partitions_of_members(each) for each in found})
     earlier = before.sample if before else None
     tables = []
@@ -190,7 +201,7 @@ def _print_as_kafka(look: _Look, view: str, *, verbose: bool) -> None:
             print_table([*columns, *look.shown], rows, fitted=False)
 
 
-def _member_rows(group: GroupDescription) -> list[Row]:
+def _member_rows(group: GroupDescription, software: Mapping[str, Software]) -> list[Row]:
     return [
         {
             "group": group.group_id,
@@ -204,9 +215,16 @@ def _member_rows(group: GroupDescription) -> list[Row]:
             "target_epoch": group.assignment_epoch,
             "target_assignment": member.target_assignment,
             "worker": None if member.worker is None else member.worker._asdict(),
+            "subscription": member.topics,
+            **_software_row(software.get(member.member_id)),
         }
         for member in sorted(group.members, key=lambda member: member.member_id)
     ]
+
+
+def _software_row(software: Software | None) -> Row:
+    keys = "client_software", "client_software_version"
+    return dict(zip(keys, software or (None, None), strict=True))
 
 
 def _state_rows(group: GroupDescription) -> list[Row]:
@@ -248,7 +266,14 @@ def _member_columns(rows: Iterable[Row], *, verbose: bool) -> list[Column]:
         Column("CURRENT-ASSIGNMENT", "assignment", 20, assignment_text),
         Column("TARGET-EPOCH", "target_epoch"),
         Column("TARGET-ASSIGNMENT", "target_assignment", 20, assignment_text),
+        # Kafka's tool ends here.
+        Column("SUBSCRIPTION", "subscription", 20, _topics_text),
     ]
+    if any(row["client_software"] for row in rows):
+        more += [
+            Column("SOFTWARE", "client_software"),
+            Column("VERSION", "client_software_version"),
+        ]
     return [
         GROUP,
         CONSUMER_ID,
@@ -258,6 +283,10 @@ def _member_columns(rows: Iterable[Row], *, verbose: bool) -> list[Column]:
         Column("#PARTITIONS", "partition_count"),
         *(more if verbose else []),
     ]
+
+
+def _topics_text(topics: list[str] | None) -> str:
+    return ",".join(map(printable, topics or ())) or NOTHING
 
 
 def _state_columns(rows: Iterable[Row], *, verbose: bool) -> list[Column]:

@@ -234,7 +234,8 @@ def test_describe_members_decodes_assignments() -> None:
         rows = rows_of(run(broker, "groups", "describe", "--members", "--json", "orders"))
     assert plain[0] == MEMBER_HEADER
     assert plain[1] == ["orders", "one-id", "-", "/10.0.0.1", "one", "2"]
-    assert verbose[1][-3:] == ["t:0,2", "-", "-"]
+    assert verbose[0][-1] == "SUBSCRIPTION"
+    assert verbose[1][-4:] == ["t:0,2", "-", "-", "-"]
     assert rows[1] == {
         "group": "orders",
         "consumer_id": "two-id",
@@ -247,6 +248,9 @@ def test_describe_members_decodes_assignments() -> None:
         "target_epoch": None,
         "target_assignment": None,
         "worker": None,
+        "subscription": None,
+        "client_software": None,
+        "client_software_version": None,
     }
 
 
@@ -390,7 +394,7 @@ def test_describe_shows_groups_of_the_consumer_protocol() -> None:
         state = cells_of(run(broker, "groups", "describe", "--state", "--verbose", "next"))
         members = cells_of(run(broker, "groups", "describe", "--members", "--verbose", "next"))
     assert state[1][-5:] == ["uniform", "Stable", "5", "4", "1"]
-    assert members[1][-4:] == ["4", "t:0,1", "4", "t:0,1"]
+    assert members[1][-5:] == ["4", "t:0,1", "4", "t:0,1", "t"]
 
 
 def test_old_brokers_describe_a_missing_group_as_dead() -> None:

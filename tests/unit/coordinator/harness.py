@@ -39,6 +39,7 @@ class UnitHarness(CoordinatorHarness):
         settings.setdefault("offsets_topic_num_partitions", 1)
         settings.setdefault("group_initial_rebalance_delay_ms", 0)
         self.responses: dict[str, Any] = {}
+        self.client = ClientContext(client_host="/127.0.0.1")
         super().__init__(GroupConfig(**settings))
 
     def group(self, group_id: str = "g") -> Group:
@@ -77,7 +78,7 @@ class UnitHarness(CoordinatorHarness):
     def send(self, request: Any, version: int, to: str) -> Any:
         """Send any request; return its response, if there is one yet."""
         self.responses.pop(to, None)
-        context = RequestContext(ClientContext(client_host="/127.0.0.1", client_id=to), version, to)
+        context = RequestContext(self.client._replace(client_id=to), version, to)
         return self.take(self.handle(request, context), to)
 
     def join(

@@ -31,6 +31,18 @@ def pair() -> EventHarness:
     return harness
 
 
+def test_arrival_has_the_software_of_the_client() -> None:
+    """[journal/client-software]"""
+    harness = EventHarness()
+    harness.join("old")
+    assert_fields(harness.take_facts()[0], client_software_name=None, client_software_version=None)
+    harness.client = harness.client._replace(software_name="librdkafka", software_version="2.5.0")
+    harness.join("new")
+    assert_fields(
+        harness.take_facts()[0], client_software_name="librdkafka", client_software_version="2.5.0"
+    )
+
+
 # --- a rebalance from start to end ----------------------------------------------------------------
 
 

@@ -15,6 +15,7 @@ def static_pair() -> EventHarness:
 def test_restart_of_a_static_member_starts_no_rebalance() -> None:
     harness = static_pair()
     old_id = harness.id_of("c2")
+    harness.client = harness.client._replace(software_name="librdkafka", software_version="2.5.0")
     harness.join("c2 again", instance="i2")
     (replaced,) = harness.take_facts()
     assert_fields(
@@ -23,6 +24,8 @@ def test_restart_of_a_static_member_starts_no_rebalance() -> None:
         old_member_id=old_id,
         rebalances=False,
         client_id="c2 again",
+        client_software_name="librdkafka",
+        client_software_version="2.5.0",
     )
     harness.store()
     assert replaced.member_id == harness.id_of("c2 again") != old_id

@@ -132,6 +132,8 @@ OTHERS: list[Fact] = [
         rebalance_timeout_ms=7_000,
         protocols=["range", "roundrobin"],
         reason="größer",
+        client_software_name="librdkafka",
+        client_software_version="2.5.0",
     ),
     MemberFenced(
         at_ms=1,

@@ -15,6 +15,7 @@ class Member(NamedTuple):
         member_epoch, target_assignment: None in classic groups (they belong to KIP-848).
         topics: the subscribed topics; None if they are not known, because the group is rebalancing
             or its members are not consumers.
+        subscription_version: the version of its subscription; None if it is not known.
         worker: what a worker of Kafka Connect runs; None for other members.
     """
 
@@ -27,6 +28,7 @@ class Member(NamedTuple):
     target_assignment: dict[str, list[int]] | None = None
     topics: list[str] | None = None
     worker: ConnectWorker | None = None
+    subscription_version: int | None = None
 
     @property
     def partition_count(self) -> int:

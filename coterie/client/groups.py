@@ -25,6 +25,7 @@ from coterie.protocol.messages.describe_groups import (
     DescribeGroupsResponseMember,
 )
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from coterie.protocol.primitives import PREFIX_BYTES
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
@@ -172,13 +173,18 @@ def _classic_member(member: DescribeGroupsResponseMember, protocol_type: str) ->
                 }
             except MalformedFrame:
                 pass
+    topics = _topics(member.member_metadata, protocol_type)
     return Member(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
         host=member.client_host,
         assignment=assignment,
-        topics=_topics(member.member_metadata, protocol_type),
+        topics=topics,
+        # The subscription begins with its version.
+        subscription_version=None
+        if topics is None
+        else int.from_bytes(member.member_metadata[:PREFIX_BYTES], "big"),
         worker=_worker(member, protocol_type),
     )
 

@@ -16,6 +16,7 @@ class GroupCommands(LazyCommands):
     summaries = {
         "list": "List the groups.",
         "describe": "Show offsets and lag, members, or state of groups.",
+        "check": "Find what is wrong with groups, with causes and remedies.",
         "history": "Show what happened to a group, and why.",
         "assign": "Preview the assignment that an assignor would make.",
         "reset-offsets": "Plan or commit new offsets for a group.",

@@ -1,7 +1,6 @@
 """`coterie groups history`: what happened to a group, who caused it and why, from the journal."""
 
 import json
-import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from coterie.cli.broker import broker_options, connected
+from coterie.cli.durations import short_duration_ms
 from coterie.cli.errors import no_such_groups
 from coterie.cli.groups.journal_events import JournalEvents
 from coterie.cli.options import complete_groups, json_option
@@ -37,9 +37,6 @@ from coterie.protocol.messages.journal_records import (
 
 # With --follow: how long the broker may delay the response to a Fetch that finds nothing new.
 _FOLLOW_WAIT_MS = 1_000
-
-_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_SHORT_DURATION = re.compile(r"(\d+)([smhd])")
 
 
 @click.command("history")
@@ -149,9 +146,9 @@ def _since_ms(text: str) -> int:
         click.UsageError: the text is neither.
     """
     now_ms = int(time.time() * 1000)
-    short = _SHORT_DURATION.fullmatch(text.strip())
-    if short is not None:
-        return now_ms - int(short[1]) * _UNITS_MS[short[2]]
+    short_ms = short_duration_ms(text)
+    if short_ms is not None:
+        return now_ms - short_ms
     try:
         return now_ms - duration_ms_of(text)
     except ValueError:

@@ -19,6 +19,7 @@ ARGUMENTS = {
     "groups describe --offsets": ["g"],
     "groups describe --members": ["g"],
     "groups describe --state": ["g"],
+    "groups check": ["g", "--interval", "0"],
     "groups delete": ["g"],
     "groups reset-offsets": ["--group", "free", "--topic", "t", "--to-latest"],
     "groups delete-offsets": ["--group", "g", "--topic", "t"],
@@ -33,7 +34,7 @@ ARGUMENTS = {
 
 def documented() -> dict[str, list[str]]:
     """Return the keys of each command from the table in the document."""
-    rows = re.findall(r"^\| `(\w[^`]*)` \| (.*) \|$", DOCUMENT.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w[^`]*)` \| (`.*) \|$", DOCUMENT.read_text(), re.MULTILINE)
     return {command: re.findall(r"`(\w+)`", re.sub(r"\(.*\)", "", keys)) for command, keys in rows}
 
 
@@ -43,7 +44,8 @@ def broker() -> FakeBroker:
     responses: dict[int, Any] = {
         ApiKey.LIST_GROUPS: ListGroupsResponse(error_code=0, groups=[listed]),
         ApiKey.DESCRIBE_GROUPS: described(group("g", "Stable", member("one", t=[0]))),
-        ApiKey.OFFSET_FETCH: committed(t={0: 15}),
+        # The offset of a deleted topic is what `groups check` finds.
+        ApiKey.OFFSET_FETCH: committed(t={0: 15}, gone={0: 1}),
         ApiKey.LIST_OFFSETS: listed_offsets,
         ApiKey.DELETE_GROUPS: test_groups.deleting(),
         ApiKey.OFFSET_DELETE: test_groups.deleting_offsets(),

@@ -1,0 +1,182 @@
+"""`coterie groups check`: what is wrong with groups, why, and what to do about it."""
+
+from typing import NamedTuple
+
+import click
+
+from coterie.cli.broker import broker_options, connected
+from coterie.cli.durations import short_duration_ms
+from coterie.cli.errors import CommandFailed, no_such_groups
+from coterie.cli.groups.looks import DEFAULT_INTERVAL_S, MAX_INTERVAL_S, looks_at
+from coterie.cli.options import complete_groups, json_option
+from coterie.cli.output import Row, folded, note, print_json, print_line, printable
+from coterie.cli.timeline import count_text
+from coterie.client.cluster import Cluster
+from coterie.client.groups import list_groups
+from coterie.client.health.checks import CHECKS, NEED_JOURNAL, NEED_TWO_LOOKS, Found, findings
+from coterie.client.health.finding import Severity
+from coterie.client.health.observation import Look, look_at, observe
+
+# The types of groups whose members own partitions and commit offsets.
+_CHECKED_TYPES = ("classic", "consumer")
+_STYLES = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
+# The lines are for people; scripts use --json.
+_WIDTH = 100
+_INDENT = 4
+
+
+class _Checked(NamedTuple):
+    """What the checks found.
+
+    Attributes:
+        found: the findings, by group.
+        with_journal: whether the broker keeps a journal.
+    """
+
+    found: list[Found]
+    with_journal: bool
+
+
+@click.command("check")
+@click.argument("group_ids", metavar="GROUP...", nargs=-1, shell_complete=complete_groups)
+@click.option("--all-groups", is_flag=True, help="Check every group of the cluster.")
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(0, MAX_INTERVAL_S),
+    default=DEFAULT_INTERVAL_S,
+    show_default=True,
+    metavar="SECONDS",
+    help="The time between two looks, for lags and stalled members; 0 for one look only.",
+)
+@click.option(
+    "--since",
+    default="1h",
+    show_default=True,
+    metavar="DURATION",
+    help="How far back the history of the group is checked: 30m, 2h, 7d.",
+)
+@click.option(
+    "--ignore",
+    "ignored",
+    multiple=True,
+    type=click.Choice(list(CHECKS)),
+    metavar="CHECK",
+    help="Leave out this check; repeatable.",
+)
+@json_option
+@broker_options
+def command(
+    *,
+    group_ids: tuple[str, ...],
+    all_groups: bool,
+    interval_s: float,
+    since: str,
+    ignored: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Check groups: each finding has its cause and a remedy.
+
+    The group is looked at twice, so that lags that grow and members that do not commit are found.
+    Expired sessions, fenced members and other events are found in the journal of a Coterie broker.
+
+    The exit code is 0 if nothing was found, 1 if there are findings or a group could not be
+    checked, and 2 if the command line is wrong.
+    """
+    if bool(group_ids) == all_groups:
+        raise click.UsageError("Name groups, or use --all-groups.")
+    period_ms = short_duration_ms(since)
+    if period_ms is None:
+        raise click.UsageError(f"Invalid value for --since: '{since}' is not like 30m, 2h or 7d.")
+    with connected() as cluster:
+        if all_groups:
+            group_ids = tuple(each.group_id for each in list_groups(cluster, types=_CHECKED_TYPES))
+        checked = _check(cluster, group_ids, interval_s, period_ms, ignored)
+    if as_json:
+        print_json([_row(each) for each in checked.found])
+    else:
+        _print(checked.found)
+        _note_not_checked(checked, interval_s, ignored)
+    if checked.found:
+        raise CommandFailed(_summary(checked.found, len(group_ids)))
+    if not as_json:
+        note(f"Nothing found in {count_text(len(group_ids), 'group')}.")
+
+
+def _check(
+    cluster: Cluster,
+    group_ids: tuple[str, ...],
+    interval_s: float,
+    period_ms: int,
+    ignored: tuple[str, ...],
+) -> _Checked:
+    """Look at the groups and check them.
+
+    Raises:
+        CommandFailed: a group does not exist.
+    """
+    before: list[Look] = []
+
+    def look(earlier: Look | None) -> Look:
+        before[:] = [] if earlier is None else [earlier]
+        seen = look_at(cluster, group_ids)
+        missing = [each for each in group_ids if each not in seen.groups]
+        if missing and earlier is None:
+            raise no_such_groups(missing)
+        return seen
+
+    (last,) = looks_at(look, interval_s or None, watch=False)
+    found: list[Found] = []
+    with_journal = True
+    # A group that was deleted between the looks has nothing to check.
+    for group_id in last.groups:
+        seen = observe(cluster, group_id, before[0] if before else None, last, period_ms)
+        with_journal = with_journal and seen.facts is not None
+        found += findings(seen, ignored)
+    return _Checked(found, with_journal)
+
+
+def _row(each: Found) -> Row:
+    return {
+        "group": each.group_id,
+        "severity": str(each.finding.severity),
+        "check": each.check,
+        "subject": each.finding.subject or None,
+        "cause": each.finding.cause,
+        "remedy": each.finding.remedy,
+    }
+
+
+def _print(found: list[Found]) -> None:
+    for each in found:
+        severity, subject, cause, remedy = each.finding
+        print_line(
+            [
+                (f"{severity:<8}", _STYLES[severity]),
+                (printable(each.group_id), "bold"),
+                (f"  {each.check}", ""),
+                (f"  {subject}" if subject else "", "dim"),
+            ]
+        )
+        for text in (cause, f"-> {remedy}"):
+            for line in folded([(" " * _INDENT, ""), (text, "")], _WIDTH, _INDENT):
+                print_line(line)
+
+
+def _note_not_checked(checked: _Checked, interval_s: float, ignored: tuple[str, ...]) -> None:
+    """Say which checks were not possible."""
+    if not interval_s:
+        names = [each for each in NEED_TWO_LOOKS if each not in ignored]
+        note(f"Not checked without an --interval: {', '.join(names)}.")
+    if not checked.with_journal:
+        names = [each for each in NEED_JOURNAL if each not in ignored]
+        note(f"Not checked, because the broker keeps no journal: {', '.join(names)}.")
+
+
+def _summary(found: list[Found], group_count: int) -> str:
+    severities = [each.finding.severity for each in found]
+    counts = [
+        count_text(severities.count(each), str(each)) for each in Severity if each in severities
+    ]
+    groups = len({each.group_id for each in found})
+    return f"{' and '.join(counts)} in {groups} of {count_text(group_count, 'group')}."

@@ -1,0 +1,68 @@
+"""The table of all checks, by the name that findings and `--ignore` have."""
+
+from collections.abc import Callable, Container, Iterator
+from typing import NamedTuple
+
+from coterie.client.health import history, members, offsets
+from coterie.client.health.finding import Finding, Severity
+from coterie.client.health.observation import Observation
+
+Check = Callable[[Observation], Iterator[Finding]]
+
+CHECKS: dict[str, Check] = {
+    "stuck-rebalance": members.stuck_rebalance,
+    "no-members": offsets.no_members,
+    "unassigned-partitions": members.unassigned_partitions,
+    "assigned-twice": members.assigned_twice,
+    "assigned-missing-partitions": members.assigned_missing_partitions,
+    "no-leader": offsets.no_leader,
+    "not-committing": offsets.not_committing,
+    "lag-grows": offsets.lag_grows,
+    "offset-out-of-range": offsets.offset_out_of_range,
+    "never-committed": offsets.never_committed,
+    "missing-topics": members.missing_topics,
+    "unequal-subscriptions": members.unequal_subscriptions,
+    "mixed-clients": members.mixed_clients,
+    "idle-members": members.idle_members,
+    "uneven-assignment": members.uneven_assignment,
+    "deleted-topics": offsets.deleted_topics,
+    "unsubscribed-offsets": offsets.unsubscribed_offsets,
+    "missing-static-members": history.missing_static_members,
+    "fenced-members": history.fenced_members,
+    "poll-timeouts": history.poll_timeouts,
+    "expired-sessions": history.expired_sessions,
+    "frequent-rebalances": history.frequent_rebalances,
+    "unequal-assignors": history.unequal_assignors,
+}
+
+# What can't be found with one look, and what can't be found without a journal.
+NEED_TWO_LOOKS = ("not-committing", "lag-grows")
+NEED_JOURNAL = (
+    "missing-static-members",
+    "fenced-members",
+    "poll-timeouts",
+    "expired-sessions",
+    "frequent-rebalances",
+    "unequal-assignors",
+)
+
+_ORDER = list(Severity)
+
+
+class Found(NamedTuple):
+    """A finding about a group, with the name of the check."""
+
+    group_id: str
+    check: str
+    finding: Finding
+
+
+def findings(seen: Observation, ignored: Container[str] = ()) -> list[Found]:
+    """Return the findings about a group, errors first, without those of ignored checks."""
+    found = [
+        Found(seen.group_id, name, each)
+        for name, check in CHECKS.items()
+        if name not in ignored
+        for each in check(seen)
+    ]
+    return sorted(found, key=lambda each: _ORDER.index(each.finding.severity))

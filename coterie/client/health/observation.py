@@ -1,0 +1,155 @@
+"""What the checks of a group are made of: its description, offsets, topics and recent history."""
+
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from coterie.client.cluster import Cluster, TopicPartition
+from coterie.client.group_description import GroupDescription, Member
+from coterie.client.groups import CONSUMER_PROTOCOL_TYPE, describe_groups
+from coterie.client.history import NoJournal, journal_of, read_history
+from coterie.client.names import short_member
+from coterie.client.offsets import EARLIEST, partition_offsets
+from coterie.client.progress import Sample, partitions_of_members, take_sample
+from coterie.client.topics import Topic, describe_topics
+from coterie.protocol.messages.journal_records import Fact
+
+# The states in which assignments are about to change.
+REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+
+
+class Look(NamedTuple):
+    """Some groups at one time.
+
+    Attributes:
+        groups: the groups that exist, by id.
+        sample: their offsets and the ends of their partitions.
+        starts: the starts of these partitions.
+        topics: every topic that a group subscribes to, owns or has committed.
+    """
+
+    groups: dict[str, GroupDescription]
+    sample: Sample
+    starts: dict[TopicPartition, int]
+    topics: dict[str, Topic]
+
+
+class Observation(NamedTuple):
+    """One group, as the checks see it.
+
+    Attributes:
+        group: its description at the last look.
+        earlier: its description at the look before; None if there was none.
+        before: the offsets at that look.
+        look: the last look.
+        facts: the recent facts of the journal; None if the broker keeps none.
+        now_ms: the time of the last look, in epoch milliseconds.
+        since_ms: the time from which on the facts are.
+    """
+
+    group: GroupDescription
+    earlier: GroupDescription | None
+    before: Sample | None
+    look: Look
+    facts: Sequence[Fact] | None
+    now_ms: int
+    since_ms: int
+
+    @property
+    def group_id(self) -> str:
+        """The id of the group."""
+        return self.group.group_id
+
+    @property
+    def sample(self) -> Sample:
+        """The offsets at the last look."""
+        return self.look.sample
+
+    @property
+    def committed(self) -> dict[TopicPartition, int]:
+        """The committed offsets at the last look."""
+        return {each: at.offset for each, at in self.sample.committed[self.group_id].items()}
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """Whether the assignments of the members are about to change."""
+        return self.group.state in REBALANCING
+
+    @property
+    def consumers(self) -> list[Member]:
+        """The members with a known subscription; none while the group rebalances."""
+        if self.is_rebalancing or self.group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+            return []
+        return [member for member in self.group.members if member.topics is not None]
+
+    @property
+    def owners(self) -> dict[TopicPartition, list[str]]:
+        """The members that each partition is assigned to, by their short names."""
+        names = {member.member_id: short_name(member) for member in self.group.members}
+        owners = {} if self.is_rebalancing else partitions_of_members(self.group)
+        return {each: [names[member_id] for member_id in ids] for each, ids in owners.items()}
+
+    @property
+    def seconds(self) -> float:
+        """The time between the two looks."""
+        return 0.0 if self.before is None else self.sample.at_s - self.before.at_s
+
+    def exists(self, partition: TopicPartition) -> bool:
+        """Return whether a partition exists."""
+        topic = self.look.topics.get(partition[0])
+        return topic is not None and any(
+            each.partition_index == partition[1] for each in topic.partitions
+        )
+
+
+def short_name(member: Member) -> str:
+    """Return a member's short name."""
+    key = member.group_instance_id or member.member_id
+    return short_member(key, member.member_id, member.client_id)
+
+
+def look_at(cluster: Cluster, group_ids: Iterable[str]) -> Look:
+    """Read groups, their offsets and their topics."""
+    described = describe_groups(cluster, group_ids)
+    groups = {name: group for name, group in described.items() if group.exists}
+    owned = {name: partitions_of_members(group) for name, group in groups.items()}
+    sample = take_sample(cluster, owned)
+    names = {topic for offsets in sample.committed.values() for topic, _ in offsets}
+    names |= {topic for partitions in owned.values() for topic, _ in partitions}
+    names |= {
+        topic
+        for group in groups.values()
+        for member in group.members
+        for topic in member.topics or ()
+    }
+    topics = {each.name: each for each in describe_topics(cluster, sorted(names))} if names else {}
+    starts = partition_offsets(cluster, dict.fromkeys(sample.ends, EARLIEST), missing={})
+    return Look(groups, sample, starts, topics)
+
+
+def observe(
+    cluster: Cluster, group_id: str, before: Look | None, look: Look, period_ms: int
+) -> Observation:
+    """Return the observation of a group at the last look, with its history.
+
+    Args:
+        cluster: the cluster, for the journal.
+        group_id: a group of the last look.
+        before: the look before; None if there was none.
+        look: the last look.
+        period_ms: how far back the history goes.
+    """
+    now_ms = int(time.time() * 1000)
+    facts: Sequence[Fact] | None = None
+    with suppress(NoJournal):
+        facts = read_history(cluster, journal_of(cluster, group_id), now_ms - period_ms).facts
+    return Observation(
+        group=look.groups[group_id],
+        earlier=before.groups.get(group_id) if before else None,
+        before=before.sample if before and group_id in before.groups else None,
+        look=look,
+        facts=facts,
+        now_ms=now_ms,
+        since_ms=now_ms - period_ms,
+    )

@@ -5,9 +5,11 @@ library, report. All tests also run with a real Kafka (COTERIE_TEST_BOOTSTRAP=HO
 """
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -116,6 +118,54 @@ def test_running_group_is_described(
         "LAG",
     ]
     assert [line.split()[2] for line in table[1:]] == ["0", "1"]
+
+
+def test_totals_last_commit_and_clone_of_an_idle_group(cli: Cli, idle_group: str) -> None:
+    listed = json_of(cli("groups", "list", "--lag", "--json"))
+    (row,) = (row for row in listed if row["group"] == idle_group)
+    assert (row["member_count"], row["partition_count"], row["uncommitted_count"]) == (0, 2, 0)
+    assert row["lag"] == 2 * (ROWS - COMMITTED)
+
+    options = ("--last-commit", "--interval", "0.2", "--json")
+    rows = json_of(cli("groups", "describe", idle_group, *options))
+    now = datetime.now(UTC)
+    ages = [now - datetime.fromisoformat(row["last_commit"]) for row in rows]
+    assert all(timedelta(seconds=-1) < age < timedelta(minutes=5) for age in ages)
+    assert [(row["consumed_per_s"], row["produced_per_s"]) for row in rows] == [(0, 0)] * 2
+
+    clone = f"{idle_group}-clone"
+    arguments = ("groups", "reset-offsets", "--group", clone, "--from-group", idle_group)
+    assert new_offsets(cli(*arguments, "--execute", "--json")) == {0: COMMITTED, 1: COMMITTED}
+    cloned = json_of(cli("groups", "describe", clone, "--json"))
+    assert [row["current_offset"] for row in cloned] == [COMMITTED] * 2
+    json_of(cli("groups", "delete", clone, "--json"))
+
+
+def test_group_that_does_not_commit_is_found(
+    cli: Cli, broker: Broker, living_group: tuple[str, libraries.Reader]
+) -> None:
+    """The member has committed all records, and reads no new ones."""
+    group, _ = living_group
+    GroupView(broker.bootstrap, group).wait_state("STABLE", members=1)
+    quiet = cli("groups", "check", group, "--interval", "0", "--json")
+    assert (quiet.returncode, json.loads(quiet.stdout)) == (0, [])
+    produce_rows(broker.bootstrap, group, 2, 4)
+    checked = cli("groups", "check", group, "--interval", "0.2", "--json")
+    assert checked.returncode == 1
+    (row,) = json.loads(checked.stdout)
+    assert (row["check"], row["severity"]) == ("not-committing", "error")
+
+    (member,) = json_of(cli("groups", "describe", group, "--members", "--verbose", "--json"))
+    assert member["subscription"] == [group]
+    # Only Coterie writes down which library a member uses.
+    if "COTERIE_TEST_BOOTSTRAP" not in os.environ:
+        assert member["client_software"] == "confluent-kafka-python"
+
+
+def test_assignment_is_previewed_without_a_group(cli: Cli, idle_group: str) -> None:
+    options = ("--members", "a,b", "--assignor", "range", "--json")
+    rows = json_of(cli("topics", "assign", idle_group, *options))
+    assert [row["assignment"] for row in rows] == [{idle_group: [0]}, {idle_group: [1]}]
 
 
 def test_groups_are_listed_by_state(cli: Cli, idle_group: str) -> None:

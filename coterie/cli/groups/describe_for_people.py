@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from coterie.cli.groups.offset_rows import LAG, LAST_COMMIT_AGE, RATES, catch_up_text
+from coterie.cli.groups.offset_rows import LAG, LAST_COMMIT_AGE, RATES, catch_up_text, lag_growth
 from coterie.cli.output import (
     Column,
     Row,
@@ -21,7 +21,7 @@ from coterie.cli.output import (
 from coterie.cli.timeline import work_text
 from coterie.client.group_description import GroupDescription
 from coterie.client.names import short_member
-from coterie.client.progress import total
+from coterie.client.progress import Rates, total
 
 Tables = list[tuple[GroupDescription, list[Row]]]
 
@@ -87,6 +87,9 @@ def _head_row(
         total(row[key] for row in rows) if with_lag else None
         for key in ("lag", "consumed_per_s", "produced_per_s")
     )
+    growth = lag_growth(
+        Rates(row["consumed_per_s"], row["produced_per_s"]) for row in rows if with_lag
+    )
     commits = [row["last_commit"] for row in rows if with_lag and row["last_commit"]]
     return {
         "group": group.group_id,
@@ -95,7 +98,7 @@ def _head_row(
         "lag": lag,
         "consumed_per_s": consumed,
         "produced_per_s": produced,
-        "catch_up": catch_up_text(lag, consumed, produced),
+        "catch_up": catch_up_text(lag, growth, produced),
         "last_commit": max(commits, default=None),
         "assignor": group.protocol,
         "coordinator": str(group.coordinator.address) if with_coordinator else None,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from coterie.cli.groups.looks import looks_at
-from coterie.cli.groups.offset_rows import LAG, RATES, catch_up_text
+from coterie.cli.groups.offset_rows import LAG, RATES, catch_up_text, lag_growth
 from coterie.cli.output import (
     Column,
     Row,
@@ -74,7 +74,7 @@ def _totals(group: GroupDescription | None, before: Sample | None, sample: Sampl
     """Return the totals of a group; unknown ones for a group that is not described."""
     keys = "member_count", "partition_count", "uncommitted_count", "lag"
     if group is None:
-        return dict.fromkeys((*keys, "consumed_per_s", "produced_per_s"))
+        return dict.fromkeys((*keys, "consumed_per_s", "produced_per_s", "lag_growth_per_s"))
     committed = sample.committed[group.group_id]
     partitions = sorted(committed.keys() | partitions_of_members(group))
     rates = [rates_between(before, sample, group.group_id, each) for each in partitions]
@@ -88,6 +88,7 @@ def _totals(group: GroupDescription | None, before: Sample | None, sample: Sampl
         **dict(zip(keys, values, strict=True)),
         "consumed_per_s": total(each.consumed for each in rates),
         "produced_per_s": total(each.produced for each in rates),
+        "lag_growth_per_s": lag_growth(rates),
     }
 
 
@@ -98,7 +99,7 @@ def print_totals(rows: list[Row], *, as_json: bool, verbose: bool) -> None:
         return
     with_rates = any(row["produced_per_s"] is not None for row in rows)
     for row in rows:
-        row["catch_up"] = catch_up_text(row["lag"], row["consumed_per_s"], row["produced_per_s"])
+        row["catch_up"] = catch_up_text(row["lag"], row["lag_growth_per_s"], row["produced_per_s"])
     people = is_for_people()
     columns = [
         Column("GROUP", "group", 25),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from coterie.cli.groups import looks
-from coterie.cli.groups.offset_rows import catch_up_text
+from coterie.cli.groups.offset_rows import catch_up_text, lag_growth
 from coterie.client.cluster import Cluster
 from coterie.client.commit_times import commit_times
 from coterie.client.offsets import Committed, commit_offsets
@@ -56,15 +56,24 @@ def test_rates_are_differences_over_time(
 @pytest.mark.parametrize(
     ("figures", "text"),
     [
-        ((100, 30, 20), "in 10.00 s"),
-        ((0, 30, 30), "caught up"),
-        ((100, 20, 30), "lag grows"),
-        ((100, 20, 20), "lag stays"),
+        ((100, -10, 20), "in 10.00 s"),
+        ((0, 0, 30), "caught up"),
+        ((100, 10, 30), "lag grows"),
+        ((100, 2, 30), "keeps up"),
+        ((100, -2, 30), "keeps up"),
+        ((100, 0, 0), "lag stays"),
+        ((100, -20, 0), "in 5.00 s"),
         ((None, 20, 20), None),
+        ((100, None, 20), None),
     ],
 )
 def test_time_to_catch_up(figures: tuple[Any, Any, Any], text: str | None) -> None:
     assert catch_up_text(*figures) == text
+
+
+def test_growth_of_the_lag_leaves_out_partitions_without_one() -> None:
+    assert lag_growth([Rates(10, 30), Rates(None, 50), Rates(5, 0)]) == 15
+    assert lag_growth([Rates(None, 50)]) is None
 
 
 def moving() -> FakeBroker:

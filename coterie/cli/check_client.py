@@ -6,6 +6,7 @@ started or never connects.
 
 import asyncio
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 _SUITE = "coterie check-client"
 _CANNOT_CHECK = 2
+# What a shell reports of a command that SIGTERM has ended.
+_TERMINATED = 143
 # Programs that run at once. Most of a run is waiting, but their starts take processor time.
 _PARALLEL = 6
 
@@ -65,7 +68,11 @@ def command(program: tuple[str, ...], *, as_json: bool, **options: Any) -> None:
         _print_list(listed, as_json=as_json)
         return
     _check_command(program)
-    sys.exit(asyncio.run(_check(program, scenarios, wanted, options, as_json=as_json)))
+    try:
+        code = asyncio.run(_check(program, scenarios, wanted, options, as_json=as_json))
+    except asyncio.CancelledError:
+        code = _TERMINATED
+    sys.exit(code)
 
 
 def _wanted(patterns: Sequence[str]) -> Callable[[str], bool]:
@@ -130,6 +137,10 @@ async def _check(
     from coterie.conformance.results import as_json as results_as_json
     from coterie.conformance.results import as_junit, exit_code
 
+    task = asyncio.current_task()
+    assert task is not None, "this is a coroutine"
+    # So that no program is left running.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     began_s = time.monotonic()
     with Progress(scenarios, shown=not as_json) as progress:
         suite = Suite(

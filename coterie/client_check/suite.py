@@ -232,7 +232,7 @@ class Suite:
             else:
                 status, reason = verdict
             shown: tuple[str, ...] = ()
-            if run is not None and status in (Status.FAILS, Status.DEVIATES):
+            if run is not None and status is not Status.PASS and run.verdicts.get(check.name):
                 if lines is None:
                     lines = tuple(conversation_lines(run.talk, run.broker.topic_names))
                 shown = lines

@@ -12,6 +12,7 @@ _WATCHED_S = 5.0
 # More attempts than that in five seconds are a load for the broker.
 _MANY_JOINS = 20
 _SLOW_REBALANCE_S = 12.0
+_VERY_SLOW_REBALANCE_S = 40.0
 
 
 async def _refused_once(run: Run, api: str, error: ErrorCode, skip: int = 0) -> Exchange:
@@ -205,6 +206,28 @@ async def lost_join(run: Run) -> None:
 )
 async def slow_rebalance(run: Run) -> None:
     """Another member takes 12 s to join again."""
+    await _waits_for_others(run, "joining/waits-for-others", _SLOW_REBALANCE_S)
+
+
+@scenario(
+    _check(
+        "joining/waits-long-for-others",
+        "The client waits 40 s for the response to JoinGroup while others have not joined yet.",
+        "KIP-62; [joining/rebalance-timeout]",
+    ),
+    is_long=True,
+)
+async def very_slow_rebalance(run: Run) -> None:
+    """Another member takes 40 s to join again."""
+    name = "joining/waits-long-for-others"
+    rebalance_ms = run.profile.rebalance_timeout_ms
+    if rebalance_ms < 1000 * _VERY_SLOW_REBALANCE_S:
+        run.skip(name, f"the client's rebalance timeout is {rebalance_ms} ms")
+        return
+    await _waits_for_others(run, name, _VERY_SLOW_REBALANCE_S)
+
+
+async def _waits_for_others(run: Run, name: str, seconds: float) -> None:
     other = run.member(protocols=run.profile.protocols)
     await other.join()
     await other.sync({other.member_id: run.partitions()})
@@ -214,11 +237,11 @@ async def slow_rebalance(run: Run) -> None:
         "joined the group",
         30.0,
     )
-    await run.sleep(_SLOW_REBALANCE_S)
+    await run.sleep(seconds)
     closed = [each for each in run.talk.of_kind("closed", join.place) if _is_of(each, join)]
     again = run.joins(join.place)
     run.check(
-        "joining/waits-for-others",
+        name,
         not closed and not again,
         "it closed the connection" if closed else "it sent JoinGroup again",
     )

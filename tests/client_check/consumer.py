@@ -85,30 +85,34 @@ class Consumer:
         self.stopped = asyncio.Event()
         self._rejoin = asyncio.Event()
         self._is_joined = False
+        self._links: list[Link] = []
         self._coordinator: Link | None = None
         self._is_cooperative = "cooperative" in self.assignor
 
     async def run(self) -> int:
         """Consume until `stopped` is set; return the exit code."""
-        loops = [self._heartbeats, self.reader.fetches, self._commits, self._joins]
-        tasks = [asyncio.create_task(each()) for each in loops]
-        tasks.append(asyncio.create_task(self._stop()))
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for each in tasks:
-            each.cancel()
-        await asyncio.wait(tasks)
-        failed = [each.exception() for each in done if not each.cancelled()]
         try:
-            if any(isinstance(each, Fatal) for each in failed):
-                return 1
-            for error in failed:
-                if error is not None:
-                    raise error
-            await self._leave()
+            return await self._run()
         finally:
-            self.reader.close()
-            if self._coordinator is not None:
-                self._coordinator.close()
+            for link in self._links:
+                link.close()
+
+    async def _run(self) -> int:
+        loops = [self._heartbeats, self.reader.fetches, self._commits, self._joins, self._stop]
+        tasks = [asyncio.create_task(each()) for each in loops]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in tasks:
+                each.cancel()
+            await asyncio.wait(tasks)
+        for each in done:
+            error = None if each.cancelled() else each.exception()
+            if isinstance(error, Fatal):
+                return 1
+            if error is not None:
+                raise error
+        await self._leave()
         return 0
 
     async def _stop(self) -> None:
@@ -148,6 +152,7 @@ class Consumer:
     async def open(self, address: Address) -> Link:
         """Open a connection."""
         link = Link(self.flaws, self.client_id)
+        self._links.append(link)
         await link.open(address.host, address.port)
         return link
 

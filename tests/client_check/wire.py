@@ -29,6 +29,7 @@ class Link:
         self._versions: dict[int, tuple[int, int]] = {}
         self._throttled_until_s = 0.0
         self._count = 0
+        self._writer: asyncio.StreamWriter | None = None
 
     async def open(self, host: str, port: int) -> None:
         """Connect, and ask for the broker's versions."""
@@ -89,7 +90,7 @@ class Link:
         return answer
 
     async def _write(self, data: bytes) -> None:
-        if self._writer.is_closing():
+        if self._writer is None or self._writer.is_closing():
             raise Lost("closed")
         self._writer.write(data)
 
@@ -105,4 +106,5 @@ class Link:
 
     def close(self) -> None:
         """Close the connection."""
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()

@@ -26,9 +26,9 @@ from coterie.conformance.results import Result, Status
 _OTHER_PARTITIONS = 2
 # A scenario that has not ended by then never does.
 _SCENARIO_LIMIT_S = 240.0
-# A client that does not begin to read, although nothing is in its way, is started once more, so
-# that the scenario can be played.
-_TRIES = 2
+# A client that does not begin to read, although nothing is in its way, is started up to two times
+# more, so that the scenario can be played.
+_TRIES = 3
 
 STARTS = Check(
     "reading/starts-each-time",
@@ -226,7 +226,10 @@ class Suite:
                 continue
             verdict = None if run is None else run.verdicts.get(check.name)
             reason = self._lacking(check.needs) if run is not None else lacking[check.name]
-            if verdict is None or (reason and verdict.status is not Status.PASS):
+            if run is not None and run.has_not_started and scenario is not self._first:
+                status = Status.SKIPPED
+                reason = f"the client did not begin to read, see {STARTS.name}"
+            elif verdict is None or (reason and verdict.status is not Status.PASS):
                 status = Status.SKIPPED
                 reason = reason or "the scenario ended before this was seen"
             else:

@@ -28,6 +28,7 @@ _BROKER_OPTIONS: Mapping[str, str] = {
 }
 # The options of the mark that are about the test.
 _TEST_OPTIONS: Mapping[str, str] = {
+    "process": "whether its broker has a process of its own",
     "virtual_time": "whether the test, a coroutine, is in virtual time",
     "seed": "of everything that is left to chance in virtual time",
     "leaves": "patterns of the names that the test may leave in a shared broker",
@@ -71,14 +72,19 @@ def kafka(request: pytest.FixtureRequest) -> "Iterator[Broker]":
         raise pytest.UsageError(text)
     described = {name: options[name] for name in _BROKER_OPTIONS if name in options}
     if options.get("virtual_time", False):
+        if options.get("process", False):
+            text = "@pytest.mark.kafka: a broker in a process of its own has no virtual time"
+            raise pytest.UsageError(text)
         from coterie.pytest_virtual_time import broker_in_virtual_time
 
         broker = broker_in_virtual_time(request, described, options.get("seed", 0))
         yield from _shown(request, "kafka", broker)
     else:
-        from coterie.testing import Broker
+        from coterie import testing
 
-        with Broker(**described) as broker:
+        is_process = options.get("process", False)
+        made = testing.ProcessBroker if is_process else testing.Broker
+        with made(**described) as broker:
             yield from _shown(request, "kafka", broker)
 
 

@@ -11,7 +11,10 @@ import gc
 import os
 import signal
 import sys
+import threading
 import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import uvloop
@@ -34,6 +37,7 @@ from coterie.storage.errors import (
     describe_error,
     remedy_for,
 )
+from coterie.storage.filesystem import FileSystem
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -61,6 +65,7 @@ class Options(NamedTuple):
         started: when the command began, by the monotonic clock.
         metrics_port: the port of GET /metrics; None to serve no metrics.
         recording: what to record, and where; None to record nothing.
+        stops_with_input: whether the end of standard input stops the broker.
     """
 
     place: Place
@@ -71,6 +76,7 @@ class Options(NamedTuple):
     started: float
     metrics_port: int | None = None
     recording: "RecordingOptions | None" = None
+    stops_with_input: bool = False
 
 
 class CannotStart(Exception):  # noqa: N818 - it ends the command and is no failure of the program
@@ -79,22 +85,26 @@ class CannotStart(Exception):  # noqa: N818 - it ends the command and is no fail
 
 def run(options: Options) -> int:
     """Run a broker until a signal or a fatal error stops it; return the exit code."""
+    return run_process(lambda handles: uvloop.run(_serve(options, handles)))
+
+
+def run_process(serve: Callable[[FileHandles], int]) -> int:
+    """Prepare this process for a broker and run it; return the exit code."""
     keep_large_blocks()
     handles = share_handles(raise_limit())
     try:
-        return uvloop.run(_serve(options, handles))
+        return serve(handles)
     except CannotStart as reason:
         print(f"coterie serve: {reason}", file=sys.stderr)
         return EXIT_FAILED
 
 
 async def _serve(options: Options, handles: FileHandles) -> int:
-    stopping = signalled()
-    await _try_ports(options)
-    log = make_logger(options.log_level, options.log_format)
-    route_library_logs(log)
-    _log_settings(options, log)
-    broker = _open(options, log, handles)
+    stopping = signalled(with_input=options.stops_with_input)
+    ports = (("--port", options.place.port), ("--metrics-port", options.metrics_port))
+    await try_ports(options.place.host, ports)
+    log = prepared_log(options)
+    broker = open_broker(options, Environment.of_process(log), handles)
     recorder = await _record(broker, options)
     broker.fatal.add_done_callback(lambda _: stopping.set())
     place = options.place
@@ -114,13 +124,7 @@ async def _serve(options: Options, handles: FileHandles) -> int:
         await _stop(broker, metrics, recorder)
         failed = Address(place.host, port or 0)
         raise CannotStart(listening_failed(failed, option, error)) from error
-    where = "memory" if place.data_dir == IN_MEMORY else place.data_dir
-    took = _age_s(options.started)
-    print(
-        f"coterie {__version__} ready on {address} (data in {where}, flush {options.flush})"
-        f" in {took:.2f} s",
-        flush=True,
-    )
+    print_ready(options, address)
     if metrics is not None:
         print(f"metrics on http://{metrics.address}/metrics", flush=True)
     # The objects of the start live as long as the process: exclude them from later searches.
@@ -139,14 +143,29 @@ async def _serve(options: Options, handles: FileHandles) -> int:
     return code
 
 
-async def _try_ports(options: Options) -> None:
-    """Find out whether the ports are free before anything else happens [terminal/ports-first].
+def print_ready(options: Options, address: Address) -> None:
+    """Print the line that says where the broker listens."""
+    data_dir = options.place.data_dir
+    where = "memory" if data_dir == IN_MEMORY else data_dir
+    took = _age_s(options.started)
+    print(
+        f"coterie {__version__} ready on {address} (data in {where}, flush {options.flush})"
+        f" in {took:.2f} s",
+        flush=True,
+    )
+
+
+async def try_ports(host: str, ports: Iterable[tuple[str, int | None]]) -> None:
+    """Find out whether ports are free before anything else happens [terminal/ports-first].
+
+    Args:
+        host: where to listen.
+        ports: the options and their ports; None and 0 for none in particular.
 
     Raises:
         CannotStart: a port is taken.
     """
-    host = options.place.host
-    for option, port in (("--port", options.place.port), ("--metrics-port", options.metrics_port)):
+    for option, port in ports:
         if not port:
             continue
         try:
@@ -214,8 +233,15 @@ def _watch(broker: Broker) -> Watchdog | None:
     return watchdog
 
 
+def prepared_log(options: Options) -> "FilteringBoundLogger":
+    """Return the log; log which settings are replaced by options, and which have no effect."""
+    log = make_logger(options.log_level, options.log_format)
+    route_library_logs(log)
+    _log_settings(options, log)
+    return log
+
+
 def _log_settings(options: Options, log: "FilteringBoundLogger") -> None:
-    """Log which settings are replaced by options, and which have no effect."""
     for sentence in options.place.replaced:
         log.info("setting replaced", reason=sentence)
     if not options.config.given_names:
@@ -244,9 +270,10 @@ def _age_s(started: float) -> float:
         return time.monotonic() - started
 
 
-def signalled() -> asyncio.Event:
-    """Return an event that SIGTERM and SIGINT set."""
+def signalled(*, with_input: bool = False) -> asyncio.Event:
+    """Return an event that SIGTERM, SIGINT and, if that is wanted, the end of the input set."""
     stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
 
     def stop() -> None:
         if stopping.is_set():
@@ -255,16 +282,56 @@ def signalled() -> asyncio.Event:
         stopping.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
+        loop.add_signal_handler(number, stop)
+    if with_input:
+        # A thread, because an event loop cannot wait for every kind of file.
+        threading.Thread(
+            target=_read_to_end, args=(loop, stopping.set), name="coterie-stdin", daemon=True
+        ).start()
     return stopping
 
 
-def _open(options: Options, log: "FilteringBoundLogger", handles: FileHandles) -> Broker:
+def _read_to_end(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
+    """Read standard input until it ends, which it does when the process at its other end ends."""
+    try:
+        while os.read(0, 4096):
+            pass
+    except OSError:
+        # It was closed before the start.
+        pass
+    with suppress(RuntimeError):  # the loop has ended by itself
+        loop.call_soon_threadsafe(stop)
+
+
+def open_broker(
+    options: Options,
+    environment: Environment,
+    handles: FileHandles,
+    filesystem: FileSystem | None = None,
+) -> Broker:
+    """Open the data directory of a broker.
+
+    Args:
+        options: say where it is.
+        environment: of the broker.
+        handles: how many files and connections may be open.
+        filesystem: see `Broker`.
+
+    Raises:
+        CannotStart: it cannot be used.
+    """
     data_dir = options.place.data_dir
     other = "use another directory with --data-dir, or --data-dir :memory:"
     try:
-        environment = Environment.of_process(log)
-        return Broker(options.config, data_dir, environment, flush=options.flush, handles=handles)
+        return Broker(
+            options.config,
+            data_dir,
+            environment,
+            flush=options.flush,
+            handles=handles,
+            filesystem=filesystem,
+            files_are_private=filesystem is not None,
+        )
     except DirectoryLocked:
         text = f"the data directory {data_dir} is in use by another broker; stop it, or {other}"
         raise CannotStart(text) from None

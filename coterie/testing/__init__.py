@@ -8,6 +8,8 @@ With pytest the fixture `kafka` is such a broker (`coterie.pytest_plugin`). This
 everything that it exports keeps its name and meaning.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from coterie.protocol.errors import ErrorCode
 from coterie.testing.actions import (
     AnswerError,
@@ -42,6 +44,9 @@ from coterie.testing.requests import Request, Requests
 from coterie.testing.virtual_time import VirtualClock
 from coterie.testing.waiting import Waiting
 
+if TYPE_CHECKING:
+    from coterie.control.process_broker import ProcessBroker
+
 __all__ = [
     "AnswerError",
     "AnswerGarbage",
@@ -63,6 +68,7 @@ __all__ = [
     "Member",
     "NeverAnswer",
     "NoLeader",
+    "ProcessBroker",
     "Record",
     "Request",
     "RequestNotSeen",
@@ -74,3 +80,12 @@ __all__ = [
     "Waiting",
     "WrongUse",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Most tests have their broker in a thread, and start faster without this import.
+    if name == "ProcessBroker":
+        from coterie.control.process_broker import ProcessBroker
+
+        return ProcessBroker
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from os import PathLike, fspath
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from coterie.address import Address
 from coterie.server.broker import IN_MEMORY
@@ -33,6 +33,9 @@ from coterie.testing.server_thread import Listener, Runner, ServerThread
 from coterie.testing.topics import create_topic
 from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClock
 from coterie.testing.waiting import Waiting
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 # What tests wait for less than users do. Everything else has the defaults of `coterie serve`.
 TEST_CONFIG: Mapping[str, str] = {
@@ -113,7 +116,7 @@ class RunningBroker:
         """
         if self._thread is not None:
             raise WrongUse("the broker runs already")
-        thread = self._thread = ServerThread(self._random.randbytes)
+        thread = self._thread = self._new_thread()
         try:
             thread.run(self._open(self._topics))
         except BaseException:
@@ -291,7 +294,7 @@ class RunningBroker:
     async def _open(self, topics: Mapping[str, int]) -> None:
         """Start a server where the broker runs, which is here."""
         runner, address = self.thread, self.address
-        environment = DiskEnvironment(runner.environment(make_logger("error")), self._interception)
+        environment = DiskEnvironment(runner.environment(self._log()), self._interception)
         self._interception.now_ms = environment.now_ms
         server = self._make(environment)
         self._interception.lay_over(server)
@@ -306,6 +309,14 @@ class RunningBroker:
         for name, partitions in topics.items():
             await create_topic(server, name, partitions, {})
         self.disk.flush()
+
+    # `coterie serve --control` replaces these three, which make the parts of a broker.
+
+    def _new_thread(self) -> ServerThread:
+        return ServerThread(self._random.randbytes)
+
+    def _log(self) -> "FilteringBoundLogger":
+        return make_logger("error")
 
     def _make(self, environment: Environment) -> Server:
         given = [f"{name}={value}" for name, value in self._values.items()]

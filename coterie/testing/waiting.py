@@ -11,7 +11,7 @@ import asyncio
 import warnings
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Future
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from coterie.testing.errors import WaitTimedOut, WrongUse
 from coterie.testing.server_thread import Runner
@@ -22,10 +22,24 @@ T = TypeVar("T")
 DEFAULT_TIMEOUT_S = 15.0
 
 
+class Submits(Protocol):
+    """Where the work of a wait is done."""
+
+    def check_waiter(self) -> None:
+        """Check that what runs there can be waited for here.
+
+        Raises:
+            WrongUse: it cannot.
+        """
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> "Future[T] | asyncio.Task[T]":
+        """Begin a coroutine there."""
+
+
 class Waiting(Generic[T]):
     """A wait: over already, or to be awaited."""
 
-    def __init__(self, runner: Runner, work: Coroutine[Any, Any, T]) -> None:
+    def __init__(self, runner: Submits, work: Coroutine[Any, Any, T]) -> None:
         """Wait here and now, unless this thread runs an event loop.
 
         Raises:

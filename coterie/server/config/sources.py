@@ -21,7 +21,7 @@ from coterie.storage.properties import PropertiesError, parse_properties
 
 ENVIRONMENT_PREFIX = "COTERIE_"
 # Variables with this prefix that are not settings: options of commands, and what the tests need.
-_OTHER_VARIABLES = ("COTERIE_ADVERTISE", "COTERIE_BOOTSTRAP")
+_OTHER_VARIABLES = ("COTERIE_ADVERTISE", "COTERIE_BOOTSTRAP", "COTERIE_CONTROL_TOKEN")
 _TEST_VARIABLES = "COTERIE_TEST_"
 
 # How the places are called in messages.

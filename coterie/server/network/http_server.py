@@ -6,8 +6,8 @@ signals nor configures logging here: both belong to the process.
 
 Importing this module takes a tenth of a second, so only a broker that serves HTTP imports it.
 
-Invariants: a connection lives `DEADLINE_S` at most; the headers of a request and the number of
-connections are bounded [metrics/one-request-per-connection].
+Invariants: a connection lives `DEADLINE_S` at most, unless an application has other bounds; the
+headers of a request and the number of connections are bounded [metrics/one-request-per-connection].
 """
 
 import asyncio
@@ -15,12 +15,16 @@ import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from coterie.address import Address
+
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.h11_impl import RequestResponseCycle
 
 # A scraper sends about 300 bytes; 8 KiB is the bound of most HTTP servers for all headers.
 HEADER_BYTES = 8 * 1024
@@ -28,6 +32,23 @@ HEADER_BYTES = 8 * 1024
 DEADLINE_S = 5.0
 # One Prometheus server opens one connection at a time; the others are for people.
 CONNECTIONS = 8
+
+
+class Bounds(NamedTuple):
+    """What peers can take.
+
+    Attributes:
+        connections: how many there are at most.
+        request_s: the time from the accept to the last byte of the request, or of the answer if
+            that has no bound of its own.
+        answer_s: the time from the last byte of the request to that of the answer; None for none
+            of its own.
+    """
+
+    connections: int = CONNECTIONS
+    request_s: float = DEADLINE_S
+    answer_s: float | None = None
+
 
 # How long a stopping server waits for its connections, which have been cut by then.
 _STOP_S = 1
@@ -44,14 +65,19 @@ class HttpServer:
         address: where it listens, after `start`.
     """
 
-    def __init__(self, application: Any, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        application: Any,
+        loop: asyncio.AbstractEventLoop,
+        bounds: Bounds = Bounds(),  # noqa: B008 - it has no state
+    ) -> None:
         """Prepare to serve `application` (ASGI 3) on a loop; nothing listens yet."""
         self._loop = loop
         self.address = Address("", 0)
         config = uvicorn.Config(
             application,
             interface="asgi3",
-            http=_Connection,
+            http=partial(_Connection, bounds),  # type: ignore[arg-type]  # called like the class
             loop="none",
             ws="none",
             lifespan="off",
@@ -125,21 +151,35 @@ class _Server(uvicorn.Server):
 class _Connection(H11Protocol):
     """A connection of uvicorn's with our bounds."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, bounds: Bounds, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._bounds = bounds
         self.logger = _SILENT
         self.access_log = False
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if len(self.connections) >= CONNECTIONS:
+        if len(self.connections) >= self._bounds.connections:
             # connection_lost is called for this connection too, and closes its transport.
             self.transport = transport
             transport.abort()
             return
         super().connection_made(transport)
         # uvicorn limits only the time between two requests, not that of a request.
-        self._deadline = self.loop.call_later(DEADLINE_S, transport.abort)
+        self._deadline = self.loop.call_later(self._bounds.request_s, transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        answer_s = self._bounds.answer_s
+        if answer_s is None:
+            return
+        # uvicorn's annotation leaves out that there is none before the headers are complete.
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if cycle is not None and not cycle.more_body:
+            # The request is complete, and its answer may take longer.
+            if self._deadline is not None:
+                self._deadline.cancel()
+            self._deadline = self.loop.call_later(answer_s, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._deadline is not None:

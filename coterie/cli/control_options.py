@@ -1,0 +1,91 @@
+"""The options of `coterie serve` for the control port, besides how they act on a broker."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from coterie.server.run import Options
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ControlArguments(NamedTuple):
+    """The values of the options; `port` is None without a control port."""
+
+    port: int | None
+    token: str | None
+    file: str | None
+
+    def run(self, options: "Options") -> int:
+        """Run a broker, with a control port if that is wanted; return the exit code.
+
+        Raises:
+            UsageError: the options contradict each other.
+        """
+        if self.port is None:
+            from coterie.server.run import run
+
+            if self.file is not None:
+                raise click.UsageError("--control-file needs --control PORT")
+            return run(options)
+        for option, is_given in (
+            ("--metrics-port", options.metrics_port is not None),
+            ("--record", options.recording is not None),
+        ):
+            if is_given:
+                text = f"--control and {option} can't be used together: leave one of them out"
+                raise click.UsageError(text)
+        # Most brokers have no control port and start faster without this import.
+        from coterie.control.run import ControlOptions, run_controlled
+
+        try:
+            control = ControlOptions.of(self.port, self.token, self.file)
+        except ValueError as error:
+            raise click.UsageError(f"--control-token: {error}") from None
+        return run_controlled(options, control)
+
+
+def control_options(function: F) -> F:
+    """Add the options to a command, as the argument `control`."""
+
+    def command(
+        *args: Any,
+        control_port: int | None,
+        control_token: str | None,
+        control_file: str | None,
+        **more: Any,
+    ) -> Any:
+        control = ControlArguments(control_port, control_token, control_file)
+        return function(*args, control=control, **more)
+
+    command.__doc__ = function.__doc__
+    # Options that were added to the function are added to the command.
+    vars(command).update(vars(function))
+    for option in (_file, _token, _port):
+        command = option(command)
+    added: Any = command
+    return added  # type: ignore[no-any-return]
+
+
+_port = click.option(
+    "--control",
+    "control_port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve the verbs of coterie.testing for tests, as HTTP and JSON, at http://127.0.0.1:PORT;"
+    " 0 chooses a free port (see docs/control.md).",
+)
+_token = click.option(
+    "--control-token",
+    metavar="TOKEN",
+    envvar="COTERIE_CONTROL_TOKEN",
+    show_envvar=True,
+    help="Token that clients of --control must send; by default a random one is printed.",
+)
+_file = click.option(
+    "--control-file",
+    metavar="FILE",
+    help="Write address, URL and token of --control to FILE as JSON; - is standard output.",
+)

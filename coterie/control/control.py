@@ -1,0 +1,157 @@
+"""What the control port adds to a broker of a test: numbers for its faults, and whole states.
+
+Everything else that the port can do are methods of `coterie.testing` themselves.
+"""
+
+from itertools import count
+from typing import NamedTuple
+
+from coterie import __version__
+from coterie.testing.broker import Broker
+from coterie.testing.errors import WrongUse
+from coterie.testing.faults import Action, Fault, Scope
+from coterie.testing.groups import Group
+from coterie.testing.members import Member, Partition
+from coterie.testing.requests import Request
+
+
+class Health(NamedTuple):
+    """The process runs and answers.
+
+    Attributes:
+        version: of Coterie.
+    """
+
+    version: str
+
+
+class BrokerState(NamedTuple):
+    """A broker that runs.
+
+    Attributes:
+        bootstrap_servers: the address for clients, as host:port.
+        host, port: its parts.
+    """
+
+    bootstrap_servers: str
+    host: str
+    port: int
+
+
+class GroupState(NamedTuple):
+    """A group, as it is now; one that does not exist is Dead.
+
+    Attributes:
+        group_id: its id.
+        state: Kafka's name of its state.
+        generation: its generation; -1 if the group does not exist.
+        members: its members, in the order in which they joined.
+        assignment: the member id that each assigned partition belongs to.
+        offsets: its committed offsets.
+        lag: how many records follow each committed offset.
+    """
+
+    group_id: str
+    state: str
+    generation: int
+    members: tuple[Member, ...]
+    assignment: dict[Partition, str]
+    offsets: dict[Partition, int]
+    lag: dict[Partition, int]
+
+
+class FaultState(NamedTuple):
+    """A fault that was installed.
+
+    Attributes:
+        fault_id: its number.
+        action: what goes wrong.
+        scope: the requests that it concerns.
+        hits: how many requests have met it.
+        is_removed: whether it meets no request any more.
+    """
+
+    fault_id: int
+    action: Action
+    scope: Scope
+    hits: int
+    is_removed: bool
+
+
+class Control:
+    """A broker under control.
+
+    Attributes:
+        kafka: the broker.
+        is_closed: whether the broker was closed for good.
+    """
+
+    def __init__(self, kafka: Broker) -> None:
+        """Control a broker that was started."""
+        self.kafka = kafka
+        self.is_closed = False
+        self._faults: dict[int, Fault] = {}
+        self._fault_ids = count(1)
+
+    def health(self) -> Health:
+        """Return whether the process answers; the broker may be down."""
+        return Health(__version__)
+
+    def ready(self) -> BrokerState:
+        """Return whether the broker runs, and where.
+
+        Raises:
+            BrokerNotStarted: it does not, because it is being restarted or was closed.
+        """
+        return BrokerState(self.kafka.bootstrap_servers, self.kafka.host, self.kafka.port)
+
+    def close(self) -> None:
+        """Stop the broker for good, check that nothing of it is left, and end the process."""
+        self.is_closed = True
+        self.kafka.close()
+
+    def requests(self) -> list[Request]:
+        """Return the newest requests of clients, in order."""
+        return list(self.kafka.requests)
+
+    # --- faults -----------------------------------------------------------------------------------
+
+    def faults(self) -> list[FaultState]:
+        """Return the faults that were installed and not removed, in order."""
+        return [self.fault_state(fault) for fault in self._faults.values() if not fault.is_removed]
+
+    def fault(self, fault_id: int) -> Fault:
+        """Return a fault by its number, also after it was removed.
+
+        Raises:
+            WrongUse: there is none.
+        """
+        found = self._faults.get(fault_id)
+        if found is None:
+            known = ", ".join(map(str, self._faults)) or "none"
+            raise WrongUse(f"there is no fault {fault_id}; installed so far: {known}")
+        return found
+
+    # --- what methods return, as data -------------------------------------------------------------
+
+    def fault_state(self, fault: Fault) -> FaultState:
+        """Return the state of a fault; one that is new here gets a number."""
+        fault_id = next((key for key, each in self._faults.items() if each is fault), None)
+        if fault_id is None:
+            fault_id = next(self._fault_ids)
+            self._faults[fault_id] = fault
+        return FaultState(fault_id, fault.action, fault.scope, fault.hits, fault.is_removed)
+
+    def group_state(self, group: Group) -> GroupState:
+        """Return the state of a group."""
+        members = group.members
+        owners = {part: each.member_id for each in members for part in each.assignment}
+        return GroupState(
+            group.group_id,
+            group.state,
+            group.generation,
+            members,
+            owners,
+            group.offsets,
+            group.lag,
+        )

@@ -1,0 +1,155 @@
+"""The client of the control port: calls of methods of `coterie.testing` become requests."""
+
+import http.client
+import json
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache, wraps
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+from coterie.control.errors import EXCEPTIONS
+from coterie.control.operations import MAX_WAIT_S, Operation, operations_of
+from coterie.control.special_shapes import new_shapes
+from coterie.testing.errors import BrokerNotStarted, WrongUse
+from coterie.testing.waiting import Waiting
+
+T = TypeVar("T")
+C = TypeVar("C", bound=type)
+
+# Waits that a test begins at the same time.
+_THREADS = 32
+_TIMEOUT_S = MAX_WAIT_S + 60
+
+
+@cache
+def all_operations() -> dict[str, Operation]:
+    """Return all operations by their ids, such as Group.wait_stable."""
+    return {each.operation_id: each for each in operations_of(new_shapes())}
+
+
+class Link:
+    """The way to a control port."""
+
+    def __init__(self, url: str, token: str) -> None:
+        """Take its URL and its token; nothing is sent yet."""
+        self._address = urlsplit(url)
+        self._token = token
+        self._threads = ThreadPoolExecutor(_THREADS, "coterie-control")
+
+    def lead_to(self, url: str, token: str) -> None:
+        """Lead to another process."""
+        self._address = urlsplit(url)
+        self._token = token
+
+    def close(self) -> None:
+        """End the threads of waits; the broker's process has ended, and so have they."""
+        self._threads.shutdown()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Do the work of a wait in a thread; see `Waiting`."""
+        return self._threads.submit(_result_of, work)
+
+    def call(self, operation_id: str, arguments: Mapping[str, Any]) -> Any:
+        """Call an operation; return its decoded result.
+
+        Args:
+            operation_id: its id.
+            arguments: all arguments by name, with the id of the group or fault.
+
+        Raises:
+            WrongUse: an argument cannot be used.
+            BrokerNotStarted: the process does not answer.
+        """
+        operation = all_operations()[operation_id]
+        try:
+            encoded = {
+                each.name: each.shape.encode(arguments[each.name])
+                for each in operation.all_parameters
+                if each.name in arguments
+            }
+        except TypeError as error:
+            raise WrongUse(f"an argument of {operation.name} cannot be used: {error}") from None
+        return operation.result.decode(self._exchange(operation, encoded), operation.name)
+
+    def _exchange(self, operation: Operation, arguments: dict[str, Any]) -> Any:
+        places = {each.name: each.place for each in operation.all_parameters}
+        in_path = {name: each for name, each in arguments.items() if places[name] == "path"}
+        path = operation.row.path.format(
+            **{name: quote(str(each), safe="") for name, each in in_path.items()}
+        )
+        rest = {name: each for name, each in arguments.items() if name not in in_path}
+        body = b""
+        if operation.row.method == "POST":
+            body = json.dumps(rest).encode()
+        elif given := {name: each for name, each in rest.items() if each is not None}:
+            path += f"?{urlencode(given)}"
+        status, answer = self._send(operation.row.method, path, body)
+        if status == http.client.OK:
+            return answer
+        raise _error(answer)
+
+    def _send(self, method: str, path: str, body: bytes) -> tuple[int, Any]:
+        host, port = self._address.hostname, self._address.port
+        connection = http.client.HTTPConnection(str(host), port, timeout=_TIMEOUT_S)
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            return response.status, json.loads(response.read())
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise BrokerNotStarted(f"the broker's process does not answer: {error!r}") from error
+        finally:
+            connection.close()
+
+
+def _error(answer: Mapping[str, str]) -> Exception:
+    """Return the exception that a method would have raised here."""
+    if answer["kind"] == "InternalError":
+        return RuntimeError(answer["error"])
+    return EXCEPTIONS.get(answer["kind"], WrongUse)(answer["error"])
+
+
+def _result_of(work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of a coroutine that blocks instead of waiting."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    raise AssertionError("a request blocks its thread")
+
+
+def over_link(subject: str) -> Callable[[C], C]:
+    """Replace the inherited methods of a class by requests: those of an operation's subject.
+
+    A method that the class itself defines stays. Instances have the method `request_`, which sends
+    a request for them and returns its result as the method would.
+    """
+
+    def replace(cls: C) -> C:
+        for operation in all_operations().values():
+            if operation.subject == subject and operation.name not in vars(cls):
+                setattr(cls, operation.name, _remote(operation))
+        return cls
+
+    return replace
+
+
+def _remote(operation: Operation) -> Any:
+    """Return a method or property that sends a request."""
+    if operation.is_attribute:
+        return property(lambda self: self.request_(operation, {}), doc=operation.function.__doc__)
+
+    @wraps(operation.function)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        arguments = operation.arguments(args, kwargs)
+        if not operation.waits:
+            return self.request_(operation, arguments)
+
+        async def work() -> Any:
+            return self.request_(operation, arguments)
+
+        return Waiting(self.link_, work())
+
+    return call

@@ -1,0 +1,213 @@
+"""A broker for tests in a process of its own, with the methods of the one in a thread.
+
+The process is `coterie serve --control`; methods become requests to its control port. So a test can
+kill the broker as an operating system does, and the broker's work takes no time from the test's
+interpreter. It takes some tenths of a second to start.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from os import PathLike
+from typing import Any, NoReturn, Self
+
+from coterie.address import Address
+from coterie.control.child import Child
+from coterie.control.link import Link, over_link
+from coterie.control.operations import Operation
+from coterie.control.views import ProcessFault, ProcessGroup, ProcessRequests
+from coterie.server.broker import IN_MEMORY
+from coterie.server.broker import Broker as Server
+from coterie.testing.broker import Broker
+from coterie.testing.errors import BrokerNotStarted, WrongUse
+from coterie.testing.faults import Fault
+from coterie.testing.groups import Group
+from coterie.testing.requests import Requests
+from coterie.testing.server_thread import Runner
+from coterie.testing.waiting import Waiting
+
+_NOT_HERE = "the broker has a process of its own"
+
+
+@over_link("Broker")
+class ProcessBroker(Broker):
+    """A broker in a process of its own; see `Broker`.
+
+    Data are in a directory that is removed at the end, unless `data_dir` is given, because memory
+    would not outlive `kill`. `virtual_time` cannot be used.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: Mapping[str, str] | None = None,
+        topics: Mapping[str, int] | None = None,
+        data_dir: str | PathLike[str] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        """Describe a broker; see `Broker`."""
+        super().__init__(config=config, topics=topics, data_dir=data_dir, host=host, port=port)
+        self._child: Child | None = None
+        self._link: Link | None = None
+        self._temporary: str | None = None
+        self._faults: list[ProcessFault] = []
+
+    def __repr__(self) -> str:
+        where = "not running" if self._child is None else f"process {self._child.pid}"
+        return f"ProcessBroker({where})"
+
+    # --- its life ---------------------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Start the process and create the topics.
+
+        Raises:
+            BrokerNotStarted: the port, the directory or a setting cannot be used.
+        """
+        if self._child is not None:
+            raise WrongUse("the broker runs already")
+        if self._data_dir == IN_MEMORY:
+            self._temporary = tempfile.mkdtemp(prefix="coterie-")
+        try:
+            self._begin()
+            for name, partitions in self._topics.items():
+                self.topic(name, partitions)
+        except BaseException:
+            self._end(self._child)
+            raise
+        return self
+
+    def close(self) -> None:
+        """Stop the broker, wait for the end of its process, and check that nothing is left.
+
+        Raises:
+            BrokerLeak: a connection or task of the broker is left, or its process does not end.
+            BrokerNotStarted: the process has ended before, by itself.
+        """
+        child = self._child
+        if child is None:
+            return
+        try:
+            if not child.is_running:
+                words = child.last_words() or "it has written no error"
+                raise BrokerNotStarted(f"the broker's process has ended by itself: {words}")
+            self._end_faults()
+            self.link_.call("Control.close", {})
+            child.wait()
+            child = None
+        finally:
+            self._end(child)
+
+    def kill(self) -> Waiting[None]:
+        """Kill the process with SIGKILL and start another one, with its data and at its address.
+
+        Faults end with the process, and its recorded requests are lost.
+        """
+        child, link = self._running(), self.link_
+
+        async def again() -> None:
+            self._end_faults()
+            child.kill()
+            self._begin()
+
+        return Waiting(link, again())
+
+    def virtual_time(self, seed: int = 0) -> NoReturn:  # noqa: ARG002 - as it is in `Broker`
+        """Raise `WrongUse`: a clock of this process is not that of another.
+
+        Raises:
+            WrongUse: always.
+        """
+        raise WrongUse(
+            f"{_NOT_HERE}, whose clock cannot be virtual: use Broker(), or advance(seconds)"
+        )
+
+    def _begin(self) -> None:
+        """Start a process, and let the link lead to it."""
+        config = [f"--config={name}={value}" for name, value in self._values.items()]
+        child = self._child = Child(
+            [
+                *("--host", self.host, "--port", str(self.port)),
+                *("--data-dir", self._temporary or self._data_dir),
+                *("--flush", "never", "--log-level", "error"),
+                *config,
+            ]
+        )
+        self.host, self.port = Address.parse(child.bootstrap_servers)
+        if self._link is None:
+            self._link = Link(child.control_url, child.token)
+        else:
+            self._link.lead_to(child.control_url, child.token)
+
+    def _end(self, child: Child | None) -> None:
+        """Leave nothing behind; a child that is given still runs, or has failed."""
+        if child is not None:
+            child.kill()
+        link, self._link, self._child = self._link, None, None
+        if link is not None:
+            link.close()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary = None
+
+    def _end_faults(self) -> None:
+        for fault in self._faults:
+            # If the process does not answer, nothing is known of its faults.
+            with suppress(BrokerNotStarted):
+                fault.end()
+        self._faults.clear()
+
+    # --- the other process ------------------------------------------------------------------------
+
+    @property
+    def pid(self) -> int:
+        """The id of the process; another one after `kill`."""
+        return self._running().pid
+
+    @property
+    def link_(self) -> Link:
+        """The way to the control port."""
+        if self._link is None:
+            raise BrokerNotStarted("the broker does not run: call start(), or use `with`")
+        return self._link
+
+    def request_(self, operation: Operation, arguments: dict[str, Any]) -> Any:
+        """Send a request."""
+        result = self.link_.call(operation.operation_id, arguments)
+        if operation.returns is not Fault:
+            return result
+        fault = ProcessFault(self.link_, result)
+        self._faults.append(fault)
+        return fault
+
+    def _running(self) -> Child:
+        if self._child is None:
+            raise BrokerNotStarted("the broker does not run: call start(), or use `with`")
+        return self._child
+
+    @property
+    def thread(self) -> Runner:
+        """Raise `WrongUse`."""
+        raise WrongUse(f"{_NOT_HERE}: it is not in a thread of this one")
+
+    @property
+    def server(self) -> Server:
+        """Raise `WrongUse`."""
+        raise WrongUse(f"{_NOT_HERE}: its server cannot be used from here")
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The address for clients, as host:port."""
+        _ = self._running()
+        return f"{self.host}:{self.port}"
+
+    def group(self, group_id: str) -> Group:
+        """Return a view of a group, which need not exist yet."""
+        return ProcessGroup(self.link_, group_id)
+
+    @property
+    def requests(self) -> Requests:
+        """The newest requests of clients, decoded."""
+        return ProcessRequests(self.link_)

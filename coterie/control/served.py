@@ -1,0 +1,78 @@
+"""The broker of `coterie serve --control`: that of a test, with the options of the command.
+
+It runs in a thread, on asyncio's own event loop, whose clock can be put forward.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from coterie.address import Address
+from coterie.server.broker import IN_MEMORY
+from coterie.server.broker import Broker as Server
+from coterie.server.config.place import Place
+from coterie.server.environment import Environment
+from coterie.server.file_handles import FileHandles
+from coterie.server.run import Options, open_broker
+from coterie.testing.broker import Broker
+from coterie.testing.server_thread import ServerThread
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+
+class ServedBroker(Broker):
+    """A broker with the settings and the place of `coterie serve`."""
+
+    def __init__(
+        self,
+        options: Options,
+        log: "FilteringBoundLogger",
+        handles: FileHandles,
+        when_fatal: Callable[[str], None],
+    ) -> None:
+        """Describe it.
+
+        Args:
+            options: those of the command.
+            log: of the process.
+            handles: how many files and connections may be open.
+            when_fatal: called in the thread with the reason if the broker cannot continue.
+        """
+        place = options.place
+        data_dir = None if place.data_dir == IN_MEMORY else place.data_dir
+        super().__init__(data_dir=data_dir, host=place.host, port=place.port)
+        self._options = options
+        self._process_log = log
+        self._handles = handles
+        self._when_fatal = when_fatal
+
+    def _new_thread(self, name: str) -> ServerThread:
+        return _ServedThread(name, self._options.place)
+
+    def _log(self) -> "FilteringBoundLogger":
+        return self._process_log
+
+    def _make(self, environment: Environment) -> Server:
+        server = open_broker(self._options, environment, self._handles, self._filesystem)
+        server.fatal.add_done_callback(self._failed)
+        return server
+
+    def _failed(self, fatal: "asyncio.Future[str]") -> None:
+        if not fatal.cancelled():
+            self._when_fatal(fatal.result())
+
+
+class _ServedThread(ServerThread):
+    """A thread whose broker has random ids and the advertised address of the command."""
+
+    def __init__(self, name: str, place: Place) -> None:
+        super().__init__(name, os.urandom)
+        self._place = place
+
+    async def serve(self, server: Server, address: Address) -> Address:
+        place = self._place
+        return await server.start(
+            address.host, address.port, place.advertise, listener_name=place.listener_name
+        )

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from coterie.cli.gathered_options import gather
+
 if TYPE_CHECKING:
     from coterie.server.run import Options
 
@@ -12,9 +14,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ControlArguments(NamedTuple):
-    """The values of the options; `port` is None without a control port."""
+    """The values of the options; `control_port` is None without a control port."""
 
-    port: int | None
+    control_port: int | None
     token: str | None
     file: str | None
 
@@ -24,7 +26,7 @@ class ControlArguments(NamedTuple):
         Raises:
             UsageError: the options contradict each other.
         """
-        if self.port is None:
+        if self.control_port is None:
             from coterie.server.run import run
 
             if self.file is not None:
@@ -41,7 +43,7 @@ class ControlArguments(NamedTuple):
         from coterie.control.run import ControlOptions, run_controlled
 
         try:
-            control = ControlOptions.of(self.port, self.token, self.file)
+            control = ControlOptions.of(self.control_port, self.token, self.file)
         except ValueError as error:
             raise click.UsageError(f"--control-token: {error}") from None
         return run_controlled(options, control)
@@ -50,23 +52,7 @@ class ControlArguments(NamedTuple):
 def control_options(function: F) -> F:
     """Add the options to a command, as the argument `control`."""
 
-    def command(
-        *args: Any,
-        control_port: int | None,
-        control_token: str | None,
-        control_file: str | None,
-        **more: Any,
-    ) -> Any:
-        control = ControlArguments(control_port, control_token, control_file)
-        return function(*args, control=control, **more)
-
-    command.__doc__ = function.__doc__
-    # Options that were added to the function are added to the command.
-    vars(command).update(vars(function))
-    for option in (_file, _token, _port):
-        command = option(command)
-    added: Any = command
-    return added  # type: ignore[no-any-return]
+    return gather(function, "control", ControlArguments, (_port, _token, _file))
 
 
 _port = click.option(
@@ -79,6 +65,7 @@ _port = click.option(
 )
 _token = click.option(
     "--control-token",
+    "token",
     metavar="TOKEN",
     envvar="COTERIE_CONTROL_TOKEN",
     show_envvar=True,
@@ -86,6 +73,7 @@ _token = click.option(
 )
 _file = click.option(
     "--control-file",
+    "file",
     metavar="FILE",
     help="Write address, URL and token of --control to FILE as JSON; - is standard output.",
 )

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from coterie.cli.gathered_options import gather
+
 if TYPE_CHECKING:
     from coterie.recording.files import RecordingOptions
 
@@ -32,28 +34,18 @@ class RecordingLimits(NamedTuple):
 def recording_limits(function: F) -> F:
     """Add the options to a command, as the argument `recording`."""
 
-    def command(
-        *args: Any, record_payloads: bool, record_max_bytes: int, record_files: int, **more: Any
-    ) -> Any:
-        limits = RecordingLimits(record_payloads, record_max_bytes, record_files)
-        return function(*args, recording=limits, **more)
-
-    command.__doc__ = function.__doc__
-    # Options that were added to the function are added to the command.
-    vars(command).update(vars(function))
-    for option in (_files, _max_bytes, _payloads):
-        command = option(command)
-    added: Any = command
-    return added  # type: ignore[no-any-return]
+    return gather(function, "recording", RecordingLimits, (_payloads, _max_bytes, _files))
 
 
 _payloads = click.option(
     "--record-payloads",
+    "with_payloads",
     is_flag=True,
     help="Record keys and values of records too, instead of only the headers of their batches.",
 )
 _max_bytes = click.option(
     "--record-max-bytes",
+    "file_bytes",
     type=click.IntRange(min=1),
     default=_DEFAULT_FILE_BYTES,
     show_default=True,
@@ -62,6 +54,7 @@ _max_bytes = click.option(
 )
 _files = click.option(
     "--record-files",
+    "files",
     type=click.IntRange(min=1),
     default=_DEFAULT_FILES,
     show_default=True,

@@ -3,13 +3,11 @@
 import os
 import sys
 import time
-from typing import TYPE_CHECKING
 
 import click
 
+from coterie.cli.control_options import ControlArguments, control_options
 from coterie.cli.recording_limits import RecordingLimits, recording_limits
-if TYPE_CHECKING:
-    from coterie.server.run import Options
 
 
 @click.command("serve")
@@ -76,25 +74,7 @@ if TYPE_CHECKING:
     help="Record every request and response in FILE, for `coterie replay`. Secrets are left out.",
 )
 @recording_limits
-    "--control",
-    "control_port",
-    type=click.IntRange(0, 65535),
-    metavar="PORT",
-    help="Serve the verbs of coterie.testing for tests, as HTTP and JSON, at http://127.0.0.1:PORT;"
-    " 0 chooses a free port.  (see docs/control.md)",
-)
-@click.option(
-    "--control-token",
-    metavar="TOKEN",
-    envvar="COTERIE_CONTROL_TOKEN",
-    show_envvar=True,
-    help="Token that clients of --control must send; by default a random one is printed.",
-)
-@click.option(
-    "--control-file",
-    metavar="FILE",
-    help="Write address, URL and token of --control to FILE as JSON; - is standard output.",
-)
+@control_options
 @click.option(
     "--stop-with-input",
     is_flag=True,
@@ -133,9 +113,7 @@ def command(
     metrics_port: int | None,
     record: str | None,
     recording: RecordingLimits,
-    control_port: int | None,
-    control_token: str | None,
-    control_file: str | None,
+    control: ControlArguments,
     stop_with_input: bool,
     log_level: str,
     log_format: str,
@@ -186,24 +164,4 @@ def command(
         raise click.UsageError(str(error)) from None
     except OSError as error:
         raise click.UsageError(f"--properties {properties}: {error.strerror}") from None
-    sys.exit(_run(options, control_port, control_token, control_file))
-
-
-def _run(options: "Options", port: int | None, token: str | None, file: str | None) -> int:
-    """Run a broker, with a control port if `port` is given; return the exit code."""
-    if port is None:
-        from coterie.server.run import run
-
-        if file is not None:
-            raise click.UsageError("--control-file needs --control PORT")
-        return run(options)
-    # Most brokers have no control port and start faster without this import.
-    from coterie.control.run import ControlOptions, run_controlled
-
-    if options.metrics_port is not None:
-        raise click.UsageError("--control and --metrics-port can't be used together: leave one out")
-    try:
-        control = ControlOptions.of(port, token, file)
-    except ValueError as error:
-        raise click.UsageError(f"--control-token: {error}") from None
-    return run_controlled(options, control)
+    sys.exit(control.run(options))

@@ -1,0 +1,88 @@
+"""The table of operations has every verb of `coterie.testing`."""
+
+import inspect
+from typing import Any
+
+import pytest
+
+from coterie.control.docstrings import names_in, summary_of
+from coterie.control.link import all_operations
+from coterie.testing import Broker, Fault, Group, ProcessBroker, Requests
+
+# Why a public method has no row.
+WITHOUT_ROW = {
+    "Broker.start": "the process is the start",
+    "Broker.close": "Control.close also ends the process",
+    "Broker.virtual_time": "clocks of another process cannot be virtual",
+    "Broker.thread": "not data",
+    "Broker.server": "not data",
+    "Broker.client_config": "for Python's libraries; made from bootstrap_servers",
+    "Broker.bootstrap_servers": "Control.ready",
+    "Broker.requests": "Control.requests",
+    "Group.history_lines": "made from history",
+    "Fault.meets": "the broker calls it",
+    "Fault.is_removed": "in the state of a fault",
+    "Requests.add": "the broker calls it",
+}
+
+
+def public(cls: type) -> list[str]:
+    return [
+        f"{cls.__name__}.{name}"
+        for name, value in vars(cls).items()
+        if name[0] != "_" and (inspect.isfunction(value) or isinstance(value, property))
+    ]
+
+
+@pytest.mark.parametrize("cls", [Broker, Group, Fault, Requests])
+def test_every_public_method_has_a_row_or_a_reason(cls: type) -> None:
+    missing = [each for each in public(cls) if each not in {*all_operations(), *WITHOUT_ROW}]
+    assert not missing, "add rows to coterie/control/operations.py, or reasons here"
+
+
+def test_reasons_are_of_methods_that_exist_and_have_no_row() -> None:
+    known = {each for cls in (Broker, Group, Fault, Requests) for each in public(cls)}
+    assert set(WITHOUT_ROW) <= known
+    assert not set(WITHOUT_ROW) & set(all_operations())
+
+
+def test_operations_are_unique() -> None:
+    rows = [each.row for each in all_operations().values()]
+    assert len({(row.method, row.path) for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("operation", all_operations().values(), ids=lambda each: each.operation_id)
+def test_operation_and_its_parameters_are_described(operation: Any) -> None:
+    assert operation.texts[0].endswith(".")
+    variables = {each.name for each in operation.all_parameters if each.place == "path"}
+    assert variables == set(operation.variables)
+
+
+def test_broker_in_a_process_has_the_methods_of_one_in_a_thread() -> None:
+    for name, value in vars(Broker).items():
+        if name[0] == "_" or not inspect.isfunction(value):
+            continue
+        wanted = inspect.signature(value).parameters
+        assert list(inspect.signature(getattr(ProcessBroker, name)).parameters) == list(wanted)
+    for own in ("topic", "produce", "restart", "advance", "fault", "topics", "groups"):
+        assert vars(ProcessBroker)[own] is not vars(Broker)[own], f"{own} is a request"
+
+
+def test_docstring_is_taken_apart() -> None:
+    def documented() -> None:
+        """Do a thing.
+
+        It takes
+        a while.
+
+        Args:
+            a: the first,
+                in two lines.
+            b, c: others.
+
+        Raises:
+            d: not an argument.
+        """
+
+    assert summary_of(documented) == ("Do a thing.", "It takes a while.")
+    assert names_in(documented) == {"a": "the first, in two lines.", "b": "others.", "c": "others."}

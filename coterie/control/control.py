@@ -7,9 +7,10 @@ from itertools import count
 from typing import NamedTuple
 
 from coterie import __version__
+from coterie.testing.actions import Action
 from coterie.testing.broker import Broker
 from coterie.testing.errors import WrongUse
-from coterie.testing.faults import Action, Fault, Scope
+from coterie.testing.faults import Fault, Scope
 from coterie.testing.groups import Group
 from coterie.testing.members import Member, Partition
 from coterie.testing.requests import Request
@@ -67,14 +68,16 @@ class FaultState(NamedTuple):
         fault_id: its number.
         action: what goes wrong.
         scope: the requests that it concerns.
-        hits: how many requests have met it.
-        is_removed: whether it meets no request any more.
+        hits: how many requests or operations of the disk have met it.
+        until_ms: its last moment by the broker's clock; null without a time limit.
+        is_removed: whether it was removed.
     """
 
     fault_id: int
     action: Action
     scope: Scope
     hits: int
+    until_ms: int | None
     is_removed: bool
 
 
@@ -116,10 +119,6 @@ class Control:
 
     # --- faults -----------------------------------------------------------------------------------
 
-    def faults(self) -> list[FaultState]:
-        """Return the faults that were installed and not removed, in order."""
-        return [self.fault_state(fault) for fault in self._faults.values() if not fault.is_removed]
-
     def fault(self, fault_id: int) -> Fault:
         """Return a fault by its number, also after it was removed.
 
@@ -140,7 +139,13 @@ class Control:
         if fault_id is None:
             fault_id = next(self._fault_ids)
             self._faults[fault_id] = fault
-        return FaultState(fault_id, fault.action, fault.scope, fault.hits, fault.is_removed)
+        return FaultState(
+            fault_id, fault.action, fault.scope, fault.hits, fault.until_ms, fault.is_removed
+        )
+
+    def fault_states(self, faults: list[Fault]) -> list[FaultState]:
+        """Return the states of faults."""
+        return [self.fault_state(each) for each in faults]
 
     def group_state(self, group: Group) -> GroupState:
         """Return the state of a group."""

@@ -46,6 +46,9 @@ class Link:
         """End the threads of waits; the broker's process has ended, and so have they."""
         self._threads.shutdown()
 
+    def check_waiter(self) -> None:
+        """Do nothing: no thread of this process is the broker's."""
+
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Do the work of a wait in a thread; see `Waiting`."""
         return self._threads.submit(_result_of, work)

@@ -30,6 +30,10 @@ _SUBJECT_IDS: dict[str, tuple[str, type, str]] = {
 }
 
 
+# Classes of which only a subclass is public.
+_INHERITED_BY = {"RunningBroker": "Broker"}
+
+
 class Row(NamedTuple):
     """A row of the table.
 
@@ -52,14 +56,18 @@ ROWS = (
     Row("GET", "/ready", Control.ready, is_open=True),
     Row("POST", "/restart", Broker.restart),
     Row("POST", "/kill", Broker.kill),
+    Row("POST", "/lose_power", Broker.lose_power),
+    Row("POST", "/flush", Broker.flush),
     Row("POST", "/advance", Broker.advance),
     Row("POST", "/close", Control.close),
     Row("GET", "/topics", Broker.topics),
     Row("POST", "/topics", Broker.topic),
+    Row("DELETE", "/topics/{name}", Broker.delete_topic),
     Row("GET", "/topics/{topic}/records", Broker.records),
     Row("POST", "/topics/{topic}/records", Broker.produce),
     Row("GET", "/groups", Broker.groups),
     Row("GET", "/groups/{group_id}", Broker.group, Control.group_state),
+    Row("DELETE", "/groups/{group_id}", Group.delete),
     Row("GET", "/groups/{group_id}/state", Group.state),
     Row("GET", "/groups/{group_id}/generation", Group.generation),
     Row("GET", "/groups/{group_id}/members", Group.members),
@@ -75,7 +83,7 @@ ROWS = (
     Row("POST", "/groups/{group_id}/wait/rebalanced", Group.wait_rebalanced, Control.group_state),
     Row("POST", "/groups/{group_id}/rebalance", Group.rebalance),
     Row("POST", "/groups/{group_id}/expel", Group.expel),
-    Row("GET", "/faults", Control.faults),
+    Row("GET", "/faults", Broker.faults, Control.fault_states),
     Row("POST", "/faults", Broker.fault, Control.fault_state),
     Row("GET", "/faults/{fault_id}", Control.fault, Control.fault_state),
     Row("DELETE", "/faults/{fault_id}", Fault.remove),
@@ -134,7 +142,8 @@ class Operation:
         self.variables = [name.strip("{}") for name in names if name[0] == "{"]
         self.is_attribute = isinstance(row.verb, property)
         self.function: Any = row.verb.fget if self.is_attribute else row.verb
-        self.subject = self.function.__qualname__.split(".")[0]
+        owner = self.function.__qualname__.split(".")[0]
+        self.subject = _INHERITED_BY.get(owner, owner)
         hints = get_type_hints(self.function)
         returned = hints["return"]
         self.waits = get_origin(returned) is Waiting

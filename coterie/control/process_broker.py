@@ -14,6 +14,7 @@ from typing import Any, NoReturn, Self
 
 from coterie.address import Address
 from coterie.control.child import Child
+from coterie.control.control import FaultState
 from coterie.control.link import Link, over_link
 from coterie.control.operations import Operation
 from coterie.control.views import ProcessFault, ProcessGroup, ProcessRequests
@@ -25,6 +26,7 @@ from coterie.testing.faults import Fault
 from coterie.testing.groups import Group
 from coterie.testing.requests import Requests
 from coterie.testing.server_thread import Runner
+from coterie.testing.virtual_time import VirtualClock
 from coterie.testing.waiting import Waiting
 
 _NOT_HERE = "the broker has a process of its own"
@@ -46,9 +48,12 @@ class ProcessBroker(Broker):
         data_dir: str | PathLike[str] | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
+        flush: str = "never",
     ) -> None:
         """Describe a broker; see `Broker`."""
-        super().__init__(config=config, topics=topics, data_dir=data_dir, host=host, port=port)
+        super().__init__(
+            config=config, topics=topics, data_dir=data_dir, host=host, port=port, flush=flush
+        )
         self._child: Child | None = None
         self._link: Link | None = None
         self._temporary: str | None = None
@@ -75,7 +80,7 @@ class ProcessBroker(Broker):
             for name, partitions in self._topics.items():
                 self.topic(name, partitions)
         except BaseException:
-            self._end(self._child)
+            self._leave_nothing(self._child)
             raise
         return self
 
@@ -98,7 +103,7 @@ class ProcessBroker(Broker):
             child.wait()
             child = None
         finally:
-            self._end(child)
+            self._leave_nothing(child)
 
     def kill(self) -> Waiting[None]:
         """Kill the process with SIGKILL and start another one, with its data and at its address.
@@ -124,6 +129,11 @@ class ProcessBroker(Broker):
             f"{_NOT_HERE}, whose clock cannot be virtual: use Broker(), or advance(seconds)"
         )
 
+    @property
+    def clock(self) -> VirtualClock:
+        """Raise `WrongUse`: there is no virtual time."""
+        return self.virtual_time()
+
     def _begin(self) -> None:
         """Start a process, and let the link lead to it."""
         config = [f"--config={name}={value}" for name, value in self._values.items()]
@@ -131,7 +141,7 @@ class ProcessBroker(Broker):
             [
                 *("--host", self.host, "--port", str(self.port)),
                 *("--data-dir", self._temporary or self._data_dir),
-                *("--flush", "never", "--log-level", "error"),
+                *("--flush", str(self._flush), "--log-level", "error"),
                 *config,
             ]
         )
@@ -141,7 +151,7 @@ class ProcessBroker(Broker):
         else:
             self._link.lead_to(child.control_url, child.token)
 
-    def _end(self, child: Child | None) -> None:
+    def _leave_nothing(self, child: Child | None) -> None:
         """Leave nothing behind; a child that is given still runs, or has failed."""
         if child is not None:
             child.kill()
@@ -176,11 +186,17 @@ class ProcessBroker(Broker):
     def request_(self, operation: Operation, arguments: dict[str, Any]) -> Any:
         """Send a request."""
         result = self.link_.call(operation.operation_id, arguments)
-        if operation.returns is not Fault:
-            return result
-        fault = ProcessFault(self.link_, result)
-        self._faults.append(fault)
-        return fault
+        if operation.returns is Fault:
+            return self._view(result)
+        return [self._view(each) for each in result] if operation.name == "faults" else result
+
+    def _view(self, state: FaultState) -> ProcessFault:
+        """Return the view of a fault, the same each time."""
+        for known in self._faults:
+            if known.fault_id == state.fault_id:
+                return known
+        self._faults.append(ProcessFault(self.link_, state))
+        return self._faults[-1]
 
     def _running(self) -> Child:
         if self._child is None:

@@ -28,7 +28,7 @@ from coterie.server.run import (
     prepared_log,
     print_ready,
     run_process,
-    stop_event,
+    signalled,
     try_ports,
 )
 from coterie.testing.errors import BrokerLeak, BrokerNotStarted
@@ -80,7 +80,7 @@ def run_controlled(options: Options, control: ControlOptions) -> int:
 
 
 async def _serve(options: Options, asked: ControlOptions, handles: FileHandles) -> int:
-    stopping = stop_event(options)
+    stopping = signalled(with_input=options.stops_with_input)
     loop = asyncio.get_running_loop()
     await try_ports(options.place.host, [("--port", options.place.port)])
     await try_ports(LOOPBACK, [("--control", asked.port)])

@@ -42,20 +42,22 @@ class ServedBroker(Broker):
         """
         place = options.place
         data_dir = None if place.data_dir == IN_MEMORY else place.data_dir
-        super().__init__(data_dir=data_dir, host=place.host, port=place.port)
+        super().__init__(
+            data_dir=data_dir, host=place.host, port=place.port, flush=str(options.flush)
+        )
         self._options = options
         self._process_log = log
         self._handles = handles
         self._when_fatal = when_fatal
 
-    def _new_thread(self, name: str) -> ServerThread:
-        return _ServedThread(name, self._options.place)
+    def _new_thread(self) -> ServerThread:
+        return _ServedThread(self._options.place)
 
     def _log(self) -> "FilteringBoundLogger":
         return self._process_log
 
     def _make(self, environment: Environment) -> Server:
-        server = open_broker(self._options, environment, self._handles, self._filesystem)
+        server = open_broker(self._options, environment, self._handles, self.disk)
         server.fatal.add_done_callback(self._failed)
         return server
 
@@ -67,8 +69,8 @@ class ServedBroker(Broker):
 class _ServedThread(ServerThread):
     """A thread whose broker has random ids and the advertised address of the command."""
 
-    def __init__(self, name: str, place: Place) -> None:
-        super().__init__(name, os.urandom)
+    def __init__(self, place: Place) -> None:
+        super().__init__(os.urandom)
         self._place = place
 
     async def serve(self, server: Server, address: Address) -> Address:

@@ -55,13 +55,14 @@ class ProcessFault(Fault):
         self.action = state.action
         self.scope = state.scope
         self.link_ = link
-        self._fault_id = state.fault_id
+        self.fault_id = state.fault_id
+        self.until_ms = state.until_ms
         # The last state, once the process has ended.
         self._last: FaultState | None = None
 
     def request_(self, operation: Operation, arguments: dict[str, Any]) -> Any:
         """Send a request about this fault; its process must run."""
-        return self.link_.call(operation.operation_id, {"fault_id": self._fault_id, **arguments})
+        return self.link_.call(operation.operation_id, {"fault_id": self.fault_id, **arguments})
 
     @property
     def hits(self) -> int:  # type: ignore[override]  # counted in the other process
@@ -76,7 +77,7 @@ class ProcessFault(Fault):
     def remove(self) -> None:
         """Let requests be handled as usual from now on."""
         if self._last is None:
-            self.link_.call("Fault.remove", {"fault_id": self._fault_id})
+            self.link_.call("Fault.remove", {"fault_id": self.fault_id})
 
     # With the state that is kept when the process has ended.
     must_have_hit = Fault.must_have_hit
@@ -90,5 +91,5 @@ class ProcessFault(Fault):
     def _state(self) -> FaultState:
         if self._last is not None:
             return self._last
-        state: FaultState = self.link_.call("Control.fault", {"fault_id": self._fault_id})
+        state: FaultState = self.link_.call("Control.fault", {"fault_id": self.fault_id})
         return state

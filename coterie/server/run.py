@@ -330,7 +330,7 @@ def open_broker(
             flush=options.flush,
             handles=handles,
             filesystem=filesystem,
-            files_are_private=filesystem is not None,
+            files_are_private=filesystem is not None and data_dir == IN_MEMORY,
         )
     except DirectoryLocked:
         text = f"the data directory {data_dir} is in use by another broker; stop it, or {other}"

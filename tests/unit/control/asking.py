@@ -77,7 +77,7 @@ class Asking:
         async def receive() -> Any:
             if events:
                 return events.pop(0)
-            await (gone or asyncio.Event()).wait()
+            await (asyncio.Event() if gone is None else gone).wait()
             return {"type": "http.disconnect"}
 
         sent: list[Any] = []

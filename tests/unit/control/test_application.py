@@ -129,6 +129,7 @@ def test_topics_and_records(asking: Asking) -> None:
         "timestamp_ms": 7,
     }  # fmt: skip
     refused(asking.ask("POST", "/topics", body), 400, "WrongUse", "TOPIC_ALREADY_EXISTS")
+    assert asking.ask("DELETE", "/topics/t").status == 200
     refused(asking.ask("GET", "/topics/u/records"), 400, "WrongUse", "topic 'u' does not exist")
 
 
@@ -185,9 +186,10 @@ def test_requests_are_listed_and_forgotten(asking: Asking) -> None:
     refused(asking.ask("GET", "/requests/Fetch/last"), 404, "RequestNotSeen", "no Fetch was sent")
 
 
-@pytest.mark.parametrize("path", ["/restart", "/kill"])
+@pytest.mark.parametrize("path", ["/restart", "/kill", "/lose_power"])
 def test_broker_is_started_again_with_its_data(asking: Asking, path: str) -> None:
     before = asking.ask("GET", "/ready").body
+    assert asking.ask("POST", "/flush").status == 200
     assert asking.ask("POST", path).status == 200
     assert asking.ask("GET", "/ready").body == before
     assert asking.ask("GET", "/topics/orders/records").body[0]["value"] == "espresso"

@@ -23,7 +23,7 @@ BODIES: dict[str, Any] = {
     "POST /groups/{group_id}/wait/committed": {"timeout_s": 0.01},
     "POST /groups/{group_id}/wait/rebalanced": {"since_generation": 1, "timeout_s": 0.01},
 }
-VARIABLES = {"topic": "orders", "group_id": "g", "fault_id": "1", "api": "Fetch"}
+VARIABLES = {"topic": "orders", "name": "none", "group_id": "g", "fault_id": "1", "api": "Fetch"}
 
 
 @pytest.fixture(scope="module")

@@ -17,16 +17,22 @@ from coterie.testing import (
     AnswerGarbage,
     CloseAfter,
     CloseBefore,
+    CoordinatorLoads,
+    CoordinatorMoves,
     CutAnswer,
     Delay,
+    DiskFull,
     ErrorCode,
     Member,
     NeverAnswer,
+    NoLeader,
     Record,
     Request,
+    SlowDisk,
     Throttle,
 )
-from coterie.testing.faults import Action, Scope
+from coterie.testing.actions import Action
+from coterie.testing.faults import Scope
 from coterie.testing.members import Partition
 
 SHAPES = new_shapes()
@@ -79,7 +85,7 @@ def validated(shape: Shape, data: Any) -> Any:
         (Request, Request(1, "DeleteTopics", 6, "a", 3, DELETE)),
         (
             list[FaultState],
-            [FaultState(1, Delay(0.5), Scope(ApiKey.FETCH, topic="t"), hits=2, is_removed=False)],
+            [FaultState(1, Delay(0.5), Scope(ApiKey.FETCH, topic="t"), 2, None, is_removed=False)],
         ),
         (type(None), None),
     ],
@@ -105,6 +111,11 @@ def test_value_comes_back_as_it_was(annotation: Any, value: Any) -> None:
         (CutAnswer(9), {"kind": "CutAnswer", "sent_bytes": 9}),
         (AnswerGarbage(b"\xff"), {"kind": "AnswerGarbage", "body": {"base64": "/w=="}}),
         (Throttle(50), {"kind": "Throttle", "milliseconds": 50}),
+        (CoordinatorLoads(), {"kind": "CoordinatorLoads"}),
+        (CoordinatorMoves(), {"kind": "CoordinatorMoves"}),
+        (NoLeader(), {"kind": "NoLeader"}),
+        (DiskFull(), {"kind": "DiskFull"}),
+        (SlowDisk(0.1), {"kind": "SlowDisk", "seconds": 0.1}),
     ],
     ids=lambda value: value["kind"] if isinstance(value, dict) else "",
 )

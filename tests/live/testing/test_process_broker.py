@@ -1,0 +1,220 @@
+"""A broker in a process of its own, with real clients, over its control port."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from coterie.cli.serve import command
+from coterie.testing import (
+    AnswerError,
+    BrokerNotStarted,
+    ProcessBroker,
+    RequestNotSeen,
+    WaitTimedOut,
+    WrongUse,
+)
+from tests.live.deadlines import eventually
+from tests.live.testing.consumers import confluent, kafka_python
+from tests.unit.server.process import COMMAND, PATIENCE_S, run, started
+
+# They share a broker.
+pytestmark = pytest.mark.xdist_group("process-broker")
+
+PARENT = """
+import sys
+from coterie.testing import ProcessBroker
+kafka = ProcessBroker().start()
+print(kafka.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[ProcessBroker]:
+    """A broker with a topic of two partitions."""
+    with ProcessBroker(topics={"t": 2}) as running:
+        yield running
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    # A process that ended and was not waited for is still listed.
+    return ") Z " in Path(f"/proc/{pid}/stat").read_text()
+
+
+def test_verbs_are_those_of_a_broker_in_a_thread(kafka: ProcessBroker) -> None:
+    kafka.topic("u", partitions=2, records=["a", b"\xff", None])
+    assert (kafka.topics["u"], kafka.produce("u", "b", key="k", headers=[("h", b"1")])) == (2, 2)
+    assert [each.value for each in kafka.records("u", 0)] == [b"a", None, b"b"]
+    kafka.delete_topic("u")
+    with pytest.raises(WrongUse, match="topic 'u' does not exist"):
+        kafka.records("u")
+    group = kafka.group("none")
+    assert (group.state, group.members, group.history) == ("Dead", (), [])
+    with pytest.raises(WaitTimedOut, match="group 'none' does not exist"):
+        group.wait_stable(timeout_s=0.01)
+    with pytest.raises(RequestNotSeen, match="no DeleteGroups was sent"):
+        kafka.requests.last("DeleteGroups")
+    kafka.advance(1)
+
+
+def test_group_of_a_client_is_seen_and_rebalanced(kafka: ProcessBroker) -> None:
+    with kafka_python(kafka, "g", "t", client_id="a", session_timeout_ms=20_000) as values:
+        group = kafka.group("g").wait_assigned("t").result
+        assert set(group.assignment) == {("t", 0), ("t", 1)}
+        assert group.assignment["t", 0] == group.members[0]
+        kafka.produce("t", "x")
+        group.wait_committed({("t", 0): 1})
+        assert (values, group.offsets["t", 0], group.lag["t", 0]) == ([b"x"], 1, 0)
+        before = group.generation
+        group.rebalance()
+        assert group.wait_rebalanced(before).result.generation > before
+        assert group.history[0].trigger.cause == "join"
+        group.expel("a")
+        group.wait_assigned("t")
+    group.wait_empty()
+    join = kafka.requests.last("JoinGroup", client_id="a")
+    assert (join.group_id, join.session_timeout_ms) == ("g", 20_000)
+
+
+def test_fault_is_met_by_a_client(kafka: ProcessBroker) -> None:
+    error = AnswerError("COORDINATOR_LOAD_IN_PROGRESS")
+    with kafka.fault(error, api="JoinGroup", times=2) as fault, confluent(kafka, "f", "t"):
+        assert kafka.faults == [fault]
+        kafka.group("f").wait_assigned()
+        fault.must_have_hit(2)
+    assert fault.is_removed
+    assert kafka.faults == []
+
+
+def test_waits_are_awaited_in_a_coroutine(kafka: ProcessBroker) -> None:
+    async def wait() -> None:
+        empty, stable = kafka.group("c").wait_empty(), kafka.group("c").wait_stable(timeout_s=0.1)
+        assert (await empty).group_id == "c"
+        with pytest.raises(WaitTimedOut):
+            await stable
+
+    asyncio.run(wait())
+
+
+def test_kill_is_a_real_one_and_keeps_what_was_written() -> None:
+    with ProcessBroker(topics={"t": 1}) as kafka:
+        address, pid = kafka.bootstrap_servers, kafka.pid
+        kafka.produce("t", "a")
+        fault = kafka.fault(AnswerError("NOT_COORDINATOR"), api="Heartbeat")
+        kafka.kill()
+        assert has_ended(pid)
+        assert (kafka.bootstrap_servers, kafka.pid != pid) == (address, True)
+        assert (fault.is_removed, fault.hits) == (True, 0)
+        kafka.restart()
+        assert [each.value for each in kafka.records("t")] == [b"a"]
+        directory = kafka._temporary
+        pid = kafka.pid
+    assert directory is not None
+    assert not os.path.exists(directory)
+    assert has_ended(pid)
+
+
+def test_process_ends_with_its_parent() -> None:
+    with started(sys.executable, "-c", PARENT) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        parent.send_signal(signal.SIGKILL)
+        parent.wait(PATIENCE_S)
+        eventually(lambda: has_ended(pid), "the end of the broker's process", PATIENCE_S)
+
+
+def test_unusable_places_and_early_ends_are_errors() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(BrokerNotStarted, match=f"127.0.0.1:{port} is in use"):
+            ProcessBroker(port=port).start()
+    with pytest.raises(BrokerNotStarted, match="does not run"):
+        _ = ProcessBroker().bootstrap_servers
+    kafka = ProcessBroker().start()
+    with pytest.raises(WrongUse, match=r"use Broker\(\), or advance"):
+        kafka.virtual_time()
+    with pytest.raises(WrongUse, match="runs already"):
+        kafka.start()
+    os.kill(kafka.pid, signal.SIGKILL)
+    with pytest.raises(BrokerNotStarted, match=r"has ended by itself|does not answer"):
+        kafka.close()
+    kafka.close()
+
+
+def asked(announced: Any, path: str, **headers: str) -> tuple[int, Any]:
+    """Return the status and the JSON of an answer."""
+    token = {"Authorization": f"Bearer {announced['token']}"}
+    request = urllib.request.Request(announced["control_url"] + path, headers={**token, **headers})
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def test_control_port_of_the_command(tmp_path: Path) -> None:
+    file = tmp_path / "control.json"
+    options = ("--port", "0", "--data-dir", ":memory:", "--control", "0")
+    with started(*COMMAND, *options, "--control-file", str(file), COTERIE_NUM_PARTITIONS="7") as it:
+        assert it.stdout is not None
+        assert "ready on 127.0.0.1:" in it.stdout.readline()
+        line = it.stdout.readline()
+        eventually(file.exists, "the control file", PATIENCE_S)
+        announced = json.loads(file.read_text())
+        assert line == f"control on {announced['control_url']}, token {announced['token']}\n"
+        assert file.stat().st_mode & 0o777 == 0o600
+        assert asked(announced, "/topics") == (200, {})
+        assert asked(announced, "/topics", Authorization="Bearer x")[0] == 401
+        assert asked(announced, "/topics", Host="evil.example")[0] == 403
+        assert asked(announced, "/ready")[1]["bootstrap_servers"] == announced["bootstrap_servers"]
+        it.send_signal(signal.SIGTERM)
+        assert it.wait(PATIENCE_S) == 0
+        assert not file.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--control-file", "x"), "--control-file needs --control PORT"),
+        (("--control", "0", "--metrics-port", "0"), "--control and --metrics-port can't be used"),
+        (("--control", "0", "--record", "x"), "--control and --record can't be used"),
+        (("--control", "0", "--control-token", "a b"), "printable ASCII characters"),
+    ],
+)
+def test_wrong_options_are_refused(options: tuple[str, ...], text: str) -> None:
+    ended = CliRunner().invoke(command, ["--port", "0", "--data-dir", ":memory:", *options])
+    assert (ended.exit_code, text in ended.output) == (2, True)
+
+
+def test_control_file_that_cannot_be_written_ends_the_start() -> None:
+    options = ("--port", "0", "--data-dir", ":memory:", "--control", "0")
+    ended = run(*options, "--control-file", "/no/such/file")
+    assert ended.returncode == 1
+    assert "--control-file /no/such/file can't be written: No such file" in ended.stderr
+
+
+def test_control_is_not_imported_without_its_option() -> None:
+    code = (
+        "import sys, threading, os, signal\n"
+        "import coterie.server.run as run, coterie.cli.main, coterie.cli.serve\n"
+        "assert not any(name.startswith(('coterie.control', 'coterie.testing', 'uvicorn'))"
+        " for name in sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE_S)

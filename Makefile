@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: help setup serve demo lint format test test-debug test-compiled coverage fuzz sim crash soak story conformance conformance-mutants bench bench-pipeline wheel clean
+.PHONY: help setup serve demo lint format test test-debug test-compiled coverage fuzz sim crash soak languages story conformance conformance-mutants bench bench-pipeline wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -62,6 +62,11 @@ crash: setup  ## crashes, damage and failing calls by the hundred thousand, 200 
 
 soak: setup  ## ten minutes of mixed load by real clients; memory, files and threads must stay level
 	@$(BIN)/python -m tests.soak --seconds $${SECONDS_TO_RUN:-600}
+
+languages: setup  ## install the packages of the Node and Go examples, and run their tests
+	@cd examples/node && npm ci --silent --no-audit --no-fund
+	@cd examples/go && go mod vendor
+	@$(BIN)/python -m pytest -q -rs tests/live/testing/test_languages.py
 
 story: setup  ## 13 groups of real clients with an independent log; ARGS="--kafka host:port" adds a real Kafka
 	@$(BIN)/python -m tests.story $(ARGS)

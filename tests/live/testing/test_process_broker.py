@@ -27,7 +27,8 @@ from coterie.testing import (
 )
 from tests.live.deadlines import eventually
 from tests.live.testing.consumers import confluent, kafka_python
-from tests.unit.server.process import COMMAND, PATIENCE_S, run, started
+from tests.unit.server.process import COMMAND, run, started
+from tests.unit.server.running import PATIENCE_S
 
 # They share a broker.
 pytestmark = pytest.mark.xdist_group("process-broker")

@@ -213,7 +213,8 @@ class TcpDriver:
         frame = request_frame(message, request.version, number, client_id, options)
         answer = int(options.get("answer", request.version))
         self._pending[client][number] = _Pending(response_type(request.api), answer)
-        self._say(f"{request.client}> {request.api} v{request.version} {request.arguments}")
+        text = f"{request.client}> {request.api} v{request.version} {request.arguments}"
+        self._say(self.names.without_ids(text) if self._expected is None else text)
         client.send(frame, int(options.get("split", "0")))
         outputs = await self._receive(limit_s, until=client)
         return outputs + await self._receive(_SETTLE_S)

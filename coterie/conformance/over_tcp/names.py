@@ -99,6 +99,12 @@ class TcpNames(Names):
         """The real member ids that this run has learnt."""
         return list(self._names)
 
+    def without_ids(self, text: str) -> str:
+        """Return a text with the names of member ids in place of the real ones."""
+        for member_id, name in self._names.items():
+            text = text.replace(member_id, name)
+        return text
+
     def topic_id(self, topic: str) -> bytes:
         """Return the real id of a topic; zero if the run has not created it."""
         return self.topic_ids.get(topic, bytes(16))

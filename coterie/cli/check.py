@@ -235,6 +235,9 @@ def _report(
         f" {totals}, in {about['seconds']} s",
         highlight=False,
     )
+    for outcome in outcomes:
+        if outcome.status is Status.PASS and outcome.reason:
+            click.echo(f"{outcome.check.name}: {outcome.reason}", err=True)
     for leftover in about["leftovers"]:
         click.echo(f"could not be removed: {leftover}", err=True)
 

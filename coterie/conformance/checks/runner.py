@@ -30,7 +30,7 @@ _SHARED_PARTITIONS = 4
 _DELETES_TOPIC = "delete-topic "
 # A broker, or this process, may be too busy for a check that waits: it then runs again, with fewer
 # beside it.
-_REPEATS = 2
+REPEATS = 2
 _REPEATED_AT_ONCE = 16
 # If more deviate, the broker is wrong, not busy.
 _MOST_REPEATED = 32
@@ -75,12 +75,16 @@ class Options(NamedTuple):
         thorough: whether checks with long waits run too.
         parallel: how many checks run at once.
         prefix: begins every name on the broker.
+        repeats: how often a check that waits and deviates is repeated.
+        run_id: follows the prefix; by default a random one.
     """
 
     release: Release
     thorough: bool = False
     parallel: int = PARALLEL
     prefix: str = PREFIX
+    repeats: int = REPEATS
+    run_id: str = ""
 
 
 class Run:
@@ -95,7 +99,7 @@ class Run:
         """Prepare a run."""
         self.target = target
         self.options = options
-        self.prefix = f"{options.prefix}{secrets.token_hex(4)}-"
+        self.prefix = f"{options.prefix}{options.run_id or secrets.token_hex(4)}-"
         self.leftovers: list[str] = []
         # The names of each check.
         self._names: list[TcpNames] = []
@@ -120,11 +124,8 @@ class Run:
                 (doubtful.append if is_doubtful else done)(outcome)
 
             await self._side_by_side(ready, self.options.parallel, first)
-            if len(doubtful) > _MOST_REPEATED:
-                for outcome in doubtful:
-                    done(outcome)
-            else:
-                await self._repeat([each.check for each in doubtful], done)
+            for outcome in await self._repeat(doubtful):
+                done(outcome)
         finally:
             self.leftovers = await remove_everything(self.target, self.prefix, self._names)
 
@@ -141,21 +142,26 @@ class Run:
             for check in checks:
                 group.create_task(run(check))
 
-    async def _repeat(self, checks: Sequence[Check], done: Callable[[Outcome], None]) -> None:
-        """Run checks again whose time may have been disturbed; a deviation is one that stays."""
-        for attempt in range(1, _REPEATS + 1):
-            again: list[Check] = []
+    async def _repeat(self, doubtful: list[Outcome]) -> list[Outcome]:
+        """Run checks again whose time may have been disturbed, and return their outcomes.
 
-            def repeated(
-                outcome: Outcome, attempt: int = attempt, again: list[Check] = again
-            ) -> None:
-                if outcome.status not in _BAD or attempt == _REPEATS:
-                    done(outcome)
+        A check that passes then says so, because a broker may also be wrong now and then.
+        """
+        final: list[Outcome] = []
+        if len(doubtful) > _MOST_REPEATED:
+            return doubtful
+        for _ in range(self.options.repeats):
+            before = {each.check.name: each.reason for each in doubtful}
+            again, doubtful = [each.check for each in doubtful], []
+            outcomes: list[Outcome] = []
+            await self._side_by_side(again, _REPEATED_AT_ONCE, outcomes.append)
+            for outcome in outcomes:
+                if outcome.status in _BAD:
+                    doubtful.append(outcome)
                 else:
-                    again.append(outcome.check)
-
-            await self._side_by_side(checks, _REPEATED_AT_ONCE, repeated)
-            checks = again
+                    reason = f"passed when repeated; before: {before[outcome.check.name]}"
+                    final.append(outcome._replace(reason=outcome.reason or reason))
+        return [*final, *doubtful]
 
     def plan(self, checks: Iterable[Check]) -> tuple[list[Check], list[Outcome]]:
         """Return the checks that would run, and the others with the reason."""

@@ -14,10 +14,12 @@ class Machine:
         shared: whether partitions have no readers of their own.
         keeps_identity: whether a new process of a pod is the same member.
         may_double: whether partitions may have two readers without any fault.
+        restless: whether it may never come to rest without any fault.
         doubling: the faults after which partitions may have two readers.
     """
 
     may_double = False
+    restless = False
     doubling = frozenset({"pause", "cut", "slow_poll"})
     shared = False
     keeps_identity = False

@@ -207,7 +207,8 @@ class Run:
             _require(not count.double_us, "one-reader", f"two readers for {count.double_us} us")
             contested_us = count.contested_us
             _require(not contested_us, "one-owner", f"two members own one for {contested_us} us")
-        _require(settled or bool(count.give_ups), "settles", "the group has not come to rest")
+        rests = settled or bool(count.give_ups) or self.machine.restless
+        _require(rests, "settles", "the group has not come to rest")
         _require(not count.lost, "delivered", f"{count.lost} records were skipped")
         if settled:
             late = ledger.undelivered()

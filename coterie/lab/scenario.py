@@ -100,16 +100,25 @@ class Scenario(NamedTuple):
     expect: tuple[Expectation, ...]
     claims: tuple[int, ...]
 
+    @property
+    def size(self) -> int:
+        """The number of members, or that to which a script scales a group of none."""
+        return self.members or max((step.get("to", 0) for step in self.script), default=0)
+
     def resized(self, members: int | None, partitions: int | None) -> "Scenario":
         """Return the scenario with other sizes.
 
         Raises:
             WrongInput: a size is impossible.
         """
-        made = self._replace(
-            members=self.members if members is None else members,
-            partitions=self.partitions if partitions is None else partitions,
-        )
+        made = self
+        if members is not None and self.members:
+            made = made._replace(members=members)
+        elif members is not None:
+            script = [{**step, "to": members} if "to" in step else step for step in self.script]
+            made = made._replace(script=script)
+        if partitions is not None:
+            made = made._replace(partitions=partitions)
         _check_sizes(made)
         return made
 
@@ -194,6 +203,7 @@ def _check_keys(table: dict[str, Any]) -> None:
 def _check_sizes(scenario: Scenario) -> None:
     for what, value, limit in (
         ("members", scenario.members, MAX_MEMBERS),
+        ("members", scenario.size, MAX_MEMBERS),
         ("partitions", scenario.partitions, MAX_PARTITIONS),
     ):
         least = 0 if what == "members" else 1

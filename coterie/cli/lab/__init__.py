@@ -11,6 +11,9 @@ class LabCommands(LazyCommands):
     summaries = {
         "list": "List scenarios, machines and settings.",
         "run": "Run a scenario under some machines.",
+        "sweep": "Run many scenarios, sizes and seeds into a directory.",
+        "compare": "Compare machines or sweeps, pair by pair.",
+        "report": "Write a sweep as one HTML page.",
     }
     package = "coterie.cli.lab"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 from coterie.cli.errors import CommandFailed
@@ -36,3 +37,12 @@ def settings_of(pairs: tuple[str, ...]) -> dict[str, Any]:
             raise WrongInput(f"--set takes KEY=VALUE, not '{pair}'.")
         settings[name] = value
     return settings
+
+
+def need_pyarrow() -> None:
+    """End the command if the library for Parquet is missing."""
+    if find_spec("pyarrow") is None:
+        raise CommandFailed(
+            "Sweeps are stored as Parquet, for which pyarrow is missing.",
+            "pip install 'coterie[pipeline]' installs it; `coterie lab run` does without.",
+        )

@@ -54,6 +54,12 @@ class ClassicGroup(Machine):
             commit_ms=parameters.commit_ms or settings.commit_ms,
         )
 
+        # A member that only sends heartbeats inside poll loses its place while it still reads, if
+        # its application takes too long for a poll.
+        rare_ms = 20 * parameters.poll_gap_ms
+        self.may_double = self.settings.beats_in_poll and rare_ms > self.settings.session_ms
+        self.restless = self.may_double
+
     def participant(self, pod: Pod) -> Participant:
         """Return a consumer; a static one has the name of its pod as instance id."""
         member = Consumer(self.host, pod, self.settings)

@@ -141,16 +141,8 @@ class GroupMember:
         self.pod.after(self.poll_wait_us(), self._close)
 
     def _close(self) -> None:
-        if self.phase in ("member", "preparing"):
-            self._enter("closing")
-            self.prepare_to_close(self._leave)
-        else:
-            self._enter("closing")
-            self._leave()
-
-    def prepare_to_close(self, then: Callable[[], None]) -> None:
-        """Give everything up before leaving."""
-        self.prepare(then)
+        self._enter("closing")
+        self.prepare(self._leave)
 
     def _leave(self) -> None:
         self.lose()

@@ -206,6 +206,9 @@ class DraftGroup(Machine):
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self.coordinator = DraftCoordinator(environment)
+        session_ms = environment.parameters.session_ms or _SESSION_MS
+        self.may_double = 20 * environment.parameters.poll_gap_ms > session_ms
+        self.restless = self.may_double
 
     def participant(self, pod: Pod) -> Participant:
         """Return a consumer."""
@@ -272,10 +275,10 @@ class DraftConsumer:
         network.traffic.count(api, size, estimated=True)
         network.send(self.pod.name, ENDPOINT, call, *arguments)
 
-    def _answer(self, then: Callable[..., None], *result: object) -> None:
-        """Carry a response back, unless the client has gone on since."""
+    def _answer(self, turn: int, then: Callable[..., None], *result: object) -> None:
+        """Carry the response to a request of a turn back."""
         pod = self.pod
-        arguments = (self._turn, then, result)
+        arguments = (turn, then, result)
         self.environment.network.send(
             ENDPOINT, pod.name, pod.act, pod.life, self._receive, arguments
         )
@@ -290,9 +293,10 @@ class DraftConsumer:
         self._turn += 1
         self.environment.ledger.rejoining(self.pod.identity, True)
         self._rejoining = True
+        turn = self._turn
         self._send(
             "JoinGroup", 80, self._coordinator.join, self._consumer_id, self.pod.identity,
-            self._session_us, lambda joined: self._answer(self._on_join, joined),
+            self._session_us, lambda joined: self._answer(turn, self._on_join, joined),
         )  # fmt: skip
 
     def _on_join(self, joined: Joined) -> None:
@@ -312,11 +316,11 @@ class DraftConsumer:
         self._turn_beats()
 
     def _fetch(self) -> None:
-        self._send("OffsetFetch", 60, self._fetch_at_server)
+        self._send("OffsetFetch", 60, self._fetch_at_server, self._turn, sorted(self._held.owned))
 
-    def _fetch_at_server(self) -> None:
-        offsets = {each: self._coordinator.offsets.get(each, 0) for each in self._held.owned}
-        self._answer(self._read, offsets)
+    def _fetch_at_server(self, turn: int, partitions: list[TopicPartition]) -> None:
+        offsets = {each: self._coordinator.offsets.get(each, 0) for each in partitions}
+        self._answer(turn, self._read, offsets)
 
     def _read(self, offsets: dict[TopicPartition, int]) -> None:
         for partition in sorted(offsets):
@@ -335,12 +339,12 @@ class DraftConsumer:
         self.pod.after(delay_us, self._receive, self._turn, call, ())
 
     def _beat(self) -> None:
-        self._send("Heartbeat", 30, self._beat_at_server)
+        self._send("Heartbeat", 30, self._beat_at_server, self._turn)
         self._later(self._interval_us + self.environment.poll_wait_us(self.pod), self._beat)
 
-    def _beat_at_server(self) -> None:
+    def _beat_at_server(self, turn: int) -> None:
         error = self._coordinator.heartbeat(self._consumer_id, self._generation)
-        self._answer(self._on_beat, error)
+        self._answer(turn, self._on_beat, error)
 
     def _on_beat(self, error: int) -> None:
         if error == NONE or self._rejoining:
@@ -375,7 +379,7 @@ class DraftConsumer:
             return
         self._send(
             "OffsetCommit", 40 + 16 * len(offsets), self._commit_at_server,
-            self._consumer_id, self._generation, offsets, then,
+            self._consumer_id, self._generation, offsets, self._turn, then,
         )  # fmt: skip
 
     def _commit_at_server(
@@ -383,10 +387,11 @@ class DraftConsumer:
         consumer_id: str,
         generation: int,
         offsets: dict[TopicPartition, int],
+        turn: int,
         then: Callable[[], None],
     ) -> None:
         self._coordinator.commit(consumer_id, generation, offsets)
-        self._answer(then)
+        self._answer(turn, then)
 
 
 def _identity(consumer_id: str) -> str:

@@ -1,0 +1,88 @@
+"""The page: what was run, then pictures, then the claims."""
+
+import json
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+from coterie.lab.claims import CLAIMS
+from coterie.lab.errors import WrongInput
+from coterie.lab.machines import MACHINES, NOT_SERVED
+from coterie.lab.report.comparison import comparison
+from coterie.lab.report.curves import curves
+from coterie.lab.report.matrix import duplicates_table, matrix
+from coterie.lab.report.requests import request_bars
+from coterie.lab.report.strips import scenario_strips
+from coterie.lab.summary import by_cell
+
+ASSUMPTIONS = (
+    "Everything on this page is simulated, unless it says measured.",
+    "Heartbeats, and the time that the application takes for a poll, decide more than the protocol.",
+    "By default each member has its own heartbeat phase, as in a group that has run for long.",
+    "A poll takes 100 ms on average, if the scenario does not say otherwise.",
+    "Records arrive evenly, ten a second in each partition; a late reader reads ten times faster.",
+    "The queues of ZooKeeper, and the bytes of ZooKeeper and RocketMQ, are estimates.",
+    "The data path of a dead broker is not modelled.",
+    "A partition counts as read as long as its reader hands records to the application.",
+    *(f"The machine {name}: {why}." for name, why in NOT_SERVED.items()),
+)
+
+
+def render(plan_text: str, rows: list[dict[str, Any]], timelines: list[dict[str, Any]]) -> str:
+    """Return the page.
+
+    Raises:
+        WrongInput: the sweep has no rows.
+    """
+    if not rows:
+        raise WrongInput("The sweep has no runs yet: `coterie lab sweep` makes them.")
+    cells = by_cell(rows)
+    machines = [name for name in MACHINES if any(cell.machine == name for cell in cells)]
+    plan = json.loads(plan_text)
+    seeds = sorted({row["seed"] for row in rows})
+    sections = [
+        ("What was run", _what_was_run(rows, seeds, plan["version"])),
+        ("Time without a reader", matrix(cells, machines)),
+        ("Who reads what", scenario_strips(timelines, machines)),
+        ("Over the number of members", curves(cells, machines)),
+        ("Duplicates", duplicates_table(cells, machines)),
+        ("Requests", request_bars(cells, machines)),
+        ("The claims", _claims()),
+        ("The model beside real clients", comparison()),
+    ]
+    body = "\n".join(
+        f'<section id="s{number}"><h2>{escape(title)}</h2>\n{content}\n</section>'
+        for number, (title, content) in enumerate(sections)
+        if content
+    )
+    return Template(_asset("page.html")).substitute(style=_asset("page.css"), body=body)
+
+
+def _what_was_run(rows: list[dict[str, Any]], seeds: list[int], version: str) -> str:
+    scenarios = {row["scenario"] for row in rows}
+    machines = {row["machine"] for row in rows}
+    items = "".join(f"<li>{escape(text)}</li>" for text in ASSUMPTIONS)
+    return (
+        f"<p>{len(rows):,} simulated runs: {len(scenarios)} scenarios, {len(machines)} machines,"
+        f" {len(seeds)} seeds, with Coterie {escape(version)}. Numbers are medians over the"
+        f" seeds.</p><ul>{items}</ul>"
+    )
+
+
+def _claims() -> str:
+    parts = [
+        f'<tr class="{claim.verdict}"><td>{claim.number}</td><td>{escape(claim.claim)}</td>'
+        f"<td><b>{claim.verdict}</b></td><td>{escape(claim.finding)}"
+        f"{f'<br><code>{escape(claim.command)}</code>' if claim.command else ''}</td></tr>"
+        for claim in CLAIMS
+    ]
+    return (
+        '<div class="wide"><table class="claims"><thead><tr><th>#</th><th>Claim</th>'
+        "<th>Verdict</th><th>What we found</th></tr></thead><tbody>"
+        f"{''.join(parts)}</tbody></table></div>"
+    )
+
+
+def _asset(name: str) -> str:
+    return (files("coterie.lab.report") / "assets" / name).read_text(encoding="utf-8")

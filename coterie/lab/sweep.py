@@ -150,17 +150,15 @@ def run_sweep(
     work = sum(map(_cost, missing))
     worked = 0.0
     try:
-        for key, (row, intervals) in _results(missing, min(plan.seeds), processes):
+        results = _results(missing, min(plan.seeds), processes)
+        for number, (key, (row, intervals)) in enumerate(results, len(done) + 1):
             rows.append(row)
             timeline += intervals
             worked += _cost(key)
             now = time.monotonic()
-            left_s = (now - began) / worked * (work - worked)
-            progress(len(done) + len(rows), len(done) + len(missing), left_s)
+            progress(number, len(done) + len(missing), (now - began) / worked * (work - worked))
             if now - flushed > _FLUSH_S:
                 store.add(rows, timeline)
-                done |= {key_of(each) for each in rows}
-                missing = [each for each in missing if each not in done]
                 rows, timeline, flushed = [], [], now
     finally:
         store.add(rows, timeline)

@@ -6,7 +6,7 @@ from html import escape
 from coterie.lab.measured import SMALL_CELLS
 
 _SEEDS = 12
-_WIDTH, _ROW, _LEFT = 420, 22, 150
+_WIDTH, _ROW, _LEFT = 440, 22, 175
 _DO = {"join": "one joins", "leave": "one leaves", "crash": "kill -9", "pause": "pause of 15 s"}
 
 

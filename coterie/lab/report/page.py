@@ -18,7 +18,7 @@ from coterie.lab.summary import by_cell
 
 ASSUMPTIONS = (
     "Everything on this page is simulated, unless it says measured.",
-    "Heartbeats, and the time that the application takes for a poll, decide more than the protocol.",
+    "Heartbeats, and the time that the application takes for a poll, decide more than protocols.",
     "By default each member has its own heartbeat phase, as in a group that has run for long.",
     "A poll takes 100 ms on average, if the scenario does not say otherwise.",
     "Records arrive evenly, ten a second in each partition; a late reader reads ten times faster.",

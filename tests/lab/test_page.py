@@ -1,0 +1,95 @@
+"""The page about a sweep, and the claims on it."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from coterie.lab.claims import CLAIMS
+from coterie.lab.grid import plan_of
+from coterie.lab.machines import MACHINES, machine_named
+from coterie.lab.parameters import Parameters, with_settings
+from coterie.lab.report.page import render
+from coterie.lab.scenario import load_scenario, scenario_names
+from coterie.lab.store import Store
+from tests.lab.test_sweep import lab, stored
+from tests.pipeline.report.browser import Browser
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Return a sweep with two sizes."""
+    plan = plan_of(("three-and-one", "flapping"), ("static", "zookeeper"), "3,6", "0,1", ())
+    return stored(tmp_path_factory.mktemp("page") / "sweep", plan)
+
+
+@pytest.fixture(scope="module")
+def page(store: Store) -> str:
+    """Return the page."""
+    return render(store.plan_text(), store.runs(), store.timelines())
+
+
+def test_page_is_one_small_file(page: str) -> None:
+    assert len(page) < 2_000_000
+    assert "default-src 'none'" in page
+    assert not re.search(r"(src|href)=|url\(", page), "it loads nothing"
+
+
+def test_page_has_every_section(page: str) -> None:
+    for text in ("Time without a reader", "not served yet", "Who reads what", "p05" and "band",
+                 "Over the number of members", "Duplicates", "Requests", "measured"):  # fmt: skip
+        assert text in page, text
+    assert page.count("<tr class=") == len(CLAIMS)
+
+
+def test_command_writes_the_page(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "lab.html"
+    result = lab("report", store.directory, "--html", path)
+    assert result.exit_code == 0, result.output
+    assert path.stat().st_size > 10_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1400, 390])
+def test_page_fits_the_window(page: str, tmp_path: Path, width: int) -> None:
+    path = tmp_path / "lab.html"
+    path.write_text(page)
+    with Browser(tmp_path / "profile") as browser:
+        tab = browser.open(path, width=width)
+        assert tab.value("document.documentElement.scrollWidth") <= width
+        assert tab.errors() == []
+
+
+def test_claims_are_numbered_and_judged() -> None:
+    assert [claim.number for claim in CLAIMS] == list(range(1, 33))
+    assert {claim.verdict for claim in CLAIMS} == {"shown", "partly", "refuted"}
+
+
+@pytest.mark.parametrize("claim", [each for each in CLAIMS if each.command], ids=str)
+def test_command_of_a_claim_is_possible(claim: object) -> None:
+    words = shlex.split(claim.command)  # type: ignore[attr-defined]
+    assert words[:3] == ["coterie", "lab", "run"]
+    load_scenario(words[3])
+    for option, value in zip(words[4::2], words[5::2], strict=True):
+        if option == "--machine":
+            machine_named(value)
+        elif option == "--set":
+            with_settings(Parameters(), dict([value.split("=")]))
+        else:
+            assert option in ("--members", "--partitions", "--trace")
+
+
+def test_scenarios_name_claims_that_exist() -> None:
+    named = {number for name in scenario_names() for number in load_scenario(name).claims}
+    assert named <= {claim.number for claim in CLAIMS}
+
+
+def test_story_has_every_claim_and_machine() -> None:
+    story = (ROOT / "docs" / "rebalancing.md").read_text()
+    for claim in CLAIMS:
+        assert f"| {claim.number} | {claim.claim} | {claim.verdict} |" in story
+    for machine in MACHINES:
+        assert f"`{machine}`" in story

@@ -27,6 +27,18 @@ def json_option(function: F) -> F:
     )
 
 
+def html_option(function: F) -> F:
+    """Add --html to a command that writes a page, as the argument `path`."""
+    return click.option(
+        "--html",
+        "path",
+        required=True,
+        metavar="FILE",
+        type=click.Path(dir_okay=False),
+        help="File to write; an existing file is replaced.",
+    )(function)
+
+
 def complete_groups(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:

@@ -10,13 +10,32 @@ A file is written under another name first, so an interrupted sweep leaves whole
 
 import json
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from coterie.lab.errors import WrongInput
 from coterie.lab.gaps import CAUSES
 from coterie.lab.outcome import METRICS
 
 _PLAN = "sweep.json"
+
+
+class Key(NamedTuple):
+    """A run of a sweep; `settings` are pairs, sorted by name."""
+
+    scenario: str
+    machine: str
+    members: int
+    partitions: int
+    seed: int
+    settings: tuple[tuple[str, str], ...]
+
+
+def key_of(row: dict[str, Any]) -> Key:
+    """Return the key of a row."""
+    settings = tuple(sorted((str(name), str(value)) for name, value in row["settings"] or ()))
+    return Key(
+        row["scenario"], row["machine"], row["members"], row["partitions"], row["seed"], settings
+    )
 
 
 class Store:
@@ -123,10 +142,8 @@ class Store:
         self.plan_text()
         return [row for row in self._read("runs") if row["violation"] is None]
 
-    def keys(self) -> set[Any]:
+    def keys(self) -> set[Key]:
         """Return the keys of the runs that are done."""
-        from coterie.lab.sweep import key_of
-
         return {key_of(row) for row in self._read("runs")}
 
     def violations(self) -> list[str]:

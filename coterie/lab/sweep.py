@@ -21,23 +21,12 @@ from coterie.lab.machines import MACHINES, machine_named
 from coterie.lab.outcome import METRICS
 from coterie.lab.run import Run, RunOptions, run
 from coterie.lab.scenario import load_scenario
-from coterie.lab.store import Store
+from coterie.lab.store import Key, Store
 
 # Rows are written after so many seconds, and each process has so many runs waiting.
 _FLUSH_S = 3.0
 _WAITING = 3
 MAX_RUNS = 200_000
-
-
-class Key(NamedTuple):
-    """A run of a sweep; `settings` are pairs, sorted by name."""
-
-    scenario: str
-    machine: str
-    members: int
-    partitions: int
-    seed: int
-    settings: tuple[tuple[str, str], ...]
 
 
 class Plan(NamedTuple):
@@ -163,14 +152,6 @@ def run_sweep(
     finally:
         store.add(rows, timeline)
     return store.violations()
-
-
-def key_of(row: dict[str, Any]) -> Key:
-    """Return the key of a row."""
-    settings = tuple(sorted((str(name), str(value)) for name, value in row["settings"] or ()))
-    return Key(
-        row["scenario"], row["machine"], row["members"], row["partitions"], row["seed"], settings
-    )
 
 
 def _results(

@@ -6,20 +6,14 @@ import time
 import click
 
 from coterie.cli.errors import CommandFailed
+from coterie.cli.options import html_option
 from coterie.cli.output import note, printable
 from coterie.cli.pipeline.session import pipeline_errors
 
 
 @click.command("report")
 @click.argument("output", metavar="OUTPUT", type=click.Path(exists=True, file_okay=False))
-@click.option(
-    "--html",
-    "path",
-    required=True,
-    metavar="FILE",
-    type=click.Path(dir_okay=False),
-    help="File to write; an existing file is replaced.",
-)
+@html_option
 @click.option("--title", metavar="TEXT", help="Heading of the page.  [default: Rebalances]")
 def command(*, output: str, path: str, title: str | None) -> None:
     """Write the tables that `coterie pipeline run` made in OUTPUT as one HTML page.

@@ -79,7 +79,7 @@ def test_command_of_a_claim_is_possible(claim: object) -> None:
         elif option == "--set":
             with_settings(Parameters(), dict([value.split("=")]))
         else:
-            assert option in ("--members", "--partitions", "--trace")
+            assert option in ("--members", "--partitions", "--trace", "--seed")
 
 
 def test_scenarios_name_claims_that_exist() -> None:

@@ -159,8 +159,6 @@ class ScriptedBroker:
             address = self.addresses[OTHER_NODE]
             other = MetadataResponseBroker(node_id=OTHER_NODE, host=address.host, port=address.port)
             response.brokers = [*response.brokers, other]
-            for topic in response.topics:
-                self.topic_names[topic.topic_id] = topic.name
 
     def _adapt_versions(self, response: Any) -> None:
         if self.announced is not None:

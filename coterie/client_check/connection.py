@@ -6,6 +6,7 @@ are in order.
 """
 
 import asyncio
+from copy import deepcopy
 from typing import Any, Protocol
 
 from coterie.client_check.conversation import Conversation, Exchange
@@ -283,9 +284,11 @@ class ClientConnection(asyncio.Protocol):
             case Delay(seconds):
                 await asyncio.sleep(seconds)
             case SetFields(_, request_fields) if request_fields:
-                set_fields(exchange.request, request_fields)
+                # The conversation keeps what the client has sent.
+                changed = deepcopy(exchange.request)
+                set_fields(changed, request_fields)
                 frame = encode_request(
-                    exchange.request, exchange.version, header.correlation_id, header.client_id
+                    changed, exchange.version, header.correlation_id, header.client_id
                 )[_LENGTH_BYTES:]
             case _:
                 pass

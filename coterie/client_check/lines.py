@@ -37,6 +37,10 @@ class _ShortNames(Names):
         name = f"{exchange.speaker}-{count + 1}" if count else exchange.speaker
         self._members[member_id] = name
 
+    def topic_name(self, topic_id: bytes) -> str:
+        """Return the name of a topic; a question mark if the client has made the id up."""
+        return next((name for name, known in self._topic_ids.items() if known == topic_id), "?")
+
     def member_text(self, member_id: str) -> str:
         """Return the short name of a member."""
         return self._members.get(member_id, member_id)

@@ -1,8 +1,9 @@
 """Commits and fetches of offsets that are refused for a while."""
 
+from coterie.assignors import TopicPartition
 from coterie.client_check.checks.rejoining import read_more
 from coterie.client_check.conversation import Exchange
-from coterie.client_check.model import Check, scenario
+from coterie.client_check.model import Check, NotReached, scenario
 from coterie.client_check.run import Run
 from coterie.client_check.script import Action, SetFields
 from coterie.conformance.results import Status
@@ -11,6 +12,7 @@ from coterie.testing.actions import AnswerError
 
 # A client that commits every five seconds has another chance by then.
 _COMMIT_LIMIT_S = 25.0
+_COMMITTED = 3
 
 
 def _commit_check(name: str, sentence: str, source: str) -> Check:
@@ -178,17 +180,36 @@ async def offsets_while_loading(run: Run) -> None:
         "positions/looks-up-on-not-coordinator",
         "After NOT_COORDINATOR (16) to OffsetFetch the client asks who coordinates the group.",
         "[offsets/fetch-not-available]",
-    )
+    ),
+    Check(
+        "positions/no-reset-on-error",
+        "An error to OffsetFetch is not taken for a partition without a committed offset.",
+        "[offsets/fetch-not-available]",
+    ),
 )
 async def offsets_not_coordinator(run: Run) -> None:
     """The broker is not the coordinator any more when the client asks for offsets."""
-    name = "positions/looks-up-on-not-coordinator"
+    await run.member("before").commit(dict.fromkeys(run.partitions(), _COMMITTED))
     rule = run.rule(AnswerError(ErrorCode.NOT_COORDINATOR), "OffsetFetch")
     await run.start()
     refused = await run.hit(rule, "sent OffsetFetch", Status.FAILS)
-    await run.stable()
+    try:
+        await run.stable()
+    except NotReached:
+        run.skip("positions/no-reset-on-error", "the client does not begin to read at all")
+        raise
+    await run.until(lambda: run.fetched() == run.partitions())
+    firsts: dict[TopicPartition, int] = {}
+    for each in run.talk.of("Fetch"):
+        firsts = run.positions(each) | firsts
+    run.check(
+        "positions/no-reset-on-error",
+        set(firsts.values()) == {_COMMITTED},
+        f"committed is {_COMMITTED}, it starts at {sorted(firsts.values())}",
+    )
     found = run.talk.first("FindCoordinator", after=refused.place)
-    run.check(name, found, "it asks again without FindCoordinator", Status.DEVIATES)
+    name = "positions/looks-up-on-not-coordinator"
+    run.check(name, found, "it goes on without FindCoordinator", Status.DEVIATES)
 
 
 @scenario(

@@ -3,7 +3,7 @@
 from coterie.client_check.broker import OTHER_NODE
 from coterie.client_check.checks.joining import remove_ghost
 from coterie.client_check.checks.rejoining import read_more
-from coterie.client_check.model import Check, scenario
+from coterie.client_check.model import Check, NotReached, scenario
 from coterie.client_check.run import Run
 from coterie.conformance.results import Status
 from coterie.protocol.errors import ErrorCode
@@ -132,6 +132,11 @@ async def outage(run: Run) -> None:
     joined = await run.until(
         lambda: run.joins(begin) or run.talk.first("Heartbeat", after=begin), 40.0
     )
+    if run.program.exit_code is not None:
+        # The program knows, and may be started again; Kafka's own client waits.
+        errors = run.program.last_errors()
+        reason = f"the program ended with {run.program.exit_code}: {''.join(errors[-1:])}"
+        raise NotReached(reason, Status.DEVIATES)
     if joined and run.joins(begin):
         await remove_ghost(run, member_id, begin)
     await run.reached(

@@ -8,7 +8,7 @@ import click
 
 from coterie.address import Address
 from coterie.cli.errors import CommandFailed
-from coterie.cli.recording_limits import RecordingLimits, recording_limits
+from coterie.cli.recording_options import RecordingArguments, recording_options
 
 if TYPE_CHECKING:
     from coterie.recording.files import RecordingOptions
@@ -44,20 +44,13 @@ def _address(_: click.Context, option: click.Parameter, text: str | None) -> Add
     callback=_address,
     help="A broker of the cluster to record.",
 )
-@click.option(
-    "--record",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Record every request and response in FILE, for `coterie replay`. Secrets are left out.",
-)
-@recording_limits
+@recording_options
 @click.option("--allow-remote", is_flag=True, help="Allow connections from other machines.")
 def command(
     *,
     listen: Address,
     upstream: Address,
-    record: str | None,
-    recording: RecordingLimits,
+    recording: RecordingArguments,
     allow_remote: bool,
 ) -> None:
     """Pass requests of clients on to a broker and its responses back, and record both.
@@ -70,9 +63,7 @@ def command(
             f"--listen {listen} lets other machines connect to {upstream} with what this machine"
             " may do. Add --allow-remote if that is intended."
         )
-    sys.exit(
-        asyncio.run(_run(listen, upstream, None if record is None else recording.options(record)))
-    )
+    sys.exit(asyncio.run(_run(listen, upstream, recording.options())))
 
 
 async def _run(listen: Address, upstream: Address, options: "RecordingOptions | None") -> int:

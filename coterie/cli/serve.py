@@ -7,7 +7,7 @@ import time
 import click
 
 from coterie.cli.control_options import ControlArguments, control_options
-from coterie.cli.recording_limits import RecordingLimits, recording_limits
+from coterie.cli.recording_options import RecordingArguments, recording_options
 
 
 @click.command("serve")
@@ -67,13 +67,7 @@ from coterie.cli.recording_limits import RecordingLimits, recording_limits
     metavar="PORT",
     help="Serve metrics for Prometheus at http://ADDRESS:PORT/metrics; 0 chooses a free port.",
 )
-@click.option(
-    "--record",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Record every request and response in FILE, for `coterie replay`. Secrets are left out.",
-)
-@recording_limits
+@recording_options
 @control_options
 @click.option(
     "--stop-with-input",
@@ -111,8 +105,7 @@ def command(
     strict: bool,
     flush: str,
     metrics_port: int | None,
-    record: str | None,
-    recording: RecordingLimits,
+    recording: RecordingArguments,
     control: ControlArguments,
     stop_with_input: bool,
     log_level: str,
@@ -157,7 +150,7 @@ def command(
             log_format=log_format,
             started=started,
             metrics_port=metrics_port,
-            recording=None if record is None else recording.options(record),
+            recording=recording.options(),
             stops_with_input=stop_with_input,
         )
     except (ConfigError, ValueError) as error:

@@ -184,6 +184,8 @@ class Replay:
         is_missing = not outcome.skipped and not outcome.answered.is_set()
         if is_missing and exchange.answered_at_ms is not None:
             outcome.differences.append(Difference("response", "an answer", "none"))
+            # Closing the connection below says it no second time.
+            outcome.answered.set()
 
     # --- called by the target ---------------------------------------------------------------------
 
@@ -212,7 +214,7 @@ class Replay:
         """Note that no answer can come any more."""
         self._open.discard(connection)
         for outcome in self._awaited.pop(connection, ()):
-            if outcome.exchange.answered_at_ms is not None:
+            if outcome.exchange.answered_at_ms is not None and not outcome.answered.is_set():
                 closed = "the connection was closed"
                 outcome.differences.append(Difference("response", "an answer", closed))
                 outcome.answered.set()

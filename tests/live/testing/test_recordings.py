@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ from coterie.conformance.transcript import read as read_transcript
 from coterie.recording.files import Limits, RecordingOptions, numbered, read
 from coterie.recording.serving import record_broker
 from coterie.testing import AnswerError, Broker
+
+# Moments on a quiet machine.
+LIMIT_S = 20.0
 
 
 @contextmanager
@@ -44,8 +48,9 @@ def speak_kafka_python(kafka: Broker) -> None:
     consumer = KafkaConsumer(
         "sales", **kafka.client_config("kafka-python", group_id="orders", client_id="till")
     )
-    count = 0
+    count, deadline_s = 0, time.monotonic() + LIMIT_S
     while count < 5:
+        assert time.monotonic() < deadline_s, f"{count} records: {kafka.group('orders').stuck()}"
         count += sum(map(len, consumer.poll(1000).values()))
     consumer.commit()
     consumer.close()
@@ -124,7 +129,9 @@ def test_planted_difference_is_found(kafka: Broker, tmp_path: Path) -> None:
     with recorded(kafka, tmp_path / "r"), kafka.fault(answer, api="Heartbeat", times=1) as fault:
         config = kafka.client_config("kafka-python", group_id="orders", client_id="till")
         consumer = KafkaConsumer("sales", **config)
+        deadline_s = time.monotonic() + LIMIT_S
         while not fault.hits:
+            assert time.monotonic() < deadline_s, kafka.group("orders").stuck()
             consumer.poll(100)
         consumer.close()
     result = replay(tmp_path / "r", "--group", "orders", "--differences")

@@ -1,4 +1,4 @@
-"""The options of commands that write a recording, besides its file."""
+"""The options of commands that can write a recording."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -16,27 +16,39 @@ _DEFAULT_FILE_BYTES = 64 * 1024 * 1024
 _DEFAULT_FILES = 4
 
 
-class RecordingLimits(NamedTuple):
-    """The values of the options."""
+class RecordingArguments(NamedTuple):
+    """The values of the options; without a path nothing is recorded."""
 
+    path: str | None
     with_payloads: bool
     file_bytes: int
     files: int
 
-    def options(self, path: str) -> "RecordingOptions":
-        """Return what a recorder needs to write a file."""
+    def options(self) -> "RecordingOptions | None":
+        """Return what a recorder needs to write a file; None to record nothing."""
+        if self.path is None:
+            return None
         # Imported here, because most brokers record nothing and start faster without.
         from coterie.recording.files import Limits, RecordingOptions
 
-        return RecordingOptions(path, Limits(self.file_bytes, self.files), self.with_payloads)
+        return RecordingOptions(self.path, Limits(self.file_bytes, self.files), self.with_payloads)
 
 
-def recording_limits(function: F) -> F:
+def recording_options(function: F) -> F:
     """Add the options to a command, as the argument `recording`."""
 
-    return gather(function, "recording", RecordingLimits, (_payloads, _max_bytes, _files))
+    return gather(
+        function, "recording", RecordingArguments, (_record, _payloads, _max_bytes, _files)
+    )
 
 
+_record = click.option(
+    "--record",
+    "path",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Record every request and response in FILE, for `coterie replay`. Secrets are left out.",
+)
 _payloads = click.option(
     "--record-payloads",
     "with_payloads",

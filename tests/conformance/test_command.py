@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from coterie.cli.main import main
 from coterie.conformance.over_tcp import diagnosis
-from coterie.testing import Broker
+from coterie.testing import AnswerError, Broker, CloseBefore
 
 ONE = "api_versions/again"
 
@@ -76,6 +76,28 @@ def test_deviation_is_shown_field_by_field_and_ends_with_1(
     assert "deviates  coordinators/unknown_type/v1" in result.stdout
     assert "c1> FindCoordinator v1" in result.stdout
     assert "error_code: expected CORRUPT_MESSAGE, received INVALID_REQUEST" in result.stdout
+
+
+def test_check_is_skipped_if_topics_cannot_be_created() -> None:
+    with Broker() as broker:
+        refusal = AnswerError("CLUSTER_AUTHORIZATION_FAILED")
+        with broker.fault(refusal, api="CreateTopics"):
+            where = f"{broker.host}:{broker.port}"
+            result = check(where, "--only", "list_offsets/empty_log", "--json")
+    assert result.exit_code == 0, result.output
+    (reason,) = {row["reason"] for row in json.loads(result.stdout)["checks"]}
+    assert reason == "the broker refuses to create topics: CLUSTER_AUTHORIZATION_FAILED"
+
+
+def test_broker_that_closes_the_connection_fails() -> None:
+    with Broker() as broker, broker.fault(CloseBefore(), api="InitProducerId"):
+        where = f"{broker.host}:{broker.port}"
+        result = check(where, "--only", "idempotence/half_an_identity", "--json")
+    assert result.exit_code == 1, result.output
+    rows = json.loads(result.stdout)["checks"]
+    assert {(row["status"], row["reason"]) for row in rows} == {
+        ("fails", "the broker closed the connection")
+    }
 
 
 def test_dry_run_changes_nothing(address: str) -> None:

@@ -6,7 +6,7 @@ that state is durable [offsets/fetch-is-durable].
 """
 
 from coterie.coordinator.effects import Effects
-from coterie.coordinator.machine import RequestContext
+from coterie.coordinator.machine import Record, RequestContext
 from coterie.coordinator.partition_state import PartitionState
 from coterie.coordinator.responses import commit_error
 from coterie.protocol.errors import ErrorCode
@@ -35,6 +35,8 @@ from coterie.protocol.wire import ZERO_UUID
 # The first version in which a generation of an unknown group is GROUP_ID_NOT_FOUND, as for member
 # epochs, and not ILLEGAL_GENERATION [offsets/unknown-group-commit].
 _MEMBER_EPOCH_SINCE = 9
+# The only version in which a client sends commit timestamps.
+_COMMIT_TIMESTAMP_VERSION = 1
 _LARGEST_TIMESTAMP_MS = 2**63 - 1
 
 
@@ -86,8 +88,24 @@ def commit(
                 records.append((OffsetCommitKey.of(group_id, name, index), value))
             partitions.append(OffsetCommitResponsePartition.of(index, code))
         topics.append(OffsetCommitResponseTopic.of(name, topic_id, partitions))
+    if version == _COMMIT_TIMESTAMP_VERSION:
+        _set_timestamps(records, request)
     effects.response = OffsetCommitResponse.of(0, topics)
     return effects
+
+
+def _set_timestamps(records: list[Record], request: OffsetCommitRequest) -> None:
+    """Give the records the clients' own commit timestamps [offsets/oldest-versions]."""
+    own = {
+        (topic.name, each.partition_index): each.commit_timestamp
+        for topic in request.topics
+        for each in topic.partitions
+        if each.commit_timestamp != -1
+    }
+    for key, value in records:
+        assert isinstance(key, OffsetCommitKey), key
+        assert isinstance(value, OffsetCommitValue), value
+        value.commit_timestamp = own.get((key.topic, key.partition), value.commit_timestamp)
 
 
 def _utf16_units(text: str) -> int:

@@ -24,6 +24,7 @@ _BROKER_OPTIONS: Mapping[str, str] = {
     "config": "settings by Kafka's names",
     "topics": "topics with their numbers of partitions",
     "data_dir": "a directory for its data, instead of memory",
+    "version": "the release of Kafka whose API versions it serves, such as 2.8",
     "flush": "when it syncs: never, commit or interval:MS",
 }
 # The options of the mark that are about the test.

@@ -92,3 +92,23 @@ SERVED_VERSIONS: dict[ApiKey, tuple[int, int]] = {
 # The first versions that ApiVersions announces, where they differ from the served ones
 # [framing/produce-minimum].
 ADVERTISED_MINIMUM: dict[ApiKey, int] = {ApiKey.PRODUCE: 0}
+
+# The oldest versions that a release since 0.10 served. They are declared and have handlers; a
+# broker serves them if it pretends to be such a release [framing/older-releases].
+OLDEST_VERSIONS: dict[ApiKey, int] = {
+    ApiKey.PRODUCE: 0,
+    ApiKey.FETCH: 0,
+    ApiKey.LIST_OFFSETS: 0,
+    ApiKey.OFFSET_COMMIT: 0,
+    ApiKey.OFFSET_FETCH: 0,
+    ApiKey.CREATE_TOPICS: 0,
+    ApiKey.DELETE_TOPICS: 0,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: 0,
+    ApiKey.DESCRIBE_CONFIGS: 0,
+}
+
+
+def declared_versions(api: ApiKey) -> tuple[int, int]:
+    """Return the first and the last version of an API for which there are codecs."""
+    first, last = SERVED_VERSIONS[api]
+    return OLDEST_VERSIONS.get(api, first), last

@@ -7,7 +7,7 @@ with constructors that are compiled at their first use.
 from collections.abc import Callable
 from typing import Any, TypeVar, dataclass_transform
 
-from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.api_keys import ApiKey, declared_versions
 from coterie.protocol.compile import compiled_constructor, compiled_of
 from coterie.protocol.fields import (
     Declaration,
@@ -90,7 +90,7 @@ def message(
     Args:
         flexible: the first version with compact lengths and tagged fields (KIP-482), None for
             never.
-        api_key: the API of a request or response, whose versions are those in `SERVED_VERSIONS`.
+        api_key: the API of a request or response, whose versions are `declared_versions`.
         versions: the first and the last version of a message that belongs to no served API.
         element_budget: how many array elements one such message may hold; by default as many as
             a request or a response.
@@ -99,7 +99,7 @@ def message(
     """
     if versions is None:
         assert api_key is not None, "a message belongs to an API or names its versions"
-        versions = SERVED_VERSIONS[ApiKey(api_key)]
+        versions = declared_versions(ApiKey(api_key))
 
     def declare(cls: _S) -> _S:
         made = _with_slots(cls)

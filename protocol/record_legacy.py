@@ -40,7 +40,7 @@ def decode_legacy(buffer: bytes, header: BatchHeader, position: int = 0) -> list
     if value is None:
         raise MalformedFrame(f"a compressed message without a value at offset {header.base_offset}")
     if header.magic == 0 and header.compression == Compression.LZ4:
-        value = _with_correct_lz4_checksum(value)
+        value = lz4_with_checksum(value)
     inner = decompress(header.compression, value)
     records = []
     for start, entry in iterate_batches(inner):
@@ -84,16 +84,17 @@ def _bytes(buffer: bytes, position: int, end: int) -> tuple[bytes | None, int]:
     return buffer[position : position + size], position + size
 
 
-def _with_correct_lz4_checksum(frame: bytes) -> bytes:
+def lz4_with_checksum(frame: bytes, *, covers_magic: bool = False) -> bytes:
     """Return the frame with the checksum that its format demands.
 
-    See [record-batch/legacy-lz4-checksum].
+    With `covers_magic` it is the wrong one of magic 0 [record-batch/legacy-lz4-checksum].
     """
     if frame[:4] != _LZ4_MAGIC or len(frame) <= _LZ4_CHECKSUM_AT_WITH_SIZE:
         raise MalformedFrame("an LZ4 message has no LZ4 frame")
     has_size = frame[4] & _LZ4_HAS_CONTENT_SIZE
     end = _LZ4_CHECKSUM_AT_WITH_SIZE if has_size else _LZ4_CHECKSUM_AT
-    return frame[:end] + bytes(((_short_xxh32(frame[4:end]) >> 8) & 0xFF,)) + frame[end + 1 :]
+    covered = frame[0 if covers_magic else 4 : end]
+    return frame[:end] + bytes(((_short_xxh32(covered) >> 8) & 0xFF,)) + frame[end + 1 :]
 
 
 def _short_xxh32(data: bytes) -> int:

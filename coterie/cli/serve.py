@@ -3,11 +3,15 @@
 import os
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import click
 
 from coterie.cli.control_options import ControlArguments, control_options
 from coterie.cli.recording_options import RecordingArguments, recording_options
+
+if TYPE_CHECKING:
+    from coterie.server.releases import Release
 
 
 @click.command("serve")
@@ -52,6 +56,13 @@ from coterie.cli.recording_options import RecordingArguments, recording_options
     "--strict",
     is_flag=True,
     help="Fail if a setting has no effect in this broker, instead of printing a warning.",
+)
+@click.option(
+    "--kafka-version",
+    metavar="RELEASE",
+    envvar="COTERIE_KAFKA_VERSION",
+    show_envvar=True,
+    help="Serve the API versions that a release of Kafka served, such as 2.8, and no others.",
 )
 @click.option(
     "--flush",
@@ -103,6 +114,7 @@ def command(
     settings: tuple[str, ...],
     properties: str | None,
     strict: bool,
+    kafka_version: str | None,
     flush: str,
     metrics_port: int | None,
     recording: RecordingArguments,
@@ -152,9 +164,19 @@ def command(
             metrics_port=metrics_port,
             recording=recording.options(),
             stops_with_input=stop_with_input,
+            release=_release(kafka_version),
         )
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
         raise click.UsageError(f"--properties {properties}: {error.strerror}") from None
     sys.exit(control.run(options))
+
+
+def _release(name: str | None) -> "Release | None":
+    if name is None:
+        return None
+    # Imported here, because most brokers are themselves.
+    from coterie.server.releases import Release
+
+    return Release.named(name)

@@ -20,6 +20,7 @@ from coterie.client.errors import (
     VersionUnsupported,
     error_name,
 )
+from coterie.protocol.api_keys import OLDEST_VERSIONS, SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.frames import MAX_FRAME_BYTES, decode_response, encode_request
 from coterie.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -100,6 +101,9 @@ class Connection:
         assert cls.api_key is not None, f"{cls.__name__} belongs to no API"
         api = cls.__name__.removesuffix("Request").removesuffix("Response")
         low, high = cls.versions
+        if cls.api_key in OLDEST_VERSIONS:
+            # Versions that Kafka 4 has removed lack what this client has to say.
+            low = SERVED_VERSIONS[ApiKey(cls.api_key)][0]
         broker_low, broker_high = self._ranges.get(cls.api_key, (0, -1))
         version = min(high, highest, broker_high)
         if broker_high < 0:

@@ -34,6 +34,7 @@ from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.delayed_response import PendingWrites
 from coterie.server.network.routes import Routes, import_handlers
+from coterie.server.releases import Release
 from coterie.server.slices import Slices
 from coterie.server.workers import Workers
 from coterie.storage.directory import DataDirectory
@@ -77,6 +78,7 @@ class Broker(ConnectionServices):
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
         runtimes: the runtimes of all coordinators.
         maintenance: the background work on the logs.
+        release: the release of Kafka that the broker pretends to be; None to be itself.
         node_id: the id of this broker.
         image: the cluster as clients see it.
         fetch_max_bytes: fetch.max.bytes.
@@ -86,6 +88,7 @@ class Broker(ConnectionServices):
     """
 
     around_connections: Callable[[Connection], asyncio.Protocol] | None = None
+    release: Release | None = None
 
     def __init__(
         self,
@@ -300,6 +303,11 @@ class Broker(ConnectionServices):
         """Serve all connections, those that are open and later ones, by another table of routes."""
         self.routes = routes
         self.connection_quotas.use_routes(routes)
+
+    def pretend(self, release: Release) -> None:
+        """Serve what a release of Kafka served, and no more [framing/older-releases]."""
+        self.release = release
+        self.use_routes(Routes(release.versions))
 
     def advertise(self, listener: str, address: Address) -> None:
         """Let the clients of a listener find this broker at an address."""

@@ -29,6 +29,7 @@ from coterie.server.environment import Environment
 from coterie.server.file_handles import FileHandles, raise_limit, share_handles
 from coterie.server.logging import make_logger, route_library_logs
 from coterie.server.logs.flusher import FlushMode
+from coterie.server.releases import Release
 from coterie.server.watchdog import HeldLoop, Watchdog
 from coterie.storage.errors import (
     CorruptLog,
@@ -66,6 +67,7 @@ class Options(NamedTuple):
         metrics_port: the port of GET /metrics; None to serve no metrics.
         recording: what to record, and where; None to record nothing.
         stops_with_input: whether the end of standard input stops the broker.
+        release: the release of Kafka to pretend to be; None to be itself.
     """
 
     place: Place
@@ -77,6 +79,7 @@ class Options(NamedTuple):
     metrics_port: int | None = None
     recording: "RecordingOptions | None" = None
     stops_with_input: bool = False
+    release: Release | None = None
 
 
 class CannotStart(Exception):  # noqa: N818 - it ends the command and is no failure of the program
@@ -323,7 +326,7 @@ def open_broker(
     data_dir = options.place.data_dir
     other = "use another directory with --data-dir, or --data-dir :memory:"
     try:
-        return Broker(
+        broker = Broker(
             options.config,
             data_dir,
             environment,
@@ -341,6 +344,9 @@ def open_broker(
     except OSError as error:
         text = f"the data directory {data_dir} can't be written: {describe_error(error)}; {other}"
         raise CannotStart(text) from error
+    if options.release is not None:
+        broker.pretend(options.release)
+    return broker
 
 
 def _damage_remedy(error: StorageError) -> str:

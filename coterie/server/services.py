@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from coterie.server.logs.partition import Topic
     from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges
     from coterie.server.logs.topics import Topics
+    from coterie.server.releases import Release
     from coterie.server.slices import Slices
 
 
@@ -39,6 +40,7 @@ class Services:
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
         flusher: syncs logs.
         slices: does work that takes long, in slices.
+        release: the release of Kafka that the broker pretends to be; None to be itself.
         node_id: the id of this broker.
         image: the cluster as clients see it.
         fetch_max_bytes: fetch.max.bytes.
@@ -56,6 +58,7 @@ class Services:
     coordinator: "GroupCoordinator"
     flusher: "Flusher"
     slices: "Slices"
+    release: "Release | None" = None
     node_id: int
     image: "ClusterImage"
     fetch_max_bytes: int

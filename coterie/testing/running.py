@@ -22,6 +22,7 @@ from coterie.server.environment import Environment
 from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import parse_flush_mode
 from coterie.server.network.connection import Connection
+from coterie.server.releases import Release, UnknownRelease
 from coterie.storage.errors import StorageError
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
@@ -66,6 +67,7 @@ class RunningBroker:
         host: str = "127.0.0.1",
         port: int = 0,
         flush: str = "never",
+        version: str | None = None,
     ) -> None:
         """Describe a broker; `start` starts it.
 
@@ -75,9 +77,11 @@ class RunningBroker:
             data_dir: where to keep data; by default memory, which a restart keeps too.
             host, port: where to listen; port 0 is a free one, the same after a restart.
             flush: when appends are synced: never, commit or interval:MS, as for `coterie serve`.
+            version: a release of Kafka, such as "2.8", whose API versions are served; None for
+                those of Coterie.
 
         Raises:
-            WrongUse: an unknown `flush`.
+            WrongUse: an unknown `flush` or `version`.
         """
         self.host = host
         self.port = port
@@ -91,6 +95,7 @@ class RunningBroker:
             self._flush = parse_flush_mode(flush)
         except ValueError as error:
             raise WrongUse(f"flush: {error}") from None
+        self._release = None if version is None else _release(version)
         # Where groups are served while their coordinator has moved.
         self._elsewhere: Listener | None = None
         # Ids of the cluster, topics and members are the same in each run of a test. It is kept over
@@ -297,6 +302,8 @@ class RunningBroker:
         environment = DiskEnvironment(runner.environment(self._log()), self._interception)
         self._interception.now_ms = environment.now_ms
         server = self._make(environment)
+        if self._release is not None:
+            server.pretend(self._release)
         self._interception.lay_over(server)
         try:
             self.port = (await runner.serve(server, address)).port
@@ -378,3 +385,10 @@ def _not_listening(address: Address, error: OSError) -> str:
             " or stop that program"
         )
     return f"can't listen on {address}: {error.strerror or error}"
+
+
+def _release(version: str) -> Release:
+    try:
+        return Release.named(version)
+    except UnknownRelease as error:
+        raise WrongUse(f"version: {error}") from None

@@ -1,6 +1,8 @@
 """CreateTopics (API key 19): create topics with a number of partitions and settings.
 
-v2   the first one served: validate_only, error_message, throttle_time_ms
+v0   served as [framing/older-releases] says, like v1
+v1   validate_only, error_message
+v2   the first one of Kafka 4: throttle_time_ms
 v3   the client itself waits for the throttle time (KIP-219)
 v4   -1 selects the default number of partitions or replication factor (KIP-464)
 v5   flexible encoding (KIP-482), the settings of the topic in the response (KIP-525)
@@ -62,7 +64,7 @@ class CreateTopicsRequest(Message):
 
     topics: list[CreateTopicsRequestTopic]
     timeout_ms: Int32 = 60000
-    validate_only: Boolean = False
+    validate_only: Boolean = since(1, default=False)
 
 
 @struct
@@ -83,7 +85,7 @@ class CreateTopicsResponseTopic(Struct):
     name: String
     topic_id: Uuid = since(7, default=ZERO_UUID)
     error_code: Int16
-    error_message: String | None
+    error_message: String | None = since(1, default=None)
     topic_config_error_code: Int16 = since(5, tag=0, default=0)
     num_partitions: Int32 = since(5, default=-1)
     replication_factor: Int16 = since(5, default=-1)
@@ -94,5 +96,5 @@ class CreateTopicsResponseTopic(Struct):
 class CreateTopicsResponse(Message):
     """One result for each topic."""
 
-    throttle_time_ms: Int32 = 0
+    throttle_time_ms: Int32 = since(2, default=0)
     topics: list[CreateTopicsResponseTopic]

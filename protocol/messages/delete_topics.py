@@ -1,6 +1,7 @@
 """DeleteTopics (API key 20): delete topics and their records.
 
-v1   the first one served: throttle_time_ms
+v0   served as [framing/older-releases] says
+v1   the first one of Kafka 4: throttle_time_ms
 v2   the client itself waits for the throttle time (KIP-219)
 v3   the error may be TOPIC_DELETION_DISABLED
 v4   flexible encoding (KIP-482)
@@ -56,5 +57,5 @@ class DeleteTopicsResponseTopic(Struct):
 class DeleteTopicsResponse(Message):
     """One result for each topic."""
 
-    throttle_time_ms: Int32 = 0
+    throttle_time_ms: Int32 = since(1, default=0)
     responses: list[DeleteTopicsResponseTopic]

@@ -1,6 +1,7 @@
 """DescribeConfigs (API key 32): the settings of topics and brokers (KIP-133).
 
-v1   the first one served: synonyms, config_source (KIP-226)
+v0   is_default; served as [framing/older-releases] says
+v1   the first one of Kafka 4: synonyms, config_source (KIP-226)
 v2   the client itself waits for the throttle time (KIP-219)
 v3   config_type and documentation (KIP-569)
 v4   flexible encoding (KIP-482)
@@ -18,6 +19,7 @@ from coterie.protocol.wire import (
     message,
     since,
     struct,
+    until,
 )
 
 
@@ -35,7 +37,7 @@ class DescribeConfigsRequest(Message):
     """The resources to describe, and the detail of the response."""
 
     resources: list[DescribeConfigsRequestResource]
-    include_synonyms: Boolean = False
+    include_synonyms: Boolean = since(1, default=False)
     include_documentation: Boolean = since(3, default=False)
 
 
@@ -55,9 +57,10 @@ class DescribeConfigsResponseConfig(Struct):
     name: String
     value: String | None
     read_only: Boolean
-    config_source: Int8 = -1
+    is_default: Boolean = until(0, default=False)
+    config_source: Int8 = since(1, default=-1)
     is_sensitive: Boolean
-    synonyms: list[DescribeConfigsResponseSynonym]
+    synonyms: list[DescribeConfigsResponseSynonym] = since(1, factory=list)
     config_type: Int8 = since(3, default=0)
     documentation: String | None = since(3, default=None)
 

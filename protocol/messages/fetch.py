@@ -1,6 +1,10 @@
 """Fetch (API key 1): read record batches; wait up to `max_wait_ms` until there are `min_bytes`.
 
-v4   the first one served: message format v2, isolation_level (KIP-98)
+v0   message sets of magic 0
+v1   throttle_time_ms (KIP-13)
+v2   message sets of magic 1 (KIP-32)
+v3   max_bytes (KIP-74)
+v4   the first one of Kafka 4: record batches, isolation_level (KIP-98)
 v5   log_start_offset (KIP-107)
 v6   the error may be KAFKA_STORAGE_ERROR (KIP-112)
 v7   fetch sessions (KIP-227)
@@ -15,6 +19,8 @@ v15  replica_state in place of replica_id (KIP-903)
 v16  node_endpoints (KIP-951)
 v17  replica_directory_id (KIP-853)
 v18  high_watermark of a follower (KIP-1166)
+
+v0 to v3 are served as [framing/older-releases] says.
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -94,8 +100,8 @@ class FetchRequest(Message):
     )
     max_wait_ms: Int32
     min_bytes: Int32
-    max_bytes: Int32 = 0x7FFFFFFF
-    isolation_level: Int8 = 0
+    max_bytes: Int32 = since(3, default=0x7FFFFFFF)
+    isolation_level: Int8 = since(4, default=0)
     session_id: Int32 = since(7, default=0)
     session_epoch: Int32 = since(7, default=-1)
     topics: list[FetchRequestTopic]
@@ -142,7 +148,7 @@ class FetchResponsePartition(Struct):
     partition_index: Int32
     error_code: Int16
     high_watermark: Int64
-    last_stable_offset: Int64 = -1
+    last_stable_offset: Int64 = since(4, default=-1)
     log_start_offset: Int64 = since(5, default=-1)
     diverging_epoch: FetchResponseDivergingEpoch | None = since(
         12, tag=0, default=None, nullable_since=ABSENT_ONLY
@@ -153,7 +159,7 @@ class FetchResponsePartition(Struct):
     snapshot_id: FetchResponseSnapshotId | None = since(
         12, tag=2, default=None, nullable_since=ABSENT_ONLY
     )
-    aborted_transactions: list[FetchResponseAbortedTransaction] | None
+    aborted_transactions: list[FetchResponseAbortedTransaction] | None = since(4, factory=list)
     preferred_read_replica: Int32 = since(11, default=-1)
     records: Records | None
 
@@ -181,7 +187,7 @@ class FetchResponseNodeEndpoint(Struct):
 class FetchResponse(Message):
     """One result for each partition; in a fetch session only those that changed."""
 
-    throttle_time_ms: Int32 = 0
+    throttle_time_ms: Int32 = since(1, default=0)
     error_code: Int16 = since(7, default=0)
     session_id: Int32 = since(7, default=0)
     responses: list[FetchResponseTopic]

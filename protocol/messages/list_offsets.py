@@ -1,6 +1,7 @@
 """ListOffsets (API key 2): find offsets by timestamp; negative timestamps have special meanings.
 
-v1   the first one served: one offset for each partition, with its timestamp (KIP-79)
+v0   the offsets of segments that were written before a time
+v1   the first one of Kafka 4: one offset for each partition, with its timestamp (KIP-79)
 v2   isolation_level, throttle_time_ms (KIP-98)
 v3   the client itself waits for the throttle time (KIP-219)
 v4   current_leader_epoch and leader_epoch (KIP-320)
@@ -11,6 +12,8 @@ v8   EARLIEST_LOCAL_TIMESTAMP (KIP-405)
 v9   LATEST_TIERED_TIMESTAMP (KIP-1005)
 v10  timeout_ms (KIP-1075)
 v11  EARLIEST_PENDING_UPLOAD_TIMESTAMP (KIP-1023)
+
+v0 is served as [framing/older-releases] says.
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -25,6 +28,7 @@ from coterie.protocol.wire import (
     message,
     since,
     struct,
+    until,
 )
 
 # Special timestamps.
@@ -38,11 +42,15 @@ EARLIEST_PENDING_UPLOAD_TIMESTAMP = -6
 
 @struct
 class ListOffsetsRequestPartition(Struct):
-    """The timestamp to look up: epoch milliseconds or one of the constants above."""
+    """The timestamp to look up: epoch milliseconds or one of the constants above.
+
+    max_num_offsets: how many offsets a response of v0 may have.
+    """
 
     partition_index: Int32
     current_leader_epoch: Int32 = since(4, default=-1)
     timestamp: Int64
+    max_num_offsets: Int32 = until(0, default=1)
 
 
 @struct
@@ -65,12 +73,16 @@ class ListOffsetsRequest(Message):
 
 @struct
 class ListOffsetsResponsePartition(Struct):
-    """The offset and its timestamp; both are -1 if no record matches."""
+    """The offset and its timestamp; both are -1 if no record matches.
+
+    old_style_offsets: the offsets of v0, the greatest first.
+    """
 
     partition_index: Int32
     error_code: Int16
-    timestamp: Int64 = -1
-    offset: Int64 = -1
+    old_style_offsets: list[Int64] = until(0, factory=list)
+    timestamp: Int64 = since(1, default=-1)
+    offset: Int64 = since(1, default=-1)
     leader_epoch: Int32 = since(4, default=-1)
 
 

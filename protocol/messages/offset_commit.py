@@ -1,6 +1,8 @@
 """OffsetCommit (API key 8): store the offsets that a group has read up to.
 
-v2   the first one served: retention_time_ms
+v0   offsets that Kafka kept in ZooKeeper
+v1   generation, member_id and commit_timestamp
+v2   the first one of Kafka 4: retention_time_ms
 v3   throttle_time_ms (KIP-124)
 v4   the client itself waits for the throttle time (KIP-219)
 v5   no retention_time_ms any more (KIP-211)
@@ -9,6 +11,8 @@ v7   group_instance_id (KIP-345)
 v8   flexible encoding (KIP-482)
 v9   the generation may be a member epoch (KIP-848)
 v10  topic_id in place of name (KIP-848)
+
+v0 and v1 are served as [framing/older-releases] says.
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -30,11 +34,15 @@ from coterie.protocol.wire import (
 
 @struct
 class OffsetCommitRequestPartition(Struct):
-    """The next offset to read of one partition, and metadata of the client's choice."""
+    """The next offset to read of one partition, and metadata of the client's choice.
+
+    commit_timestamp: when the client read up to there; -1 for now.
+    """
 
     partition_index: Int32
     committed_offset: Int64
     committed_leader_epoch: Int32 = since(6, default=-1)
+    commit_timestamp: Int64 = since(1, last=1, default=-1)
     committed_metadata: String | None
 
 
@@ -55,10 +63,10 @@ class OffsetCommitRequest(Message):
     """
 
     group_id: String
-    generation_id_or_member_epoch: Int32 = -1
-    member_id: String
+    generation_id_or_member_epoch: Int32 = since(1, default=-1)
+    member_id: String = since(1, default="")
     group_instance_id: String | None = since(7, default=None)
-    retention_time_ms: Int64 = until(4, default=-1)
+    retention_time_ms: Int64 = since(2, last=4, default=-1)
     topics: list[OffsetCommitRequestTopic]
 
 

@@ -1,6 +1,7 @@
 """OffsetFetch (API key 9): fetch the committed offsets of groups.
 
-v1   the first one served (v0 read from ZooKeeper)
+v0   offsets that Kafka kept in ZooKeeper; served as [framing/older-releases] says
+v1   the first one of Kafka 4
 v2   null topics select all of them, error_code of the whole response (KIP-88)
 v3   throttle_time_ms (KIP-124)
 v4   the client itself waits for the throttle time (KIP-219)
@@ -92,7 +93,7 @@ class OffsetFetchResponseGroup(Struct):
 class OffsetFetchResponse(Message):
     """The result for the one group to v7, `groups` from v8 on.
 
-    v1 has no `error_code`; there an error of the group is repeated for every partition.
+    v0 and v1 have no `error_code`; there an error of the group is repeated for every partition.
     """
 
     throttle_time_ms: Int32 = since(3, default=0)

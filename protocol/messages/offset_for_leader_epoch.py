@@ -2,7 +2,9 @@
 
 A consumer compares it with its position to detect that the log was truncated.
 
-v2   the first one served: current_leader_epoch, throttle_time_ms
+v0   served as [framing/older-releases] says, like v1
+v1   leader_epoch (KIP-279)
+v2   the first one of Kafka 4: current_leader_epoch, throttle_time_ms
 v3   replica_id
 v4   flexible encoding (KIP-482)
 """
@@ -26,7 +28,7 @@ class OffsetForLeaderEpochRequestPartition(Struct):
     """The partition, its leader epoch as the client knows it, and the epoch to look up."""
 
     partition: Int32
-    current_leader_epoch: Int32 = -1
+    current_leader_epoch: Int32 = since(2, default=-1)
     leader_epoch: Int32
 
 
@@ -52,7 +54,7 @@ class OffsetForLeaderEpochResponsePartition(Struct):
 
     error_code: Int16
     partition: Int32
-    leader_epoch: Int32 = -1
+    leader_epoch: Int32 = since(1, default=-1)
     end_offset: Int64 = -1
 
 
@@ -68,5 +70,5 @@ class OffsetForLeaderEpochResponseTopic(Struct):
 class OffsetForLeaderEpochResponse(Message):
     """One result for each partition."""
 
-    throttle_time_ms: Int32 = 0
+    throttle_time_ms: Int32 = since(2, default=0)
     topics: list[OffsetForLeaderEpochResponseTopic]

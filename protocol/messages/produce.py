@@ -1,6 +1,9 @@
 """Produce (API key 0): append record batches to partitions.
 
-v3   the first one served: message format v2, transactional_id (KIP-98)
+v0   message sets of magic 0
+v1   throttle_time_ms (KIP-13)
+v2   message sets of magic 1, log_append_time_ms (KIP-32)
+v3   the first one of Kafka 4: record batches, transactional_id (KIP-98)
 v4   the error may be KAFKA_STORAGE_ERROR (KIP-112)
 v5   log_start_offset (KIP-107)
 v6   the client itself waits for the throttle time (KIP-219)
@@ -12,7 +15,8 @@ v11  the error may be TRANSACTION_ABORTABLE (KIP-890)
 v12  the broker adds the partitions to the transaction (KIP-890)
 v13  topic_id in place of name (KIP-516)
 
-A request with acks=0 has no response. ApiVersions announces v0 to v2 too [framing/produce-minimum].
+A request with acks=0 has no response. ApiVersions announces v0 to v2 too
+[framing/produce-minimum]; they are served as [framing/older-releases] says.
 """
 
 from coterie.protocol.api_keys import ApiKey
@@ -58,7 +62,7 @@ class ProduceRequest(Message):
     acks: 0 for no response, 1 to wait for the leader, -1 to wait for all replicas in sync.
     """
 
-    transactional_id: String | None = None
+    transactional_id: String | None = since(3, default=None)
     acks: Int16
     timeout_ms: Int32
     topic_data: list[ProduceRequestTopic]
@@ -90,7 +94,7 @@ class ProduceResponsePartition(Struct):
     index: Int32
     error_code: Int16
     base_offset: Int64
-    log_append_time_ms: Int64 = -1
+    log_append_time_ms: Int64 = since(2, default=-1)
     log_start_offset: Int64 = since(5, default=-1)
     record_errors: list[ProduceResponseRecordError] = since(8, factory=list)
     error_message: String | None = since(8, default=None)
@@ -123,5 +127,5 @@ class ProduceResponse(Message):
     """One result for each partition."""
 
     responses: list[ProduceResponseTopic]
-    throttle_time_ms: Int32 = 0
+    throttle_time_ms: Int32 = since(1, default=0)
     node_endpoints: list[ProduceResponseNodeEndpoint] = since(10, tag=0, factory=list)

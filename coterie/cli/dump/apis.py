@@ -6,7 +6,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from coterie.cli.errors import CommandFailed
-from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.api_keys import ApiKey, declared_versions
 from coterie.protocol.errors import MalformedFrame
 
 
@@ -51,7 +51,7 @@ def known_api(number: int, version: int) -> ApiKey:
         key = ApiKey(number)
     except ValueError as error:
         raise MalformedFrame(f"the api key {number} is unknown") from error
-    first, last = SERVED_VERSIONS[key]
+    first, last = declared_versions(key)
     if not first <= version <= last:
         raise MalformedFrame(
             f"{api_name(key)} is known in versions {first} to {last}, not {version}"

@@ -4,7 +4,7 @@ import click
 
 from coterie.cli.dump.apis import api_name, api_named, complete_api
 from coterie.cli.errors import CommandFailed
-from coterie.protocol.api_keys import SERVED_VERSIONS
+from coterie.protocol.api_keys import declared_versions
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.compile import source_of
 
@@ -26,7 +26,7 @@ def command(*, api: str, version: int | None, response: bool, direction: str | N
     by default.
     """
     key = api_named(api)
-    first, last = SERVED_VERSIONS[key]
+    first, last = declared_versions(key)
     version = last if version is None else version
     if not first <= version <= last:
         raise CommandFailed(f"{api_name(key)} has versions {first} to {last}, not {version}.")

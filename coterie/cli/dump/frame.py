@@ -10,7 +10,7 @@ from coterie.cli.dump.apis import api_name, api_named
 from coterie.cli.dump.frames import ResponseTo, decode_frame, frame_pieces, split_frames
 from coterie.cli.errors import CommandFailed
 from coterie.cli.output import print_json, print_line
-from coterie.protocol.api_keys import SERVED_VERSIONS
+from coterie.protocol.api_keys import declared_versions
 from coterie.protocol.errors import DECODE_ERRORS
 
 _LINE_BYTES = 16
@@ -68,7 +68,7 @@ def _response_to(text: str) -> ResponseTo:
     """
     api, _, number = text.partition(":")
     key = api_named(api)
-    first, last = SERVED_VERSIONS[key]
+    first, last = declared_versions(key)
     if not number.isdigit() or not first <= int(number) <= last:
         raise click.UsageError(
             f"Invalid value for --response-to: {text!r} is not between {api_name(key)}:{first} and "

@@ -21,7 +21,12 @@ from coterie.storage.properties import PropertiesError, parse_properties
 
 ENVIRONMENT_PREFIX = "COTERIE_"
 # Variables with this prefix that are not settings: options of commands, and what the tests need.
-_OTHER_VARIABLES = ("COTERIE_ADVERTISE", "COTERIE_BOOTSTRAP", "COTERIE_CONTROL_TOKEN")
+_OTHER_VARIABLES = (
+    "COTERIE_ADVERTISE",
+    "COTERIE_BOOTSTRAP",
+    "COTERIE_CONTROL_TOKEN",
+    "COTERIE_KAFKA_VERSION",
+)
 _TEST_VARIABLES = "COTERIE_TEST_"
 
 # How the places are called in messages.

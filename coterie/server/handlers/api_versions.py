@@ -1,6 +1,7 @@
 """ApiVersions: the served APIs and versions; often the first request of a connection (KIP-35)."""
 
 import re
+from collections.abc import Mapping
 
 from coterie.protocol.api_keys import ADVERTISED_MINIMUM, SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode
@@ -15,16 +16,26 @@ from coterie.server.services import Services
 _SOFTWARE_SINCE = 3
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 
-_SERVED = [
-    ApiVersionsResponseApiKey(
-        api_key=api, min_version=ADVERTISED_MINIMUM.get(api, first), max_version=last
-    )
-    for api, (first, last) in SERVED_VERSIONS.items()
-]
+# The release that introduced features (KIP-584), and the one whose answer to an unknown version
+# names the known ones (KIP-511).
+_FEATURES_SINCE = (2, 7)
+_RANGE_SINCE = (2, 4)
+
+
+def _announced(versions: Mapping[ApiKey, tuple[int, int]]) -> list[ApiVersionsResponseApiKey]:
+    return [
+        ApiVersionsResponseApiKey(
+            api_key=api, min_version=ADVERTISED_MINIMUM.get(api, first), max_version=last
+        )
+        for api, (first, last) in versions.items()
+    ]
+
+
+_SERVED = _announced(SERVED_VERSIONS)
 
 
 def handle(
-    _broker: Services, request: ApiVersionsRequest, connection: Exchange
+    broker: Services, request: ApiVersionsRequest, connection: Exchange
 ) -> ApiVersionsResponse:
     """Return the served versions, unless the client's software is invalid.
 
@@ -40,18 +51,27 @@ def handle(
             software_name=request.client_software_name,
             software_version=request.client_software_version,
         )
+    release = broker.release
+    served = _SERVED if release is None else _announced(release.versions)
     # Without features: they describe KRaft's metadata and transactions, which do not exist here.
+    has_features = release is None or release.number >= _FEATURES_SINCE
     return ApiVersionsResponse(
-        error_code=ErrorCode.NONE, api_keys=_SERVED, finalized_features_epoch=0
+        error_code=ErrorCode.NONE,
+        api_keys=served,
+        finalized_features_epoch=0 if has_features else -1,
     )
 
 
 def handle_unsupported(
-    _broker: Services, _request: object, _connection: Exchange
+    broker: Services, _request: object, _connection: Exchange
 ) -> ApiVersionsResponse:
     """Answer a version of ApiVersions that is newer than this broker.
 
     [framing/api-versions-fallback]
     """
-    own = [each for each in _SERVED if each.api_key == ApiKey.API_VERSIONS]
+    release = broker.release
+    served = SERVED_VERSIONS if release is None else release.versions
+    own = _announced({ApiKey.API_VERSIONS: served[ApiKey.API_VERSIONS]})
+    if release is not None and release.number < _RANGE_SINCE:
+        own = []
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)

@@ -26,6 +26,7 @@ from coterie.server.config.described import (
     cluster_settings,
     topic_settings,
 )
+from coterie.server.config.keys import ConfigSource
 from coterie.server.logs.topic_rules import invalid_name
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
@@ -122,6 +123,7 @@ def _config(setting: Setting, request: DescribeConfigsRequest) -> DescribeConfig
         name=setting.name,
         value=setting.value,
         read_only=setting.read_only,
+        is_default=setting.source == ConfigSource.DEFAULT,
         config_source=setting.source,
         is_sensitive=setting.is_sensitive,
         synonyms=[

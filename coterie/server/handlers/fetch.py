@@ -40,7 +40,7 @@ def handle(broker: Services, request: FetchRequest, connection: Exchange) -> Fet
     if request.isolation_level not in ISOLATION_LEVELS:
         return refused_isolation(request)
     if named_entries(request) > READ_AT_ONCE:
-        _LargeFetch(broker, request, connection).begin()
+        LargeFetch(broker, request, connection).begin()
         return None
     closed: list[Partition] = []
     version = connection.version
@@ -65,12 +65,17 @@ def handle(broker: Services, request: FetchRequest, connection: Exchange) -> Fet
     return None
 
 
-class _LargeFetch(SteppedFetch):
-    """A fetch that names its many partitions."""
+class LargeFetch(SteppedFetch):
+    """A fetch that names its many partitions.
+
+    Attributes:
+        wanted: the partitions, looked up.
+    """
 
     def __init__(self, broker: Services, request: FetchRequest, connection: Exchange) -> None:
+        """Begin nothing yet."""
         super().__init__(broker, request, connection)
-        self._wanted: list[WantedTopic] = []
+        self.wanted: list[WantedTopic] = []
 
     def _look_up(self) -> Generator[None, None, list[Partition]]:
         closed: list[Partition] = []
@@ -80,14 +85,14 @@ class _LargeFetch(SteppedFetch):
             for part in parts(asked.partitions):
                 partitions |= look_up_topic(self._broker, asked, part, closed, by_id=by_id)
                 yield
-            self._wanted.append((asked, list(partitions.values())))
+            self.wanted.append((asked, list(partitions.values())))
             yield
         return closed
 
     def _read(self) -> Generator[None, None, FetchResult]:
         response = FetchResponse(responses=[])
         size_bytes, answer_now = 0, False
-        for asked, partitions in self._wanted:
+        for asked, partitions in self.wanted:
             answered = FetchResponseTopic(topic=asked.topic, topic_id=asked.topic_id, partitions=[])
             response.responses.append(answered)
             for part in parts(partitions):
@@ -103,8 +108,8 @@ class _LargeFetch(SteppedFetch):
     def _complete(self, result: FetchResult) -> Generator[None, None, FetchResponse]:
         response = result.response
         if self._request.session_epoch == INITIAL_EPOCH:
-            yield from open_session(self._broker, self._connection, self._wanted, response)
+            yield from open_session(self._broker, self._connection, self.wanted, response)
         return response
 
     def _partitions(self) -> list[Partition]:
-        return partitions_of(self._wanted)
+        return partitions_of(self.wanted)

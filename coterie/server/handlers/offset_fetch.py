@@ -31,9 +31,19 @@ def handle(
         request.groups = list({group.group_id: group for group in request.groups}.values())
     fetch = broker.coordinator.offset_fetch
     if connection.version < _TOPIC_IDS_SINCE:
-        return broker.groups.submit(fetch, request, connection)
+        complete = None if connection.version else _name_missing
+        return broker.groups.submit(fetch, request, connection, complete=complete)
     topics_by_id = _TopicsById(broker.topics.published.image, request)
     return broker.groups.submit(fetch, request, connection, complete=topics_by_id.complete)
+
+
+def _name_missing(response: OffsetFetchResponse) -> OffsetFetchResponse:
+    """In version 0 a partition without an offset has an error [offsets/oldest-versions]."""
+    for topic in response.topics:
+        for each in topic.partitions:
+            if each.committed_offset < 0 and not each.error_code:
+                each.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return response
 
 
 class _TopicsById:

@@ -17,14 +17,9 @@ from coterie.protocol.messages.produce import (
     ProduceResponseTopic,
 )
 from coterie.server.handlers.closed_logs import must_wait
-from coterie.server.logs.log_validator import (
-    RefusedBatch,
-    ValidBatch,
-    only_batch,
-    refused_transaction,
-    validate_batch,
-)
+from coterie.server.logs.log_validator import refused_transaction, validate_batch
 from coterie.server.logs.partition import OPEN, Partition, Topic
+from coterie.server.logs.received_batches import RefusedBatch, ValidBatch, only_batch
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import run_in_slices
 from coterie.server.services import Services

@@ -7,7 +7,7 @@ not read are refused instead of stored. (Kafka: `LogValidator`.)
 
 import itertools
 from contextlib import suppress
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages.produce import ProduceRequest, ProduceResponseRecordError
@@ -15,8 +15,6 @@ from coterie.protocol.raw_records import open_body, split_records
 from coterie.protocol.record_batch_layout import (
     ATTRIBUTES_AT,
     HEADER_BYTES,
-    LENGTH_AT,
-    LOG_OVERHEAD_BYTES,
     MAGIC_AT,
     TRANSACTIONAL,
 )
@@ -32,11 +30,9 @@ from coterie.protocol.records import (
 )
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.logs.partition import Partition
+from coterie.server.logs.received_batches import RefusedBatch, ValidBatch
 
-_ZSTD_SINCE = 7
 _NEWEST_MAGIC = 2
-# The length field of the shortest message of magic 0, less its key and value.
-_LEAST_LENGTH = 14
 _MAX_INT64 = (1 << 63) - 1
 # compression.type; `producer` leaves batches as they are.
 _CODECS = {
@@ -46,92 +42,6 @@ _CODECS = {
     "zstd": Compression.ZSTD,
     "uncompressed": Compression.NONE,
 }
-
-
-class RefusedBatch(Exception):  # noqa: N818 - a refusal is an answer, not a failure of the server
-    """A batch is not stored.
-
-    Attributes:
-        error: the error of the partition.
-        text: the error message of the partition; None where Kafka sends none.
-        record_errors: the records for which the batch is refused.
-        in_log: whether Kafka's log refuses it, and not the layer above: the response then has the
-            log start offset.
-    """
-
-    def __init__(
-        self,
-        error: ErrorCode,
-        text: str | None = None,
-        record_errors: list[ProduceResponseRecordError] | None = None,
-        *,
-        in_log: bool = True,
-    ) -> None:
-        super().__init__(error, text)
-        self.error = error
-        self.text = text
-        self.record_errors = record_errors or []
-        self.in_log = in_log
-
-
-class ValidBatch(NamedTuple):
-    """A batch to append, and its header."""
-
-    batch: bytes
-    header: BatchHeader
-
-
-def only_batch(records: bytes | None, version: int) -> ValidBatch:
-    """Return the only batch of a partition in a produce request [data-plane/one-batch].
-
-    Raises:
-        RefusedBatch: there are none, several, or an old or a new one.
-    """
-    data = records or b""
-    try:
-        header = read_header(data)
-    except MalformedFrame:
-        end = _batch_end(data, 0)
-        if end is None or data[MAGIC_AT] != _NEWEST_MAGIC:
-            raise RefusedBatch(ErrorCode.INVALID_RECORD, in_log=False) from None
-        raise RefusedBatch(ErrorCode.CORRUPT_MESSAGE, in_log=False) from None
-    end = header.length_bytes
-    if end > len(data) or header.magic != _NEWEST_MAGIC:
-        raise RefusedBatch(ErrorCode.INVALID_RECORD, in_log=False)
-    if version < _ZSTD_SINCE and header.compression == Compression.ZSTD:
-        raise RefusedBatch(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, in_log=False)
-    if len(data) == end:
-        return ValidBatch(data, header)
-    try:
-        has_second = _batch_end(data, end) is not None
-    except RefusedBatch as refused:
-        raise RefusedBatch(refused.error, in_log=False) from None
-    if has_second:
-        raise RefusedBatch(ErrorCode.INVALID_RECORD, in_log=False)
-    return ValidBatch(data[:end], header)
-
-
-def _batch_end(data: bytes, start: int) -> int | None:
-    """Return the end of the batch at `start`; None if the bytes are too few for one.
-
-    Raises:
-        RefusedBatch: the bytes are enough, and not a batch.
-    """
-    left = len(data) - start
-    if left < LOG_OVERHEAD_BYTES:
-        return None
-    length = int.from_bytes(data[start + LENGTH_AT : start + LOG_OVERHEAD_BYTES], signed=True)
-    if length < _LEAST_LENGTH:
-        text = f"Record size {length} is less than the minimum record overhead ({_LEAST_LENGTH})"
-        raise RefusedBatch(ErrorCode.CORRUPT_MESSAGE, text, in_log=False)
-    if left <= MAGIC_AT:
-        return None
-    magic = data[start + MAGIC_AT]
-    if magic > _NEWEST_MAGIC:
-        text = f"Invalid magic found in record: {int.from_bytes([magic], signed=True)}"
-        raise RefusedBatch(ErrorCode.CORRUPT_MESSAGE, text, in_log=False)
-    end = start + LOG_OVERHEAD_BYTES + length
-    return end if end <= len(data) else None
 
 
 def validate_batch(

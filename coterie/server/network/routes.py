@@ -10,7 +10,7 @@ few of them. What requests import is imported before the server listens, by `imp
 import opens files, which fails while file handles are short [connections/no-late-imports].
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 
 from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
@@ -28,6 +28,13 @@ Wrapper = Callable[[Handler], Handler]
 _LIBRARIES = ("cramjam", "encodings.utf_16_be")
 
 
+# Old versions that are served by other modules than the newer ones: the first version that is not,
+# and the module.
+_OLD_HANDLERS: dict[ApiKey, tuple[int, str]] = {
+    ApiKey.FETCH: (4, "fetch_message_sets"),
+    ApiKey.LIST_OFFSETS: (1, "list_segment_offsets"),
+}
+
 # Responses whose largest array the handler encodes, in slices.
 _SPLICED = {ApiKey.METADATA: "topics", ApiKey.LIST_GROUPS: "groups"}
 
@@ -39,10 +46,10 @@ class Routes(dict[int, Route]):
     only [connections/routes].
     """
 
-    def __init__(self, apis: Collection[ApiKey] = SERVED_VERSIONS.keys()) -> None:
-        """Serve some APIs; routes are loaded at their first use."""
+    def __init__(self, versions: Mapping[ApiKey, tuple[int, int]] = SERVED_VERSIONS) -> None:
+        """Serve some APIs, from a first to a last version; routes are loaded at their first use."""
         super().__init__()
-        self._apis = apis
+        self._versions = versions
 
     def load(self, route_key: int) -> Route:
         """Load the route of an API and version that no request used before.
@@ -56,9 +63,10 @@ class Routes(dict[int, Route]):
             api = ApiKey(api_key)
         except ValueError:
             raise MalformedFrame(f"api key {api_key} is not served") from None
-        if api not in self._apis:
-            raise MalformedFrame(f"{api.kafka_name} is not served at this stage of the connection")
-        first, last = SERVED_VERSIONS[api]
+        served = self._versions.get(api)
+        if served is None:
+            raise MalformedFrame(f"{api.kafka_name} is not served on this connection")
+        first, last = served
         if first <= version <= last:
             route = self[route_key] = _load(api, version)
             return route
@@ -109,20 +117,22 @@ def import_handlers() -> Iterator[None]:
 
 
 def _handler(api: ApiKey) -> Handler:
-    forwarding = GROUP_HANDLERS.get(api)
-    if forwarding is not None:
-        return forwarding
-    handle: Handler = import_module(f"coterie.server.handlers.{api.name.lower()}").handle
+    return GROUP_HANDLERS.get(api) or _handler_in(api.name.lower())
+
+
+def _handler_in(module: str) -> Handler:
+    handle: Handler = import_module(f"coterie.server.handlers.{module}").handle
     return handle
 
 
 def _load(api: ApiKey, version: int) -> Route:
     request, response = request_class(api), response_class(api)
     array = _SPLICED.get(api)
+    newer, module = _OLD_HANDLERS.get(api, (0, ""))
     return Route(
         api,
         version,
-        _handler(api),
+        _handler_in(module) if version < newer else _handler(api),
         request.decoder(version),
         splicing_framer(response, version, array) if array else response.framer(version),
         flexible=request.has_flexible_header(version),

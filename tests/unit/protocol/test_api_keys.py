@@ -7,7 +7,13 @@ import pytest
 from kafka.protocol.api_key import ApiKey as PeerApiKey
 from kio.schema.errors import ErrorCode as KioErrorCode
 
-from coterie.protocol.api_keys import ADVERTISED_MINIMUM, SERVED_VERSIONS, ApiKey
+from coterie.protocol.api_keys import (
+    ADVERTISED_MINIMUM,
+    OLDEST_VERSIONS,
+    SERVED_VERSIONS,
+    ApiKey,
+    declared_versions,
+)
 from coterie.protocol.apis import request_class, response_class
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.wire import Message
@@ -22,10 +28,10 @@ def test_every_api_has_versions_a_request_and_a_response() -> None:
 
 
 @pytest.mark.parametrize("cls", [*REQUESTS, *RESPONSES], ids=pair_id)
-def test_messages_have_the_served_versions(cls: type[Message]) -> None:
+def test_messages_have_the_declared_versions(cls: type[Message]) -> None:
     assert cls.api_key is not None
     key = ApiKey(cls.api_key)
-    assert cls.versions == SERVED_VERSIONS[key]
+    assert cls.versions == declared_versions(key)
     assert cls in (request_class(key), response_class(key))
     assert cls.__module__ == f"coterie.protocol.messages.{key.name.lower()}"
 
@@ -50,6 +56,11 @@ def test_messages_without_an_api_are_log_records_or_payloads_of_members() -> Non
         "share_group_records",
         "streams_group_records",
     }
+
+
+def test_older_versions_than_the_served_ones_are_declared_from_0_on() -> None:
+    assert set(OLDEST_VERSIONS) == {key for key, (first, _) in SERVED_VERSIONS.items() if first}
+    assert set(OLDEST_VERSIONS.values()) == {0}
 
 
 def test_only_produce_is_announced_from_a_lower_version() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
 from coterie.protocol.errors import ErrorCode, MalformedFrame
 from coterie.protocol.messages.api_versions import ApiVersionsRequest
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -17,7 +17,7 @@ from tests.unit.server.manual import Client, logged, make_broker
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 VERSIONS = ApiVersionsRequest(client_software_name="a", client_software_version="1")
 # What a client may ask for before it has logged in, as far as there are logins.
-STAGE = frozenset({ApiKey.API_VERSIONS, ApiKey.HEARTBEAT})
+STAGE = {api: SERVED_VERSIONS[api] for api in (ApiKey.API_VERSIONS, ApiKey.HEARTBEAT)}
 
 
 def test_table_of_a_stage_closes_a_connection_that_asks_for_more() -> None:
@@ -29,7 +29,7 @@ def test_table_of_a_stage_closes_a_connection_that_asks_for_more() -> None:
     assert client.transport.closed
     assert client.answers() == []
     (line,) = logged(broker, "connection closed")
-    assert "Metadata is not served at this stage" in line["reason"]
+    assert "Metadata is not served on this connection" in line["reason"]
 
 
 def test_next_request_of_a_read_has_the_table_that_a_handler_has_chosen() -> None:

@@ -1,0 +1,1 @@
+"""How coterie/server/releases.tsv is made: see `made.py`."""

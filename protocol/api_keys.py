@@ -105,6 +105,8 @@ OLDEST_VERSIONS: dict[ApiKey, int] = {
     ApiKey.DELETE_TOPICS: 0,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: 0,
     ApiKey.DESCRIBE_CONFIGS: 0,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: 0,
+    ApiKey.DESCRIBE_LOG_DIRS: 0,
 }
 
 

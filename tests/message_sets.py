@@ -48,7 +48,7 @@ def message(
 
 def gzipped(inner: bytes, offset: int = 0, *, magic: int = 1, attributes: int = GZIP) -> bytes:
     """Encode a compressed message."""
-    return message(offset, gzip.compress(inner), magic=magic, attributes=attributes)
+    return message(offset, gzip.compress(inner, mtime=0), magic=magic, attributes=attributes)
 
 
 def read(data: bytes) -> list[Message]:

@@ -87,31 +87,45 @@ class TestProduce:
     @pytest.mark.parametrize(
         ("data", "error"),
         [
-            (b"", ErrorCode.NONE),
-            (message(0, b"a")[:8], ErrorCode.NONE),
-            (message(0, b"a")[:-1], ErrorCode.NONE),
-            (None, UNKNOWN),
-            (gzipped(message(0, b"a")) * 2, INVALID),
-            (message(0, b"p") + gzipped(message(0, b"a")), INVALID),
-            (message(0, b"a", magic=0) + message(1, b"b"), INVALID),
-            (message(0, b"a", crc=1), CORRUPT),
-            (message(0, b"a") + message(1, b"b", crc=1), CORRUPT),
-            (gzipped(message(0, b"a", crc=3)), CORRUPT),
-            (gzipped(message(0, b"a", magic=0)), INVALID),
-            (gzipped(gzipped(message(0, b"a"))), INVALID),
-            (gzipped(b""), INVALID),
-            (message(0, None, attributes=1), INVALID),
-            (message(0, b"no gzip", attributes=1), UNKNOWN),
-            (message(0, b"x", attributes=4), INVALID),
-            (message(0, b"x", attributes=5), UNKNOWN),
-            (message(0, b"x", attributes=8), ErrorCode.INVALID_TIMESTAMP),
-            (struct.pack(">qi", 0, 13) + bytes(13), CORRUPT),
-            (struct.pack(">qi", 0, -5) + bytes(13), CORRUPT),
-            (message(0, b"x", magic=3), CORRUPT),
-            (message(0, b"x", timestamp_ms=-5), UNKNOWN),
-            (with_wrong_lengths(50, b"abc"), UNKNOWN),
-            (message(0, b"x" * 1_100_000), ErrorCode.MESSAGE_TOO_LARGE),
-            (message(0, b"x" * 600_000) * 2, ErrorCode.MESSAGE_TOO_LARGE),
+            pytest.param(b"", ErrorCode.NONE, id="nothing"),
+            pytest.param(message(0, b"a")[:8], ErrorCode.NONE, id="less than a head"),
+            pytest.param(message(0, b"a")[:-1], ErrorCode.NONE, id="an incomplete message"),
+            pytest.param(None, UNKNOWN, id="null"),
+            pytest.param(gzipped(message(0, b"a")) * 2, INVALID, id="two compressed ones"),
+            pytest.param(
+                message(0, b"p") + gzipped(message(0, b"a")),
+                INVALID,
+                id="a compressed one behind another",
+            ),
+            pytest.param(message(0, b"a", magic=0) + message(1, b"b"), INVALID, id="two magics"),
+            pytest.param(message(0, b"a", crc=1), CORRUPT, id="a wrong crc"),
+            pytest.param(
+                message(0, b"a") + message(1, b"b", crc=1),
+                CORRUPT,
+                id="a wrong crc behind a right one",
+            ),
+            pytest.param(gzipped(message(0, b"a", crc=3)), CORRUPT, id="a wrong inner crc"),
+            pytest.param(gzipped(message(0, b"a", magic=0)), INVALID, id="another inner magic"),
+            pytest.param(gzipped(gzipped(message(0, b"a"))), INVALID, id="compressed twice"),
+            pytest.param(gzipped(b""), INVALID, id="an empty compressed one"),
+            pytest.param(message(0, None, attributes=1), INVALID, id="compressed null"),
+            pytest.param(message(0, b"no gzip", attributes=1), UNKNOWN, id="no gzip"),
+            pytest.param(message(0, b"x", attributes=4), INVALID, id="zstd"),
+            pytest.param(message(0, b"x", attributes=5), UNKNOWN, id="an unknown codec"),
+            pytest.param(
+                message(0, b"x", attributes=8), ErrorCode.INVALID_TIMESTAMP, id="append time"
+            ),
+            pytest.param(struct.pack(">qi", 0, 13) + bytes(13), CORRUPT, id="a length below all"),
+            pytest.param(struct.pack(">qi", 0, -5) + bytes(13), CORRUPT, id="a negative length"),
+            pytest.param(message(0, b"x", magic=3), CORRUPT, id="magic 3"),
+            pytest.param(message(0, b"x", timestamp_ms=-5), UNKNOWN, id="a negative timestamp"),
+            pytest.param(
+                with_wrong_lengths(50, b"abc"), UNKNOWN, id="a value longer than its message"
+            ),
+            pytest.param(message(0, b"x" * 1_100_000), ErrorCode.MESSAGE_TOO_LARGE, id="too large"),
+            pytest.param(
+                message(0, b"x" * 600_000) * 2, ErrorCode.MESSAGE_TOO_LARGE, id="too large together"
+            ),
         ],
     )
     def test_refused(self, client: Client, data: bytes | None, error: ErrorCode) -> None:
@@ -122,10 +136,16 @@ class TestProduce:
     @pytest.mark.parametrize(
         ("data", "values"),
         [
-            (message(0, b"a") + message(1, b"b")[:20], [b"a"]),
-            (gzipped(message(0, b"a") + message(1, b"b")[:-3]), [b"a"]),
-            (gzipped(message(0, b"a", attributes=8)), [b"a"]),
-            (with_wrong_lengths(1, b"abc"), [b"a"]),
+            pytest.param(
+                message(0, b"a") + message(1, b"b")[:20], [b"a"], id="an incomplete one at the end"
+            ),
+            pytest.param(
+                gzipped(message(0, b"a") + message(1, b"b")[:-3]),
+                [b"a"],
+                id="an incomplete inner one",
+            ),
+            pytest.param(gzipped(message(0, b"a", attributes=8)), [b"a"], id="inner append time"),
+            pytest.param(with_wrong_lengths(1, b"abc"), [b"a"], id="bytes behind the value"),
         ],
     )
     def test_accepted_as_kafka_does(self, client: Client, data: bytes, values: list[bytes]) -> None:

@@ -33,6 +33,11 @@ _PEERS = {peer.name: peer for peer in (KafkaPython, Kio, Aiokafka)}
 # Versions that no codec on PyPI has yet. DeleteGroups v3 is new in Kafka 4.4; log records are
 # compared with bytes of Kafka's own serializer in tests/unit/protocol/test_log_records.py.
 _WITHOUT_PEER = {
+    # Equal to version 1, which has peers.
+    "AlterReplicaLogDirsRequest": [0],
+    "AlterReplicaLogDirsResponse": [0],
+    "DescribeLogDirsRequest": [0],
+    "DescribeLogDirsResponse": [0],
     "DeleteGroupsRequest": [3],
     "DeleteGroupsResponse": [3],
     "GroupMetadataKey": [0],

@@ -58,6 +58,7 @@ USES: dict[str, tuple[Act, str]] = {
     "time goes back": (lambda kafka: kafka.advance(-1), "never goes back"),
     "clock in real time": (lambda kafka: kafka.clock, r"mark the test .*virtual_time=True"),
     "flush": (lambda _: Broker(flush="sometimes"), "flush: 'sometimes' is not one of: never, com"),
+    "release": (lambda _: Broker(version="2.88"), "'2.88' is no release of Kafka; choose"),
     # Waits.
     "own thread": (in_own_thread, "own thread cannot wait"),
     "own thread, at once": (produced_in_own_thread, "own thread cannot wait"),

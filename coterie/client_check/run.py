@@ -52,6 +52,7 @@ class Run:
         program: the program; another one after `restart`.
         profile: what is known of the client.
         verdicts: what was found out so far, by the names of checks.
+        is_stuck: whether the scenario ended because the client sent nothing any more.
         has_not_started: whether the client did not begin to read although nothing was in its way.
     """
 
@@ -70,6 +71,7 @@ class Run:
         self.profile = profile
         self.verdicts: dict[str, Verdict] = {}
         self.has_not_started = False
+        self.is_stuck = False
         self.values = dict(values)
         self.program = make_program()
         self._make_program = make_program
@@ -198,6 +200,14 @@ class Run:
             errors = self.program.last_errors()
             raise NotReached(reason + (f": {errors[-1]}" if errors else ""), status)
         raise NotReached(f"the client has not {what} within {limit_s:g} s", status)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the client runs, but has sent nothing for longer than any heartbeat takes."""
+        exchanges = self.talk.exchanges
+        if not exchanges or self.program.exit_code is not None or self.broker.is_down:
+            return False
+        return self.talk.elapsed_s - exchanges[-1].at_s > _REACTION_LIMIT_S - 1
 
     async def sleep(self, seconds: float) -> None:
         """Let time pass, unless the program ends."""

@@ -17,8 +17,13 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families
 
 from coterie.server.metrics.endpoint import Collect, MetricsEndpoint
-from coterie.server.network import http_server
-from coterie.server.network.http_server import CONNECTIONS, HEADER_BYTES, HttpServer
+from coterie.server.network.http_server import (
+    CONNECTIONS,
+    HEADER_BYTES,
+    METRICS_BOUNDS,
+    Bounds,
+    HttpServer,
+)
 
 PATIENCE_S = 20.0
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -32,12 +37,11 @@ def new_server(collect: Collect, report_failure: Callable[[Exception], None]) ->
 
 @asynccontextmanager
 async def listening(
-    collect: Collect, failures: list[Exception] | None = None
+    collect: Collect, failures: list[Exception] | None = None, bounds: Bounds = METRICS_BOUNDS
 ) -> AsyncIterator[int]:
     failures = [] if failures is None else failures
-    server = HttpServer(
-        MetricsEndpoint(collect, failures.append, asyncio.to_thread), asyncio.get_running_loop()
-    )
+    endpoint = MetricsEndpoint(collect, failures.append, asyncio.to_thread)
+    server = HttpServer(endpoint, asyncio.get_running_loop(), bounds)
     port = await server.start("127.0.0.1", 0)
     try:
         yield port
@@ -172,15 +176,42 @@ def test_a_request_may_arrive_byte_by_byte() -> None:
     asyncio.run(go())
 
 
+@pytest.mark.parametrize("answer_s", [None, PATIENCE_S])
 @pytest.mark.parametrize("sent", [b"", GET[:-1], GET[:3]])
-def test_an_incomplete_request_is_cut_at_the_deadline(
-    sent: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(http_server, "DEADLINE_S", 0.05)
+def test_an_incomplete_request_is_cut_at_the_deadline(sent: bytes, answer_s: float | None) -> None:
+    async def go() -> None:
+        bounds = Bounds(request_s=0.05, answer_s=answer_s)
+        async with listening(some_metrics, bounds=bounds) as port:
+            assert await ask(port, sent) == b""
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize(
+    "bounds", [Bounds(request_s=0.05), Bounds(answer_s=0.05)], ids=["as a whole", "of its own"]
+)
+def test_a_slow_answer_is_cut_at_its_deadline(bounds: Bounds) -> None:
+    async def never() -> list[Metric]:
+        await asyncio.Event().wait()
+        return []
 
     async def go() -> None:
-        async with listening(some_metrics) as port:
-            assert await ask(port, sent) == b""
+        async with listening(never, bounds=bounds) as port:
+            assert not (await ask(port, GET)).startswith(b"HTTP/1.1 200 ")
+
+    asyncio.run(go())
+
+
+def test_a_complete_request_may_wait_longer_than_its_sending() -> None:
+    async def slow() -> list[Metric]:
+        await asyncio.sleep(0.6)
+        return await some_metrics()
+
+    async def go() -> None:
+        # Long enough for a busy machine to send the request in, and shorter than its answer takes.
+        bounds = Bounds(request_s=0.4, answer_s=PATIENCE_S)
+        async with listening(slow, bounds=bounds) as port:
+            assert (await ask(port, GET)).endswith(BODY)
 
     asyncio.run(go())
 

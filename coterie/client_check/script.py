@@ -42,9 +42,9 @@ class Trickle(NamedTuple):
         pause_s: the seconds between two parts.
     """
 
-    single_bytes: int = 40
-    part_bytes: int = 64
-    pause_s: float = 0.002
+    single_bytes: int = 16
+    part_bytes: int = 128
+    pause_s: float = 0.001
 
 
 class AddTags(NamedTuple):

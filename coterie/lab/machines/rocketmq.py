@@ -21,6 +21,11 @@ _SILENT_US = 120_000 * MS
 _HEARTBEAT_US = 30_000 * MS
 _PERSIST_MS = 5_000
 _BYTES = 200
+# While a group forms, clients hold about so many different lists of members.
+_KEPT_SHARES = 64
+
+# The clients of a group, in order.
+Members = tuple[str, ...]
 
 
 class ClientOptions(NamedTuple):
@@ -68,6 +73,7 @@ class Broker:
         self.name = name
         self.channels: dict[str, _Channel] = {}
         self.away = False
+        self._members: Members | None = None
         self._group = group
         self._random = self.environment.world.stream(f"notices {name}")
         self.environment.world.after(_SCAN_US, self._scan)
@@ -89,9 +95,18 @@ class Broker:
             self.environment.ledger.noticed(identity)
             self._changed(notice=notice)
 
-    def members(self) -> list[str] | None:
+    def members(self) -> Members | None:
         """Return the clients; None if the broker does not answer."""
-        return None if self.away else sorted(self.channels)
+        if self.away:
+            return None
+        if self._members is None:
+            self._members = tuple(sorted(self.channels))
+        return self._members
+
+    def forget(self) -> None:
+        """Lose the table of clients."""
+        self.channels.clear()
+        self._members = None
 
     def _scan(self) -> None:
         """Remove silent clients, without a notice."""
@@ -102,6 +117,7 @@ class Broker:
                 self.remove(identity, notice=False)
 
     def _changed(self, *, notice: bool) -> None:
+        self._members = None
         if self is self._group.brokers[0]:
             self.environment.ledger.membership(sorted(self.channels))
         for _, channel in sorted(self.channels.items()) if notice else ():
@@ -129,7 +145,7 @@ class RocketMqGroup(Machine):
         super().__init__(environment)
         self.options = options
         self.loss = environment.parameters.notices_lost
-        self._shares: tuple[tuple[str, ...], dict[str, list[TopicPartition]]] | None = None
+        self._shares: dict[Members, dict[str, list[TopicPartition]]] = {}
         self.offsets: dict[TopicPartition, int] = {}
         self.brokers = [
             Broker(self, f"broker-{number}")
@@ -154,7 +170,7 @@ class RocketMqGroup(Machine):
         """Restart the first broker: its table of clients is empty afterwards."""
         broker = self.brokers[0]
         broker.away = True
-        broker.channels.clear()
+        broker.forget()
         self.environment.world.after(down_us, self._back, broker)
 
     def _back(self, broker: Broker) -> None:
@@ -164,14 +180,17 @@ class RocketMqGroup(Machine):
         """Let a share of the notices get lost."""
         self.loss = share
 
-    def shares(self, members: list[str]) -> dict[str, list[TopicPartition]]:
-        """Return the share of each client; the last result is kept, as all ask for the same."""
-        key = tuple(members)
-        if self._shares is None or self._shares[0] != key:
+    def shares(self, members: Members) -> dict[str, list[TopicPartition]]:
+        """Return the share of each client; results are kept, as many ask for the same."""
+        found = self._shares.get(members)
+        if found is None:
             counts = self.environment.workload.counts
             subscriptions = [MemberSubscription(each, tuple(counts)) for each in members]
-            self._shares = (key, ASSIGNORS["allocate-averagely"](counts, subscriptions))
-        return self._shares[1]
+            found = ASSIGNORS["allocate-averagely"](counts, subscriptions)
+            if len(self._shares) >= _KEPT_SHARES:
+                del self._shares[next(iter(self._shares))]
+            self._shares[members] = found
+        return found
 
     def traffic(self, api: str) -> None:
         """Count a message."""
@@ -275,7 +294,7 @@ class PushConsumer:
             broker.name, pod.name, pod.act, pod.life, self._on_members, arguments
         )
 
-    def _on_members(self, members: list[str] | None) -> None:
+    def _on_members(self, members: Members | None) -> None:
         options, parameters = self._group.options, self.environment.parameters
         self._asking = False
         changed = members is not None and self._apply(members)
@@ -290,7 +309,7 @@ class PushConsumer:
         else:
             self._set_timer(parameters.rocketmq_interval_ms * MS)
 
-    def _apply(self, members: list[str]) -> bool:
+    def _apply(self, members: Members) -> bool:
         """Take the own share among the members; return whether anything changed."""
         name, ledger = self.pod.identity, self.environment.ledger
         share: set[TopicPartition] = set()
@@ -306,12 +325,13 @@ class PushConsumer:
             self._query(sorted(added))
         return bool(dropped or added)
 
-    def _share(self, members: list[str]) -> list[TopicPartition]:
+    def _share(self, members: Members) -> list[TopicPartition]:
         if self.environment.parameters.fault == "unsorted":
             # Each client has the list in an order of its own.
-            self._random.shuffle(members)
-            ranks = [f"{index:06d}" for index in range(len(members))]
-            rank = ranks[members.index(self.pod.identity)]
+            shuffled = list(members)
+            self._random.shuffle(shuffled)
+            ranks = tuple(f"{index:06d}" for index in range(len(members)))
+            rank = ranks[shuffled.index(self.pod.identity)]
             return self._group.shares(ranks)[rank]
         return self._group.shares(members)[self.pod.identity]
 

@@ -6,6 +6,7 @@ or no broker can be checked at the address.
 
 import asyncio
 import json
+import signal
 import sys
 import time
 from pathlib import Path
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 _BAD = (Status.DEVIATES, Status.FAILS)
 _CANNOT_CHECK = 2
+# As shells report a process that SIGTERM has ended.
+_TERMINATED = 128 + signal.SIGTERM
 _SUITE = "coterie check"
 
 
@@ -94,7 +97,10 @@ def command(address: str | None, *, as_json: bool, **options: Any) -> None:
         where = Address.parse(address)
     except ValueError as error:
         raise click.UsageError(f"Invalid value for 'HOST:PORT': {error}.") from error
-    code = asyncio.run(_check(where, checks, release, options, as_json=as_json))
+    try:
+        code = asyncio.run(_check(where, checks, release, options, as_json=as_json))
+    except asyncio.CancelledError:
+        code = _TERMINATED
     sys.exit(code)
 
 
@@ -136,6 +142,10 @@ async def _check(
     as_json: bool,
 ) -> int:
     """Connect, run, report; return the exit code."""
+    running = asyncio.current_task()
+    assert running is not None
+    # A run that is ended early removes what it has created, too.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
     obstacle = await find_obstacle(where)
     if obstacle:
         raise _CannotCheckError(obstacle)

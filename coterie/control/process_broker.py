@@ -49,10 +49,17 @@ class ProcessBroker(Broker):
         host: str = "127.0.0.1",
         port: int = 0,
         flush: str = "never",
+        version: str | None = None,
     ) -> None:
         """Describe a broker; see `Broker`."""
         super().__init__(
-            config=config, topics=topics, data_dir=data_dir, host=host, port=port, flush=flush
+            config=config,
+            topics=topics,
+            data_dir=data_dir,
+            host=host,
+            port=port,
+            flush=flush,
+            version=version,
         )
         self._child: Child | None = None
         self._link: Link | None = None
@@ -137,6 +144,8 @@ class ProcessBroker(Broker):
     def _begin(self) -> None:
         """Start a process, and let the link lead to it."""
         config = [f"--config={name}={value}" for name, value in self._values.items()]
+        if self._release is not None:
+            config.append(f"--kafka-version={self._release.name}")
         child = self._child = Child(
             [
                 *("--host", self.host, "--port", str(self.port)),

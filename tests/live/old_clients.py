@@ -42,6 +42,8 @@ AIOKAFKA_0_8 = OldClient(
     ("--only-binary=aiokafka", "aiokafka==0.8.1", "kafka-python==2.0.2"),
     "aiokafka",
 )
+# It sends message sets to brokers before 0.11.
+KAFKA_PYTHON_1 = OldClient("kafka-python-1.4.7", "kafka-python", ("kafka-python==1.4.7",), "kafka")
 OLD_CLIENTS = (KAFKA_PYTHON_2, AIOKAFKA_0_8)
 
 

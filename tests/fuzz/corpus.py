@@ -7,7 +7,7 @@ and the coordinator run, and requests with arbitrary values in every field.
 from collections.abc import Iterator
 from typing import Any
 
-from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.api_keys import ApiKey, declared_versions
 from coterie.protocol.apis import request_class
 from coterie.protocol.frames import encode_request
 from coterie.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsRequestTopic
@@ -94,13 +94,14 @@ def frames() -> list[bytes]:
 
 def _meaningful() -> Iterator[bytes]:
     for request in _MEANINGFUL:
-        first, last = SERVED_VERSIONS[ApiKey(type(request).api_key)]
+        first, last = declared_versions(ApiKey(type(request).api_key))
         for version in range(first, last + 1):
             yield encode_request(request, version, 7, "fuzz")
 
 
 def _arbitrary() -> Iterator[bytes]:
-    for api, (first, last) in SERVED_VERSIONS.items():
+    for api in ApiKey:
+        first, last = declared_versions(api)
         cls = request_class(api)
         for version in range(first, last + 1):
             for number in range(_ARBITRARY):

@@ -5,8 +5,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from coterie.protocol.api_keys import ApiKey, declared_versions
 from coterie.server.broker import Broker
 from coterie.server.logs import topics
+from coterie.server.network.routes import Routes
 from tests.unit.server.manual import Client, make_broker
 from tests.unit.server.manual_loop import ManualLoop
 
@@ -46,6 +48,8 @@ class Target:
 
     def _fresh(self) -> Broker:
         broker = make_broker()
+        # The versions of all releases, the oldest too.
+        broker.use_routes(Routes({api: declared_versions(api) for api in ApiKey}))
         broker.topics.create("t", 2, {})
         if self._prepare is not None:
             self._prepare(broker)

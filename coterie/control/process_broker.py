@@ -61,6 +61,7 @@ class ProcessBroker(Broker):
             flush=flush,
             version=version,
         )
+        self._version = version
         self._child: Child | None = None
         self._link: Link | None = None
         self._temporary: str | None = None
@@ -151,6 +152,7 @@ class ProcessBroker(Broker):
                 *("--host", self.host, "--port", str(self.port)),
                 *("--data-dir", self._temporary or self._data_dir),
                 *("--flush", str(self._flush), "--log-level", "error"),
+                *(() if self._version is None else ("--kafka-version", self._version)),
                 *config,
             ]
         )

@@ -71,6 +71,8 @@ def test_broker_in_a_process_has_the_methods_of_one_in_a_thread() -> None:
             continue
         wanted = inspect.signature(value).parameters
         assert list(inspect.signature(getattr(ProcessBroker, name)).parameters) == list(wanted)
+    parameters = inspect.signature(Broker).parameters
+    assert list(inspect.signature(ProcessBroker).parameters) == list(parameters)
     for own in ("topic", "produce", "restart", "advance", "fault", "topics", "groups"):
         assert vars(ProcessBroker)[own] is not getattr(Broker, own), f"{own} is a request"
 

@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from coterie.cli.serve import command
 from coterie.testing import (
     AnswerError,
+    Broker,
     BrokerNotStarted,
     ProcessBroker,
     RequestNotSeen,
@@ -45,7 +46,7 @@ sys.stdin.read()
 
 
 @pytest.fixture(scope="module")
-def kafka() -> Iterator[ProcessBroker]:
+def shared() -> Iterator[ProcessBroker]:
     """A broker with a topic of two partitions."""
     with ProcessBroker(topics={"t": 2}) as running:
         yield running
@@ -60,28 +61,28 @@ def has_ended(pid: int) -> bool:
     return ") Z " in Path(f"/proc/{pid}/stat").read_text()
 
 
-def test_verbs_are_those_of_a_broker_in_a_thread(kafka: ProcessBroker) -> None:
-    kafka.topic("u", partitions=2, records=["a", b"\xff", None])
-    assert (kafka.topics["u"], kafka.produce("u", "b", key="k", headers=[("h", b"1")])) == (2, 2)
-    assert [each.value for each in kafka.records("u", 0)] == [b"a", None, b"b"]
-    kafka.delete_topic("u")
+def test_verbs_are_those_of_a_broker_in_a_thread(shared: ProcessBroker) -> None:
+    shared.topic("u", partitions=2, records=["a", b"\xff", None])
+    assert (shared.topics["u"], shared.produce("u", "b", key="k", headers=[("h", b"1")])) == (2, 2)
+    assert [each.value for each in shared.records("u", 0)] == [b"a", None, b"b"]
+    shared.delete_topic("u")
     with pytest.raises(WrongUse, match="topic 'u' does not exist"):
-        kafka.records("u")
-    group = kafka.group("none")
+        shared.records("u")
+    group = shared.group("none")
     assert (group.state, group.members, group.history) == ("Dead", (), [])
     with pytest.raises(WaitTimedOut, match="group 'none' does not exist"):
         group.wait_stable(timeout_s=0.01)
     with pytest.raises(RequestNotSeen, match="no DeleteGroups was sent"):
-        kafka.requests.last("DeleteGroups")
-    kafka.advance(1)
+        shared.requests.last("DeleteGroups")
+    shared.advance(1)
 
 
-def test_group_of_a_client_is_seen_and_rebalanced(kafka: ProcessBroker) -> None:
-    with kafka_python(kafka, "g", "t", client_id="a", session_timeout_ms=20_000) as values:
-        group = kafka.group("g").wait_assigned("t").result
+def test_group_of_a_client_is_seen_and_rebalanced(shared: ProcessBroker) -> None:
+    with kafka_python(shared, "g", "t", client_id="a", session_timeout_ms=20_000) as values:
+        group = shared.group("g").wait_assigned("t").result
         assert set(group.assignment) == {("t", 0), ("t", 1)}
         assert group.assignment["t", 0] == group.members[0]
-        kafka.produce("t", "x")
+        shared.produce("t", "x")
         group.wait_committed({("t", 0): 1})
         assert (values, group.offsets["t", 0], group.lag["t", 0]) == ([b"x"], 1, 0)
         before = group.generation
@@ -91,28 +92,34 @@ def test_group_of_a_client_is_seen_and_rebalanced(kafka: ProcessBroker) -> None:
         group.expel("a")
         group.wait_assigned("t")
     group.wait_empty()
-    join = kafka.requests.last("JoinGroup", client_id="a")
+    join = shared.requests.last("JoinGroup", client_id="a")
     assert (join.group_id, join.session_timeout_ms) == ("g", 20_000)
 
 
-def test_fault_is_met_by_a_client(kafka: ProcessBroker) -> None:
+def test_fault_is_met_by_a_client(shared: ProcessBroker) -> None:
     error = AnswerError("COORDINATOR_LOAD_IN_PROGRESS")
-    with kafka.fault(error, api="JoinGroup", times=2) as fault, confluent(kafka, "f", "t"):
-        assert kafka.faults == [fault]
-        kafka.group("f").wait_assigned()
+    with shared.fault(error, api="JoinGroup", times=2) as fault, confluent(shared, "f", "t"):
+        assert shared.faults == [fault]
+        shared.group("f").wait_assigned()
         fault.must_have_hit(2)
     assert fault.is_removed
-    assert kafka.faults == []
+    assert shared.faults == []
 
 
-def test_waits_are_awaited_in_a_coroutine(kafka: ProcessBroker) -> None:
+def test_waits_are_awaited_in_a_coroutine(shared: ProcessBroker) -> None:
     async def wait() -> None:
-        empty, stable = kafka.group("c").wait_empty(), kafka.group("c").wait_stable(timeout_s=0.1)
+        empty, stable = shared.group("c").wait_empty(), shared.group("c").wait_stable(timeout_s=0.1)
         assert (await empty).group_id == "c"
         with pytest.raises(WaitTimedOut):
             await stable
 
     asyncio.run(wait())
+
+
+@pytest.mark.kafka(process=True, topics={"orders": 3})
+def test_mark_gives_a_test_a_process(kafka: Broker) -> None:
+    assert isinstance(kafka, ProcessBroker)
+    assert kafka.topics == {"orders": 3}
 
 
 def test_broker_pretends_to_be_an_older_release() -> None:

@@ -118,6 +118,15 @@ def test_description_of_a_group_fits_and_has_a_head() -> None:
     assert rows[0].split() == [TOPIC, "0", "15", "20", "5", CLIENT, "0a1b2c30"]
 
 
+def test_rates_of_a_group_fit() -> None:
+    with cluster() as broker:
+        lines = on_terminal(broker, "groups", "describe", GROUP, "--interval", "0.01")
+    assert widths(lines) <= 100
+    text = "\n".join(lines)
+    assert "CONSUMED/S" in text
+    assert "lag stays" in text
+
+
 def test_several_groups_are_one_table() -> None:
     with cluster() as broker:
         lines = on_terminal(broker, "groups", "describe", "--all-groups")

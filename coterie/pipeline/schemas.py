@@ -168,6 +168,8 @@ JOURNAL = pa.schema(
         ("old_member_id", pa.string()),
         ("client_id", pa.string()),
         ("client_host", pa.string()),
+        ("client_software_name", pa.string()),
+        ("client_software_version", pa.string()),
         ("reason", pa.string()),
         ("subscription_change", pa.string()),
         ("requester_client_id", pa.string()),

@@ -153,8 +153,8 @@ class ServerThread:
         self.loop = AheadLoop()
         self._random_bytes = random_bytes
         # Of the names of all threads of this broker, in debuggers and in errors.
-        self._suffix = f"-{next(_numbers)}"
-        name = f"coterie-broker{self._suffix}"
+        self._suffix = f"-of-broker-{next(_numbers)}"
+        name = f"coterie{self._suffix}"
         self._thread = threading.Thread(target=self.loop.run_forever, name=name, daemon=True)
         self._thread.start()
 

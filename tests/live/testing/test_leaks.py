@@ -89,7 +89,7 @@ PLANTS: dict[Plant, str] = {
     connected_socket: r"a socket of this machine, file \d+",
     connection: r"1 connection",
     file: r"the open file memory/planted\.txt",
-    thread: r"the thread planted-\d+",
+    thread: r"the thread planted-of-broker-\d+",
 }
 
 
@@ -113,3 +113,12 @@ def test_leaks_are_named_together() -> None:
         kafka.close()
     for remove in removes:
         remove()
+
+
+def test_thread_of_another_library_is_no_leak() -> None:
+    end = threading.Event()
+    with Broker():
+        other = threading.Thread(target=end.wait, name="Thread-1")
+        other.start()
+    end.set()
+    other.join()

@@ -8,6 +8,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -164,10 +165,13 @@ def test_client_that_never_reads_is_muted_and_disconnected(running: RunningBroke
     asked = fetch_request((0, 0), topic="big", partition_max_bytes=10 * MIB)
     for _ in range(200):
         silent.send(asked, 12)
-    connections = running.broker.connection_quotas._connections
+    connections: Any = running.broker.connection_quotas._connections
 
     def muted() -> list[Connection]:
-        return running.call(lambda: [each for each in connections if each._writing_paused])
+        found: list[Connection] = running.call(
+            lambda: [each for each in connections if each._writing_paused]
+        )
+        return found
 
     # The closed connection of the producer may still be among them, and the other one not yet.
     running.wait_for(lambda: bool(muted()))

@@ -3,7 +3,7 @@
 A gap has marks: what was known at which time. When it ends, its time is divided at the marks and at
 the borders of the times in which a leader delays on purpose or a member has given up.
 
-barrier     its next owner is its last one, which was told to stop
+barrier     its next owner is its last one, which had to stop
 handover    given up by its owner and not yet given to the next one
 undetected  the owner is dead or paused, and no other participant knows
 waiting     that is known, and the rebalance is under way

@@ -1,6 +1,6 @@
 """The ledger of a run: who reads which partition, and what that costs.
 
-A member *believes* in a partition from the moment it is told to take it; it *reads* it while it
+A member *believes* in a partition from the moment it is assigned to it; it *reads* it while it
 hands records to the application, so a paused or dead process does not read. Everything is counted
 from the beginning of the window on, which is the first event of the script.
 
@@ -124,7 +124,7 @@ class Ledger:
     # -- members -----------------------------------------------------------------------------------
 
     def take(self, member: str, partition: TopicPartition) -> None:
-        """Note that a member is told to take a partition."""
+        """Note that a partition is assigned to a member."""
         entry = self._partitions[partition]
         if member in entry.believers:
             return

@@ -103,7 +103,7 @@ class RotatingFile:
         self._file.close()
 
     def _begin(self, opened: Iterable[Entry]) -> IO[bytes]:
-        # Whoever may read the broker's traffic is decided by its owner, not by the umask.
+        # Only the owner may read the broker's traffic, whatever the umask is.
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _MODE)
         file = os.fdopen(descriptor, "wb")
         again = [entry._replace(flags=entry.flags | Flag.CONTINUED) for entry in opened]

@@ -40,7 +40,7 @@ async def create_topic(
     Raises:
         WrongUse: it cannot be created; the text is Kafka's.
     """
-    while not server.changes.idle:  # noqa: ASYNC110 - a client makes a topic; nothing tells the end
+    while not server.changes.idle:  # noqa: ASYNC110 - a client makes a topic; nothing signals its end
         await asyncio.sleep(_PAUSE_S)
     asked = CreateTopicsRequestTopic(
         name=name,

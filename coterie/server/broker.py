@@ -87,9 +87,6 @@ class Broker(ConnectionServices):
         fatal: set to the reason when the broker cannot continue.
     """
 
-    around_connections: Callable[[Connection], asyncio.Protocol] | None = None
-    release: Release | None = None
-
     def __init__(
         self,
         config: Config,
@@ -121,6 +118,9 @@ class Broker(ConnectionServices):
         self.loop = environment.loop
         self.now_ms = environment.now_ms
         self.routes = Routes()
+        # Set here and not in the class: compiled handlers do not see attributes of this class.
+        self.release = None
+        self.around_connections: Callable[[Connection], asyncio.Protocol] | None = None
         self.connection_quotas = ConnectionQuotas(environment, config, handles.connections)
         self.pending_writes = PendingWrites(self.loop)
         in_memory = data_dir == IN_MEMORY

@@ -58,7 +58,7 @@ class Services:
     coordinator: "GroupCoordinator"
     flusher: "Flusher"
     slices: "Slices"
-    release: "Release | None" = None
+    release: "Release | None"
     node_id: int
     image: "ClusterImage"
     fetch_max_bytes: int

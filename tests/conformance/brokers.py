@@ -1,6 +1,6 @@
 """Brokers to check, in virtual time and in this process: hundreds of checks take seconds."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from coterie.address import Address
 from coterie.conformance.checks.check import Check
@@ -19,14 +19,23 @@ RUN_ID = "0123abcd"
 
 
 async def outcomes_of(
-    checks: Iterable[Check], config: Mapping[str, str] | None = None
+    checks: Iterable[Check],
+    config: Mapping[str, str] | None = None,
+    begin: Callable[[Broker], object] = lambda _: None,
 ) -> tuple[list[Outcome], list[str]]:
-    """Run checks against a broker of ours; return their outcomes and what was left behind."""
+    """Run checks against a broker of ours; return their outcomes and what was left behind.
+
+    Args:
+        checks: what to run.
+        config: settings of the broker.
+        begin: called with the broker before the checks.
+    """
     found: list[Outcome] = []
     with Broker(config={**DEFAULTS, **(config or {})}) as broker:
         async with broker.virtual_time():
             target = Target(Address(broker.host, broker.port))
             await target.open()
+            begin(broker)
             run = Run(target, Options(NEWEST, thorough=True, repeats=0, run_id=RUN_ID))
             await run.all(checks, found.append)
             await target.close()

@@ -5,6 +5,7 @@ import pytest
 from coterie.conformance.checks.check import Check
 from coterie.conformance.checks.registry import all_checks
 from coterie.conformance.results import Status
+from coterie.testing import AnswerError
 from tests.conformance.brokers import outcomes_of
 
 pytestmark = pytest.mark.asyncio
@@ -35,3 +36,13 @@ async def test_checks_of_a_setting_pass_on_a_broker_that_has_it() -> None:
     checks = [each for each in all_checks() if "config group.max.size=2" in str(each.transcript)]
     outcomes, _ = await outcomes_of(checks, {"group.max.size": "2"})
     assert {each.status for each in outcomes} == {Status.PASS}
+
+
+async def test_response_that_is_not_yet_as_expected_names_no_values() -> None:
+    """A new Kafka answers the first requests for producer ids with an error and the id -1."""
+    checks = [each for each in all_checks() if each.name == "idempotence/producer_id/v0"]
+    loading = AnswerError("COORDINATOR_LOAD_IN_PROGRESS")
+    outcomes, _ = await outcomes_of(
+        checks, begin=lambda broker: broker.fault(loading, api="InitProducerId", times=1)
+    )
+    assert [(each.status, each.reason) for each in outcomes] == [(Status.PASS, "")]

@@ -130,7 +130,11 @@ class TcpDriver:
         while True:
             self._expected = [line for line in block.expected if _FIRST_LINE.match(line)]
             outputs = await self.execute(text)
-            found = deviations(block, outputs, self.names, self._variables)
+            # A response that is not as expected names no values.
+            variables = dict(self._variables)
+            found = deviations(block, outputs, self.names, variables)
+            if not found:
+                self._variables.update(variables)
             if not found or self._now_s() > end_s:
                 return found
             await asyncio.sleep(_REPEAT_S)

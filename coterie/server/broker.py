@@ -87,6 +87,9 @@ class Broker(ConnectionServices):
         fatal: set to the reason when the broker cannot continue.
     """
 
+    # Compiled handlers do not see attributes of this class, so this one must not be for them.
+    around_connections: Callable[[Connection], asyncio.Protocol] | None = None
+
     def __init__(
         self,
         config: Config,
@@ -117,10 +120,7 @@ class Broker(ConnectionServices):
         self.log = environment.log
         self.loop = environment.loop
         self.now_ms = environment.now_ms
-        self.routes = Routes()
-        # Set here and not in the class: compiled handlers do not see attributes of this class.
-        self.release = None
-        self.around_connections: Callable[[Connection], asyncio.Protocol] | None = None
+        self.routes, self.release = Routes(), None
         self.connection_quotas = ConnectionQuotas(environment, config, handles.connections)
         self.pending_writes = PendingWrites(self.loop)
         in_memory = data_dir == IN_MEMORY

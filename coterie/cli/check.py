@@ -18,6 +18,7 @@ from rich.live import Live
 
 from coterie.address import Address
 from coterie.cli.options import json_option
+from coterie.cli.output import Row, print_checks
 from coterie.conformance.checks.registry import all_checks, selected
 from coterie.conformance.checks.runner import PARALLEL, PREFIX, Options, Outcome, Run
 from coterie.conformance.checks.text import Board, print_outcome, skips_by_reason
@@ -89,7 +90,7 @@ def command(address: str | None, *, as_json: bool, **options: Any) -> None:
         raise click.UsageError(f"--only {' '.join(options['only'])}: no check fits; see --list.")
     release = _release(options["kafka_version"])
     if options["as_list"]:
-        _print_list(checks, as_json=as_json)
+        print_checks([_row(each) for each in checks], as_json=as_json)
         return
     if address is None:
         raise click.UsageError("Missing argument 'HOST:PORT'.")
@@ -113,24 +114,15 @@ def _release(text: str | None) -> Release | None:
         raise click.UsageError(f"Invalid value for '--kafka-version': {error}.") from error
 
 
-def _print_list(checks: tuple["Check", ...], *, as_json: bool) -> None:
-    if as_json:
-        rows = [
-            {
-                "name": each.name,
-                "area": each.area,
-                "api": each.api,
-                "versions": list(each.versions),
-                "sentence": each.sentence,
-                "source": each.source,
-            }
-            for each in checks
-        ]
-        click.echo(json.dumps({"checks": rows}, indent=2))
-        return
-    for each in checks:
-        click.echo(f"{each.name}\n    {each.sentence}\n    {each.source}")
-    click.echo(f"{len(checks)} checks", err=True)
+def _row(check: "Check") -> Row:
+    return {
+        "name": check.name,
+        "area": check.area,
+        "api": check.api,
+        "versions": list(check.versions),
+        "sentence": check.sentence,
+        "source": check.source,
+    }
 
 
 async def _check(

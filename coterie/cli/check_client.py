@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from coterie.cli.options import json_option
+from coterie.cli.output import Row, print_checks
 
 if TYPE_CHECKING:
     from coterie.client_check.model import Check, Scenario
@@ -65,7 +66,7 @@ def command(program: tuple[str, ...], *, as_json: bool, **options: Any) -> None:
     if not listed:
         raise click.UsageError(f"--only {' '.join(options['only'])}: no check fits; see --list.")
     if options["as_list"]:
-        _print_list(listed, as_json=as_json)
+        print_checks([_row(each) for each in listed], as_json=as_json)
         return
     _check_command(program)
     try:
@@ -102,23 +103,14 @@ def _check_command(program: Sequence[str]) -> None:
         )
 
 
-def _print_list(checks: Sequence["Check"], *, as_json: bool) -> None:
-    if as_json:
-        rows = [
-            {
-                "name": each.name,
-                "area": each.name.partition("/")[0],
-                "sentence": each.sentence,
-                "source": each.source,
-                "needs": list(each.needs),
-            }
-            for each in checks
-        ]
-        click.echo(json.dumps({"checks": rows}, indent=2))
-        return
-    for each in checks:
-        click.echo(f"{each.name}\n    {each.sentence}\n    {each.source}")
-    click.echo(f"{len(checks)} checks", err=True)
+def _row(check: "Check") -> Row:
+    return {
+        "name": check.name,
+        "area": check.name.partition("/")[0],
+        "sentence": check.sentence,
+        "source": check.source,
+        "needs": list(check.needs),
+    }
 
 
 async def _check(

@@ -64,6 +64,16 @@ def assignment_text(assignment: Any) -> str:
     )
 
 
+def print_checks(checks: Sequence[Row], *, as_json: bool) -> None:
+    """Print what checks there are: of each its name, what it says, and where its rule is from."""
+    if as_json:
+        click.echo(json.dumps({"checks": checks}, indent=2))
+        return
+    for check in checks:
+        click.echo(f"{check['name']}\n    {check['sentence']}\n    {check['source']}")
+    click.echo(f"{len(checks)} checks", err=True)
+
+
 def no_style(_: Any) -> str:
     """Return the style of a cell without colour."""
     return ""

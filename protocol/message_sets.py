@@ -25,7 +25,7 @@ from coterie.protocol.record_batch_layout import (
     NO_TIMESTAMP,
     TIMESTAMP,
 )
-from coterie.protocol.record_legacy import lz4_with_checksum
+from coterie.protocol.record_legacy import lz4_with_checksum, sized_bytes
 from coterie.protocol.record_reader import decode_records
 from coterie.protocol.record_writer import encode_legacy, encode_records
 
@@ -120,21 +120,9 @@ def _whole_message_bytes(data: bytes, position: int) -> int | None:
 def _record(data: bytes, header: BatchHeader, position: int) -> Record:
     """Return key and value of a message. As in Kafka, bytes after the value do not count."""
     end = position + header.length_bytes
-    key, at = _content(data, position + LEGACY_KEY_AT[header.magic], end)
-    value, _ = _content(data, at, end)
+    key, at = sized_bytes(data, position + LEGACY_KEY_AT[header.magic], end)
+    value, _ = sized_bytes(data, at, end)
     return Record(header.base_offset, header.base_timestamp_ms, key, value)
-
-
-def _content(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
-    if at + _LENGTH.size > end:
-        raise MalformedFrame(f"a message ends within a length at byte {at}")
-    (size,) = _LENGTH.unpack_from(data, at)
-    at += _LENGTH.size
-    if size < 0:
-        return None, at
-    if at + size > end:
-        raise MalformedFrame(f"{size} bytes at byte {at} of a message that ends at {end}")
-    return data[at : at + size], at + size
 
 
 # -- from batches to messages ----------------------------------------------------------------------

@@ -65,21 +65,28 @@ def _key_and_value(
     buffer: bytes, header: BatchHeader, position: int
 ) -> tuple[bytes | None, bytes | None]:
     end = position + header.length_bytes
-    key, position = _bytes(buffer, position + LEGACY_KEY_AT[header.magic], end)
-    value, position = _bytes(buffer, position, end)
+    key, position = sized_bytes(buffer, position + LEGACY_KEY_AT[header.magic], end)
+    value, position = sized_bytes(buffer, position, end)
     if position != end:
         raise MalformedFrame(f"a message has {end - position} bytes after its value")
     return key, value
 
 
-def _bytes(buffer: bytes, position: int, end: int) -> tuple[bytes | None, int]:
-    if position + 4 > end:
+def sized_bytes(buffer: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    """Return the key or value at `position`, and the position after it.
+
+    As in Kafka, every negative length is that of a null.
+
+    Raises:
+        MalformedFrame: it does not end before `end`.
+    """
+    if position + _INT32.size > end:
         raise MalformedFrame(f"a message ends within a length at byte {position}")
     (size,) = _INT32.unpack_from(buffer, position)
-    position += 4
-    if size == -1:
+    position += _INT32.size
+    if size < 0:
         return None, position
-    if size < 0 or position + size > end:
+    if position + size > end:
         raise MalformedFrame(f"{size} bytes at byte {position} of a message that ends at {end}")
     return buffer[position : position + size], position + size
 

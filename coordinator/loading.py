@@ -18,12 +18,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from coterie.protocol.control_records import read_marker
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.record_types import RecordTypes
 from coterie.protocol.newest_records import PairLayouts
 from coterie.protocol.primitives import PREFIX_BYTES
 from coterie.protocol.record_batch import BatchHeader, Record
-from coterie.protocol.record_reader import read_marker
 
 # The type under which records without a key are counted. Kafka writes no such records.
 NO_KEY = -1

@@ -3,27 +3,13 @@
 The one exception for malformed batches is `MalformedFrame` [record-batch/bounded-decoding].
 """
 
-import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.raw_records import open_body, split_records
 from coterie.protocol.record_batch import BatchHeader, Record
 from coterie.protocol.record_legacy import decode_legacy
 from coterie.protocol.varints import read_varint
-
-# The record of a control batch, see [record-batch/control-batches].
-MARKER_KEY = struct.Struct(">hh")
-MARKER_VALUE = struct.Struct(">hi")
-ABORT, COMMIT = 0, 1
-
-
-class Marker(NamedTuple):
-    """The end of a transaction, and the epoch of the coordinator that decided it (KIP-98)."""
-
-    commit: bool
-    coordinator_epoch: int
 
 
 def decode_records(buffer: bytes, header: BatchHeader, position: int = 0) -> list[Record]:
@@ -91,23 +77,6 @@ def record_timestamps(
             position = stop
     except IndexError:
         raise MalformedFrame("a batch ends within a record") from None
-
-
-def read_marker(record: Record) -> Marker | None:
-    """Return the marker in a control batch's record; None for control records of other kinds.
-
-    Raises:
-        MalformedFrame: the record is incomplete.
-    """
-    if record.key is None or len(record.key) < MARKER_KEY.size:
-        raise MalformedFrame(f"the control record at offset {record.offset} has no key")
-    _, kind = MARKER_KEY.unpack_from(record.key)
-    if kind not in (ABORT, COMMIT):
-        return None
-    if record.value is None or len(record.value) < MARKER_VALUE.size:
-        raise MalformedFrame(f"the marker at offset {record.offset} is cut off")
-    _, coordinator_epoch = MARKER_VALUE.unpack_from(record.value)
-    return Marker(kind == COMMIT, coordinator_epoch)
 
 
 def _read_headers(body: bytes, position: int, stop: int) -> tuple[tuple[str, bytes | None], ...]:

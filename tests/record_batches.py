@@ -1,19 +1,10 @@
 """Reading and changing record batches, for tests of every layer."""
 
 from coterie.protocol import checksum
-from coterie.protocol.record_batch_layout import (
-    CONTROL,
-    CRC,
-    CRC_AT,
-    CRC_START,
-    NO_SEQUENCE,
-    TRANSACTIONAL,
-)
-from coterie.protocol.record_reader import ABORT, COMMIT, MARKER_KEY, MARKER_VALUE
+from coterie.protocol.record_batch_layout import CRC, CRC_AT, CRC_START, TRANSACTIONAL
 from coterie.protocol.records import (
     decode_pairs,
     decode_records,
-    encode_batch,
     iterate_batches,
     read_header,
     read_marker,
@@ -43,30 +34,6 @@ def with_offset(batch: bytes, base_offset: int, leader_epoch: int = 0) -> bytes:
     """Return one batch with another base offset and leader epoch."""
     data, _, _ = place(batch, base_offset, leader_epoch)
     return data
-
-
-def encode_marker(
-    base_offset: int,
-    timestamp_ms: int,
-    producer_id: int,
-    producer_epoch: int,
-    *,
-    commit: bool,
-    coordinator_epoch: int = 0,
-    leader_epoch: int = 0,
-) -> bytes:
-    """Return the control batch that ends a transaction [record-batch/control-batches]."""
-    key = MARKER_KEY.pack(0, COMMIT if commit else ABORT)
-    return encode_batch(
-        [(key, MARKER_VALUE.pack(0, coordinator_epoch))],
-        base_offset,
-        timestamp_ms,
-        leader_epoch=leader_epoch,
-        attributes=TRANSACTIONAL | CONTROL,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        base_sequence=NO_SEQUENCE,
-    )
 
 
 def with_right_crc(batch: bytes | bytearray) -> bytes:

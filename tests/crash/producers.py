@@ -14,19 +14,19 @@ returned, or the damage is reported ("not protected").
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from coterie.protocol.record_reader import MARKER_VALUE
+from coterie.protocol.control_records import encode_marker
 from coterie.protocol.records import Record, encode_records
 from coterie.storage.log import Log
 from coterie.storage.segment_files import log_base_offsets
 from tests.crash.disk import FIRST_BOOT, Disk, Operation
 from tests.crash.losses import Crash
-from tests.record_batches import committed, encode_marker
+from tests.record_batches import committed
 
 STALE = "stale producers"
 LATER = "later snapshots"
 PRODUCER_FILES = (".snapshot", ".txnindex")
 # What a test sees as the value of a marker: its coordinator has epoch 0.
-MARKER = MARKER_VALUE.pack(0, 0)
+MARKER = bytes(6)
 
 
 class Sent(NamedTuple):

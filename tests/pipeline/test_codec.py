@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coterie.protocol.control_records import encode_marker
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataMember,
@@ -27,7 +28,6 @@ from tests.pipeline.histories import (
     rows,
     write_segments,
 )
-from tests.record_batches import encode_marker
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "segments"
 VIEWS = ("raw", "commits", "groups", "consumer_epochs")

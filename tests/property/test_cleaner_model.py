@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from coterie.protocol.control_records import encode_marker
 from coterie.protocol.record_batch_layout import HAS_DELETE_HORIZON
 from coterie.protocol.records import (
     Compression,
@@ -32,7 +33,7 @@ from coterie.storage.offset_map import OffsetMap
 from coterie.storage.open_files import OpenFiles
 from coterie.storage.producer_state import ProducerState
 from coterie.storage.retained import BatchFilter
-from tests.record_batches import committed, encode_marker
+from tests.record_batches import committed
 
 DIRECTORY = "/data"
 KEYS = [b"a", b"b", b"c", b"d" * 63, b"e" * 64, b"e" * 63 + b"f", b"g" * 300, b"", None]

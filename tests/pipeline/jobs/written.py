@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pyarrow.dataset as ds
 
 from coterie.pipeline.store import Store
+from coterie.protocol.control_records import encode_marker
 from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages import consumer_protocol as consumer
 from coterie.protocol.messages import log_records as log
@@ -15,7 +16,6 @@ from coterie.protocol.record_batch_layout import TRANSACTIONAL
 from coterie.protocol.records import encode_batch
 from coterie.protocol.topic_names import JOURNAL_TOPIC, OFFSETS_TOPIC
 from tests.pipeline.timeline.facts import HOST, partitions
-from tests.record_batches import encode_marker
 
 NOW_MS = 1_760_000_040_000  # a full minute
 

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coterie.coordinator.loading import NO_KEY, NewestRecords
+from coterie.protocol.control_records import encode_marker
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.log_records import (
     GROUP_RECORDS,
@@ -23,7 +24,6 @@ from coterie.protocol.messages.log_records import (
 from coterie.protocol.messages.record_types import UnknownValueVersion
 from coterie.protocol.newest_records import PairLayouts
 from coterie.protocol.records import Compression, Record, encode_records
-from tests.record_batches import encode_marker
 
 START_MS = 1_700_000_000_000
 Pair = tuple[bytes | None, bytes | None]

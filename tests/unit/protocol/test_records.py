@@ -5,6 +5,7 @@ import struct
 import pytest
 
 from coterie.protocol import checksum
+from coterie.protocol.control_records import encode_marker
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.newest_records import PairLayouts
 from coterie.protocol.raw_records import open_body, split_keys
@@ -22,7 +23,6 @@ from coterie.protocol.record_batch_layout import (
 from coterie.protocol.records import (
     BatchHeader,
     Compression,
-    Marker,
     Record,
     check_crc,
     decode_pairs,
@@ -31,11 +31,9 @@ from coterie.protocol.records import (
     encode_records,
     iterate_batches,
     read_header,
-    read_marker,
     record_timestamps,
 )
 from tests.record_batches import (
-    encode_marker,
     pairs_in,
     with_append_time,
     with_offset,
@@ -162,25 +160,6 @@ def test_log_append_time_is_the_time_of_every_record(compression: Compression) -
     assert {timestamp for timestamp, _ in record_timestamps(batch, header)} == {NOW_MS + 99}
     written = encode_records(RECORDS, compression=compression, log_append_time_ms=NOW_MS + 99)
     assert written == batch
-
-
-@pytest.mark.parametrize("commit", [True, False])
-def test_markers_end_transactions(commit: bool) -> None:
-    batch = encode_marker(5, NOW_MS, 77, 2, commit=commit, coordinator_epoch=6)
-    header = read_header(batch)
-    assert header.is_control
-    assert header.is_transactional
-    assert (header.base_sequence, header.last_sequence) == (-1, -1)
-    (record,) = decode_records(batch, header)
-    assert read_marker(record) == Marker(commit, 6)
-
-
-def test_control_records_of_other_kinds_are_not_markers() -> None:
-    assert read_marker(Record(0, 0, b"\0\0\0\x02", b"anything")) is None
-    with pytest.raises(MalformedFrame, match="no key"):
-        read_marker(Record(0, 0, b"\0\0", None))
-    with pytest.raises(MalformedFrame, match="cut off"):
-        read_marker(Record(0, 0, b"\0\0\0\x01", b"\0\0"))
 
 
 def test_sequences_wrap_to_zero() -> None:

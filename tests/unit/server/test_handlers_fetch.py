@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from coterie.protocol.control_records import encode_marker
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_records import (
     DeleteRecordsRequest,
@@ -21,7 +22,6 @@ from coterie.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequestTopic,
 )
 from coterie.storage.memory_filesystem import MemoryFileSystem
-from tests.record_batches import encode_marker
 from tests.unit.server.manual import Client, make_broker, open_log, restarted
 from tests.unit.server.produced import batch, fetch_request, produce, produce_request, values_of
 

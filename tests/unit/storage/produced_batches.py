@@ -1,9 +1,9 @@
 """Batches of idempotent and transactional producers, for tests of logs."""
 
+from coterie.protocol.control_records import encode_marker
 from coterie.protocol.record_batch import BatchHeader
 from coterie.protocol.records import Record, encode_records
 from coterie.storage.log import Log
-from tests.record_batches import encode_marker
 
 NOW_MS = 1_795_000_000_000
 HOUR_MS = 3600 * 1000

@@ -2,6 +2,7 @@
 
 import pytest
 
+from coterie.protocol.control_records import encode_marker
 from coterie.protocol.record_batch_layout import HAS_DELETE_HORIZON
 from coterie.protocol.record_writer import encode_legacy
 from coterie.protocol.records import (
@@ -21,7 +22,7 @@ from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
 from coterie.storage.offset_map import MAX_ENTRY_BYTES, OffsetMap
 from coterie.storage.producer_state import CompletedTransaction
-from tests.record_batches import committed, encode_marker
+from tests.record_batches import committed
 from tests.unit.storage.conftest import Place
 from tests.unit.storage.test_golden_segments import copied
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from coterie.protocol.control_records import encode_marker
 from coterie.protocol.newest_records import PairLayouts
 from coterie.protocol.records import (
     Compression,
@@ -18,7 +19,6 @@ from coterie.protocol.records import (
 from coterie.storage.log import Log
 from coterie.storage.log_config import LogConfig
 from coterie.storage.memory_filesystem import MemoryFileSystem
-from tests.record_batches import encode_marker
 from tests.unit.storage.conftest import Place
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden" / "segments"

@@ -1,0 +1,99 @@
+"""The markers that end transactions: their records, their batches, and who asks for them.
+
+A marker is the only record of a control batch [record-batch/control-batches]. The transaction
+coordinator asks for the markers of a transaction with `TransactionMarkers`.
+"""
+
+import struct
+from typing import NamedTuple
+
+from coterie.protocol.errors import MalformedFrame
+from coterie.protocol.record_batch import Record
+from coterie.protocol.record_batch_layout import CONTROL, NO_SEQUENCE, TRANSACTIONAL
+from coterie.protocol.record_writer import encode_batch
+
+# Version and type; version and the epoch of the coordinator.
+_KEY = struct.Struct(">hh")
+_VALUE = struct.Struct(">hi")
+_VERSION = 0
+_ABORT, _COMMIT = 0, 1
+
+
+class Marker(NamedTuple):
+    """The end of a transaction, and the epoch of the coordinator that decided it (KIP-98)."""
+
+    commit: bool
+    coordinator_epoch: int
+
+
+class TransactionMarkers(NamedTuple):
+    """The markers of one transaction that the transaction coordinator asks for.
+
+    Attributes:
+        log_partition: the partition of `__transaction_state` that has the transaction.
+        transactional_id: the transaction's id.
+        producer_id, producer_epoch: of the markers.
+        coordinator_epoch: the leader epoch of that partition.
+        commit: whether the transaction is committed; otherwise it is aborted.
+        transaction_version: the level of the protocol of transactions [transactions/levels].
+        partitions: the names and numbers of the partitions that get a marker.
+    """
+
+    log_partition: int
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    commit: bool
+    transaction_version: int
+    partitions: tuple[tuple[str, int], ...]
+
+
+def encode_marker(
+    base_offset: int,
+    timestamp_ms: int,
+    producer_id: int,
+    producer_epoch: int,
+    *,
+    commit: bool,
+    coordinator_epoch: int = 0,
+    leader_epoch: int = 0,
+) -> bytes:
+    """Return the control batch that ends a transaction.
+
+    Args:
+        base_offset: the offset of the marker; a log gives it another one at the append.
+        timestamp_ms: epoch milliseconds.
+        producer_id, producer_epoch: of the producer whose transaction ends.
+        commit: whether the transaction is committed; otherwise it is aborted.
+        coordinator_epoch: of the transaction coordinator.
+        leader_epoch: see [record-batch/header]; given by the log, too.
+    """
+    key = _KEY.pack(_VERSION, _COMMIT if commit else _ABORT)
+    return encode_batch(
+        [(key, _VALUE.pack(_VERSION, coordinator_epoch))],
+        base_offset,
+        timestamp_ms,
+        leader_epoch=leader_epoch,
+        attributes=TRANSACTIONAL | CONTROL,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=NO_SEQUENCE,
+    )
+
+
+def read_marker(record: Record) -> Marker | None:
+    """Return the marker in a control batch's record; None for control records of other kinds.
+
+    Raises:
+        MalformedFrame: the record is incomplete.
+    """
+    if record.key is None or len(record.key) < _KEY.size:
+        raise MalformedFrame(f"the control record at offset {record.offset} has no key")
+    _, kind = _KEY.unpack_from(record.key)
+    if kind not in (_ABORT, _COMMIT):
+        return None
+    if record.value is None or len(record.value) < _VALUE.size:
+        raise MalformedFrame(f"the marker at offset {record.offset} is cut off")
+    _, coordinator_epoch = _VALUE.unpack_from(record.value)
+    return Marker(kind == _COMMIT, coordinator_epoch)

@@ -35,7 +35,8 @@ from coterie.coordinator.responses import (
     ResponsePart,
     error_response,
 )
-from coterie.coordinator.shard import ACTIVE, Shard, ShardState
+from coterie.coordinator.shard import Shard
+from coterie.coordinator.shard_state import ACTIVE, ShardState, availability_error
 from coterie.coordinator.topic_image import TopicChange, TopicsImage
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.java_hash import partition_for
@@ -209,7 +210,7 @@ class GroupCoordinator:
     ) -> Effects[R]:
         """Let a verb handle a request unless `error` or its partition's state refuses it."""
         shard = self._shard(request.group_id)
-        error = error or _availability_error(shard)
+        error = error or availability_error(shard.state)
         if error:
             return Effects(error_response(request, error, context.version))
         effects = verb(shard, now_ms, request, context)
@@ -222,7 +223,7 @@ class GroupCoordinator:
     ) -> Effects[OffsetCommitResponse]:
         """Handle an OffsetCommit of partitions that exist; it has no timers."""
         shard = self._shard(request.group_id)
-        error = _availability_error(shard)
+        error = availability_error(shard.state)
         if error:
             return Effects(error_response(request, error, context.version))
         effects = commit(shard, now_ms, request, context.version)
@@ -243,7 +244,7 @@ class GroupCoordinator:
                 context.version,
             )
         shard = self._shard(request.groups[0].group_id if many else request.group_id)
-        error = _availability_error(shard)
+        error = availability_error(shard.state)
         if error:
             return Effects(error_response(request, error, context.version))
         if many:
@@ -294,7 +295,7 @@ class GroupCoordinator:
         """
         shards = []
         for shard in self.shards:
-            error = _availability_error(shard)
+            error = availability_error(shard.state)
             if error is ErrorCode.NOT_COORDINATOR:
                 continue
             if error:
@@ -360,7 +361,7 @@ class GroupCoordinator:
         for index, group in enumerate(groups):
             part = ResponsePart(response, index)
             shard = self._shard(group.group_id)
-            error = _availability_error(shard)
+            error = availability_error(shard.state)
             if error:
                 done = Effects(error_response(group, error, version))
             else:
@@ -479,12 +480,3 @@ class GroupCoordinator:
         for timer in effects.timers:
             self.purgatory.apply(timer)
         return effects
-
-
-def _availability_error(shard: Shard) -> ErrorCode:
-    """Return why a partition cannot serve its groups, or NONE [coordinator/availability]."""
-    if shard.state is ACTIVE:
-        return _NONE
-    if shard.state is ShardState.LOADING:
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    return ErrorCode.NOT_COORDINATOR

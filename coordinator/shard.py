@@ -18,7 +18,6 @@ Invariants: `unacknowledged` is in the order of the log; a shard that is not ACT
 
 from collections import deque
 from collections.abc import Callable, Hashable
-from enum import Enum
 from typing import Any
 
 from coterie.coordinator.batch_size import always_fitting_offsets, fits_batch, split_into_batches
@@ -42,24 +41,11 @@ from coterie.coordinator.responses import (
     sync_error,
     translate_append_error,
 )
+from coterie.coordinator.shard_state import ACTIVE, ShardState
 from coterie.coordinator.step import Step
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import PartitionLoaded, PartitionUnloaded
 from coterie.protocol.messages.log_records import GroupMetadataKey, OffsetCommitKey, group_of
-
-
-class ShardState(Enum):
-    """The life of a shard [coordinator/load] [coordinator/unload]."""
-
-    INITIAL = "initial"
-    LOADING = "loading"
-    ACTIVE = "active"
-    FAILED = "failed"
-    CLOSED = "closed"
-
-
-# Read for every request: a global is read faster than a member of an enumeration.
-ACTIVE = ShardState.ACTIVE
 
 
 class Shard(PartitionState):

@@ -27,7 +27,7 @@ from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.machine import Append, ClientContext, RequestContext
 from coterie.coordinator.replay import LoggedState, replay_encoded
-from coterie.coordinator.shard import ShardState
+from coterie.coordinator.shard_state import ShardState
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.frames import (
     decode_request_header,

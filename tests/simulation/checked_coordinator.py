@@ -20,7 +20,8 @@ from coterie.coordinator.effects import Effects, TimerKey, TimerKind
 from coterie.coordinator.machine import Append
 from coterie.coordinator.responses import translate_append_error
 from coterie.coordinator.service import GroupCoordinator
-from coterie.coordinator.shard import Shard, ShardState
+from coterie.coordinator.shard import Shard
+from coterie.coordinator.shard_state import ShardState
 from coterie.coordinator.topic_image import deletion
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest

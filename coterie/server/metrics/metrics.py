@@ -18,7 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from coterie import __version__
 from coterie.coordinator.classic.states import GroupState
-from coterie.coordinator.shard import ShardState
+from coterie.coordinator.shard_state import ShardState
 
 if TYPE_CHECKING:
     from coterie.server.broker import Broker

@@ -12,7 +12,8 @@ from coterie.coordinator.classic.member import Member
 from coterie.coordinator.classic.states import GroupState
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.service import GroupCoordinator
-from coterie.coordinator.shard import Shard, ShardState
+from coterie.coordinator.shard import Shard
+from coterie.coordinator.shard_state import ShardState
 from coterie.protocol.errors import ErrorCode as E
 from tests.simulation.call import Call
 

@@ -12,7 +12,8 @@ from coterie.coordinator.effects import TimerKey, TimerKind
 from coterie.coordinator.replay import LoggedState
 from coterie.coordinator.responses import ResponsePart
 from coterie.coordinator.service import GroupCoordinator
-from coterie.coordinator.shard import Shard, ShardState
+from coterie.coordinator.shard import Shard
+from coterie.coordinator.shard_state import ShardState
 from coterie.protocol.messages.log_records import (
     GroupMetadataKey,
     GroupMetadataValue,

@@ -65,6 +65,14 @@ if TYPE_CHECKING:
     help="Serve the API versions that a release of Kafka served, such as 2.8, and no others.",
 )
 @click.option(
+    "--feature",
+    "features",
+    multiple=True,
+    metavar="NAME=LEVEL",
+    help="Level of a feature, such as transaction.version=1, which is stored in the data directory;"
+    " repeatable.  [default: the newest, or the stored one]",
+)
+@click.option(
     "--flush",
     default="commit",
     show_default=True,
@@ -115,6 +123,7 @@ def command(
     properties: str | None,
     strict: bool,
     kafka_version: str | None,
+    features: tuple[str, ...],
     flush: str,
     metrics_port: int | None,
     recording: RecordingArguments,
@@ -139,6 +148,7 @@ def command(
     from coterie.server.config.effects import refuse_without_effect
     from coterie.server.config.place import PlaceOptions, decide_place
     from coterie.server.config.sources import ConfigError
+    from coterie.server.features import parse_levels, supported_features
     from coterie.server.logs.flusher import parse_flush_mode
     from coterie.server.run import Options
 
@@ -153,6 +163,7 @@ def command(
         if strict:
             refuse_without_effect(config)
         place = decide_place(config, PlaceOptions(host, port, advertise, data_dir, allow_remote))
+        release = _release(kafka_version)
         options = Options(
             place=place,
             config=config,
@@ -164,7 +175,8 @@ def command(
             metrics_port=metrics_port,
             recording=recording.options(),
             stops_with_input=stop_with_input,
-            release=_release(kafka_version),
+            release=release,
+            features=parse_levels(features, supported_features(release)),
         )
     except (ConfigError, ValueError) as error:
         raise click.UsageError(str(error)) from None

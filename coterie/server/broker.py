@@ -19,6 +19,7 @@ from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
 from coterie.server.environment import Environment
 from coterie.server.failures import Failures
+from coterie.server.features import Features
 from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
 from coterie.server.groups.journal import Journal
 from coterie.server.groups.runtime import GroupRuntime
@@ -74,6 +75,7 @@ class Broker(ConnectionServices):
         disk: does work that waits for the disk.
         changes: makes changes of topics and settings.
         topics: all topics.
+        features: the features of the cluster and their levels.
         host: what the runtimes of coordinators use.
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
         runtimes: the runtimes of all coordinators.
@@ -143,10 +145,10 @@ class Broker(ConnectionServices):
         self._data = self._open_directory(filesystem, path, flush, handles)
         self._begin_write_ahead()
         self.image = ClusterImage(self._data.cluster_id, Node(self.node_id, {}))
-        node_id = str(self.node_id)
-        config.record({"log.dirs": data_dir, "node.id": node_id, "broker.id": node_id})
+        self._record_place(data_dir)
         try:
             self.topics = Topics(self._data, config, environment, self.disk, durable=flush.commit)
+            self.features = Features(self.topics.settings_file)
             self.host = self._make_host()
             self.groups = self._make_group_runtime()
         except BaseException:
@@ -160,6 +162,10 @@ class Broker(ConnectionServices):
         self._server: asyncio.Server | None = None
         self.failures.when_log_failed.append(self.groups.log_failed)
         self.failures.when_directory_lost.append(self._directory_lost)
+
+    def _record_place(self, data_dir: str) -> None:
+        node_id = str(self.node_id)
+        self.config.record({"log.dirs": data_dir, "node.id": node_id, "broker.id": node_id})
 
     def _open_directory(
         self, filesystem: FileSystem, path: str, flush: FlushMode, handles: FileHandles
@@ -307,6 +313,7 @@ class Broker(ConnectionServices):
     def pretend(self, release: Release) -> None:
         """Serve what a release of Kafka served, and no more [framing/older-releases]."""
         self.release = release
+        self.features.pretend(release)
         self.use_routes(Routes(release.versions))
 
     def advertise(self, listener: str, address: Address) -> None:

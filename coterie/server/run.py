@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -68,6 +68,7 @@ class Options(NamedTuple):
         recording: what to record, and where; None to record nothing.
         stops_with_input: whether the end of standard input stops the broker.
         release: the release of Kafka to pretend to be; None to be itself.
+        features: levels of features to start with, by name.
     """
 
     place: Place
@@ -80,6 +81,7 @@ class Options(NamedTuple):
     recording: "RecordingOptions | None" = None
     stops_with_input: bool = False
     release: Release | None = None
+    features: Mapping[str, int] = {}
 
 
 class CannotStart(Exception):  # noqa: N818 - it ends the command and is no failure of the program
@@ -346,6 +348,7 @@ def open_broker(
         raise CannotStart(text) from error
     if options.release is not None:
         broker.pretend(options.release)
+    broker.features.start_with(options.features)
     return broker
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from coterie.server.config.config import Config
     from coterie.server.environment import Environment
     from coterie.server.failures import Failures
+    from coterie.server.features import Features
     from coterie.server.groups.runtime import GroupRuntime
     from coterie.server.logs.fetch_sessions import FetchSessionCache
     from coterie.server.logs.flusher import Flusher
@@ -39,6 +40,7 @@ class Services:
         changes: makes changes of topics and settings.
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
         flusher: syncs logs.
+        features: the features of the cluster and their levels.
         slices: does work that takes long, in slices.
         release: the release of Kafka that the broker pretends to be; None to be itself.
         node_id: the id of this broker.
@@ -57,6 +59,7 @@ class Services:
     groups: "GroupRuntime"
     coordinator: "GroupCoordinator"
     flusher: "Flusher"
+    features: "Features"
     slices: "Slices"
     release: "Release | None"
     node_id: int

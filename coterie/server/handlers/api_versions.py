@@ -9,11 +9,15 @@ from coterie.protocol.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     ApiVersionsResponseApiKey,
+    ApiVersionsResponseFinalizedFeature,
+    ApiVersionsResponseSupportedFeature,
 )
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.services import Services
 
 _SOFTWARE_SINCE = 3
+# Clients that use an older version fail on a feature whose lowest level is 0 (KAFKA-17011).
+_ZERO_SINCE = 4
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?", re.ASCII)
 
 # The release that introduced features (KIP-584), and the one whose answer to an unknown version
@@ -37,9 +41,9 @@ _SERVED = _announced(SERVED_VERSIONS)
 def handle(
     broker: Services, request: ApiVersionsRequest, connection: Exchange
 ) -> ApiVersionsResponse:
-    """Return the served versions, unless the client's software is invalid.
+    """Return the served versions and the features, unless the client's software is invalid.
 
-    [framing/client-software]
+    [framing/client-software], [features/levels]
     """
     if connection.version >= _SOFTWARE_SINCE and not (
         _SOFTWARE.fullmatch(request.client_software_name)
@@ -53,12 +57,23 @@ def handle(
         )
     release = broker.release
     served = _SERVED if release is None else _announced(release.versions)
-    # Without features: they describe KRaft's metadata and transactions, which do not exist here.
     has_features = release is None or release.number >= _FEATURES_SINCE
+    features = broker.features
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,
         api_keys=served,
-        finalized_features_epoch=0 if has_features else -1,
+        supported_features=[
+            ApiVersionsResponseSupportedFeature(name=name, min_version=first, max_version=last)
+            for name, (first, last) in features.supported.items()
+            if first or connection.version >= _ZERO_SINCE
+        ],
+        finalized_features_epoch=features.epoch if has_features else -1,
+        finalized_features=[
+            ApiVersionsResponseFinalizedFeature(
+                name=name, max_version_level=level, min_version_level=level
+            )
+            for name, level in features.finalized.items()
+        ],
     )
 
 

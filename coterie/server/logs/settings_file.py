@@ -97,6 +97,12 @@ class SettingsFile:
         with self._lock:
             self._save(self.stored._replace(broker=dict(broker), cluster=dict(cluster)))
 
+    def set_features(self, levels: Mapping[str, int]) -> None:
+        """Store the levels of features, with the next epoch. Raises OSError."""
+        with self._lock:
+            epoch = self.stored.features_epoch + 1
+            self._save(self.stored._replace(features=dict(levels), features_epoch=epoch))
+
     @property
     def has_producer_id(self) -> bool:
         """Whether a reserved producer id is left."""

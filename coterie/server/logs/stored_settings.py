@@ -45,6 +45,8 @@ class StoredSettings(NamedTuple):
         cluster: settings of all brokers that clients altered.
         topics: topics with settings of their own, by topic id.
         by_name: the same by name, in a file of version 1.
+        features: levels of features that were chosen, by name.
+        features_epoch: how often they were changed.
     """
 
     next_producer_id: int = 0
@@ -52,6 +54,8 @@ class StoredSettings(NamedTuple):
     cluster: Mapping[str, str] = {}
     topics: Mapping[bytes, StoredTopic] = {}
     by_name: Mapping[str, Mapping[str, str]] = {}
+    features: Mapping[str, int] = {}
+    features_epoch: int = 0
 
     def overrides(self, name: str, topic_id: bytes) -> Mapping[str, str]:
         """Return a topic's own settings.
@@ -90,7 +94,11 @@ def read_settings(filesystem: FileSystem, directory: str) -> StoredSettings | No
         raise CorruptLog(path, 0, f"its contents do not match their checksum, {_CHECKSUM}")
     topics = stored.get("topics", {})
     settings = StoredSettings(
-        int(stored.get("next_producer_id", 0)), stored.get("broker", {}), stored.get("cluster", {})
+        int(stored.get("next_producer_id", 0)),
+        stored.get("broker", {}),
+        stored.get("cluster", {}),
+        features=stored.get("features", {}),
+        features_epoch=stored.get("features_epoch", 0),
     )
     if version == 1:
         return settings._replace(by_name=topics)
@@ -130,6 +138,9 @@ def write_settings(
             for topic_id, topic in settings.topics.items()
         },
     }
+    if settings.features_epoch:
+        stored["features"] = settings.features
+        stored["features_epoch"] = settings.features_epoch
     stored[_CHECKSUM] = _checksum(stored)
     text = json.dumps(stored, indent=1) + "\n"
     replace_file(filesystem, f"{directory}/{SETTINGS_FILE}", text, durable=durable)

@@ -120,6 +120,11 @@ class Topics:
             if name not in self.by_name
         }
 
+    @property
+    def settings_file(self) -> SettingsFile:
+        """The stored settings of the data directory."""
+        return self._settings
+
     def find(self, name: str) -> Topic | None:
         """Return a topic, hidden or not; None if it does not exist."""
         return self.by_name.get(name) or self.hidden.get(name)

@@ -8,6 +8,7 @@ handover    given up by its owner and not yet given to the next one
 undetected  the owner is dead or paused, and no other participant knows
 waiting     that is known, and the rebalance is under way
 delay       the leader of Connect waits for the worker to come back
+broker      the broker of the partition is down
 start       the new owner does not read yet: it fetches offsets, or RocketMQ waits 500 ms
 idle        a member has given up trying
 """
@@ -15,10 +16,11 @@ idle        a member has given up trying
 from collections.abc import Iterator
 from typing import NamedTuple
 
-CAUSES = ("barrier", "handover", "undetected", "waiting", "delay", "start", "idle")
+CAUSES = ("barrier", "handover", "undetected", "waiting", "delay", "broker", "start", "idle")
 
 # What marks say. GIVEN_UP becomes `barrier` or `handover` when the next owner is known.
 GIVEN_UP, UNDETECTED, WAITING, START = "given up", "undetected", "waiting", "start"
+BROKER = "broker"
 
 
 class Part(NamedTuple):
@@ -90,7 +92,7 @@ class Gap:
             cause = mark
             if mark == GIVEN_UP:
                 cause = "barrier" if next_owner == self.last_owner else "handover"
-            if mark in (START, UNDETECTED):
+            if mark in (START, UNDETECTED, BROKER):
                 yield Part(from_us, end_us, cause)
                 continue
             for begin_us, until_us, delayed in delays.split(from_us, end_us):

@@ -8,83 +8,13 @@ Invariants: the causes of the gaps add up to the time without a reader, which is
 own; a member reads only what it believes in.
 """
 
-from typing import NamedTuple
+from collections.abc import Iterable
 
 from coterie.assignors import TopicPartition
-from coterie.lab.gaps import CAUSES, GIVEN_UP, START, UNDETECTED, WAITING, Gap, Spans
+from coterie.lab.entries import Counters, Interval, PartitionEntry, Reader
+from coterie.lab.gaps import BROKER, GIVEN_UP, START, UNDETECTED, WAITING, Gap, Spans
 from coterie.lab.kernel import Violation, World
 from coterie.lab.workload import Progress, Workload
-
-
-class Interval(NamedTuple):
-    """A time in which a partition has a reader, or has none for a cause.
-
-    Attributes:
-        partition: its number in the workload.
-        from_us, to_us: the time.
-        owner: the reader; None without one.
-        cause: why there is no reader; "" with one.
-    """
-
-    partition: int
-    from_us: int
-    to_us: int
-    owner: str | None
-    cause: str
-
-
-class _Reader:
-    """A member that reads a partition, or a paused one that will go on."""
-
-    __slots__ = ("active", "began_us", "flushed", "progress")
-
-    def __init__(self, progress: Progress) -> None:
-        self.progress = progress
-        self.began_us = progress.since_us
-        self.flushed = progress.offset
-        self.active = True
-
-
-class _Partition:
-    """What the ledger keeps of one partition."""
-
-    __slots__ = ("believers", "committed", "gap", "high", "last_owner", "number", "readers")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.readers: dict[str, _Reader] = {}
-        self.believers: set[str] = set()
-        self.gap: Gap | None = Gap(0, None, WAITING)
-        self.last_owner: str | None = None
-        # Records up to here were delivered; committed up to there.
-        self.high = 0
-        self.committed = 0
-
-    @property
-    def active(self) -> int:
-        return sum(reader.active for reader in self.readers.values())
-
-
-class Counters:
-    """What is counted during the window; times in microseconds times partitions."""
-
-    def __init__(self) -> None:
-        self.causes = dict.fromkeys(CAUSES, 0)
-        self.unowned_us = 0
-        self.double_us = 0
-        self.contested_us = 0
-        self.split_us = 0
-        self.moves = 0
-        self.fewest_moves = 0
-        self.generations = 0
-        self.attempts = 0
-        self.give_ups = 0
-        self.delivered = 0
-        self.duplicates = 0
-        self.rewinds = 0
-        self.lost = 0
-        self.peak_backlog = 0
-        self.drained_us = 0
 
 
 class Ledger:
@@ -109,7 +39,7 @@ class Ledger:
         self._world = world
         self._workload = workload
         self._partitions = {
-            each: _Partition(number) for number, each in enumerate(workload.partitions)
+            each: PartitionEntry(number) for number, each in enumerate(workload.partitions)
         }
         self._by_member: dict[str, set[TopicPartition]] = {}
         self._rejoining: set[str] = set()
@@ -132,7 +62,7 @@ class Ledger:
         entry.believers.add(member)
         self._contested += len(entry.believers) == 2
         self._by_member.setdefault(member, set()).add(partition)
-        if entry.gap is not None:
+        if entry.gap is not None and not entry.dark:
             entry.gap.add_mark(self._world.now_us, START)
 
     def start(self, member: str, partition: TopicPartition, offset: int) -> None:
@@ -147,7 +77,7 @@ class Ledger:
             self._flush(entry, partition, other)
         if offset > entry.high:
             self.count.lost += offset - entry.high
-        entry.readers[member] = _Reader(Progress(offset, now_us))
+        entry.readers[member] = Reader(Progress(offset, now_us))
         if entry.last_owner not in (None, member):
             self.count.moves += 1
         entry.last_owner = member
@@ -237,8 +167,8 @@ class Ledger:
 
     # -- the group ---------------------------------------------------------------------------------
 
-    def noticed(self, member: str) -> None:
-        """Note that the group knows that a member is gone."""
+    def noticed(self, member: str | None) -> None:
+        """Note that the group knows that a member is gone; None for new partitions."""
         for entry in self._partitions.values():
             gap = entry.gap
             if gap is not None and gap.last_owner == member and gap.mark == UNDETECTED:
@@ -279,6 +209,62 @@ class Ledger:
         self._ideal = quota
         return placed - kept if placed else 0
 
+    # -- topics and brokers ------------------------------------------------------------------------
+
+    def grow(self, partitions: Iterable[TopicPartition]) -> None:
+        """Add new partitions, which nobody reads yet."""
+        self._integrate()
+        for partition in partitions:
+            entry = self._partitions[partition] = PartitionEntry(len(self._partitions))
+            entry.gap = Gap(self._world.now_us, None, UNDETECTED)
+            self._empty += 1
+        self._update_calm()
+
+    def darken(self, partitions: Iterable[TopicPartition]) -> None:
+        """Note that partitions have no broker: their readers get no records."""
+        self._integrate()
+        now_us = self._world.now_us
+        for partition in partitions:
+            entry = self._partitions[partition]
+            if entry.dark:
+                continue
+            active = entry.active
+            for member, reader in entry.readers.items():
+                if reader.active:
+                    self._flush(entry, partition, member)
+                    reader.progress = Progress(self._position(reader, partition), now_us)
+                    self._add_interval(entry.number, reader.began_us, member, "")
+            if active:
+                self._empty += 1
+                self._double -= active - 1
+            self._end_gap(entry, None)
+            entry.dark = True
+            entry.gap = Gap(now_us, entry.last_owner, BROKER)
+        self._update_calm()
+
+    def lighten(self, partitions: Iterable[TopicPartition]) -> None:
+        """Note that partitions have a broker again."""
+        self._integrate()
+        now_us = self._world.now_us
+        for partition in partitions:
+            entry = self._partitions[partition]
+            if not entry.dark:
+                continue
+            entry.dark = False
+            active = entry.active
+            self._end_gap(entry, None)
+            entry.gap = None
+            for reader in entry.readers.values():
+                reader.progress = Progress(reader.progress.offset, now_us)
+                reader.began_us = now_us
+                self._note_backlog(partition, reader.progress.offset)
+            if active:
+                self._empty -= 1
+                self._double += active - 1
+            else:
+                entry.gap = Gap(now_us, entry.last_owner, START if entry.believers else WAITING)
+        self._update_calm()
+
     # -- the window --------------------------------------------------------------------------------
 
     def begin_window(self) -> None:
@@ -301,7 +287,7 @@ class Ledger:
             self._world.note("gave up for good", member)
         for partition, entry in self._partitions.items():
             for member, reader in entry.readers.items():
-                if reader.active:
+                if reader.active and not entry.dark:
                     self._flush(entry, partition, member)
                     self._add_interval(entry.number, reader.began_us, member, "")
             if entry.gap is not None:
@@ -330,8 +316,10 @@ class Ledger:
 
     # -- readers and gaps --------------------------------------------------------------------------
 
-    def _more_readers(self, entry: _Partition, member: str) -> None:
+    def _more_readers(self, entry: PartitionEntry, member: str) -> None:
         """Apply that one more member reads."""
+        if entry.dark:
+            return
         if entry.active == 1:
             self._empty -= 1
             self._end_gap(entry, member)
@@ -340,8 +328,10 @@ class Ledger:
             self._double += 1
         self._update_calm()
 
-    def _fewer_readers(self, entry: _Partition, member: str, began_us: int, mark: str) -> None:
+    def _fewer_readers(self, entry: PartitionEntry, member: str, began_us: int, mark: str) -> None:
         """Apply that one member less reads."""
+        if entry.dark:
+            return
         self._add_interval(entry.number, began_us, member, "")
         if entry.active:
             self._double -= 1
@@ -367,7 +357,7 @@ class Ledger:
         elif entry.gap is not None and entry.gap.mark == START and not entry.believers:
             entry.gap.add_mark(self._world.now_us, mark)
 
-    def _end_gap(self, entry: _Partition, next_owner: str | None) -> None:
+    def _end_gap(self, entry: PartitionEntry, next_owner: str | None) -> None:
         gap = entry.gap
         if gap is None or self.window_us is None:
             return
@@ -395,15 +385,15 @@ class Ledger:
                 Interval(number, max(from_us, self.window_us), now_us, owner, cause)
             )
 
-    def _position(self, reader: _Reader, partition: TopicPartition) -> int:
-        if not reader.active:
+    def _position(self, reader: Reader, partition: TopicPartition) -> int:
+        if not reader.active or self._partitions[partition].dark:
             return reader.progress.offset
         return reader.progress.position(self._workload, partition, self._world.now_us)
 
-    def _reached(self, entry: _Partition, partition: TopicPartition) -> int:
+    def _reached(self, entry: PartitionEntry, partition: TopicPartition) -> int:
         return max(self._position(reader, partition) for reader in entry.readers.values())
 
-    def _flush(self, entry: _Partition, partition: TopicPartition, member: str) -> None:
+    def _flush(self, entry: PartitionEntry, partition: TopicPartition, member: str) -> None:
         """Count what a reader has delivered since the last time."""
         reader = entry.readers[member]
         if not reader.active:
@@ -434,6 +424,7 @@ class Ledger:
         passed_us = now_us - self._at_us
         if passed_us and self.window_us is not None:
             self.count.unowned_us += self._empty * passed_us
+            self.count.partition_us += len(self._partitions) * passed_us
             self.count.double_us += self._double * passed_us
             if self._contested:
                 self.count.contested_us += passed_us

@@ -1,6 +1,7 @@
 """What every machine offers to a run."""
 
 from coterie.lab.environment import Environment
+from coterie.lab.kernel import MS
 from coterie.lab.pods import Participant, Pod
 
 
@@ -45,6 +46,27 @@ class Machine:
 
     def coordinator_moves(self, down_us: int) -> None:
         """Take the coordinator away and bring it back elsewhere with what is durable."""
+
+    def topic_grew(self) -> None:
+        """Let each client learn, after a while, that the topics have more partitions."""
+        for pod in self.environment.pods.values():
+            if pod.running:
+                pod.after(self.learns_after_us(pod), pod.participant.topic_grew)
+
+    def learns_after_us(self, pod: Pod) -> int:
+        """Return after which time a client learns that its topics have changed."""
+        random = self.environment.world.stream(f"metadata {pod.name}")
+        return int(random.uniform(0, self.environment.parameters.metadata_age_ms) * MS)
+
+    def broker_dies(self, down_us: int) -> int:
+        """Take the broker away that coordinates and has a part of the partitions.
+
+        Returns:
+            For how long these partitions have no broker.
+        """
+        failover_us = min(down_us, self.environment.parameters.failover_ms * MS)
+        self.coordinator_moves(failover_us)
+        return failover_us
 
     def server_slow(self, factor: float) -> None:
         """Make the answers of the servers slower by a factor; 1 ends it."""

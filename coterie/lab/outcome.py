@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from coterie.lab.ledger import Interval
+from coterie.lab.entries import Interval
 
 # The metrics of a row that tables show and sweeps compare, with their units.
 METRICS = {

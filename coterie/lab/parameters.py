@@ -20,6 +20,9 @@ class Parameters(NamedTuple):
         beat_phase: how heartbeats lie to each other: `kept` (each member has its own phase: an old
             group), `restarted` (together since the last rebalance: a young one) or `drifting`
             (together, and up to 100 ms later with each beat).
+        metadata_age_ms: `metadata.max.age.ms`, after which a client learns of new partitions.
+        data_brokers, failover_ms: the brokers that share the partitions; until the partitions of
+            a dead one have another leader.
         assign_ms: what a leader needs to compute an assignment.
         start_ms: until a started process sends its first request.
         connect_delay_ms: `scheduled.rebalance.max.delay.ms`.
@@ -46,6 +49,9 @@ class Parameters(NamedTuple):
     rebalance_ms: int = 0
     initial_delay_ms: int = -1
     beat_phase: str = "kept"
+    metadata_age_ms: int = 300_000
+    data_brokers: int = 3
+    failover_ms: int = 9_000
     assign_ms: float = 5.0
     start_ms: float = 200.0
     connect_delay_ms: int = 300_000
@@ -78,6 +84,7 @@ _LEAST = {
     "catch_up": 2,
     "latency_ms": 0.001,
     "latency_p99_ms": 0.001,
+    "data_brokers": 1,
     "zk_servers": 1,
     "rocketmq_brokers": 1,
     "rocketmq_interval_ms": 100,

@@ -24,6 +24,9 @@ class Participant(Protocol):
     def slow_poll(self, duration_us: int) -> None:
         """Take long for the records at hand."""
 
+    def topic_grew(self) -> None:
+        """Learn that the topics have more partitions."""
+
     def reading(self) -> set[Any]:
         """Return the partitions whose records it hands to the application."""
 

@@ -67,7 +67,7 @@ class Run:
         if parameters.fault == "script-from-machine":
             random = self.environment.world.stream(machine)
         self._forming = list(starts_at_forming(scenario.members, random))
-        self.events = events_of(scenario.script, scenario.members, random)
+        self.events = events_of(scenario.script, scenario.members, scenario.partitions, random)
 
     # -- the run -----------------------------------------------------------------------------------
 
@@ -171,6 +171,20 @@ class Run:
     def _do_coordinator_moves(self, event: Event) -> None:
         self.machine.coordinator_moves(int(event.amount))
 
+    def _do_topic_grows(self, event: Event) -> None:
+        environment = self.environment
+        environment.ledger.grow(
+            environment.workload.grow(int(event.amount), environment.world.now_us)
+        )
+        self.machine.topic_grew()
+
+    def _do_broker_dies(self, event: Event) -> None:
+        environment = self.environment
+        partitions = environment.workload.partitions[:: environment.parameters.data_brokers]
+        environment.ledger.darken(partitions)
+        dark_us = self.machine.broker_dies(int(event.amount))
+        environment.world.after(dark_us, environment.ledger.lighten, partitions)
+
     def _do_server_slow(self, event: Event) -> None:
         self.machine.server_slow(event.amount)
 
@@ -228,7 +242,7 @@ class Run:
             settle = _seconds(max(0, calm_us - last_us))
         metrics: dict[str, float | None] = {
             "unowned": _seconds(count.unowned_us),
-            "unavailability": count.unowned_us / (scenario.partitions * max(1, window_us)),
+            "unavailability": count.unowned_us / max(1, count.partition_us),
             "double": _seconds(count.double_us),
             "split_s": _seconds(count.split_us),
             "moves": count.moves,
@@ -289,7 +303,7 @@ def _seconds(us: int) -> float:
 
 def _end_of(event: Event) -> int:
     """Return when an event is over."""
-    lasting = event.do in ("pause", "cut", "slow_poll", "coordinator_moves")
+    lasting = event.do in ("pause", "cut", "slow_poll", "coordinator_moves", "broker_dies")
     return event.at_us + (int(event.amount) if lasting else 0)
 
 

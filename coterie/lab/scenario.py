@@ -18,6 +18,7 @@ do = "join"
 
 import re
 import tomllib
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -103,7 +104,8 @@ class Scenario(NamedTuple):
     @property
     def size(self) -> int:
         """The number of members, or that to which a script scales a group of none."""
-        return self.members or max((step.get("to", 0) for step in self.script), default=0)
+        scales = (step.get("to", 0) for step in self.script if step.get("do") == "scale")
+        return self.members or max(scales, default=0)
 
     def resized(self, members: int | None, partitions: int | None) -> "Scenario":
         """Return the scenario with other sizes.
@@ -115,12 +117,23 @@ class Scenario(NamedTuple):
         if members is not None and self.members:
             made = made._replace(members=members)
         elif members is not None:
-            script = [{**step, "to": members} if "to" in step else step for step in self.script]
-            made = made._replace(script=script)
+            made = made._replace(script=_with_targets(self.script, "scale", lambda _: members))
         if partitions is not None:
-            made = made._replace(partitions=partitions)
+            growth = partitions / self.partitions
+            script = _with_targets(made.script, "topic_grows", lambda to: int(to * growth))
+            made = made._replace(partitions=partitions, script=script)
         _check_sizes(made)
         return made
+
+
+def _with_targets(
+    script: list[dict[str, Any]], do: str, target: Callable[[int], int]
+) -> list[dict[str, Any]]:
+    """Return a script with other targets of the steps of a name."""
+    return [
+        {**step, "to": target(step["to"])} if step["do"] == do and "to" in step else step
+        for step in script
+    ]
 
 
 def scenario_names() -> list[str]:

@@ -21,9 +21,9 @@ class Event(NamedTuple):
     Attributes:
         at_us: the time, counted from the end of the group's forming.
         do: start, stop, kill, pause, cut, slow_poll, kill_leader, coordinator_moves, server_slow,
-            follower_lags or notices_lost.
+            follower_lags, notices_lost, topic_grows or broker_dies.
         pod: the pod; "" for an event of the servers.
-        amount: a duration in microseconds, a factor or a share.
+        amount: a duration in microseconds, a factor, a share or a number.
         keep: whether a started pod keeps the ids of its name.
     """
 
@@ -37,8 +37,9 @@ class Event(NamedTuple):
 class _Builder:
     """Expands steps; knows which pods the script has started and not stopped."""
 
-    def __init__(self, random: Random, members: int) -> None:
+    def __init__(self, random: Random, members: int, partitions: int) -> None:
         self.random = random
+        self.partitions = partitions
         self.events: list[Event] = []
         self.alive = [pod_name(number) for number in range(members)]
         self.next_number = members
@@ -104,10 +105,25 @@ def _come_back(build: _Builder, at_s: float, pod: str, step: dict[str, Any]) -> 
 
 
 def _rolling(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+    surge = int(step.get("max_surge", 0))
+    if surge:
+        _surge(build, at_s, step, surge)
+        return
     for index, pod in enumerate(list(build.alive)):
         begin_s = at_s + index * step["every_s"]
         build.add(begin_s, "stop", pod)
         _come_back(build, begin_s + step["down_s"], pod, step)
+
+
+def _surge(build: _Builder, at_s: float, step: dict[str, Any], surge: int) -> None:
+    """Start new pods first, and stop as many old ones when the new ones are ready."""
+    if step.get("keep_ids", False):
+        raise WrongInput("step 'rolling': pods that keep their ids can't surge.")
+    for index, pod in enumerate(list(build.alive)):
+        begin_s = at_s + index // surge * step["every_s"]
+        build.add(begin_s, "start", build.new_pod(), keep=False)
+        build.alive.remove(pod)
+        build.add(begin_s + step["down_s"], "stop", pod)
 
 
 def _scale(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
@@ -159,6 +175,20 @@ def _notices_lost(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
     build.add(at_s, "notices_lost", "", step["share"])
 
 
+def _topic_grows(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+    if step["to"] <= build.partitions:
+        raise WrongInput(
+            f"step 'topic_grows' grows to {step['to']}, but there are {build.partitions} partitions"
+            " already."
+        )
+    build.partitions = int(step["to"])
+    build.add(at_s, "topic_grows", "", build.partitions)
+
+
+def _broker_dies(build: _Builder, at_s: float, step: dict[str, Any]) -> None:
+    build.add(at_s, "broker_dies", "", step["down_s"] * SECOND)
+
+
 class _Step(NamedTuple):
     """How a step is expanded, the keys that it needs, and those that it may have."""
 
@@ -175,13 +205,15 @@ STEPS: dict[str, _Step] = {
     "cut": _Step(_lasting("cut"), ("s",), ("pod",)),
     "slow_poll": _Step(_lasting("slow_poll"), ("s",), ("pod",)),
     "restart": _Step(_restart, ("down_s",), ("pod", "keep_ids", "crash")),
-    "rolling": _Step(_rolling, ("every_s", "down_s"), ("keep_ids",)),
+    "rolling": _Step(_rolling, ("every_s", "down_s"), ("keep_ids", "max_surge")),
     "scale": _Step(_scale, ("to",), ("over_s",)),
     "flap": _Step(_flap, ("every_s",), ("times", "down_s", "pod")),
     "leader_dies": _Step(_leader_dies),
     "coordinator_moves": _Step(_coordinator_moves, ("down_s",)),
     "server_slow": _Step(_server_slow, ("factor", "s")),
     "follower_lags": _Step(_follower_lags, ("ms",)),
+    "topic_grows": _Step(_topic_grows, ("to",)),
+    "broker_dies": _Step(_broker_dies, ("down_s",)),
     "notices_lost": _Step(_notices_lost, ("share",)),
 }
 _EVERY_STEP = ("at_s", "do", "jitter_s")
@@ -217,18 +249,20 @@ def check_steps(steps: list[dict[str, Any]]) -> None:
                 raise WrongInput(f"step {number} ('{name}'): {key} must be a number from 0 on.")
 
 
-def events_of(steps: list[dict[str, Any]], members: int, random: Random) -> list[Event]:
+def events_of(
+    steps: list[dict[str, Any]], members: int, partitions: int, random: Random
+) -> list[Event]:
     """Expand steps into events, in order of time.
 
     Args:
         steps: checked steps.
-        members: how many pods run already.
+        members, partitions: how many pods run already, and the partitions.
         random: the stream of the script.
 
     Raises:
-        WrongInput: a step names a pod that does not run.
+        WrongInput: a step names a pod that does not run, or a size that is not larger.
     """
-    build = _Builder(random, members)
+    build = _Builder(random, members, partitions)
     for step in steps:
         jitter_s = random.uniform(0, step.get("jitter_s", 3.0))
         if "pod" in step and pod_name(int(step["pod"])) not in build.alive:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from coterie.lab.entries import Interval
 from coterie.lab.kernel import SECOND
-from coterie.lab.ledger import Interval
 from coterie.lab.outcome import Outcome
 
 WIDTH = 72
@@ -15,6 +15,7 @@ _SIGNS = {
     "undetected": "?",
     "waiting": ".",
     "delay": ":",
+    "broker": "!",
     "start": "^",
     "idle": "x",
 }
@@ -29,6 +30,7 @@ def legend() -> list[str]:
         "| stopped for a rebalance that gives it back    / given up, not yet given to another",
         "? its owner is dead or paused, nobody knows     . that is known, rebalance under way",
         ": Connect waits for the worker to come back     ^ the new owner is starting    x gave up",
+        "! its broker is down",
     ]
 
 
@@ -47,9 +49,9 @@ def strip_lines(outcome: Outcome) -> Iterator[str]:
         f"{outcome.machine}: {metrics['unowned']:,.1f} partition-seconds without a reader,"
         f" {metrics['moves']:,.0f} moves"
     )
-    numbers = range(outcome.partitions)
-    if outcome.partitions > MAX_ROWS:
-        numbers = range(0, outcome.partitions, -(-outcome.partitions // MAX_ROWS))
+    # A script may have added partitions.
+    count = 1 + max((each.partition for each in outcome.intervals), default=outcome.partitions - 1)
+    numbers = range(0, count, max(1, -(-count // MAX_ROWS)))
     rows: dict[int, list[Interval]] = {number: [] for number in numbers}
     for interval in outcome.intervals:
         if interval.partition in rows:

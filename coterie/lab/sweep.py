@@ -71,7 +71,8 @@ class Plan(NamedTuple):
                 keys += [
                     Key(scenario.name, machine, members, partitions, seed,
                         tuple(sorted(zip(names, grid, strict=True))))
-                    for machine in scenario.machines or self.machines
+                    for machine in self.machines
+                    if machine in (scenario.machines or self.machines)
                     for grid in grids
                     for seed in self.seeds
                 ]  # fmt: skip

@@ -33,7 +33,20 @@ class Workload:
         ]
         self.rate = rate
         self.catch_up = catch_up
+        self._random = random
         self._phase_us = {each: random.randrange(SECOND // rate) for each in self.partitions}
+
+    def grow(self, to: int, at_us: int) -> list[TopicPartition]:
+        """Add partitions, evenly to all topics, up to a number; return them."""
+        added = []
+        while len(self.partitions) < to:
+            topic = min(self.counts, key=lambda name: self.counts[name])
+            partition = TopicPartition(topic, self.counts[topic])
+            self.counts[topic] += 1
+            self.partitions.append(partition)
+            self._phase_us[partition] = at_us + self._random.randrange(SECOND // self.rate)
+            added.append(partition)
+        return added
 
     def produced(self, partition: TopicPartition, at_us: int) -> int:
         """Return the number of records that have arrived in a partition."""

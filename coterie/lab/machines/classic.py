@@ -1,8 +1,7 @@
 """The classic machines: consumers of several eras, on the coordinator of Coterie."""
 
 from coterie.lab.environment import Environment
-from coterie.lab.machine import Machine
-from coterie.lab.machines.classic_host import ENDPOINT, GroupHost
+from coterie.lab.machines.classic_host import INITIAL_DELAY_MS, HostedGroup
 from coterie.lab.machines.consumer import COOPERATIVE, Consumer
 from coterie.lab.machines.group_member import MemberSettings, Versions
 from coterie.lab.pods import Participant, Pod
@@ -19,15 +18,13 @@ EAGER_09 = MemberSettings(
 EAGER_0_10_1 = MemberSettings("consumer", ("range",), _V0_10, session_ms=10_000)
 EAGER_3 = MemberSettings("consumer", ("range", COOPERATIVE), _V3)
 COOPERATIVE_3 = MemberSettings("consumer", (COOPERATIVE,), _V3)
-# The initial delay of KIP-134.
-_INITIAL_DELAY_MS = 3_000
 
 
-class ClassicGroup(Machine):
+class ClassicGroup(HostedGroup):
     """A group of consumers and its coordinator.
 
     Attributes:
-        host, settings: the coordinator, and the configuration of its members.
+        settings: the configuration of its members.
         generations: the completed generations.
     """
 
@@ -36,15 +33,12 @@ class ClassicGroup(Machine):
         environment: Environment,
         settings: MemberSettings,
         *,
-        initial_delay_ms: int = _INITIAL_DELAY_MS,
+        initial_delay_ms: int = INITIAL_DELAY_MS,
         static: bool = False,
     ) -> None:
-        super().__init__(environment)
+        super().__init__(environment, initial_delay_ms)
         parameters = environment.parameters
-        if parameters.initial_delay_ms >= 0:
-            initial_delay_ms = parameters.initial_delay_ms
         self.keeps_identity = static
-        self.host = GroupHost(environment, initial_delay_ms)
         self.generations: list[GenerationCompleted] = []
         self.host.on_generation = self.generations.append
         self.settings = settings._replace(
@@ -66,15 +60,3 @@ class ClassicGroup(Machine):
         if self.keeps_identity:
             member.instance_id = pod.name
         return member
-
-    def leader(self) -> str | None:
-        """Return the pod of the group's leader."""
-        return self.host.leader()
-
-    def servers(self) -> list[str]:
-        """Return the coordinator."""
-        return [ENDPOINT]
-
-    def coordinator_moves(self, down_us: int) -> None:
-        """Unload the group, and load it from its log after a while."""
-        self.host.move(down_us)

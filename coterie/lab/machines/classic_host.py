@@ -9,6 +9,7 @@ from coterie.coordinator.effects import Effects
 from coterie.coordinator.machine import Append, ClientContext, RequestContext
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS, Violation
+from coterie.lab.machine import Machine
 from coterie.lab.pods import Pod
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.join_group import JoinGroupRequest
@@ -17,6 +18,8 @@ from coterie.protocol.wire import Message
 
 GROUP = "group"
 ENDPOINT = "coordinator"
+# The initial delay of KIP-134.
+INITIAL_DELAY_MS = 3_000
 
 Handler = Callable[[Any], None]
 
@@ -172,6 +175,31 @@ class GroupHost(CoordinatorHarness):
         if group is None or group.leader is None:
             return None
         return group.members[group.leader].client_id.split(".")[0]
+
+
+class HostedGroup(Machine):
+    """A machine whose group is at the coordinator of Coterie.
+
+    Attributes:
+        host: the coordinator.
+    """
+
+    def __init__(self, environment: Environment, initial_delay_ms: int = INITIAL_DELAY_MS) -> None:
+        super().__init__(environment)
+        set_ms = environment.parameters.initial_delay_ms
+        self.host = GroupHost(environment, initial_delay_ms if set_ms < 0 else set_ms)
+
+    def leader(self) -> str | None:
+        """Return the pod of the group's leader."""
+        return self.host.leader()
+
+    def servers(self) -> list[str]:
+        """Return the coordinator."""
+        return [ENDPOINT]
+
+    def coordinator_moves(self, down_us: int) -> None:
+        """Unload the group, and load it from its log after a while."""
+        self.host.move(down_us)
 
 
 RETRIABLE = frozenset(

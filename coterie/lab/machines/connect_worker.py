@@ -11,8 +11,7 @@ from typing import NamedTuple
 from coterie.assignors import TopicPartition
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
-from coterie.lab.machine import Machine
-from coterie.lab.machines.classic_host import ENDPOINT, RETRIABLE, GroupHost
+from coterie.lab.machines.classic_host import RETRIABLE, HostedGroup
 from coterie.lab.machines.connect_assignor import (
     CONNECTOR,
     IncrementalAssignor,
@@ -41,11 +40,10 @@ class ConnectOptions(NamedTuple):
     backs_off: bool = True
 
 
-class ConnectGroup(Machine):
+class ConnectGroup(HostedGroup):
     """The workers of a Connect cluster and their coordinator.
 
     Attributes:
-        host: the coordinator.
         offsets: the stored offset of each task.
         rounds: for each generation: the delay, and what each worker runs afterwards.
     """
@@ -53,8 +51,6 @@ class ConnectGroup(Machine):
     def __init__(self, environment: Environment, options: ConnectOptions) -> None:
         super().__init__(environment)
         parameters = environment.parameters
-        initial_ms = 3_000 if parameters.initial_delay_ms < 0 else parameters.initial_delay_ms
-        self.host = GroupHost(environment, initial_ms)
         self.options = options
         self.settings = MemberSettings(
             "connect",
@@ -67,24 +63,21 @@ class ConnectGroup(Machine):
         )
         self.offsets: dict[TopicPartition, int] = {}
         self.rounds: list[tuple[int, int, dict[str, list[Unit]]]] = []
-        self.units: list[Unit] = [(topic, CONNECTOR) for topic in environment.workload.counts]
-        self.units += [(each.topic, each.partition) for each in environment.workload.partitions]
 
     def participant(self, pod: Pod) -> Participant:
         """Return a worker."""
         return ConnectWorker(self, pod)
 
-    def leader(self) -> str | None:
-        """Return the pod of the group's leader."""
-        return self.host.leader()
+    @property
+    def units(self) -> list[Unit]:
+        """All connectors and tasks of the cluster's configuration."""
+        workload = self.environment.workload
+        connectors: list[Unit] = [(topic, CONNECTOR) for topic in workload.counts]
+        return connectors + [(each.topic, each.partition) for each in workload.partitions]
 
-    def servers(self) -> list[str]:
-        """Return the coordinator."""
-        return [ENDPOINT]
-
-    def coordinator_moves(self, down_us: int) -> None:
-        """Unload the group, and load it from its log after a while."""
-        self.host.move(down_us)
+    def learns_after_us(self, _pod: Pod) -> int:
+        """Return after which time a worker has read the topic of configurations."""
+        return self.environment.network.latency_us()
 
 
 class ConnectWorker(GroupMember):
@@ -109,6 +102,12 @@ class ConnectWorker(GroupMember):
     def poll_wait_us(self) -> int:
         """Return 0: the tasks run in threads of their own."""
         return 0
+
+    def topic_grew(self) -> None:
+        """Join again, because the configuration has more tasks."""
+        self.environment.ledger.noticed(None)
+        if self.phase == "member":
+            self.rejoin()
 
     # -- the rebalance -----------------------------------------------------------------------------
 

@@ -40,10 +40,19 @@ class Consumer(GroupMember):
         self._owned: set[TopicPartition] = set()
         self._reading: set[TopicPartition] = set()
         self._commit_timer = False
+        # The client's metadata of the topics.
+        self._counts = dict(self.environment.workload.counts)
 
     def reading(self) -> set[TopicPartition]:
         """Return the partitions whose records it hands over."""
         return set(self._reading)
+
+    def topic_grew(self) -> None:
+        """Refresh the metadata; the leader starts a rebalance if the topics have changed."""
+        self._counts = dict(self.environment.workload.counts)
+        if self.phase == "member" and self.leads:
+            self.environment.ledger.noticed(None)
+            self._rejoin_at_poll()
 
     # -- the rebalance -----------------------------------------------------------------------------
 
@@ -57,7 +66,7 @@ class Consumer(GroupMember):
             ]
         return wire.encode_subscription(
             wire.ConsumerProtocolSubscription(
-                topics=list(self.environment.workload.counts),
+                topics=list(self._counts),
                 owned_partitions=owned,
                 generation_id=self.generation_id,
             )
@@ -73,7 +82,7 @@ class Consumer(GroupMember):
         name = joined.protocol_name
         if self.environment.parameters.fault == "handover-at-once" and name == COOPERATIVE:
             name = "sticky"
-        assignment = ASSIGNORS[name](self.environment.workload.counts, members)
+        assignment = ASSIGNORS[name](self._counts, members)
         return {
             member_id: wire.encode_assignment(
                 wire.ConsumerProtocolAssignment(

@@ -6,6 +6,7 @@ data that is newer than it. Each operation occupies its server, so queues form.
 """
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
@@ -100,8 +101,8 @@ class Ensemble:
         self.lag_us = int(parameters.zk_lag_ms * MS)
         self.load_max_us = 0
         self.ids = _Value(frozenset())
-        self.owners = {each: _Value(None) for each in environment.workload.partitions}
-        self.offsets = {each: _Value(0) for each in environment.workload.partitions}
+        self.owners: defaultdict[TopicPartition, _Value] = defaultdict(lambda: _Value(None))
+        self.offsets: defaultdict[TopicPartition, _Value] = defaultdict(lambda: _Value(0))
         self.sessions: list[Session] = []
         self._random = environment.world.stream("ensemble")
         self._number = 0

@@ -120,6 +120,15 @@ class GroupMember:
         """Give everything up because the group has given it to others."""
         raise NotImplementedError
 
+    def topic_grew(self) -> None:
+        """Learn that the topics have more partitions."""
+        raise NotImplementedError
+
+    @property
+    def leads(self) -> bool:
+        """Whether it is the leader of its generation."""
+        return self._joined is not None and self._joined.leader == self.member_id
+
     def poll_wait_us(self) -> int:
         """Return how long it takes until the application polls again."""
         return self.environment.poll_wait_us(self.pod)

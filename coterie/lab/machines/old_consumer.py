@@ -59,6 +59,14 @@ class ZooKeeperGroup(Machine):
         """Let the followers lag up to so long."""
         self.ensemble.lag_us = lag_us
 
+    def learns_after_us(self, _pod: Pod) -> int:
+        """Return the time of an event, since consumers watch the nodes of their topics."""
+        return self.environment.network.latency_us()
+
+    def broker_dies(self, down_us: int) -> int:
+        """The ensemble is elsewhere, so only the partitions of the broker wait."""
+        return min(down_us, self.environment.parameters.failover_ms * MS)
+
     def load_max_us(self) -> int:
         """Return the longest wait in the queue of a server."""
         return self.ensemble.load_max_us
@@ -85,6 +93,11 @@ class OldConsumer:
 
     def slow_poll(self, duration_us: int) -> None:
         """Do nothing: the fetchers and the watcher have threads of their own."""
+
+    def topic_grew(self) -> None:
+        """React to the event that the node of a topic has changed."""
+        self.environment.ledger.noticed(None)
+        self._changed()
 
     # -- life --------------------------------------------------------------------------------------
 

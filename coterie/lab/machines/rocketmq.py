@@ -19,6 +19,7 @@ from coterie.lab.pods import Participant, Pod
 _SCAN_US = 10_000 * MS
 _SILENT_US = 120_000 * MS
 _HEARTBEAT_US = 30_000 * MS
+_ROUTE_US = 30_000 * MS
 _PERSIST_MS = 5_000
 _BYTES = 200
 # While a group forms, clients hold about so many different lists of members.
@@ -26,6 +27,8 @@ _KEPT_SHARES = 64
 
 # The clients of a group, in order.
 Members = tuple[str, ...]
+# The topics and the number of queues of each, as a client has last seen them.
+Route = tuple[tuple[str, int], ...]
 
 
 class ClientOptions(NamedTuple):
@@ -137,6 +140,7 @@ class RocketMqGroup(Machine):
         brokers: each has a part of the queues.
         offsets: the stored offsets.
         loss: the share of notices that get lost.
+        route: the topics with their queues.
     """
 
     may_double = True
@@ -145,7 +149,8 @@ class RocketMqGroup(Machine):
         super().__init__(environment)
         self.options = options
         self.loss = environment.parameters.notices_lost
-        self._shares: dict[Members, dict[str, list[TopicPartition]]] = {}
+        self._shares: dict[tuple[Members, Route], dict[str, list[TopicPartition]]] = {}
+        self.route: Route = tuple(environment.workload.counts.items())
         self.offsets: dict[TopicPartition, int] = {}
         self.brokers = [
             Broker(self, f"broker-{number}")
@@ -166,6 +171,21 @@ class RocketMqGroup(Machine):
             delay_us = self.environment.network.latency_us()
             self.environment.world.after(delay_us, broker.remove, pod.identity)
 
+    def learns_after_us(self, pod: Pod) -> int:
+        """Return the time until the client's next look at the route."""
+        random = self.environment.world.stream(f"metadata {pod.name}")
+        return random.randrange(_ROUTE_US)
+
+    def broker_dies(self, down_us: int) -> int:
+        """Without a controller no other broker becomes the master: its queues wait for it."""
+        self.coordinator_moves(down_us)
+        return down_us
+
+    def topic_grew(self) -> None:
+        """Let each client learn at its next look at the route."""
+        self.route = tuple(self.environment.workload.counts.items())
+        super().topic_grew()
+
     def coordinator_moves(self, down_us: int) -> None:
         """Restart the first broker: its table of clients is empty afterwards."""
         broker = self.brokers[0]
@@ -180,16 +200,16 @@ class RocketMqGroup(Machine):
         """Let a share of the notices get lost."""
         self.loss = share
 
-    def shares(self, members: Members) -> dict[str, list[TopicPartition]]:
+    def shares(self, members: Members, route: Route) -> dict[str, list[TopicPartition]]:
         """Return the share of each client; results are kept, as many ask for the same."""
-        found = self._shares.get(members)
+        found = self._shares.get((members, route))
         if found is None:
-            counts = self.environment.workload.counts
+            counts = dict(route)
             subscriptions = [MemberSubscription(each, tuple(counts)) for each in members]
             found = ASSIGNORS["allocate-averagely"](counts, subscriptions)
             if len(self._shares) >= _KEPT_SHARES:
                 del self._shares[next(iter(self._shares))]
-            self._shares[members] = found
+            self._shares[members, route] = found
         return found
 
     def traffic(self, api: str) -> None:
@@ -210,6 +230,7 @@ class PushConsumer:
         self.environment = group.environment
         self.pod = pod
         self._group = group
+        self._route = group.route
         self._held = Readings(self.environment, pod)
         self._random = self.environment.world.stream(f"member {pod.name}")
         self._timer = 0
@@ -223,6 +244,11 @@ class PushConsumer:
 
     def slow_poll(self, duration_us: int) -> None:
         """Do nothing: consumer threads are apart from the rebalance."""
+
+    def topic_grew(self) -> None:
+        """See the new queues; the next allocation takes them into account."""
+        self._route = self._group.route
+        self.environment.ledger.noticed(None)
 
     # -- life --------------------------------------------------------------------------------------
 
@@ -332,8 +358,8 @@ class PushConsumer:
             self._random.shuffle(shuffled)
             ranks = tuple(f"{index:06d}" for index in range(len(members)))
             rank = ranks[shuffled.index(self.pod.identity)]
-            return self._group.shares(ranks)[rank]
-        return self._group.shares(members)[self.pod.identity]
+            return self._group.shares(ranks, self._route)[rank]
+        return self._group.shares(members, self._route)[self.pod.identity]
 
     # -- queues and offsets ------------------------------------------------------------------------
 

@@ -4,6 +4,8 @@ No client owns a queue: as long as one client runs, all queues are read. What a 
 when it died, or for too long, becomes visible again after the invisible time.
 """
 
+from collections.abc import Iterable
+
 from coterie.assignors import TopicPartition
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
@@ -38,6 +40,21 @@ class PopGroup(Machine):
         """Return the broker."""
         return ["broker-0"]
 
+    def learns_after_us(self, _pod: Pod) -> int:
+        """Return 0: clients pop from brokers, which know their queues."""
+        return 0
+
+    def broker_dies(self, down_us: int) -> int:
+        """Let the queues of the broker wait until it is back."""
+        return down_us
+
+    def read(self, partitions: Iterable[TopicPartition]) -> None:
+        """Begin to read queues, unless that has begun."""
+        ledger = self.environment.ledger
+        for partition in partitions:
+            if ledger.position(ALL, partition) is None:
+                ledger.start(ALL, partition, self.offsets.get(partition, 0))
+
     def process_died(self, pod: Pod) -> None:
         """What the client had in hand is delivered again."""
         if pod.identity in self.clients:
@@ -60,9 +77,7 @@ class PopGroup(Machine):
         self.clients[pod.identity] = pod
         self.environment.ledger.membership(sorted(self.clients))
         if len(self.clients) == 1:
-            for partition in self.environment.workload.partitions:
-                offset = self.offsets.get(partition, 0)
-                self.environment.ledger.start(ALL, partition, offset)
+            self.read(self.environment.workload.partitions)
 
     def remove(self, identity: str) -> None:
         """Let a client pop no more; without the last one nothing is read."""
@@ -92,6 +107,11 @@ class PopClient:
         """Hold a batch for longer than its invisible time: it is delivered to another client."""
         if duration_us > self.environment.parameters.invisible_ms * MS:
             self._group.redeliver(1.0)
+
+    def topic_grew(self) -> None:
+        """Pop from the new queues, too."""
+        if self._group.clients:
+            self._group.read(self.environment.workload.partitions)
 
     def start(self) -> None:
         """Pop."""

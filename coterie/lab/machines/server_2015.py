@@ -97,17 +97,20 @@ class DraftCoordinator:
 
     def heartbeat(self, consumer_id: str, generation: int) -> int:
         """Return the error of a heartbeat; only a good one extends the session."""
-        member = self.members.get(consumer_id)
+        error = self._refusal(consumer_id, generation)
+        if not error and self.state != "Stable":
+            error = REBALANCE
+        if not error:
+            self._touch(consumer_id, self.members[consumer_id])
+        return error
+
+    def _refusal(self, consumer_id: str, generation: int) -> int:
+        """Return the error of a request of a member; NONE if it is in this generation."""
         if self.away:
             return NOT_COORDINATOR
-        if member is None:
+        if consumer_id not in self.members:
             return UNKNOWN_CONSUMER
-        if generation != self.generation:
-            return ILLEGAL_GENERATION
-        if self.state != "Stable":
-            return REBALANCE
-        self._touch(consumer_id, member)
-        return NONE
+        return NONE if generation == self.generation else ILLEGAL_GENERATION
 
     def leave(self, consumer_id: str) -> None:
         """Remove a member that leaves."""
@@ -119,18 +122,21 @@ class DraftCoordinator:
 
     def commit(self, consumer_id: str, generation: int, offsets: dict[TopicPartition, int]) -> int:
         """Store offsets of a member's own partitions."""
-        member = self.members.get(consumer_id)
-        if self.away:
-            return NOT_COORDINATOR
-        if member is None:
-            return UNKNOWN_CONSUMER
-        if generation != self.generation:
-            return ILLEGAL_GENERATION
+        error = self._refusal(consumer_id, generation)
+        if error:
+            return error
+        assigned = self.members[consumer_id].partitions
         for partition, offset in offsets.items():
-            if partition in member.partitions:
+            if partition in assigned:
                 self.offsets[partition] = offset
                 self.environment.ledger.committed(partition, offset)
         return NONE
+
+    def topic_grew(self) -> None:
+        """React to the watch on the topic's node: rebalance."""
+        self.environment.ledger.noticed(None)
+        if self.state == "Stable" and self.members:
+            self._prepare()
 
     # -- the rebalance -----------------------------------------------------------------------------
 
@@ -201,7 +207,7 @@ class DraftGroup(Machine):
     """Consumers of the draft and their coordinator."""
 
     # The members of a group that was lost come back one by one, and the first gets everything.
-    doubling = Machine.doubling | {"coordinator_moves"}
+    doubling = Machine.doubling | {"coordinator_moves", "broker_dies"}
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
@@ -222,6 +228,11 @@ class DraftGroup(Machine):
 
     def _back(self) -> None:
         self.coordinator.away = False
+
+    def topic_grew(self) -> None:
+        """Let the coordinator know, which watches the topics."""
+        delay_us = self.environment.network.latency_us()
+        self.environment.world.after(delay_us, self.coordinator.topic_grew)
 
 
 class DraftConsumer:
@@ -244,6 +255,9 @@ class DraftConsumer:
     def reading(self) -> set[TopicPartition]:
         """Return the partitions whose records it hands over."""
         return set(self._held.reading)
+
+    def topic_grew(self) -> None:
+        """Do nothing: the coordinator watches the topics."""
 
     def slow_poll(self, duration_us: int) -> None:
         """Do nothing more: heartbeats wait for the next poll anyway."""

@@ -27,6 +27,7 @@ _MEANING = {
     "undetected": "owner dead or paused, nobody knows",
     "waiting": "that is known, rebalance under way",
     "delay": "Connect waits for the worker to come back",
+    "broker": "its broker is down",
     "start": "the new owner is starting",
     "idle": "a member gave up",
 }

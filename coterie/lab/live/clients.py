@@ -1,0 +1,135 @@
+"""What a live run has to know of the participants: how they start, and what they need.
+
+`LiveRun` is the surroundings of one run. A `LiveClient` starts its servers in `prepare`, and gives
+the command line of each member; everything else (the script, signals, lines, the measurement) is
+the same for all. known.py has them by name.
+"""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from coterie.lab.errors import WrongInput
+from coterie.lab.live.processes import Child, Children
+from coterie.lab.parameters import Parameters
+from coterie.lab.scenario import Scenario
+
+# What can be done to every process; see `Event.do`.
+PROCESS_STEPS = frozenset({"start", "stop", "kill", "pause"})
+
+
+class Member(NamedTuple):
+    """A process that is to be started.
+
+    Attributes:
+        pod: the name of its pod.
+        life: the number of the pod's process, from 1 on.
+        instance: the id that it keeps from process to process; None without.
+        lines: the file to which it writes its lines.
+    """
+
+    pod: str
+    life: int
+    instance: str | None
+    lines: Path
+
+    @property
+    def identity(self) -> str:
+        """The name of the member in lines."""
+        return f"{self.pod}.{self.life}"
+
+
+class LiveRun:
+    """The surroundings of a live run.
+
+    Attributes:
+        scenario, machine, parameters: what is run.
+        directory: for logs, data and lines (in `lines`).
+        children: the child processes.
+        report: called with a line of text for the user.
+        bootstrap: the broker's HOST:PORT; "" until a client or the driver has started one.
+        zookeeper: HOST:PORT of a running ZooKeeper; "" without.
+        group: the group.
+        counts: the number of partitions of each topic.
+        broker: what the servers are, for the result.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        machine: str,
+        parameters: Parameters,
+        directory: Path,
+        children: Children,
+        report: Callable[[str], object],
+    ) -> None:
+        self.scenario = scenario
+        self.machine = machine
+        self.parameters = parameters
+        self.directory = directory
+        self.lines = directory / "lines"
+        self.children = children
+        self.report = report
+        self.bootstrap = ""
+        self.zookeeper = ""
+        self.group = "lab"
+        self.broker = ""
+        each, extra = divmod(scenario.partitions, scenario.topics)
+        names = ["t"] if scenario.topics == 1 else [f"t{n}" for n in range(scenario.topics)]
+        self.counts = {name: each + (index < extra) for index, name in enumerate(names)}
+
+
+class LiveClient:
+    """Participants of one kind.
+
+    Attributes:
+        summary: what it is, in a line.
+        machines: the machines of the lab that it runs, the usual one first.
+        steps: what the script may do to it.
+        topics_in_broker: whether the driver creates the topics in a Kafka broker, which it starts
+            if the user gives none, and produces to them.
+    """
+
+    summary = ""
+    machines: tuple[str, ...] = ()
+    steps = PROCESS_STEPS
+    topics_in_broker = True
+
+    def check(self) -> None:
+        """Check that everything that is not fetched is there.
+
+        Raises:
+            WrongInput: it is not; the text says what to install.
+        """
+
+    def prepare(self, run: LiveRun) -> None:
+        """Start the servers that the members need besides a broker.
+
+        Raises:
+            PartMissing: something can't be had.
+            WrongInput: something does not start.
+        """
+
+    def begin(self, run: LiveRun) -> None:
+        """Begin to produce, or whatever gives the first members work; called before they start."""
+
+    def command(self, run: LiveRun, member: Member) -> list[str]:
+        """Return the command line of a member."""
+        raise NotImplementedError
+
+    def started(self, run: LiveRun, member: Member, child: Child) -> None:
+        """Note that a member's process has been started."""
+
+    def observe(self, run: LiveRun) -> None:
+        """Look at what members do not say themselves; called several times a second."""
+
+
+def need_module(module: str, package: str) -> None:
+    """Check that a client library is installed.
+
+    Raises:
+        WrongInput: it is not.
+    """
+    if find_spec(module) is None:
+        raise WrongInput(f"The library {package} is not installed: pip install {package}")

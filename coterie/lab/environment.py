@@ -5,6 +5,7 @@ from coterie.lab.ledger import Ledger
 from coterie.lab.links import Network
 from coterie.lab.parameters import Parameters
 from coterie.lab.pods import Pod
+from coterie.lab.records import KeptRecords
 from coterie.lab.workload import Workload
 
 
@@ -13,11 +14,19 @@ class Environment:
 
     Attributes:
         world, network, workload, ledger, parameters: of the run.
+        records: keeps the records of the group; None to keep none.
         pods: the pods by name, in the order in which they were added.
     """
 
     def __init__(
-        self, seed: int, topics: int, partitions: int, parameters: Parameters, *, keep_trace: bool
+        self,
+        seed: int,
+        topics: int,
+        partitions: int,
+        parameters: Parameters,
+        *,
+        keep_trace: bool,
+        records: KeptRecords | None = None,
     ) -> None:
         self.parameters = parameters
         self.world = World(seed, keep_trace=keep_trace)
@@ -25,6 +34,7 @@ class Environment:
         self.workload = Workload(seed, topics, partitions, parameters.rate, parameters.catch_up)
         self.ledger = Ledger(self.world, self.workload)
         self.pods: dict[str, Pod] = {}
+        self.records = records
 
     def pod(self, name: str) -> Pod:
         """Return a pod, which is added if it is new."""

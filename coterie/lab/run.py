@@ -13,6 +13,7 @@ from coterie.lab.machines import machine_named
 from coterie.lab.outcome import Outcome
 from coterie.lab.parameters import Parameters, with_settings
 from coterie.lab.pods import Pod
+from coterie.lab.records import KeptRecords
 from coterie.lab.scenario import Scenario
 from coterie.lab.script import Event, events_of, script_digest, starts_at_forming
 
@@ -29,11 +30,13 @@ class RunOptions(NamedTuple):
         settings: settings of the model, which come before those of the scenario.
         keep_trace: whether to keep the trace as text.
         checked: whether to check the invariants.
+        records: keeps the records of the group; None to keep none.
     """
 
     settings: dict[str, Any] = {}
     keep_trace: bool = False
     checked: bool = True
+    records: KeptRecords | None = None
 
 
 class Run:
@@ -61,11 +64,15 @@ class Run:
             scenario.partitions,
             parameters,
             keep_trace=options.keep_trace,
+            records=options.records,
         )
         self.machine: Machine = spec.make(self.environment)
         random = stream(seed, f"script {scenario.name}")
         if parameters.fault == "script-from-machine":
             random = self.environment.world.stream(machine)
+        if scenario.recording is not None:
+            self._forming, self.events = map(list, scenario.recording)
+            return
         self._forming = list(starts_at_forming(scenario.members, random))
         self.events = events_of(scenario.script, scenario.members, scenario.partitions, random)
 

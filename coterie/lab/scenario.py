@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from coterie.lab.errors import WrongInput, closest
 from coterie.lab.parameters import Parameters, with_settings
-from coterie.lab.script import check_steps
+from coterie.lab.script import Recording, check_steps
 
 MAX_MEMBERS = 3_000
 MAX_PARTITIONS = 20_000
@@ -84,6 +84,7 @@ class Scenario(NamedTuple):
         settings: settings of the model.
         expect: what it is expected to show.
         claims: the numbers of the claims that it shows.
+        recording: a recorded script in place of the steps.
     """
 
     name: str
@@ -100,6 +101,7 @@ class Scenario(NamedTuple):
     settings: dict[str, Any]
     expect: tuple[Expectation, ...]
     claims: tuple[int, ...]
+    recording: Recording | None = None
 
     @property
     def size(self) -> int:
@@ -122,7 +124,7 @@ class Scenario(NamedTuple):
             growth = partitions / self.partitions
             script = _with_targets(made.script, "topic_grows", lambda to: int(to * growth))
             made = made._replace(partitions=partitions, script=script)
-        _check_sizes(made)
+        check_sizes(made)
         return made
 
 
@@ -193,7 +195,7 @@ def parse_scenario(name: str, text: str) -> Scenario:
             expect=tuple(map(_expectation, table.get("expect", ()))),
             claims=tuple(table.get("claims", ())),
         )
-        _check_sizes(scenario)
+        check_sizes(scenario)
         check_steps(scenario.script)
         with_settings(Parameters(), scenario.settings)
     except (tomllib.TOMLDecodeError, WrongInput) as error:
@@ -213,7 +215,12 @@ def _check_keys(table: dict[str, Any]) -> None:
             raise WrongInput(f"the key '{key}' is missing.")
 
 
-def _check_sizes(scenario: Scenario) -> None:
+def check_sizes(scenario: Scenario) -> None:
+    """Check the sizes of a scenario.
+
+    Raises:
+        WrongInput: a size is impossible.
+    """
     for what, value, limit in (
         ("members", scenario.members, MAX_MEMBERS),
         ("members", scenario.size, MAX_MEMBERS),

@@ -34,6 +34,18 @@ class Event(NamedTuple):
     keep: bool = True
 
 
+class Recording(NamedTuple):
+    """A script that was recorded.
+
+    Attributes:
+        forming: the starts of the members that are there at the beginning.
+        events: what happened afterwards, counted from the end of the forming.
+    """
+
+    forming: tuple[Event, ...]
+    events: tuple[Event, ...]
+
+
 class _Builder:
     """Expands steps; knows which pods the script has started and not stopped."""
 

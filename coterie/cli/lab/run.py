@@ -1,13 +1,23 @@
 """`coterie lab run`: one scenario, one seed, some machines."""
 
-from typing import Any
+import os
+import time
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from coterie.cli.dump.log_files import topic_names
 from coterie.cli.errors import CommandFailed
 from coterie.cli.lab.errors import lab_errors, settings_of
 from coterie.cli.options import json_option
-from coterie.cli.output import Column, print_json, print_table, printable
+from coterie.cli.output import Column, note, print_json, print_table, printable
+from coterie.cli.pipeline.session import pipeline_errors
+
+if TYPE_CHECKING:
+    from coterie.lab.recorded import Recorded
+    from coterie.lab.records import KeptRecords
+
+_A_DAY_MS = 86_400_000
 
 _COLUMNS = [
     Column("MACHINE", "machine", 14),
@@ -25,7 +35,7 @@ _COLUMNS = [
 
 
 @click.command("run")
-@click.argument("scenario")
+@click.argument("scenario", required=False)
 @click.option("--machine", "machines", multiple=True, metavar="NAME", help="A machine; repeatable.")
 @click.option("--members", type=int, help="Members at the beginning.")
 @click.option("--partitions", type=int, help="Partitions.")
@@ -34,19 +44,40 @@ _COLUMNS = [
     "--set", "pairs", multiple=True, metavar="KEY=VALUE", help="Change a setting; repeatable."
 )
 @click.option(
-    "--trace", "trace", metavar="FILE", type=click.Path(dir_okay=False),
+    "--script-from",
+    "history",
+    nargs=2,
+    metavar="HISTORY GROUP",
+    help="Instead of a scenario, replay what happened to a group: HISTORY is the output of"
+    " `coterie pipeline run`, or a data directory.",
+)
+@click.option(
+    "--trace",
+    "trace",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
     help="Write what happened, line by line; needs one --machine.",
-)  # fmt: skip
+)
+@click.option(
+    "--records",
+    "records",
+    metavar="DIR",
+    type=click.Path(file_okay=False),
+    help="Write the group's log and journal as a data directory, for `coterie pipeline` and"
+    " `coterie serve`; needs one --machine that has a coordinator of Coterie.",
+)
 @json_option
 def command(
     *,
-    scenario: str,
+    scenario: str | None,
     machines: tuple[str, ...],
     members: int | None,
     partitions: int | None,
     seed: int,
     pairs: tuple[str, ...],
+    history: tuple[str, str] | None,
     trace: str | None,
+    records: str | None,
     as_json: bool,
 ) -> None:
     """Run SCENARIO, a name of `coterie lab list` or a TOML file, under each machine.
@@ -59,16 +90,30 @@ def command(
     from coterie.lab.scenario import load_scenario
     from coterie.lab.strips import legend, strip_lines
 
+    if (scenario is None) == (history is None):
+        raise click.UsageError("give either a SCENARIO or --script-from")
+    if history is not None and (members, partitions) != (None, None):
+        raise click.UsageError("--script-from has the sizes of the recorded group")
+    recorded = None if history is None else _recorded(*history)
     with lab_errors():
-        chosen = load_scenario(scenario).resized(members, partitions)
-        options = RunOptions(settings_of(pairs), trace is not None)
+        if recorded is not None:
+            chosen = recorded.scenario
+        else:
+            chosen = load_scenario(str(scenario)).resized(members, partitions)
         names = machines or chosen.machines or tuple(MACHINES)
-        if trace is not None and len(names) != 1:
-            raise click.UsageError("--trace needs exactly one --machine")
+        for option, value in (("--trace", trace), ("--records", records)):
+            if value is not None and len(names) != 1:
+                raise click.UsageError(f"{option} needs exactly one --machine")
+        kept = None if records is None else _kept_records(names[0])
+        options = RunOptions(settings_of(pairs), trace is not None, records=kept)
         runs = [Run(name, chosen, seed, options) for name in names]
         outcomes = [each.finish() for each in runs]
+        if kept is not None and records is not None:
+            kept.write(records)
     if trace is not None:
         _write_trace(trace, runs[0].environment.world.trace or [])
+    if records is not None:
+        note(f"The records of the group 'group' are in {printable(records)}.")
     if as_json:
         print_json([outcome.row() for outcome in outcomes])
         return
@@ -76,6 +121,8 @@ def command(
     click.echo(chosen.story)
     click.echo()
     print_table(_COLUMNS, [_row(outcome.machine, outcome.metrics) for outcome in outcomes])
+    if recorded is not None:
+        _note_recorded(recorded)
     for outcome in outcomes:
         click.echo()
         for line in strip_lines(outcome):
@@ -83,6 +130,57 @@ def command(
     click.echo()
     for line in legend():
         click.echo(line)
+
+
+def _recorded(path: str, group_id: str) -> "Recorded":
+    """Return the recorded history of a group."""
+    if not os.path.isdir(path):
+        raise CommandFailed(
+            f"There is no directory {printable(path)}.",
+            "--script-from takes the output of `coterie pipeline run`, or a data directory.",
+        )
+    with lab_errors(), pipeline_errors():
+        from coterie.lab.recorded import read_recorded
+
+        return read_recorded(path, group_id, topic_names(path))
+
+
+def _note_recorded(recorded: "Recorded") -> None:
+    """Print what really happened, and the assumptions."""
+    from coterie.lab.recorded import ASSUMPTIONS
+
+    unowned_s = recorded.unowned_s
+    without = "an unknown time" if unowned_s is None else f"{unowned_s:,.1f} partition-seconds"
+    note(
+        f"Recorded: {recorded.rebalances:,} rebalances, {recorded.moved:,} moves, {without} without"
+        " an owner."
+    )
+    if recorded.session_ms:
+        times = ", ".join(f"{each:,} ms" for each in recorded.session_ms)
+        note(f"Recorded session timeouts: {times}; --set session_ms=... sets that of all members.")
+    if recorded.left_out:
+        note(f"{recorded.left_out:,} earlier starts and stops are left out.")
+    note("Assumptions:")
+    for line in ASSUMPTIONS:
+        note(f"  {line}")
+
+
+def _kept_records(machine: str) -> "KeptRecords":
+    """Return what keeps the records of a run, which begins a day ago.
+
+    A broker that serves the records would remove much older ones as expired.
+    """
+    from coterie.lab.errors import WrongInput
+    from coterie.lab.machines import WITH_RECORDS, machine_named
+    from coterie.lab.records import KeptRecords
+
+    machine_named(machine)
+    if machine not in WITH_RECORDS:
+        raise WrongInput(
+            f"The machine '{machine}' writes no records of Kafka. Machines with records:"
+            f" {', '.join(WITH_RECORDS)}."
+        )
+    return KeptRecords(round(time.time() * 1_000) - _A_DAY_MS)
 
 
 def _row(machine: str, metrics: dict[str, float | None]) -> dict[str, Any]:

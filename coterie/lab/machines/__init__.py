@@ -104,6 +104,10 @@ MACHINES: dict[str, MachineSpec] = {
         PopGroup,
     ),
 }
+# Those whose group is at the coordinator of Coterie, which writes Kafka's records.
+WITH_RECORDS = tuple(
+    name for name in MACHINES if name.startswith(("eager", "static", "cooperative", "connect"))
+)
 # Machines that cannot run yet, and why.
 NOT_SERVED = {"consumer": "KIP-848: not served yet by the coordinator of Coterie"}
 

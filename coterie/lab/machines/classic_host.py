@@ -47,7 +47,9 @@ class GroupHost(CoordinatorHarness):
             group_min_session_timeout_ms=1,
             offsets_topic_num_partitions=1,
         )
-        super().__init__(config)
+        self._records = environment.records
+        self._start_ms = START_MS if self._records is None else self._records.start_ms
+        super().__init__(config, self._start_ms)
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -92,7 +94,9 @@ class GroupHost(CoordinatorHarness):
         self._waiting[self._number] = (pod, life, handler)
         client = self._contexts.get(identity)
         if client is None:
-            client = self._contexts[identity] = ClientContext(client_id=identity)
+            client = self._contexts[identity] = ClientContext(
+                client_host=f"/{pod.name}", client_id=identity
+            )
         effects = self.handle(request, RequestContext(client, version, self._number))
         self.carry_out(effects, self._number)
         self._arm()
@@ -114,17 +118,21 @@ class GroupHost(CoordinatorHarness):
                 self.on_generation(fact)
             elif type(fact) is MemberRemoved:
                 ledger.noticed(fact.client_id)
+        if self._records is not None:
+            self._records.add(self.now_ms, effects.events)
         super().carry_out(effects, to)
         self.events.clear()
 
     # -- time and the log --------------------------------------------------------------------------
 
     def _set_clock(self) -> None:
-        self.now_ms = START_MS + self.environment.world.now_us // MS
+        self.now_ms = self._start_ms + self.environment.world.now_us // MS
 
     def append(self, append: Append) -> Batch:
         """Append a batch, which is durable after a while."""
         batch = super().append(append)
+        if self._records is not None:
+            self._records.append(self.now_ms, batch.pairs)
         delay_us = int(self.environment.parameters.append_ms * MS)
         self.environment.world.after(delay_us, self._durable, append.partition, self._life)
         return batch
@@ -140,7 +148,7 @@ class GroupHost(CoordinatorHarness):
         deadline_ms = self.coordinator.next_deadline_ms()
         if deadline_ms is not None and (self._armed_ms is None or deadline_ms < self._armed_ms):
             self._armed_ms = deadline_ms
-            self.environment.world.at((deadline_ms - START_MS) * MS, self._wake, deadline_ms)
+            self.environment.world.at((deadline_ms - self._start_ms) * MS, self._wake, deadline_ms)
 
     def _wake(self, deadline_ms: int) -> None:
         if deadline_ms != self._armed_ms:

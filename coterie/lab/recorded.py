@@ -125,8 +125,8 @@ def recorded_of(group_id: str, story: Story) -> Recorded:
         name="recorded", title=f"The recorded history of group '{group_id}'",
         story=f"{len(running)} members at first, then {len(later)} starts and stops.",
         picture="", members=len(running), partitions=max(1, len(owned)),
-        topics=max(1, len({topic for topic, _ in owned})), form_s=_FORM_S, tail_s=_TAIL_S, machines=(),
-        script=[], settings={}, expect=(), claims=(),
+        topics=max(1, len({topic for topic, _ in owned})), form_s=_FORM_S, tail_s=_TAIL_S,
+        machines=(), script=[], settings={}, expect=(), claims=(),
         recording=Recording(forming, tuple(_events(later, formed_ms))),
     )  # fmt: skip
     check_sizes(scenario)

@@ -198,7 +198,7 @@ class ConnectWorker(GroupMember):
         self._after(self.environment.callback_us(count), then)
 
     def adopt(self, assignment: bytes) -> None:
-        """Stop what is revoked, start what is assigned; rejoin if there was anything to stop."""
+        """Stop what is revoked, start what is assigned; rejoin if anything is revoked."""
         self._completed_generation = self.generation_id
         decoded = wire.decode_assignment(assignment) if assignment else wire.ConnectAssignment()
         revoked = [unit for unit in _units(decoded.revoked) if unit in self._units]
@@ -210,7 +210,9 @@ class ConnectWorker(GroupMember):
             self.environment.ledger.take(self.pod.identity, task)
         if tasks:
             self.pod.after(self.environment.callback_us(len(tasks)), self._run, tasks)
-        if revoked:
+        if _units(decoded.revoked):
+            # Also if it never ran what is revoked: the leader gives lost work to a worker that is
+            # back, and takes what is too much from it in the same round.
             self.environment.ledger.rejoining(self.pod.identity, True)
             self._after(self.environment.callback_us(len(revoked)), self.rejoin)
         elif decoded.delay_ms > 0:

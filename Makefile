@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: help setup serve demo lint format test test-debug test-compiled coverage fuzz sim crash soak languages story conformance conformance-mutants bench bench-pipeline wheel clean
+.PHONY: help setup serve demo lint format test test-debug test-compiled coverage fuzz sim crash soak languages interop story conformance conformance-mutants bench bench-pipeline wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -67,6 +67,9 @@ languages: setup  ## install the packages of the Node and Go examples, and run t
 	@cd examples/node && npm ci --silent --no-audit --no-fund
 	@cd examples/go && go mod vendor
 	@$(BIN)/python -m pytest -q -rs tests/live/testing/test_languages.py
+
+interop: setup  ## Kafka Streams, Connect, Spark and others against our broker, or ARGS="--bootstrap-server host:port"
+	@$(BIN)/python -m tests.interop $(ARGS)
 
 story: setup  ## 13 groups of real clients with an independent log; ARGS="--kafka host:port" adds a real Kafka
 	@$(BIN)/python -m tests.story $(ARGS)

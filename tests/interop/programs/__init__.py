@@ -1,0 +1,1 @@
+"""The programs; each module has `run(surroundings)`, and perhaps `CONFIG` for its broker."""

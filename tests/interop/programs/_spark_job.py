@@ -1,0 +1,39 @@
+"""A streaming query that doubles numbers: arguments are jars, servers, topics and a directory."""
+
+import sys
+
+from pyspark.sql import SparkSession
+
+
+def main(jars: str, bootstrap: str, source: str, sink: str, checkpoint: str) -> None:
+    """Process everything that is there, in small batches, and end."""
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.jars", jars)
+        .config("spark.ui.enabled", "false")
+        .getOrCreate()
+    )
+    numbers = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("kafka.isolation.level", "read_committed")
+        .option("subscribe", source)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", "300")
+        .load()
+    )
+    doubled = numbers.selectExpr("key", "string(2 * int(string(value))) AS value")
+    query = (
+        doubled.writeStream.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("topic", sink)
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -12,6 +12,8 @@ _LIMIT_S = 30.0
 _POLL_S = 0.2
 # What a broker that is started again causes.
 _PASSING = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT)
+# What a broker that is started again causes.
+_PASSING = (KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT)
 
 
 def create_topics(bootstrap: str, topics: dict[str, int]) -> None:
@@ -68,10 +70,7 @@ class CommittedReader:
             error = message.error()
             if error is None:
                 yield message
-            elif (
-                error.code() not in (KafkaError._PARTITION_EOF, KafkaError._ALL_BROKERS_DOWN)
-                and not error.retriable()
-            ):
+            elif error.code() not in _PASSING and not error.retriable():
                 raise Failed(f"reading failed: {error}")
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ import sys
 import faust  # type: ignore[import-not-found]
 
 BOOTSTRAP, NAME, SOURCE, SINK = sys.argv[1:5]
-sys.argv[1:] = ["worker", "--loglevel", "warning", "--without-web"]
+sys.argv[1:] = ["worker", "--loglevel", "warn", "--without-web"]
 BYTES = {
     "key_type": bytes,
     "key_serializer": "raw",

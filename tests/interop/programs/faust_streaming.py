@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from coterie.lab.live.parts import cache_directory
+from coterie.lab.live.processes import Child
 from tests.interop.model import Failed, Skipped, Surroundings
 from tests.interop.topics import CommittedReader, create_topics, produce
 
@@ -29,7 +30,7 @@ def run(around: Surroundings) -> None:
     reader = CommittedReader(around.bootstrap, {sink: 2})
     found: Counter[int] = Counter()
 
-    def read(until: int) -> None:
+    def read(until: int, child: Child) -> None:
         for message in reader.records(_LIMIT_S):
             if message is not None:
                 value = message.value()
@@ -37,15 +38,17 @@ def run(around: Surroundings) -> None:
                 found[int(value)] += 1
             elif len(found) >= until:
                 return
+            elif not child.running:
+                raise Failed(f"the application has ended:\n{child.last_lines()}")
         raise Failed(f"not within {_LIMIT_S:.0f} s: {until} numbers; there are {len(found)}")
 
     produce(around.bootstrap, source, ((str(each), str(each)) for each in range(300)))
     child = around.children.start("faust", command, directory=around.directory)
-    read(300)
+    read(300, child)
     child.kill()
     produce(around.bootstrap, source, ((str(each), str(each)) for each in range(300, 600)))
-    around.children.start("faust-again", command, directory=around.directory)
-    read(600)
+    child = around.children.start("faust-again", command, directory=around.directory)
+    read(600, child)
     reader.close()
     if found != Counter(range(0, 1200, 2)):
         raise Failed(f"{found.total() - len(found)} of 600 numbers were doubled")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from coterie.lab.errors import WrongInput
 from coterie.lab.gaps import CAUSES
-from coterie.lab.outcome import METRICS
+from coterie.lab.outcome import METRICS, Outcome
 
 _PLAN = "sweep.json"
 
@@ -36,6 +36,19 @@ def key_of(row: dict[str, Any]) -> Key:
     return Key(
         row["scenario"], row["machine"], row["members"], row["partitions"], row["seed"], settings
     )
+
+
+def columns_of(outcome: Outcome) -> dict[str, Any]:
+    """Return what a run came to, as columns of its row."""
+    return {
+        **{name: outcome.metrics[name] for name in METRICS},
+        "causes": outcome.causes,
+        "requests_by_api": list(outcome.apis.items()),
+        "bytes_by_api": list(outcome.api_bytes.items()),
+        "window_s": outcome.window_s,
+        "digest": outcome.digest,
+        "script": outcome.script,
+    }
 
 
 class Store:

@@ -18,10 +18,9 @@ from coterie import __version__
 from coterie.lab.errors import WrongInput
 from coterie.lab.kernel import Violation
 from coterie.lab.machines import MACHINES, machine_named
-from coterie.lab.outcome import METRICS
 from coterie.lab.run import Run, RunOptions, run
 from coterie.lab.scenario import load_scenario
-from coterie.lab.store import Key, Store
+from coterie.lab.store import Key, Store, columns_of
 
 # Rows are written after so many seconds, and each process has so many runs waiting.
 _FLUSH_S = 3.0
@@ -101,13 +100,7 @@ def run_key(key: Key, *, with_timeline: bool) -> tuple[dict[str, Any], list[dict
     except Violation as violation:
         row["violation"] = str(violation)
         return row, []
-    row |= {name: outcome.metrics[name] for name in METRICS}
-    row["causes"] = outcome.causes
-    row["requests_by_api"] = list(outcome.apis.items())
-    row["bytes_by_api"] = list(outcome.api_bytes.items())
-    row["window_s"] = outcome.window_s
-    row["digest"] = outcome.digest
-    row["script"] = outcome.script
+    row |= columns_of(outcome)
     row["wall_ms"] = (time.perf_counter() - began) * 1_000
     timeline = [
         {**identity, **each._asdict()} for each in (outcome.intervals if with_timeline else ())

@@ -12,6 +12,7 @@ class LabCommands(LazyCommands):
         "list": "List scenarios, machines and settings.",
         "run": "Run a scenario under some machines.",
         "sweep": "Run many scenarios, sizes and seeds into a directory.",
+        "live": "Run a scenario with real processes.",
         "compare": "Compare machines or sweeps, pair by pair.",
         "report": "Write a sweep as one HTML page.",
     }

@@ -2,15 +2,16 @@
 
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from coterie.cli.dump.log_files import topic_names
 from coterie.cli.errors import CommandFailed
 from coterie.cli.lab.errors import lab_errors, settings_of
+from coterie.cli.lab.table import COLUMNS, row_texts
 from coterie.cli.options import json_option
-from coterie.cli.output import Column, note, print_json, print_table, printable
+from coterie.cli.output import note, print_json, print_table, printable
 from coterie.cli.pipeline.session import pipeline_errors
 
 if TYPE_CHECKING:
@@ -18,20 +19,6 @@ if TYPE_CHECKING:
     from coterie.lab.records import KeptRecords
 
 _A_DAY_MS = 86_400_000
-
-_COLUMNS = [
-    Column("MACHINE", "machine", 14),
-    Column("UNOWNED s", "unowned", 10, number=True),
-    Column("%", "unavailability", 6, number=True),
-    Column("TWICE s", "double", 8, number=True),
-    Column("MOVES", "moves", 6, number=True),
-    Column("NEEDLESS", "needless", 9, number=True),
-    Column("SETTLED s", "settle_s", 10, number=True),
-    Column("GENERATIONS", "generations", 12, number=True),
-    Column("GAVE UP", "give_ups", 8, number=True),
-    Column("DUPLICATES", "duplicates", 11, number=True),
-    Column("REQUESTS", "requests", 9, number=True),
-]
 
 
 @click.command("run")
@@ -120,7 +107,7 @@ def command(
     click.echo(f"{chosen.title}: {chosen.members} members, {chosen.partitions} partitions")
     click.echo(chosen.story)
     click.echo()
-    print_table(_COLUMNS, [_row(outcome.machine, outcome.metrics) for outcome in outcomes])
+    print_table(COLUMNS, [row_texts(outcome.machine, outcome.metrics) for outcome in outcomes])
     if recorded is not None:
         _note_recorded(recorded)
     for outcome in outcomes:
@@ -181,20 +168,6 @@ def _kept_records(machine: str) -> "KeptRecords":
             f" {', '.join(WITH_RECORDS)}."
         )
     return KeptRecords(round(time.time() * 1_000) - _A_DAY_MS)
-
-
-def _row(machine: str, metrics: dict[str, float | None]) -> dict[str, Any]:
-    row: dict[str, Any] = {"machine": machine}
-    for name, value in metrics.items():
-        if value is None:
-            row[name] = "never" if name == "settle_s" else "-"
-        elif name == "unavailability":
-            row[name] = f"{value * 100:.2f}"
-        elif name in ("unowned", "double", "settle_s"):
-            row[name] = f"{value:,.1f}"
-        else:
-            row[name] = f"{value:,.0f}"
-    return row
 
 
 def _write_trace(path: str, lines: list[str]) -> None:

@@ -26,18 +26,23 @@ class Member(NamedTuple):
         pod: the name of its pod.
         life: the number of the pod's process, from 1 on.
         instance: the id that it keeps from process to process; None without.
-        lines: the file to which it writes its lines.
+        directory: where it writes its lines, to the file `lines`.
     """
 
     pod: str
     life: int
     instance: str | None
-    lines: Path
+    directory: Path
+
+    @property
+    def lines(self) -> Path:
+        """The file to which it writes its lines."""
+        return self.directory / f"{self.identity}.jsonl"
 
     @property
     def identity(self) -> str:
-        """The name of the member in lines."""
-        return f"{self.pod}.{self.life}"
+        """The name of the member; a process that keeps its instance id is the same member."""
+        return self.instance or f"{self.pod}.{self.life}"
 
 
 class LiveRun:
@@ -86,15 +91,21 @@ class LiveClient:
     Attributes:
         summary: what it is, in a line.
         machines: the machines of the lab that it runs, the usual one first.
+        software: name and release of what takes part.
         steps: what the script may do to it.
         topics_in_broker: whether the driver creates the topics in a Kafka broker, which it starts
-            if the user gives none, and produces to them.
+            if the user gives none.
+        produces: whether the driver produces to them.
+        speaks: whether members write that they end.
     """
 
     summary = ""
     machines: tuple[str, ...] = ()
+    software = ""
     steps = PROCESS_STEPS
     topics_in_broker = True
+    produces = True
+    speaks = True
 
     def check(self) -> None:
         """Check that everything that is not fetched is there.

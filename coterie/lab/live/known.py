@@ -3,9 +3,16 @@
 from collections.abc import Callable
 
 from coterie.lab.errors import WrongInput, closest
+from coterie.lab.live import libraries
 from coterie.lab.live.clients import LiveClient
+from coterie.lab.live.connect import Connect
 
-CLIENTS: dict[str, Callable[[], LiveClient]] = {}
+CLIENTS: dict[str, Callable[[], LiveClient]] = {
+    "aiokafka": libraries.aiokafka,
+    "kafka-python": libraries.kafka_python,
+    "confluent": libraries.confluent,
+    "connect": Connect,
+}
 
 
 def client_named(name: str) -> LiveClient:

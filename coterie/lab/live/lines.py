@@ -57,8 +57,12 @@ class Writer:
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 - open as long as the process
 
     def write(self, event: str, **fields: object) -> None:
-        """Write a line."""
-        line = json.dumps({"at": now_us(), "event": event, **fields}, separators=(",", ":"))
+        """Write a line about now."""
+        self.write_at(now_us(), event, **fields)
+
+    def write_at(self, at_us: int, event: str, **fields: object) -> None:
+        """Write a line about a time."""
+        line = json.dumps({"at": at_us, "event": event, **fields}, separators=(",", ":"))
         self._file.write(f"{line}\n".encode())
 
 

@@ -8,6 +8,7 @@ variable COTERIE_LAB_CACHE names another place.
     java_command(jars, "kafka.Kafka", ["server.properties"], heap_mb=256)
 """
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -24,7 +25,7 @@ class Part(NamedTuple):
     """Jars that belong together.
 
     Attributes:
-        name: the name of its directory; it contains the release.
+        name: the name with the release.
         artifacts: `group:artifact:version` of each, without what they depend on.
         excluded: `group:artifact` of dependencies that are not wanted.
     """
@@ -32,6 +33,12 @@ class Part(NamedTuple):
     name: str
     artifacts: tuple[str, ...]
     excluded: tuple[str, ...] = ()
+
+    @property
+    def folder(self) -> str:
+        """The name of its directory, another one as soon as the artifacts are others."""
+        digest = hashlib.blake2b(repr(self).encode(), digest_size=3).hexdigest()
+        return f"{self.name}-{digest}"
 
 
 class PartMissing(Exception):  # noqa: N818 - the name says what is wrong
@@ -47,9 +54,8 @@ CONNECT_4 = Part(
     "connect-4.3.1",
     (
         "org.apache.kafka:connect-runtime:4.3.1",
-        "org.apache.kafka:connect-file:4.3.1",
         "org.apache.kafka:connect-json:4.3.1",
-        "org.apache.kafka:kafka-tools:4.3.1",
+        "org.apache.kafka:connect-test-plugins:4.3.1",
         *_LOGGING,
     ),
 )
@@ -79,11 +85,11 @@ def jars_of(part: Part, report: Callable[[str], object] = lambda _: None) -> Pat
         PartMissing: Java or Maven is missing, or the registry can't be reached.
     """
     _program("java", "the part runs on Java 17 or later")
-    folder = cache_directory() / part.name
+    folder = cache_directory() / part.folder
     if folder.is_dir():
         return folder
     maven = _program("mvn", "Maven fetches the jars")
-    new = folder.with_name(f"{part.name}.new")
+    new = folder.with_name(f"{part.folder}.new")
     report(f"Fetching {part.name} with Maven into {folder} ...")
     try:
         shutil.rmtree(new, ignore_errors=True)

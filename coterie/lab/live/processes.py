@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -156,9 +156,9 @@ class Children:
                 raise WrongInput(f"{child.name} {what}. Its log ends:\n{child.last_lines()}")
             time.sleep(_POLL_S)
 
-    def end(self) -> None:
-        """End all processes that run: the youngest first, gently, then by force."""
-        left = [child for child in reversed(self.all) if child.running]
+    def stop(self, children: Iterable[Child]) -> None:
+        """Stop processes in an orderly way; kill those that take too long."""
+        left = [child for child in children if child.running]
         for child in left:
             child.signal(signal.SIGCONT)
             child.signal(signal.SIGTERM)
@@ -168,7 +168,11 @@ class Children:
                 child.process.wait(max(0.1, give_up_s - time.monotonic()))
             except subprocess.TimeoutExpired:
                 child.kill()
-        for child in self.all:
+
+    def end(self) -> None:
+        """Kill all processes that run. What they measured is in files."""
+        for child in reversed(self.all):
+            child.kill()
             if child.process.stdin is not None:
                 with contextlib.suppress(OSError):
                     child.process.stdin.close()

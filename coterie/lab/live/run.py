@@ -1,0 +1,224 @@
+"""One live run: the broker, the topics, the producer, the members, and the row in the store."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from coterie import __version__
+from coterie.address import Address
+from coterie.client.cluster import Cluster
+from coterie.client.errors import ClientError
+from coterie.client.groups import delete_groups
+from coterie.client.topics import create_topic, delete_topics, describe_topics
+from coterie.lab.errors import WrongInput
+from coterie.lab.live.clients import LiveRun
+from coterie.lab.live.drive import Drive, Progress
+from coterie.lab.live.known import client_named
+from coterie.lab.live.measure import measure
+from coterie.lab.live.processes import Children, free_port
+from coterie.lab.live.settings import live_parameters
+from coterie.lab.outcome import Outcome
+from coterie.lab.scenario import Scenario
+from coterie.lab.store import Key, Store, columns_of
+from coterie.protocol.topic_names import JOURNAL_TOPIC
+
+_HOST = "127.0.0.1"
+_INITIAL_DELAY_MS = 3_000
+
+
+class LiveOptions(NamedTuple):
+    """What a live run may be given.
+
+    Attributes:
+        client: its name.
+        machine: the machine; "" for the client's usual one.
+        bootstrap, zookeeper: servers that run already; "" to start them.
+        seed: of the script.
+        form_s: how long the group forms; None for the time of the scenario.
+        settings: settings, which come before those of the scenario.
+    """
+
+    client: str
+    machine: str = ""
+    bootstrap: str = ""
+    zookeeper: str = ""
+    seed: int = 0
+    form_s: int | None = None
+    settings: dict[str, Any] = {}
+
+
+class LiveResult(NamedTuple):
+    """What a live run has given.
+
+    Attributes:
+        outcome: what was measured.
+        seconds: how long it took.
+    """
+
+    outcome: Outcome
+    seconds: float
+
+
+def run_live(
+    scenario: Scenario,
+    options: LiveOptions,
+    directory: Path,
+    report: Callable[[str], object],
+    progress: Callable[[Progress], None],
+) -> LiveResult:
+    """Run real processes through a scenario.
+
+    Args:
+        scenario: what is run.
+        options: the rest.
+        directory: a directory for logs and lines, which is made.
+        report: called with a line of text for the user.
+        progress: called several times a second.
+
+    Raises:
+        WrongInput: a name, a setting, a step or a server is wrong, or a process fails.
+        PartMissing: something can't be fetched.
+        KeyboardInterrupt: the user has interrupted it; no process is left.
+    """
+    began_s = time.monotonic()
+    client = client_named(options.client)
+    machine = options.machine or client.machines[0]
+    if machine not in client.machines:
+        raise WrongInput(
+            f"The client '{options.client}' can't run '{machine}':"
+            f" it has {', '.join(client.machines)}."
+        )
+    settings = {**scenario.settings, **options.settings}
+    parameters = live_parameters(settings)
+    client.check()
+    (directory / "lines").mkdir(parents=True)
+    with Children(directory) as children:
+        run = LiveRun(scenario, machine, parameters, directory, children, report)
+        run.bootstrap, run.zookeeper = options.bootstrap, options.zookeeper
+        form_s = scenario.form_s if options.form_s is None else options.form_s
+        drive = Drive(run, client, options.seed, form_s)
+        try:
+            if client.topics_in_broker:
+                _prepare_broker(run)
+            client.prepare(run)
+            if client.topics_in_broker and client.produces:
+                _produce(run)
+            client.begin(run)
+        except ClientError as error:
+            raise WrongInput(str(error)) from None
+        try:
+            lines, what = drive.finish(progress)
+        finally:
+            if options.bootstrap and client.topics_in_broker:
+                _clean(run)
+    settings |= {"client": options.client, "software": client.software, "broker": run.broker}
+    outcome = measure(lines, what._replace(settings=settings), parameters.rate)
+    return LiveResult(outcome, time.monotonic() - began_s)
+
+
+def _prepare_broker(run: LiveRun) -> None:
+    """Start a broker if the user gave none, and create the topics.
+
+    Raises:
+        ClientError: no broker responds, or it refuses the topics.
+    """
+    if not run.bootstrap:
+        _serve(run)
+    with Cluster(run.bootstrap) as cluster:
+        # A broker that runs already may have the topics and groups of other runs.
+        mark = f"{time.time_ns() // 1_000_000:x}"
+        run.counts = {f"lab-{mark}-{name}": count for name, count in run.counts.items()}
+        run.group = f"lab-{mark}"
+        for name, count in run.counts.items():
+            made = create_topic(cluster, name, count, 1)
+            if made.error:
+                raise WrongInput(f"The broker refuses the topic {name}: {made.message}.")
+
+
+def _serve(run: LiveRun) -> None:
+    """Start a broker of our own in memory."""
+    delay_ms = run.parameters.initial_delay_ms
+    if delay_ms < 0:
+        delay_ms = _INITIAL_DELAY_MS
+    address = Address(_HOST, free_port())
+    broker = run.children.start(
+        "coterie",
+        [
+            sys.executable, "-m", "coterie", "serve", "--port", str(address.port),
+            "--data-dir", ":memory:", "--stop-with-input",
+            "--config", f"group.initial.rebalance.delay.ms={delay_ms}",
+            "--config", "group.min.session.timeout.ms=1000",
+        ],
+    )  # fmt: skip
+    run.children.wait_for_port(broker, address)
+    run.bootstrap = str(address)
+    run.broker = "coterie"
+
+
+def _clean(run: LiveRun) -> None:
+    """Remove the group and the topics from a broker that goes on running."""
+    run.children.stop(run.children.all)
+    with suppress(ClientError), Cluster(run.bootstrap) as cluster:
+        # Only Coterie has a journal, from the first member on.
+        (journal,) = describe_topics(cluster, [JOURNAL_TOPIC])
+        run.broker = "kafka" if journal.error else "coterie"
+        delete_groups(cluster, [run.group])
+        delete_topics(cluster, run.counts)
+
+
+def _produce(run: LiveRun) -> None:
+    options = {
+        "bootstrap": run.bootstrap,
+        "counts": run.counts,
+        "rate": run.parameters.rate,
+        "lines": str(run.lines / "producer.jsonl"),
+    }
+    module = "coterie.lab.live.producer"
+    run.children.start("producer", [sys.executable, "-m", module, json.dumps(options)])
+
+
+# -- the store -------------------------------------------------------------------------------------
+
+
+def live_store(directory: str) -> Store:
+    """Return the store of a directory of live runs, which is made if it does not exist.
+
+    Raises:
+        WrongInput: the directory has something else.
+    """
+    store = Store(directory)
+    store.begin(json.dumps({"plan": "live runs", "version": __version__}, indent=1))
+    return store
+
+
+def free_seed(store: Store, scenario: Scenario, client: str) -> int:
+    """Return the lowest seed of which the store has no run of a scenario and a client."""
+    taken = {
+        row["seed"]
+        for row in store.runs()
+        if row["scenario"] == scenario.name and ("client", client) in row["settings"]
+    }
+    return min(set(range(len(taken) + 1)) - taken)
+
+
+def add_to_store(store: Store, result: LiveResult) -> None:
+    """Store a run and its ownership over time."""
+    outcome = result.outcome
+    settings = tuple(sorted((name, str(value)) for name, value in outcome.settings.items()))
+    identity = Key(
+        outcome.scenario, outcome.machine, outcome.members, outcome.partitions, outcome.seed,
+        settings,
+    )._asdict()  # fmt: skip
+    row = {
+        **identity,
+        "evidence": outcome.evidence,
+        "code_version": __version__,
+        "violation": None,
+        **columns_of(outcome),
+        "wall_ms": result.seconds * 1_000,
+    }
+    store.add([row], [{**identity, **each._asdict()} for each in outcome.intervals])

@@ -23,6 +23,7 @@ from coterie.server.features import Features
 from coterie.server.file_handles import DEFAULT_HANDLES, FileHandles
 from coterie.server.groups.journal import Journal
 from coterie.server.groups.runtime import GroupRuntime
+from coterie.server.loggers import BROKER_SERVER
 from coterie.server.logs.fetch_sessions import FetchSessionCache
 from coterie.server.logs.flusher import RESUME_AFTER_S, Flusher, FlushMode
 from coterie.server.logs.maintenance import Maintenance
@@ -119,7 +120,7 @@ class Broker(ConnectionServices):
         """
         self.config = config
         self.environment = environment
-        self.log = environment.log
+        self.log = environment.loggers.named(BROKER_SERVER)
         self.loop = environment.loop
         self.now_ms = environment.now_ms
         self.routes, self.release = Routes(), None

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from coterie.protocol.fields import uuid_text
+from coterie.server.loggers import ROOT, Loggers
 from coterie.server.workers import Workers, WorkerThreads, once
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ class Environment:
 
     Attributes:
         loop: the event loop.
-        log: a structlog logger.
+        log: the root of the loggers.
+        loggers: the loggers by name, whose levels can be altered.
         now_ms: the clock, in epoch milliseconds; it does not jump.
         monotonic_s: counts seconds, for durations; threads may call it, too.
         slice_clock_s: counts the seconds that computing takes, to end a slice of long work.
@@ -69,7 +71,8 @@ class Environment:
     ) -> None:
         """Take the parts."""
         self.loop = loop
-        self.log = log
+        self.loggers = Loggers(log)
+        self.log = self.loggers.named(ROOT)
         self.now_ms = now_ms
         self.monotonic_s = monotonic_s
         self.slice_clock_s = slice_clock_s

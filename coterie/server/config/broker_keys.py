@@ -165,8 +165,7 @@ _TOPIC_DEFAULT_KEYS = (
         "log.retention.ms",
         _L,
         None,
-        "How long records are kept; -1 is for ever.",
-        -1,
+        "How long records are kept; a negative value is for ever.",
         update=_CLUSTER_WIDE,
     ),
     ConfigKey(

@@ -7,71 +7,48 @@ resource are worked out and checked completely before any of them is applied.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.incremental_alter_configs import APPEND, DELETE, SET, SUBTRACT
-from coterie.server.config.kafka_keys import find_key
-from coterie.server.config.keys import ConfigKey, ConfigType, InvalidValue, UpdateMode
-from coterie.server.config.topic_keys import TOPIC, check_compaction_lags, check_topic_value
+from coterie.server.config.controller_changes import (
+    alter_client_metrics,
+    alter_group,
+    alter_topic,
+)
+from coterie.server.config.kafka_keys import find_key, listener_base
+from coterie.server.config.keys import (
+    BROKER_LOGGER_RESOURCE,
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    ConfigType,
+    InvalidValue,
+    UpdateMode,
+)
+from coterie.server.config.resources import (
+    OPERATIONS,
+    Change,
+    ChangeRefused,
+    Outcome,
+    Resource,
+    apply,
+    check_size,
+    store,
+)
+from coterie.server.loggers import LEVELS, ROOT
 from coterie.server.logs.topic_changes import Change as TopicChange
-from coterie.server.logs.topic_rules import invalid_name
 from coterie.server.services import Services
-from coterie.storage.errors import describe_error
-
-TOPIC_RESOURCE = 2
-BROKER_RESOURCE = 4
-BROKER_LOGGER_RESOURCE = 8
-CLIENT_METRICS_RESOURCE = 16
-GROUP_RESOURCE = 32
-
-# Altered settings of the broker, and of the cluster: unknown names are accepted as well, and all
-# are kept in memory and in the settings file.
-MAX_ALTERED_SETTINGS = 1_000
-MAX_ALTERED_CHARACTERS = 1024 * 1024
-# The message of an error.
-MAX_TEXT_CHARACTERS = 2_000
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
-_OPERATIONS = {SET: "SET", DELETE: "DELETE", APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
+_OF_CONTROLLER = {
+    TOPIC_RESOURCE: alter_topic,
+    GROUP_RESOURCE: alter_group,
+    CLIENT_METRICS_RESOURCE: alter_client_metrics,
+}
 
 # Kafka lets these be altered for a listener only, with the prefix `listener.name.NAME.`.
 _ONLY_OF_LISTENERS = ("ssl.key.password", "ssl.keystore.", "ssl.truststore.")
-
-
-class ChangeRefused(Exception):  # noqa: N818 - a refusal is an answer, not a failure of the server
-    """A resource is not changed.
-
-    Attributes:
-        error: Kafka's error code.
-        text: Kafka's message; None where Kafka sends none.
-    """
-
-    def __init__(self, error: ErrorCode, text: str | None) -> None:
-        super().__init__(error, text)
-        self.error = error
-        # Names and values in the text come from the client and may fill a whole string.
-        self.text = None if text is None else text[:MAX_TEXT_CHARACTERS]
-
-
-class Change(NamedTuple):
-    """One setting to change: an operation of IncrementalAlterConfigs, and its value if any."""
-
-    name: str
-    operation: int
-    value: str | None
-
-
-class Resource(NamedTuple):
-    """A resource of a request, and the changes of its settings."""
-
-    resource_type: int
-    resource_name: str
-    changes: list[Change]
-
-
-# The result of one resource: its error, and the text for the client.
-Outcome = tuple[ErrorCode, str | None]
 
 
 def alter_each(
@@ -114,57 +91,20 @@ def _alter(
     resource_type, name, changes = resource
     if len({change.name for change in changes}) < len(changes):
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    for change in changes:
-        if change.value is None and change.operation != DELETE:
-            text = f"Null value not supported for : {change.name}"
-            raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
-    if resource_type == TOPIC_RESOURCE:
-        yield from _alter_topic(broker, name, changes, replace=replace, only_check=only_check)
+    nulls = [each.name for each in changes if each.value is None and each.operation != DELETE]
+    if nulls:
+        text = f"Null value not supported for : {', '.join(nulls)}"
+        raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
+    alter = _OF_CONTROLLER.get(resource_type)
+    if alter is not None:
+        yield from alter(broker, name, changes, replace=replace, only_check=only_check)
     elif resource_type == BROKER_RESOURCE:
         yield from _alter_broker(broker, name, changes, replace=replace, only_check=only_check)
-    elif resource_type == GROUP_RESOURCE:
-        _refuse_group(name, changes)
+    elif resource_type == BROKER_LOGGER_RESOURCE and not replace:
+        _alter_loggers(broker, name, changes, only_check=only_check)
     else:
         text = f"Unknown resource type {resource_type}"
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
-
-
-def _alter_topic(
-    broker: Services, name: str, changes: list[Change], *, replace: bool, only_check: bool
-) -> TopicChange[None]:
-    if not name:
-        text = "Default topic resources are not allowed."
-        raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
-    invalid = invalid_name(name)
-    if invalid is not None:
-        raise ChangeRefused(ErrorCode.INVALID_TOPIC_EXCEPTION, invalid)
-    topic = broker.topics.by_name.get(name)
-    if topic is None:
-        text = f"The topic '{name}' does not exist."
-        raise ChangeRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
-    values = {} if replace else dict(topic.config.overrides)
-    for change in changes:
-        key = TOPIC.get(change.name)
-        if change.operation not in _OPERATIONS:
-            raise ChangeRefused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
-        if change.operation in (APPEND, SUBTRACT) and (
-            key is None or key.type is not ConfigType.LIST
-        ):
-            verb = _OPERATIONS[change.operation]
-            text = f"Can't {verb} to key {change.name} because its type is not LIST."
-            raise ChangeRefused(ErrorCode.INVALID_CONFIG, text)
-        if key is None and change.operation == SET:
-            text = f"Unknown topic config name: {change.name}"
-            raise ChangeRefused(ErrorCode.INVALID_CONFIG, text)
-        _apply(values, change, key)
-    try:
-        for changed in values.keys() & {change.name for change in changes}:
-            check_topic_value(changed, values[changed])
-        check_compaction_lags(values)
-    except InvalidValue as error:
-        raise ChangeRefused(ErrorCode.INVALID_CONFIG, str(error)) from None
-    if not only_check:
-        yield from _store(broker.topics.new_overrides(topic, values, broker.changes.on_disk))
 
 
 def _alter_broker(
@@ -178,7 +118,7 @@ def _alter_broker(
     values = {} if replace else dict(before)
     for change in changes:
         key = find_key(change.name)
-        if change.operation not in _OPERATIONS:
+        if change.operation not in OPERATIONS:
             text = f"Unknown operations type {change.operation}"
             raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
         if change.operation in (APPEND, SUBTRACT):
@@ -186,32 +126,18 @@ def _alter_broker(
                 text = f"Unknown config name: {change.name}"
                 raise ChangeRefused(ErrorCode.INVALID_CONFIG, text)
             if key.type is not ConfigType.LIST:
-                verb = _OPERATIONS[change.operation].lower()
+                verb = OPERATIONS[change.operation].lower()
                 text = f"Config value {verb} is not allowed for config key: {change.name}"
                 raise ChangeRefused(ErrorCode.INVALID_CONFIG, text)
-        _apply(values, change, key)
+        apply(values, change, key)
     changed = [change.name for change in changes if change.name in values]
     _check_broker_values(changed, values, of_cluster=not name)
-    characters = sum(len(each) + len(value) for each, value in values.items())
-    if len(values) > MAX_ALTERED_SETTINGS or characters > MAX_ALTERED_CHARACTERS:
-        text = (
-            f"At most {MAX_ALTERED_SETTINGS} settings of {MAX_ALTERED_CHARACTERS} characters may be"
-            " altered."
-        )
-        raise ChangeRefused(ErrorCode.POLICY_VIOLATION, text)
+    check_size(values)
     if not only_check:
         altered, cluster = (values, config.cluster_defaults) if name else (config.altered, values)
-        yield from _store(
+        yield from store(
             broker.topics.new_broker_settings(altered, cluster, broker.changes.on_disk)
         )
-
-
-def _store(change: TopicChange[None]) -> TopicChange[None]:
-    """Make a change that is stored in a file."""
-    try:
-        yield from change
-    except OSError as error:
-        raise ChangeRefused(ErrorCode.KAFKA_STORAGE_ERROR, describe_error(error)) from error
 
 
 def parse_node_id(name: str) -> int | None:
@@ -219,12 +145,16 @@ def parse_node_id(name: str) -> int | None:
     return int(name) if _INTEGER.fullmatch(name) else None
 
 
-def _check_node_id(broker: Services, name: str) -> None:
+def _node_id(name: str) -> int:
     node_id = parse_node_id(name)
     if node_id is None:
         text = f"Node id must be an integer, but it is: {name}"
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
-    if node_id != broker.node_id:
+    return node_id
+
+
+def _check_node_id(broker: Services, name: str) -> None:
+    if _node_id(name) != broker.node_id:
         text = f"Unexpected broker id, expected {broker.node_id}, but received {name}"
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
 
@@ -250,7 +180,11 @@ def _check_broker_values(names: list[str], values: Mapping[str, str], *, of_clus
             raise ChangeRefused(ErrorCode.INVALID_REQUEST, str(error)) from None
     if of_cluster:
         _refuse_names(
-            [name for name, key in keys.items() if key.update is UpdateMode.PER_BROKER],
+            [
+                name
+                for name, key in keys.items()
+                if key.update is UpdateMode.PER_BROKER or listener_base(name) is not None
+            ],
             "Cannot update these configs at default cluster level, broker id must be specified",
         )
 
@@ -260,37 +194,36 @@ def _refuse_names(names: list[str], reason: str) -> None:
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, f"{reason}: [{', '.join(names)}]")
 
 
-def _refuse_group(name: str, changes: list[Change]) -> None:
-    """Refuse to set a group's settings, which belong to protocols that are not served (KIP-848)."""
-    if not name:
-        text = "Default group resources are not allowed."
+def _alter_loggers(broker: Services, name: str, changes: list[Change], *, only_check: bool) -> None:
+    """Change levels of loggers [settings/loggers]."""
+    node_id = _node_id(name)
+    if node_id != broker.node_id:
+        text = f"Unexpected node id. Expected {broker.node_id}, but received {name}"
         raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
+    loggers = broker.environment.loggers
+    levels: dict[str, str | None] = {}
     for change in changes:
-        if change.operation != DELETE:
-            text = f"Unknown group config name: {change.name}"
+        logger = change.name
+        if change.operation not in OPERATIONS:
+            raise ChangeRefused(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        if change.operation in (APPEND, SUBTRACT):
+            verb = OPERATIONS[change.operation]
+            text = f"{verb} operation is not allowed for the BROKER_LOGGER resource"
+            raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
+        if loggers.level(logger) is None:
+            raise ChangeRefused(ErrorCode.INVALID_CONFIG, f"Logger {logger} does not exist!")
+        if change.operation == DELETE:
+            if logger == ROOT:
+                text = "Removing the log level of the root logger is not allowed"
+                raise ChangeRefused(ErrorCode.INVALID_REQUEST, text)
+            levels[logger] = None
+        elif change.value not in LEVELS:
+            text = (
+                f"Cannot set the log level of {logger} to {change.value} as it is not a supported"
+                f" log level. Valid log levels are {', '.join(sorted(LEVELS))}"
+            )
             raise ChangeRefused(ErrorCode.INVALID_CONFIG, text)
-
-
-def _apply(values: dict[str, str], change: Change, key: ConfigKey | None) -> None:
-    """Make one change in `values`; the result is not checked."""
-    if change.operation == DELETE:
-        values.pop(change.name, None)
-        return
-    text = change.value or ""
-    if change.operation in (APPEND, SUBTRACT):
-        # A list without a value of its own begins with the default, not with an inherited value.
-        default = key.default if key is not None else None
-        current = values.get(change.name, default or "")
-        text = _changed_list(current, text, append=change.operation == APPEND)
-    values[change.name] = text
-
-
-def _changed_list(current: str, given: str, *, append: bool) -> str:
-    """Return a list with elements added or removed. As in Kafka, blanks make elements differ."""
-    elements = [element for element in current.split(",") if element]
-    named = [element for element in given.split(",") if element]
-    if append:
-        elements += [element for element in named if element not in elements]
-    else:
-        elements = [element for element in elements if element not in named]
-    return ",".join(elements)
+        else:
+            levels[logger] = change.value
+    if not only_check:
+        loggers.set_levels(levels)

@@ -10,7 +10,13 @@ from collections.abc import Iterable, Mapping
 from coterie.coordinator.config import GroupConfig
 from coterie.server.config.broker_keys import BROKER
 from coterie.server.config.kafka_keys import find_key
-from coterie.server.config.keys import ConfigKey, ConfigSource, Value
+from coterie.server.config.keys import (
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    ConfigKey,
+    ConfigSource,
+    Value,
+)
 from coterie.server.config.sources import ConfigError, Given, read_settings
 
 DEFAULT_NODE_ID = "1"
@@ -29,6 +35,7 @@ class Config:
         self._static: dict[str, str] = {"node.id": DEFAULT_NODE_ID, **(values or {})}
         self._cluster: dict[str, str] = {}
         self._altered: dict[str, str] = {}
+        self._resources: dict[int, dict[str, dict[str, str]]] = {}
         self._given: dict[str, Given] = {}
         self._parsed: dict[str, Value | None] = {}
         for name, key in BROKER.items():
@@ -139,6 +146,29 @@ class Config:
         self._altered, self._cluster = dict(broker), dict(cluster)
         self._parse(names)
 
+    @property
+    def groups(self) -> Mapping[str, Mapping[str, str]]:
+        """The settings of groups, by group id."""
+        return self.resources(GROUP_RESOURCE)
+
+    @property
+    def client_metrics(self) -> Mapping[str, Mapping[str, str]]:
+        """The settings of subscriptions of client metrics, by name."""
+        return self.resources(CLIENT_METRICS_RESOURCE)
+
+    def resources(self, kind: int) -> Mapping[str, Mapping[str, str]]:
+        """Return the settings of the resources of a type that have any, by name."""
+        return self._resources.get(kind, {})
+
+    def set_resources(self, kind: int, settings: Mapping[str, Mapping[str, str]]) -> None:
+        """Replace the settings of groups or of subscriptions of client metrics.
+
+        Args:
+            kind: the type of the resources.
+            settings: their settings by name, already checked.
+        """
+        self._resources[kind] = {name: dict(values) for name, values in settings.items()}
+
     def record(self, values: Mapping[str, str]) -> None:
         """Record what the start has decided, such as the address that is listened on."""
         self._static.update(values)
@@ -155,6 +185,9 @@ class Config:
         for name, factor in key.synonyms:
             text = self.text(name)
             if text is not None:
+                if key.minimum == -1 and int(text) < 0:
+                    # Any negative time of the broker is none for its topics, in each unit.
+                    return "-1"
                 return text if factor == 1 else str(int(text) * factor)
         return key.default
 

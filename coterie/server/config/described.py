@@ -3,7 +3,7 @@
 [settings/synonyms] gives the order of synonyms, [settings/described-values] the form of values.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import NamedTuple
 
@@ -11,8 +11,10 @@ from coterie.server.config.broker_keys import BROKER
 from coterie.server.config.config import Config
 from coterie.server.config.kafka_keys import find_key, kafka_keys, listener_base
 from coterie.server.config.keys import ConfigKey, ConfigSource, InvalidValue, UpdateMode
+from coterie.server.config.resource_keys import CLIENT_METRICS, GROUP
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.config.topic_keys import TOPIC
+from coterie.server.loggers import Loggers
 
 # The type of a setting that this broker and Kafka 4.3.1 lack.
 UNKNOWN_TYPE = 0
@@ -45,7 +47,7 @@ class Setting(NamedTuple):
     synonyms: list[Synonym]
     read_only: bool
     is_sensitive: bool
-    documentation: str
+    documentation: str | None
 
 
 def topic_settings(
@@ -53,7 +55,8 @@ def topic_settings(
 ) -> list[Setting]:
     """Return the settings of a topic, by name; with `names` only those."""
     selected = TOPIC.keys() if names is None else TOPIC.keys() & set(names)
-    return [_topic_setting(broker, topic, TOPIC[name]) for name in sorted(selected)]
+    own, source = topic.overrides, ConfigSource.TOPIC
+    return [_inherited(broker, own, source, TOPIC[name]) for name in sorted(selected)]
 
 
 def broker_settings(broker: Config, names: Collection[str] | None = None) -> list[Setting]:
@@ -76,24 +79,67 @@ def cluster_settings(broker: Config, names: Collection[str] | None = None) -> li
     return settings
 
 
+def group_settings(
+    broker: Config, group_id: str, names: Collection[str] | None = None
+) -> list[Setting]:
+    """Return the settings of a group, by name; with `names` only those."""
+    own = broker.groups.get(group_id, {})
+    source = ConfigSource.GROUP
+    selected = GROUP.keys() if names is None else GROUP.keys() & set(names)
+    return [_inherited(broker, own, source, GROUP[name]) for name in sorted(selected)]
+
+
+def client_metrics_settings(
+    broker: Config, subscription: str, names: Collection[str] | None = None
+) -> list[Setting]:
+    """Return the settings of a subscription of client metrics, by name; with `names` only those."""
+    own = broker.client_metrics.get(subscription, {})
+    source = ConfigSource.CLIENT_METRICS
+    keys = CLIENT_METRICS
+    selected = keys.keys() if names is None else keys.keys() & set(names)
+    return [_inherited(broker, own, source, keys[name]) for name in sorted(selected)]
+
+
+def logger_settings(loggers: Loggers, names: Collection[str] | None = None) -> list[Setting]:
+    """Return the levels of loggers, by name; with `names` only those."""
+    return [
+        Setting(
+            name,
+            UNKNOWN_TYPE,
+            loggers.level(name),
+            ConfigSource.BROKER_LOGGER,
+            [],
+            read_only=False,
+            is_sensitive=False,
+            documentation="",
+        )
+        for name in loggers.names
+        if names is None or name in names
+    ]
+
+
 @cache
 def _listed_names() -> frozenset[str]:
     return frozenset(name for name, key in (kafka_keys() | BROKER).items() if key.is_listed)
 
 
-def _topic_setting(broker: Config, topic: TopicConfig, key: ConfigKey) -> Setting:
-    own = topic.overrides.get(key.name)
+def _inherited(
+    broker: Config, overrides: Mapping[str, str], source: ConfigSource, key: ConfigKey
+) -> Setting:
+    """Return a setting of which a resource has a value of its own, or else that of the broker."""
+    own = overrides.get(key.name)
     text = own if own is not None else broker.topic_default(key)
     value = None if text is None else _shown(key, text)
     synonyms = _synonyms(broker, key.synonyms[0][0]) if key.synonyms else []
+    if source is ConfigSource.GROUP and not key.synonyms and key.default is not None:
+        synonyms.append(Synonym(key.name, key.default, ConfigSource.DEFAULT))
     if own is not None:
-        synonyms.insert(0, Synonym(key.name, value, ConfigSource.TOPIC))
-    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+        synonyms.insert(0, Synonym(key.name, value, source))
     return Setting(
         key.name,
         key.type,
         value,
-        source,
+        synonyms[0].source if synonyms else ConfigSource.DEFAULT,
         synonyms,
         read_only=False,
         is_sensitive=False,
@@ -126,7 +172,7 @@ def _setting(
         read_only=key is None or key.update is UpdateMode.READ_ONLY,
         # A value of which nothing is known may be a secret.
         is_sensitive=key is None or key.is_sensitive,
-        documentation="" if key is None else key.documentation,
+        documentation=None if key is None or listener_base(name) else key.documentation,
     )
 
 

@@ -2,8 +2,11 @@
 
 from coterie.server.config.broker_keys import BROKER
 from coterie.server.config.config import Config
-from coterie.server.config.kafka_keys import removed_keys
+from coterie.server.config.kafka_keys import find_key, is_name_of_plugin, near_names, removed_keys
 from coterie.server.config.sources import ConfigError
+
+# A search for similar names takes some milliseconds, and a file may have thousands of names.
+_MOST_HINTS = 10
 
 # What to use instead of a setting of Kafka's.
 _INSTEAD = {
@@ -15,7 +18,10 @@ _INSTEAD = {
 
 def without_effect(config: Config) -> list[str]:
     """Return the names of the settings that have no effect, each with a remark if there is one."""
-    return [f"{name}{_remark(name)}" for name in _names(config)]
+    names = _names(config)
+    unknown = [name for name in names if _is_unknown(name)]
+    hints = set(unknown[:_MOST_HINTS])
+    return [f"{name}{_remark(name, hint=name in hints)}" for name in names]
 
 
 def refuse_without_effect(config: Config) -> None:
@@ -40,12 +46,19 @@ def _origin(config: Config, name: str) -> str:
     return given.origin if given is not None else "unknown origin"
 
 
-def _remark(name: str) -> str:
+def _is_unknown(name: str) -> bool:
+    return find_key(name) is None and name not in removed_keys() and not is_name_of_plugin(name)
+
+
+def _remark(name: str, *, hint: bool) -> str:
     instead = _INSTEAD.get(name)
     if instead is not None:
         return f" (use {instead})"
     removed = removed_keys().get(name)
     if removed is None:
-        return ""
+        if not _is_unknown(name):
+            return ""
+        near = near_names(name) if hint else []
+        return f" (unknown; did you mean {' or '.join(near)}?)" if near else " (unknown)"
     successor = f", use {removed.successor}" if removed.successor else ""
     return f" (removed in Kafka {removed.release}{successor})"

@@ -8,6 +8,13 @@ from enum import Enum, IntEnum
 from sys import float_info
 from typing import NamedTuple
 
+# The types of resources that have settings, by their numbers in requests.
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+BROKER_LOGGER_RESOURCE = 8
+CLIENT_METRICS_RESOURCE = 16
+GROUP_RESOURCE = 32
+
 Value = bool | int | float | str | tuple[str, ...]
 
 
@@ -33,6 +40,9 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
 
 
 class UpdateMode(Enum):

@@ -49,6 +49,11 @@ class Given(NamedTuple):
         """Whether the command line gave it."""
         return self.origin.startswith(_OPTION)
 
+    @property
+    def is_of_file(self) -> bool:
+        """Whether a properties file gave it."""
+        return not self.origin.startswith((_OPTION, _VARIABLE))
+
 
 def read_settings(
     options: Iterable[str],
@@ -132,7 +137,8 @@ def check(name: str, given: Given) -> None:
     """
     key = find_key(name)
     if key is None:
-        if name not in removed_keys() and not is_name_of_plugin(name):
+        # A file may be meant for other programs, too; options and variables are meant for this one.
+        if not given.is_of_file and name not in removed_keys() and not is_name_of_plugin(name):
             raise ConfigError(f"{given.origin}: {_unknown(name)}")
         return
     try:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from coterie.server.environment import Environment
+from coterie.server.loggers import GROUP_COORDINATOR
 from coterie.server.logs.flusher import Flusher
 from coterie.server.logs.log_opener import LogOpener
 from coterie.server.network.delayed_response import PendingWrites
@@ -32,7 +33,7 @@ class Host:
     ) -> None:
         self.loop = environment.loop
         self.now_ms = environment.now_ms
-        self.log = environment.log
+        self.log = environment.loggers.named(GROUP_COORDINATOR)
         self.flusher = flusher
         self.opener = opener
         self.pending_writes = pending_writes

@@ -5,6 +5,7 @@ ones are counted in one line, so a storm of rebalances neither fills a disk nor 
 rebalances themselves. At level debug nothing is omitted [journal/bounded-log-lines].
 """
 
+from logging import DEBUG
 from typing import TYPE_CHECKING
 
 from coterie.coordinator.effects import Event
@@ -36,16 +37,15 @@ _ABSENT = (None, UNKNOWN_MS)
 class EventLog:
     """Logs the events of one coordinator."""
 
-    def __init__(self, log: "FilteringBoundLogger", *, unlimited: bool = False) -> None:
-        """Log to `log`; with `unlimited` nothing is omitted."""
+    def __init__(self, log: "FilteringBoundLogger") -> None:
+        """Log to `log`; at the level debug nothing is omitted."""
         self._log = log
-        self._unlimited = unlimited
         self._second = 0
         self._lines = 0
 
     def add(self, event: Event) -> None:
         """Log one event, or count it as omitted."""
-        if self._unlimited:
+        if self._log.is_enabled_for(DEBUG):
             self._write_line(event)
         elif event.name not in _DEBUG_EVENTS:
             second = event.at_ms // 1000

@@ -24,6 +24,7 @@ from coterie.protocol.topic_names import JOURNAL_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.config.keys import ConfigSource
 from coterie.server.environment import Environment
+from coterie.server.loggers import GROUP_COORDINATOR
 from coterie.server.logs.partition import Partition, PartitionState, Topic
 from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges, make_now, run_here
 from coterie.server.logs.topic_rules import TopicRefused
@@ -96,7 +97,7 @@ class Journal:
         self._config = config
         self._loop = environment.loop
         self._now_ms = environment.now_ms
-        self._log = environment.log
+        self._log = environment.loggers.named(GROUP_COORDINATOR)
         self._offsets_partitions = offsets_partitions
         # Encoded when they are written: encoding many in a row takes half the time for each.
         self._events: list[Event] = []

@@ -1,6 +1,5 @@
 """The runtime of the group coordinator: its events are logged, counted and kept in the journal."""
 
-import logging
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -47,7 +46,7 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
         super().__init__(host, coordinator, kind="group", codec=codec, failed=failed)
         self.coordinator = coordinator
         self.journal = journal
-        self._events = EventLog(host.log, unlimited=host.log.is_enabled_for(logging.DEBUG))
+        self._events = EventLog(host.log)
         self._deleted_topics = DeletedTopics(host, self, coordinator)
         self.event_counts: Counter[str] = Counter()
         self.offsets_committed = 0

@@ -5,7 +5,8 @@ from coterie.protocol.messages.alter_configs import (
     AlterConfigsResponse,
     AlterConfigsResponseResource,
 )
-from coterie.server.config.changes import Resource, alter_each, set_all
+from coterie.server.config.changes import alter_each, set_all
+from coterie.server.config.resources import Resource
 from coterie.server.handlers.topic_changes import answer_with_change
 from coterie.server.logs.topic_changes import Change as TopicChange
 from coterie.server.network.delayed_response import Exchange

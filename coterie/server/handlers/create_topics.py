@@ -106,7 +106,8 @@ def _create(
         configs=[
             CreateTopicsResponseConfig(
                 name=setting.name,
-                value=setting.value,
+                # Kafka answers the topic's own values as they were given.
+                value=config.overrides.get(setting.name, setting.value),
                 read_only=False,
                 config_source=setting.source,
                 is_sensitive=False,

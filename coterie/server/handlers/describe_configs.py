@@ -1,6 +1,8 @@
 """DescribeConfigs: settings of topics and of the broker, and where they come from (KIP-133)."""
 
+from collections import Counter
 from collections.abc import Collection, Generator
+from typing import Any
 
 from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
 from coterie.protocol.messages.describe_configs import (
@@ -11,26 +13,32 @@ from coterie.protocol.messages.describe_configs import (
     DescribeConfigsResponseResult,
     DescribeConfigsResponseSynonym,
 )
-from coterie.server.config.changes import (
+from coterie.server.config.changes import parse_node_id
+from coterie.server.config.described import (
+    Setting,
+    broker_settings,
+    client_metrics_settings,
+    cluster_settings,
+    group_settings,
+    logger_settings,
+    topic_settings,
+)
+from coterie.server.config.keys import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
     TOPIC_RESOURCE,
-    ChangeRefused,
-    parse_node_id,
+    ConfigSource,
 )
-from coterie.server.config.described import (
-    Setting,
-    broker_settings,
-    cluster_settings,
-    topic_settings,
-)
-from coterie.server.config.keys import ConfigSource
+from coterie.server.config.resources import ChangeRefused
 from coterie.server.logs.topic_rules import invalid_name
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
+
+# How often equal resources of one request are answered.
+MAX_REPETITIONS = 10
 
 _RESOURCES = (
     TOPIC_RESOURCE,
@@ -51,17 +59,18 @@ def handle(
 def _answer(
     broker: Services, request: DescribeConfigsRequest
 ) -> Generator[None, None, DescribeConfigsResponse]:
-    # Kafka answers equal resources as often as they are named. Here they are answered once: a
-    # broker has so many settings that a small request would be answered with gigabytes.
-    resources = {
-        (each.resource_type, each.resource_name, *(each.configuration_keys or ())): each
-        for each in request.resources
-    }
+    # Kafka answers equal resources as often as they are named. A broker has so many settings that a
+    # small request would be answered with gigabytes, so their number is limited here.
+    times: Counter[tuple[Any, ...]] = Counter()
     # One unsupported resource fails all of them [settings/describe-unsupported].
     is_supported = all(each.resource_type in _RESOURCES for each in request.resources)
     results = []
-    for each in resources.values():
+    for each in request.resources:
         yield
+        resource = (each.resource_type, each.resource_name, *(each.configuration_keys or ()))
+        times[resource] += 1
+        if times[resource] > MAX_REPETITIONS:
+            continue
         error, text, settings = ErrorCode.NONE, "", list[Setting]()
         try:
             if not is_supported:
@@ -95,22 +104,33 @@ def _settings(broker: Services, resource: DescribeConfigsRequestResource) -> lis
         return topic_settings(broker.config, topic.config, keys)
     if resource.resource_type == BROKER_RESOURCE:
         return _broker_settings(broker, name, keys)
-    if resource.resource_type == GROUP_RESOURCE and not name:
+    if resource.resource_type == BROKER_LOGGER_RESOURCE:
+        if not name:
+            raise _invalid("Broker id must not be empty")
+        _check_node_id(broker, name, f"expected {broker.node_id}")
+        return logger_settings(broker.environment.loggers, keys)
+    if resource.resource_type == CLIENT_METRICS_RESOURCE:
+        if not name:
+            raise _invalid("Client metrics subscription name must not be empty")
+        return client_metrics_settings(broker.config, name, keys)
+    if not name:
         raise _invalid("Group name must not be empty")
-    # Groups of the newer protocols, loggers and client metrics have no settings here.
-    return []
+    return group_settings(broker.config, name, keys)
 
 
 def _broker_settings(broker: Services, name: str, keys: Collection[str] | None) -> list[Setting]:
     if not name:
         return cluster_settings(broker.config, keys)
+    _check_node_id(broker, name, f"expected {broker.node_id} or empty string,")
+    return broker_settings(broker.config, keys)
+
+
+def _check_node_id(broker: Services, name: str, expected: str) -> None:
     node_id = parse_node_id(name)
     if node_id is None:
         raise _invalid(f"Broker id must be an integer, but it is: {name}")
     if node_id != broker.node_id:
-        expected = f"expected {broker.node_id} or empty string"
-        raise _invalid(f"Unexpected broker id, {expected}, but received {name}")
-    return broker_settings(broker.config, keys)
+        raise _invalid(f"Unexpected broker id, {expected} but received {name}")
 
 
 def _invalid(text: str) -> ChangeRefused:

@@ -5,7 +5,8 @@ from coterie.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
     IncrementalAlterConfigsResponseResource,
 )
-from coterie.server.config.changes import Change, Resource, alter_each
+from coterie.server.config.changes import alter_each
+from coterie.server.config.resources import Change, Resource
 from coterie.server.handlers.topic_changes import answer_with_change
 from coterie.server.logs.topic_changes import Change as TopicChange
 from coterie.server.network.delayed_response import Exchange

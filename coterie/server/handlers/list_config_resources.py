@@ -11,7 +11,7 @@ from coterie.protocol.messages.list_config_resources import (
     ListConfigResourcesResponse,
     ListConfigResourcesResponseResource,
 )
-from coterie.server.config.changes import (
+from coterie.server.config.keys import (
     BROKER_LOGGER_RESOURCE,
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
@@ -34,7 +34,7 @@ _TYPES = (
 def handle(
     broker: Services, request: ListConfigResourcesRequest, connection: Exchange
 ) -> ListConfigResourcesResponse | None:
-    """List the resources of some types; version 0 lists client metrics: there are none."""
+    """List the resources of some types; version 0 lists client metrics."""
     types = set(request.resource_types) or set(_TYPES)
     if not types.issubset(_TYPES):
         return ListConfigResourcesResponse(
@@ -60,9 +60,9 @@ def _answer(
 
 
 def _names(broker: Services, kind: int) -> list[str]:
-    """Return the names of resources; no group and no subscription of metrics has settings here."""
+    """Return the names of the resources of one type."""
     if kind == TOPIC_RESOURCE:
         return sorted(broker.topics.by_name)
     if kind in (BROKER_RESOURCE, BROKER_LOGGER_RESOURCE):
         return [str(node_id) for node_id in broker.image.nodes]
-    return []
+    return sorted(broker.config.resources(kind))

@@ -19,6 +19,7 @@ from coterie.protocol.messages.metadata import (
 )
 from coterie.protocol.wire import ZERO_UUID
 from coterie.server.handlers.topic_descriptions import TopicDescriptions
+from coterie.server.loggers import REQUESTS
 from coterie.server.logs.partition import Topic
 from coterie.server.logs.topic_rules import INTERNAL_TOPICS, TopicRefused, invalid_name
 from coterie.server.network.delayed_response import Exchange
@@ -146,7 +147,9 @@ def _create_missing(broker: Services, name: str, *, may_create: bool) -> ErrorCo
             if failure.error not in (ErrorCode.INVALID_REQUEST, ErrorCode.TOPIC_ALREADY_EXISTS):
                 error = failure.error
         elif failure is not None:
-            broker.log.error("topic not created", topic=name, exc_info=failure)
+            broker.environment.loggers.named(REQUESTS).error(
+                "topic not created", topic=name, exc_info=failure
+            )
 
     being_created.add(name)
     changes = broker.changes

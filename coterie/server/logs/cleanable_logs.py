@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from coterie.protocol.topic_names import OFFSETS_TOPIC
+from coterie.server.loggers import CLEANER
 from coterie.server.logs.log_configs import cleaner_config
 from coterie.server.logs.partition import Partition, PartitionState
 from coterie.server.services import Services
@@ -149,7 +150,7 @@ class CleanableLogs:
             details = {"file": error.path, "position": error.position}
         elif not isinstance(error, StorageError | OSError):
             details["exc_info"] = error
-        broker.log.error(
+        broker.environment.loggers.named(CLEANER).error(
             "log not cleaned",
             topic=partition.topic.name,
             partition=partition.index,

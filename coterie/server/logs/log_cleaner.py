@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from coterie.server.loggers import CLEANER
 from coterie.server.logs.cleanable_logs import CleanableLogs
 from coterie.server.logs.partition import Partition
 from coterie.server.services import Services
@@ -258,7 +259,7 @@ class LogCleaner:
         self.cleanings += 1
         self.last_cleaning_s = took_s
         self.longest_cleaning_s = max(self.longest_cleaning_s, took_s)
-        self._broker.log.info(
+        self._broker.environment.loggers.named(CLEANER).info(
             "log cleaned",
             topic=partition.topic.name,
             partition=partition.index,
@@ -289,7 +290,7 @@ class LogCleaner:
         try:
             work.cleaning.abandon()
         except (StorageError, OSError) as error:
-            self._broker.log.warning(
+            self._broker.environment.loggers.named(CLEANER).warning(
                 "files of a cleaning left", partition=str(work.partition), error=str(error)
             )
 

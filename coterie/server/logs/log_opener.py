@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from coterie.server.environment import Environment
+from coterie.server.loggers import LOG_MANAGER
 from coterie.server.logs.partition import Partition, PartitionState
 from coterie.server.workers import Workers, once
 from coterie.storage.directory import DataDirectory
@@ -48,7 +49,7 @@ class LogOpener:
         """
         self._data = data
         self._disk = disk
-        self._log = environment.log
+        self._log = environment.loggers.named(LOG_MANAGER)
         self._now_ms = environment.now_ms
         self._log_config = log_config
         # What to call when a partition that is being opened is open or has failed.

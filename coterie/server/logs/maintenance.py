@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from coterie.server.loggers import LOG_MANAGER
 from coterie.server.logs.log_cleaner import REST_FACTOR, SLICE_S, LogCleaner
 from coterie.server.logs.partition import Partition, PartitionState
 from coterie.server.logs.topic_changes import Change
@@ -104,13 +105,15 @@ class Maintenance:
     def _one_removed(self, _result: None, failure: Exception | None) -> None:
         if isinstance(failure, OSError):
             # The next start removes them.
-            self._broker.log.warning(
+            self._broker.environment.loggers.named(LOG_MANAGER).warning(
                 "files of deleted topics left",
                 cause=describe_error(failure),
                 remedy=remedy_for(failure),
             )
         elif failure is not None:
-            self._broker.log.error("files of deleted topics left", exc_info=failure)
+            self._broker.environment.loggers.named(LOG_MANAGER).error(
+                "files of deleted topics left", exc_info=failure
+            )
 
     # --- the data directory -----------------------------------------------------------------------
 
@@ -130,7 +133,7 @@ class Maintenance:
             self._data.write_recovery_points()
         except OSError as error:
             # Nothing is lost: without this checkpoint the next start scans more.
-            self._broker.log.warning(
+            self._broker.environment.loggers.named(LOG_MANAGER).warning(
                 "recovery points not written",
                 cause=describe_error(error),
                 remedy=remedy_for(error),
@@ -224,7 +227,7 @@ class Maintenance:
             broker.failures.storage_failed(log, failure)
             return
         except (StorageError, OSError) as error:
-            broker.log.error(  # noqa: TRY400 - the text describes the disk error, not our stack
+            broker.environment.loggers.named(LOG_MANAGER).error(
                 "retention failed", **where, cause=describe_error(error), remedy=remedy_for(error)
             )
             return
@@ -232,7 +235,7 @@ class Maintenance:
             size_bytes = sum(segment.size_bytes for segment in removed)
             self.segments_removed += len(removed)
             self.bytes_removed += size_bytes
-            broker.log.info(
+            broker.environment.loggers.named(LOG_MANAGER).info(
                 "segments removed",
                 **where,
                 segments=len(removed),

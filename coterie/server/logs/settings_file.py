@@ -103,6 +103,12 @@ class SettingsFile:
             epoch = self.stored.features_epoch + 1
             self._save(self.stored._replace(features=dict(levels), features_epoch=epoch))
 
+    def set_resources(self, kind: int, settings: Mapping[str, Mapping[str, str]]) -> None:
+        """Store the settings of groups or of subscriptions of client metrics. Raises OSError."""
+        with self._lock:
+            resources = {**self.stored.resources, kind: settings}
+            self._save(self.stored._replace(resources=resources))
+
     @property
     def has_producer_id(self) -> bool:
         """Whether a reserved producer id is left."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from coterie.protocol.fields import uuid_text
+from coterie.server.config.keys import CLIENT_METRICS_RESOURCE, GROUP_RESOURCE
 from coterie.storage.checkpoints import read_file, replace_file
 from coterie.storage.errors import CorruptLog
 from coterie.storage.filesystem import FileSystem
@@ -20,6 +21,8 @@ SETTINGS_FILE = "coterie-settings.json"
 # Version 1 had the settings of topics by name, and no checksum.
 _FORMAT_VERSION = 2
 _CHECKSUM = "crc32"
+# The keys of the settings of other resources, by their type.
+_RESOURCE_KEYS = {CLIENT_METRICS_RESOURCE: "client_metrics", GROUP_RESOURCE: "groups"}
 
 
 class StoredTopic(NamedTuple):
@@ -43,6 +46,8 @@ class StoredSettings(NamedTuple):
         next_producer_id: the first producer id that no start has reserved.
         broker: settings of the broker that clients altered.
         cluster: settings of all brokers that clients altered.
+        resources: settings of groups and of subscriptions of client metrics, by the type of the
+            resource and its name.
         topics: topics with settings of their own, by topic id.
         by_name: the same by name, in a file of version 1.
         features: levels of features that were chosen, by name.
@@ -52,6 +57,7 @@ class StoredSettings(NamedTuple):
     next_producer_id: int = 0
     broker: Mapping[str, str] = {}
     cluster: Mapping[str, str] = {}
+    resources: Mapping[int, Mapping[str, Mapping[str, str]]] = {}
     topics: Mapping[bytes, StoredTopic] = {}
     by_name: Mapping[str, Mapping[str, str]] = {}
     features: Mapping[str, int] = {}
@@ -99,6 +105,7 @@ def read_settings(filesystem: FileSystem, directory: str) -> StoredSettings | No
         stored.get("cluster", {}),
         features=stored.get("features", {}),
         features_epoch=stored.get("features_epoch", 0),
+        resources={kind: stored.get(key, {}) for kind, key in _RESOURCE_KEYS.items()},
     )
     if version == 1:
         return settings._replace(by_name=topics)
@@ -132,6 +139,11 @@ def write_settings(
         "next_producer_id": settings.next_producer_id,
         "broker": settings.broker,
         "cluster": settings.cluster,
+        **{
+            key: settings.resources[kind]
+            for kind, key in _RESOURCE_KEYS.items()
+            if settings.resources.get(kind)
+        },
         "topics": {
             uuid_text(topic_id): {"name": topic.name, "settings": topic.settings}
             | ({"has_own_id": True} if topic.has_own_id else {})

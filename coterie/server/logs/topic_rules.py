@@ -126,14 +126,14 @@ def check_settings(values: Mapping[str, str | None]) -> None:
     Raises:
         TopicRefused: a setting is unknown or its value is invalid (INVALID_CONFIG).
     """
-    given: dict[str, str] = {}
-    for name, value in values.items():
+    given = {name: value for name, value in values.items() if value is not None}
+    if len(given) < len(values):
+        nulls = ", ".join(sorted(values.keys() - given.keys()))
+        text = f"Null value not supported for topic configs: {nulls}"
+        raise TopicRefused(ErrorCode.INVALID_CONFIG, text)
+    for name in given:
         if name not in TOPIC:
             raise TopicRefused(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
-        if value is None:
-            text = f"Null value not supported for topic configs: {name}"
-            raise TopicRefused(ErrorCode.INVALID_CONFIG, text)
-        given[name] = value
     try:
         for name, value in given.items():
             check_topic_value(name, value)

@@ -16,6 +16,7 @@ from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.environment import Environment
+from coterie.server.loggers import CONTROLLER
 from coterie.server.logs.log_configs import log_config
 from coterie.server.logs.log_opener import LogOpener
 from coterie.server.logs.partition import Partition, Topic
@@ -81,7 +82,7 @@ class Topics:
         self._data = data
         self._config = config
         self._environment = environment
-        self._log = environment.log
+        self._log = environment.loggers.named(CONTROLLER)
         self._durable = durable
         self.opener = LogOpener(data, environment, disk, self._log_config)
         self._by_collision: dict[str, str] = {}
@@ -90,6 +91,8 @@ class Topics:
         )
         stored = self._settings.stored
         config.alter(stored.broker, stored.cluster)
+        for kind, settings in stored.resources.items():
+            config.set_resources(kind, settings)
         overrides = self._foreign_overrides() if self._settings.is_missing else {}
         to_store: dict[bytes, StoredTopic] = {}
         for name, found in sorted(data.topics.items()):
@@ -333,6 +336,19 @@ class Topics:
         for topic in self.all():
             topic.config = TopicConfig(self._config, topic.config.overrides)
             self._apply_config(topic)
+
+    def new_resource_settings(
+        self, kind: int, settings: Mapping[str, Mapping[str, str]], on_disk: OnDisk
+    ) -> Change[None]:
+        """Replace the settings of groups or of subscriptions of client metrics, by name.
+
+        The caller has checked them.
+
+        Raises:
+            OSError: they could not be stored, and are not changed.
+        """
+        yield on_disk(once(partial(self._settings.set_resources, kind, settings)))
+        self._config.set_resources(kind, settings)
 
     def delete_records(self, partition: Partition, before_offset: int) -> int:
         """Delete the records before an offset; return the new log start offset.

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import cast
 
+from coterie.server.loggers import SOCKET_SERVER
 from coterie.server.network import limits
 from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.delayed_response import DelayedResponse, Exchange, PendingWrites
@@ -194,5 +195,5 @@ class Channel(Exchange):
             try:
                 call()
             except Exception as error:
-                log = self._broker.log
+                log = self._broker.environment.loggers.named(SOCKET_SERVER)
                 log.error("not ended", peer=self.peer, subject=str(subject), exc_info=error)  # noqa: TRY400

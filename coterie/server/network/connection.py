@@ -22,6 +22,7 @@ from typing import cast
 from coterie.coordinator.machine import ClientContext
 from coterie.protocol.errors import DECODE_ERRORS, MalformedFrame
 from coterie.protocol.primitives import skip_tags
+from coterie.server.loggers import SOCKET_SERVER
 from coterie.server.network import limits
 from coterie.server.network.channel import Channel, ConnectionServices
 from coterie.server.network.connection_quotas import ConnectionState, java_address
@@ -280,7 +281,7 @@ class Connection(Channel):
         if not decoded and isinstance(error, DECODE_ERRORS):
             self.close("MalformedFrame", f"{request}: {error}")
         else:
-            log = self._broker.log
+            log = self._broker.environment.loggers.named(SOCKET_SERVER)
             log.error("request failed", peer=self.peer, request=request, exc_info=error)
             self.close_quietly()
 

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from coterie.server.config.config import Config
 from coterie.server.environment import Environment
+from coterie.server.loggers import SOCKET_SERVER
 from coterie.server.network import limits
 from coterie.server.network.routes import Routes
 
@@ -161,7 +162,7 @@ class ConnectionQuotas:
         """Log that a connection was closed, a limited number a second [connections/close-lines]."""
         self._close_lines += 1
         if self._close_lines <= limits.CLOSE_LINES_PER_SWEEP:
-            self._environment.log.warning(
+            self._environment.loggers.named(SOCKET_SERVER).warning(
                 "connection closed", peer=peer, error=error, reason=reason
             )
         if self._timer is None:
@@ -207,7 +208,9 @@ class ConnectionQuotas:
         """
         suppressed = self._close_lines - limits.CLOSE_LINES_PER_SWEEP
         if suppressed > 0:
-            self._environment.log.warning("connections closed, not shown", count=suppressed)
+            self._environment.loggers.named(SOCKET_SERVER).warning(
+                "connections closed, not shown", count=suppressed
+            )
         self._close_lines = 0
         for connection in list(self._connections):
             state = connection.current_state

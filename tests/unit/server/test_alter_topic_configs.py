@@ -17,7 +17,6 @@ from tests.unit.server.config_requests import (
     APPEND,
     BROKER,
     DELETE,
-    GROUP,
     SET,
     SUBTRACT,
     TOPIC,
@@ -266,11 +265,8 @@ class TestIncrementalAlter:
         assert change(client, TOPIC, name, *changes) == outcome
         assert value_of(client, "retention.ms") == before
 
-    def test_groups_have_no_settings_here(self, client: Client) -> None:
+    def test_unknown_types_of_resources(self, client: Client) -> None:
         setting = ("consumer.session.timeout.ms", SET, "50000")
-        text = "Unknown group config name: consumer.session.timeout.ms"
-        assert change(client, GROUP, "g", setting) == (40, text)
-        assert change(client, GROUP, "", setting)[0] == 42
         assert change(client, 99, "g", setting) == (42, "Unknown resource type 99")
 
     def test_a_resource_named_twice(self, client: Client) -> None:

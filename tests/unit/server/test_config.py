@@ -6,6 +6,7 @@ import pytest
 
 from coterie.server.config.broker_keys import BROKER
 from coterie.server.config.config import Config
+from coterie.server.config.described import broker_settings
 from coterie.server.config.effects import refuse_without_effect, without_effect
 from coterie.server.config.kafka_keys import find_key, kafka_keys, removed_keys
 from coterie.server.config.keys import ConfigKey, ConfigSource, ConfigType, InvalidValue, as_text
@@ -115,8 +116,8 @@ class TestRefused:
             Config.load([], {"COTERIE_GRUOP_MAX_SIZE": "5"})
 
     def test_error_names_file_and_line(self) -> None:
-        with pytest.raises(ConfigError, match=r"server\.properties, line 3: broker\.idd is not"):
-            Config.load([], {}, "\n# x\nbroker.idd=1\n", "server.properties")
+        with pytest.raises(ConfigError, match=r"server\.properties, line 3: Invalid value x for"):
+            Config.load([], {}, "\n# x\nbroker.id=x\n", "server.properties")
         with pytest.raises(ConfigError, match=r"server\.properties: line 2: .u needs four"):
             Config.load([], {}, "a=b\nc=\\u12\n", "server.properties")
 
@@ -164,6 +165,30 @@ class TestKnownNames:
     )
     def test_names_of_listeners_and_plugins_are_accepted(self, name: str) -> None:
         assert without_effect(Config.load([f"{name}=x"])) == [name]
+
+    def test_a_file_may_have_any_name(self) -> None:
+        """Files of Kafka may hold settings of plugins and of other programs."""
+        config = Config.load([], {}, "foo.bar=x\nnum.io.thread=5\n", "server.properties")
+        assert without_effect(config) == [
+            "foo.bar (unknown)",
+            "num.io.thread (unknown; did you mean num.io.threads or num.network.threads?)",
+        ]
+        (setting,) = broker_settings(config, ["foo.bar"])
+        assert (setting.value, setting.source, setting.type) == (
+            None,
+            ConfigSource.STATIC_BROKER,
+            0,
+        )
+        with pytest.raises(ConfigError, match=r"--strict: 2 settings have no effect"):
+            refuse_without_effect(config)
+
+    def test_a_file_may_have_all_names_of_kafka(self) -> None:
+        """Scenario 103: every name, with Kafka's default or an empty text."""
+        lines = [f"{key.name}={key.default or ''}" for key in kafka_keys().values() if key.default]
+        config = Config.load([], {}, "\n".join(lines), "server.properties")
+        TopicConfig(config, {})
+        assert len(lines) > 250
+        assert all(config.text(each.partition("=")[0]) is not None for each in lines)
 
     def test_tables_are_read_only_when_they_are_needed(self) -> None:
         """The start of a broker must not pay for names that it does not meet."""
@@ -269,8 +294,8 @@ class TestTables:
         )
 
     def test_numbers_with_an_effect_have_a_lower_bound(self) -> None:
-        """broker.id only repeats node.id; any negative size is no limit, as in Kafka."""
-        unbounded = {"broker.id", "log.retention.bytes", "retention.bytes"}
+        """broker.id only repeats node.id; any negative size or time is no limit, as in Kafka."""
+        unbounded = {"broker.id", "log.retention.bytes", "log.retention.ms", "retention.bytes"}
         for key in (*BROKER.values(), *TOPIC.values()):
             if key.type not in (ConfigType.BOOLEAN, ConfigType.STRING, ConfigType.LIST):
                 assert (key.minimum is None) == (key.name in unbounded), key.name
@@ -364,6 +389,9 @@ class TestWhatFollows:
         assert Config.load(["log.retention.minutes=2"]).topic_default(retention) == "120000"
         config = Config.load(["log.retention.minutes=2", "log.retention.ms=9"])
         assert config.topic_default(retention) == "9"
+        for unlimited in ("log.retention.hours=-1", "log.retention.minutes=-1"):
+            assert TopicConfig(Config.load([unlimited]), {}).retention_ms == -1
+        assert TopicConfig(Config.load(["log.retention.ms=-2"]), {}).retention_ms == -1
         jitter = TOPIC["segment.jitter.ms"]
         assert Config.load(["log.roll.jitter.hours=1"]).topic_default(jitter) == "3600000"
 

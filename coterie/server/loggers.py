@@ -1,0 +1,100 @@
+"""The loggers of one broker and their levels, which clients may alter (KIP-412).
+
+The parts of the broker log under the names of the classes that have these tasks in Kafka, so that
+programs which set levels of a Kafka find them here [settings/loggers]. A name without a level has
+that of the nearest name above it, whose parts are separated by dots, or that of the root.
+
+A logger of structlog is of a class whose methods below its level do nothing. A level is changed by
+giving the logger another class: a line that is not logged still costs one empty method.
+"""
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
+
+ROOT = "root"
+BROKER_SERVER = "kafka.server.BrokerServer"
+CLEANER = "org.apache.kafka.storage.internals.log.LogCleaner"
+CONTROLLER = "org.apache.kafka.controller.ReplicationControlManager"
+GROUP_COORDINATOR = "org.apache.kafka.coordinator.group.GroupCoordinatorService"
+LOG_MANAGER = "kafka.log.LogManager"
+REQUESTS = "kafka.server.KafkaApis"
+SOCKET_SERVER = "kafka.network.SocketServer"
+
+_NAMES = (
+    ROOT,
+    BROKER_SERVER,
+    CLEANER,
+    CONTROLLER,
+    GROUP_COORDINATOR,
+    LOG_MANAGER,
+    REQUESTS,
+    SOCKET_SERVER,
+)
+
+# The levels of Kafka's loggers, and what they are here.
+LEVELS = {
+    "DEBUG": logging.DEBUG,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+    "INFO": logging.INFO,
+    "TRACE": logging.NOTSET,
+    "WARN": logging.WARNING,
+}
+_NAMES_OF_LEVELS = {number: name for name, number in LEVELS.items()}
+
+
+class Loggers:
+    """The loggers of a broker."""
+
+    def __init__(self, log: "FilteringBoundLogger") -> None:
+        """Begin with the level of `log`, which itself is not changed."""
+        get_level = getattr(log, "get_effective_level", None)
+        number = logging.INFO if get_level is None else get_level()
+        self._levels = {ROOT: _NAMES_OF_LEVELS.get(number, "INFO")}
+        # Tests have loggers of other classes, which log everything.
+        bind = partial(_same, log) if get_level is None else log.bind
+        self._has_levels = get_level is not None
+        self._loggers: dict[str, Any] = {name: bind() for name in _NAMES}
+
+    def named(self, name: str) -> "FilteringBoundLogger":
+        """Return a logger; `name` is one of the constants of this module."""
+        logger: FilteringBoundLogger = self._loggers[name]
+        return logger
+
+    def level(self, name: str) -> str | None:
+        """Return the level that a logger has or inherits; None if there is no such logger."""
+        if name not in self._loggers:
+            return None
+        while name not in self._levels:
+            above, dot, _ = name.rpartition(".")
+            name = above if dot else ROOT
+        return self._levels[name]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all loggers."""
+        return sorted(self._loggers)
+
+    def set_levels(self, levels: dict[str, str | None]) -> None:
+        """Give loggers a level of their own, or with None the one that they inherit."""
+        for name, level in levels.items():
+            assert name in self._loggers, "only loggers that exist have levels"
+            if level is None:
+                self._levels.pop(name, None)
+            else:
+                self._levels[name] = level
+        assert ROOT in self._levels, "every logger has a level"
+        if self._has_levels:
+            import structlog
+
+            for name, logger in self._loggers.items():
+                number = LEVELS[self.level(name) or ""]
+                logger.__class__ = structlog.make_filtering_bound_logger(number)
+
+
+def _same(log: "FilteringBoundLogger") -> "FilteringBoundLogger":
+    return log

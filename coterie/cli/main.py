@@ -24,6 +24,7 @@ COMMANDS = {
     "serve": "Start the broker.",
     "groups": "List, inspect, reset and delete consumer groups.",
     "topics": "List, create, describe, assign and delete topics.",
+    "configs": "Describe, alter and list settings.",
     "check": "Check whether a broker behaves as Kafka does.",
     "check-client": "Check what a consumer program does against the protocol.",
     "dump": "Print log files, protocol frames and compiled codecs.",
@@ -147,6 +148,6 @@ def _is_abandoned() -> bool:
 def main() -> None:
     """A group coordinator and development broker that speaks the Kafka protocol.
 
-    `groups` and `topics` also work with any other Kafka broker; `dump`, `compact` and `pipeline`
-    also work with the files of one.
+    `groups`, `topics` and `configs` also work with any other Kafka broker; `dump`, `compact`
+    and `pipeline` also work with the files of one.
     """

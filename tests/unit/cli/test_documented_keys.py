@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsResponse,
+)
 from coterie.protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
 from tests.unit.cli import test_groups, test_groups_reset_offsets, test_topics
 from tests.unit.cli.command import committed, described, group, listed_offsets, member, rows_of, run
@@ -28,6 +31,9 @@ ARGUMENTS = {
     "topics create": ["t"],
     "topics assign": ["t", "--members", "a", "--assignor", "range"],
     "topics delete": ["t"],
+    "configs list": ["topics"],
+    "configs describe": ["topics", "t"],
+    "configs alter": ["topics", "t", "--set", "retention.ms=5"],
     "dump frame": ["000c 0000 00000001 0001 63 0001 67 00000000 0001 6d"],
 }
 
@@ -51,6 +57,7 @@ def broker() -> FakeBroker:
         ApiKey.OFFSET_DELETE: test_groups.deleting_offsets(),
         ApiKey.OFFSET_COMMIT: test_groups_reset_offsets.committing(),
         ApiKey.DESCRIBE_CONFIGS: test_topics.configured,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsResponse(responses=[]),
         ApiKey.CREATE_TOPICS: test_topics.creating(),
         ApiKey.DELETE_TOPICS: test_topics.deleting(),
     }

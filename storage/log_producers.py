@@ -38,6 +38,11 @@ class LogProducers:
             raise self._damage
         return self._state
 
+    @property
+    def has_open_transaction(self) -> bool:
+        """Whether a transaction is open, as far as is known of a damaged log."""
+        return self._state.first_unstable_offset is not None
+
     def take(self, loading: ProducerLoading) -> None:
         """Take over the producers that were read when the log was opened."""
         self._state, self._damage = loading.state, loading.damage

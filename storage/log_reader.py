@@ -59,6 +59,19 @@ class LogReader:
             return self.log_end_offset
         return max(first_unstable_offset, self.log_start_offset)
 
+    @property
+    def has_open_transaction(self) -> bool:
+        """Whether a transaction is open, as far as is known of a damaged log."""
+        return self._producers.has_open_transaction
+
+    def bytes_between(self, first: int, last: int) -> int:
+        """Return the size of the batches from one offset to before another.
+
+        Raises:
+            CorruptLog: the files are damaged where they were read.
+        """
+        return self._segments.bytes_between(first, last)
+
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Return whole batches from the one that holds `offset` [log/reads].
 

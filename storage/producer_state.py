@@ -37,11 +37,15 @@ NO_COORDINATOR_EPOCH = -1
 ENTRY = struct.Struct(">qhiqiqiq")
 ENTRY_BYTES = ENTRY.size
 _PRODUCER_ID = struct.Struct(">q")
+_EPOCH = struct.Struct(">h")
+_EPOCH_AT = _PRODUCER_ID.size
 # One of the earlier batches: last sequence, last offset, offset delta, timestamp.
 _BATCH = struct.Struct(">iqiq")
 _OLDER_BYTES = _BATCH.size * (BATCHES_KEPT - 1)
 
 _SEQUENCES = 1 << 31
+# A marker cannot have a greater epoch than this.
+_MAX_EPOCH = (1 << 15) - 1
 
 
 class ProducerEntry(NamedTuple):
@@ -234,17 +238,30 @@ class ProducerState:
 
     # --- transactions -----------------------------------------------------------------------------
 
-    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> ErrorCode:
+    def has_open_transaction(self, producer_id: int, epoch: int) -> bool:
+        """Return whether a producer has begun a transaction here that no marker has ended."""
+        if producer_id not in self._ongoing:
+            return False
+        (known_epoch,) = _EPOCH.unpack_from(self._entries, self._places[producer_id] + _EPOCH_AT)
+        return bool(epoch == known_epoch)
+
+    def check_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, *, raises_epoch: bool = False
+    ) -> ErrorCode:
         """Check whether a marker may be appended [data-plane/markers].
 
         Args:
             producer_id, epoch: of the producer whose transaction ends.
             coordinator_epoch: of the coordinator that decided it.
+            raises_epoch: whether the epoch of the marker is above that of the transaction's records
+                [transactions/levels].
         """
         entry = self.get(producer_id)
         if entry is None:
             return ErrorCode.NONE
-        if epoch < entry.epoch:
+        is_open = entry.current_txn_first_offset >= 0
+        is_too_low = raises_epoch and is_open and epoch == entry.epoch < _MAX_EPOCH
+        if epoch < entry.epoch or is_too_low:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if coordinator_epoch < entry.coordinator_epoch:
             return ErrorCode.TRANSACTION_COORDINATOR_FENCED

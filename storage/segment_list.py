@@ -31,6 +31,18 @@ class SegmentList:
         """What the segments take up, without their indexes."""
         return sum(segment.size for segment in self.all)
 
+    def bytes_between(self, first: int, last: int) -> int:
+        """Return the size of the batches from one offset to before another.
+
+        Raises:
+            CorruptLog: the files are damaged where they were read.
+        """
+        return sum(
+            segment.position_of(last) - segment.position_of(first)
+            for segment in self.all
+            if segment.base_offset < last and segment.next_offset > first
+        )
+
     def holds(self, segment: Segment) -> bool:
         """Return whether this very segment is one of the log's."""
         number = bisect_right(self._bases, segment.base_offset) - 1

@@ -38,6 +38,8 @@ from coterie.server.network.delayed_response import PendingWrites
 from coterie.server.network.routes import Routes, import_handlers
 from coterie.server.releases import Release
 from coterie.server.slices import Slices
+from coterie.server.transactions.markers import MarkerWriter
+from coterie.server.transactions.use import TransactionUses
 from coterie.server.workers import Workers
 from coterie.storage.directory import DataDirectory
 from coterie.storage.errors import (
@@ -79,6 +81,8 @@ class Broker(ConnectionServices):
         features: the features of the cluster and their levels.
         host: what the runtimes of coordinators use.
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
+        markers: appends the markers that end transactions.
+        transactions: verifies and adds partitions of transactions.
         runtimes: the runtimes of all coordinators.
         maintenance: the background work on the logs.
         release: the release of Kafka that the broker pretends to be; None to be itself.
@@ -156,13 +160,16 @@ class Broker(ConnectionServices):
             self._data.close()
             raise
         self.coordinator = self.groups.coordinator
+        self.markers, self.transactions = self._make_markers(), TransactionUses()
         self.runtimes: list[CoordinatorRuntime[Any]] = [self.groups]
         self.maintenance = Maintenance(self, self._data, watches_directory=not is_private)
-        self.started_ms = self.now_ms()
-        self.load_seconds = 0.0
+        self.started_ms, self.load_seconds = self.now_ms(), 0.0
         self._server: asyncio.Server | None = None
         self.failures.when_log_failed.append(self.groups.log_failed)
         self.failures.when_directory_lost.append(self._directory_lost)
+
+    def _make_markers(self) -> MarkerWriter:
+        return MarkerWriter(self.environment, self.topics, self.flusher, self.slices, self.failures)
 
     def _record_place(self, data_dir: str) -> None:
         node_id = str(self.node_id)
@@ -366,6 +373,7 @@ class Broker(ConnectionServices):
         if self._server is not None:
             self._server.close()
         self.maintenance.stop()
+        self.markers.stop()
         await self._drain()
         for runtime in self.runtimes:
             runtime.stop()
@@ -391,6 +399,7 @@ class Broker(ConnectionServices):
         if self._server is not None:
             self._server.close()
         self.maintenance.stop()
+        self.markers.stop()
         self.connection_quotas.abort_all()
         await self._wait_for(lambda: not len(self.connection_quotas), _CLOSE_TIMEOUT_S)
         for runtime in self.runtimes:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from coterie.server.logs.topics import Topics
     from coterie.server.releases import Release
     from coterie.server.slices import Slices
+    from coterie.server.transactions.markers import MarkerWriter
+    from coterie.server.transactions.use import TransactionUses
 
 
 class Services:
@@ -39,6 +41,8 @@ class Services:
         topics: all topics.
         changes: makes changes of topics and settings.
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
+        markers: appends the markers that end transactions.
+        transactions: verifies and adds partitions of transactions.
         flusher: syncs logs.
         features: the features of the cluster and their levels.
         slices: does work that takes long, in slices.
@@ -58,6 +62,8 @@ class Services:
     changes: "TopicChanges"
     groups: "GroupRuntime"
     coordinator: "GroupCoordinator"
+    markers: "MarkerWriter"
+    transactions: "TransactionUses"
     flusher: "Flusher"
     features: "Features"
     slices: "Slices"

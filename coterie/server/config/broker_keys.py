@@ -419,6 +419,27 @@ _SERVER_KEYS = (
         1,
         is_listed=False,
     ),
+    ConfigKey(
+        "transaction.partition.verification.enable",
+        _B,
+        "true",
+        "Whether older producers' partitions must have been added to their transactions.",
+        update=_CLUSTER_WIDE,
+    ),
+    ConfigKey(
+        "add.partitions.to.txn.retry.backoff.ms",
+        _I,
+        "20",
+        "Pause before a Produce adds its partitions again while the last transaction ends.",
+        1,
+    ),
+    ConfigKey(
+        "add.partitions.to.txn.retry.backoff.max.ms",
+        _I,
+        "100",
+        "How long a Produce tries to add its partitions while the last transaction ends.",
+        0,
+    ),
 )
 
 BROKER: dict[str, ConfigKey] = {

@@ -190,7 +190,7 @@ class Appends:
             data = encode_batch(
                 pairs, log.log_end_offset, now_ms, leader_epoch=log.leader_epoch, **form._asdict()
             )
-        partition.append_own(data)
+        partition.append_own(data, now_ms)
         ownership.next_offset += len(pairs)
         assert log.log_end_offset == ownership.next_offset, "each record has one offset"
 

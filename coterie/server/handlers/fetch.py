@@ -22,11 +22,12 @@ from coterie.server.handlers.fetch_partitions import (
     refused_isolation,
 )
 from coterie.server.handlers.session_fetch import continue_session, open_session
-from coterie.server.handlers.stepped_fetch import SteppedFetch, run_now, wait_for_records
+from coterie.server.handlers.stepped_fetch import SteppedFetch, wait_for_records
 from coterie.server.logs.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
 from coterie.server.logs.fetching import ISOLATION_LEVELS, FetchPartition
 from coterie.server.logs.partition import Partition
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
+from coterie.server.network.sliced_response import run_now
 from coterie.server.services import Services
 
 

@@ -6,24 +6,26 @@ there is no response; as in Kafka, an error then closes the connection [data-pla
 """
 
 from collections.abc import Callable, Generator
+from functools import partial
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.produce import (
     ProduceRequest,
-    ProduceRequestPartition,
     ProduceRequestTopic,
     ProduceResponse,
-    ProduceResponsePartition,
     ProduceResponseTopic,
 )
 from coterie.server.handlers.closed_logs import must_wait
-from coterie.server.logs.log_validator import refused_transaction, validate_batch
-from coterie.server.logs.partition import OPEN, Partition, Topic
-from coterie.server.logs.received_batches import RefusedBatch, ValidBatch, only_batch
+from coterie.server.handlers.produce_partitions import (
+    append_to,
+    error_partition,
+    refused_partition,
+)
+from coterie.server.handlers.transactional_produce import TransactionCheck, refused_transaction
+from coterie.server.logs.received_batches import RefusedBatch
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
-from coterie.server.network.sliced_response import run_in_slices
+from coterie.server.network.sliced_response import run_in_slices, run_now
 from coterie.server.services import Services
-from coterie.storage.errors import StorageError
 from coterie.storage.log import Log
 
 _TOPIC_IDS_SINCE = 13
@@ -31,8 +33,6 @@ _NO_ACKS = 0
 # How many partitions are appended to in one turn of the event loop. The first batch of a log syncs
 # its leader epoch.
 _APPENDED_AT_ONCE = 32
-# One broker is all replicas [data-plane/required-acks].
-_VALID_ACKS = (-1, 0, 1)
 
 
 def handle(
@@ -46,14 +46,17 @@ def handle(
         # Before anything is appended, because the request is handled again as a whole.
         if topic is not None and topic.unopened and _must_wait(broker, request, connection):
             return None
+    is_large, check = False, None
     if len(request.topic_data) != 1 or len(request.topic_data[0].partition_data) > 1:
         _drop_repeated(request)
         refusal = refused_transaction(request)
         if refusal is not None:
             return _refuse_all(request, refusal, connection)
-        if request.acks != _NO_ACKS and _is_large(request):
-            _append_in_slices(broker, request, connection)
-            return None
+        is_large = _is_large(request)
+    if request.transactional_id is not None:
+        check = TransactionCheck(broker, request.transactional_id, connection.version)
+    if (is_large or check is not None) and _is_delayed(broker, request, connection, check):
+        return None
     appended: list[Log] = []
     responses = []
     for asked in request.topic_data:
@@ -61,9 +64,11 @@ def handle(
         partitions = []
         for each in asked.partition_data:
             if topic is None and by_id:
-                partitions.append(_error(each.index, ErrorCode.UNKNOWN_TOPIC_ID))
+                partitions.append(error_partition(each.index, ErrorCode.UNKNOWN_TOPIC_ID))
             else:
-                partitions.append(_append(broker, topic, each, request, connection, appended))
+                partitions.append(
+                    append_to(broker, topic, each, request, connection, appended, check)
+                )
         responses.append(
             ProduceResponseTopic(
                 name=asked.name, topic_id=asked.topic_id, partition_responses=partitions
@@ -72,17 +77,12 @@ def handle(
     response = ProduceResponse(responses=responses)
     if request.acks == _NO_ACKS:
         _close_on_error(response, connection)
-        for log in appended:
-            broker.flusher.appended(log)
-        return None
-    if not appended:
-        return response
-    if broker.flusher.commit:
+    elif appended and broker.flusher.commit:
         _answer_when_durable(broker, response, connection, appended)
         return None
     for log in appended:
         broker.flusher.appended(log)
-    return response
+    return None if request.acks == _NO_ACKS else response
 
 
 def _refuse_all(
@@ -94,7 +94,7 @@ def _refuse_all(
                 name=asked.name,
                 topic_id=asked.topic_id,
                 partition_responses=[
-                    _refused(each.index, refusal) for each in asked.partition_data
+                    refused_partition(each.index, refusal) for each in asked.partition_data
                 ],
             )
             for asked in request.topic_data
@@ -111,12 +111,64 @@ def _is_large(request: ProduceRequest) -> bool:
     return len(topics) + sum(len(each.partition_data) for each in topics) > _APPENDED_AT_ONCE
 
 
-def _append_in_slices(broker: Services, request: ProduceRequest, connection: Exchange) -> None:
-    """Handle a request for many partitions; each may be the first batch of its log."""
+def _is_delayed(
+    broker: Services, request: ProduceRequest, connection: Exchange, check: TransactionCheck | None
+) -> bool:
+    """Append later, if the request is large or adds partitions to its transaction."""
     delayed = DelayedResponse(connection)
+    if check is not None:
+        go_on = partial(_append_later, broker, request, connection, delayed, check)
+        if check.must_wait(request, go_on):
+            connection.delay_and_mute(delayed)
+            return True
+    if request.acks == _NO_ACKS or not _is_large(request):
+        return False
     connection.delay_and_mute(delayed)
+    _append_in_slices(broker, request, connection, delayed, check)
+    return True
+
+
+def _append_later(
+    broker: Services,
+    request: ProduceRequest,
+    connection: Exchange,
+    delayed: DelayedResponse,
+    check: TransactionCheck,
+) -> None:
+    """Handle a request whose partitions were added to its transaction; it has waited for that.
+
+    The appends are made at once, before the transaction can end.
+    """
+    if request.acks == _NO_ACKS:
+        delayed.framer = _no_frame
+    elif _is_large(request):
+        _append_in_slices(broker, request, connection, delayed, check)
+        return
     durable = _DurableResponse(broker, delayed)
-    steps = _append_each(broker, request, connection, durable.add)
+    try:
+        response = run_now(_append_each(broker, request, connection, durable.add, check))
+        if request.acks == _NO_ACKS:
+            _close_on_error(response, connection)
+        durable.send(response)
+    except Exception as error:  # noqa: BLE001 - the caller is the transaction coordinator
+        connection.fail_request(error)
+
+
+def _no_frame(_response: object, _correlation_id: int) -> bytes:
+    """Encode the response to a request that has none: its place is given up."""
+    return b""
+
+
+def _append_in_slices(
+    broker: Services,
+    request: ProduceRequest,
+    connection: Exchange,
+    delayed: DelayedResponse,
+    check: TransactionCheck | None,
+) -> None:
+    """Handle a request for many partitions; each may be the first batch of its log."""
+    durable = _DurableResponse(broker, delayed)
+    steps = _append_each(broker, request, connection, durable.add, check)
     run_in_slices(broker, connection, steps, durable.send)
 
 
@@ -125,6 +177,7 @@ def _append_each(
     request: ProduceRequest,
     connection: Exchange,
     note: Callable[[Log], None],
+    check: TransactionCheck | None,
 ) -> Generator[None, None, ProduceResponse]:
     """Append in steps; `note` is called with each log that was appended to."""
     by_id = connection.version >= _TOPIC_IDS_SINCE
@@ -139,11 +192,13 @@ def _append_each(
             # Looked up each time, because the topic may be deleted between two steps.
             topic = topics.by_id.get(asked.topic_id) if by_id else topics.by_name.get(asked.name)
             if topic is None and by_id:
-                answered.partition_responses.append(_error(each.index, ErrorCode.UNKNOWN_TOPIC_ID))
+                answered.partition_responses.append(
+                    error_partition(each.index, ErrorCode.UNKNOWN_TOPIC_ID)
+                )
                 continue
             appended: list[Log] = []
             answered.partition_responses.append(
-                _append(broker, topic, each, request, connection, appended)
+                append_to(broker, topic, each, request, connection, appended, check)
             )
             for log in appended:
                 note(log)
@@ -209,86 +264,6 @@ def _must_wait(broker: Services, request: ProduceRequest, connection: Exchange) 
             found = (topic.partition(each.index) for each in asked.partition_data)
             partitions += [partition for partition in found if partition is not None]
     return must_wait(broker, partitions, request, connection)
-
-
-def _append(
-    broker: Services,
-    topic: Topic | None,
-    asked: ProduceRequestPartition,
-    request: ProduceRequest,
-    connection: Exchange,
-    appended: list[Log],
-) -> ProduceResponsePartition:
-    """Append to one partition; a log that was appended to is added to `appended`."""
-    partition = None if topic is None else topic.partition(asked.index)
-    if partition is None:
-        return _error(asked.index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    try:
-        batch, header = only_batch(asked.records, connection.version)
-        if request.acks not in _VALID_ACKS:
-            return _error(asked.index, ErrorCode.INVALID_REQUIRED_ACKS)
-        if partition.topic.is_own or partition.topic.is_internal:
-            return _error(asked.index, ErrorCode.INVALID_TOPIC_EXCEPTION)
-        if partition.state is not OPEN:
-            return _error(asked.index, ErrorCode.KAFKA_STORAGE_ERROR)
-        valid = validate_batch(
-            batch,
-            header,
-            partition,
-            connection.now_ms,
-            has_transactional_id=request.transactional_id is not None,
-        )
-        return _append_validated(partition, asked.index, valid, connection.now_ms, appended)
-    except RefusedBatch as refused:
-        return _refused(asked.index, refused, partition.log if refused.in_log else None)
-    except (StorageError, OSError) as error:
-        broker.failures.log_failed(partition.log, error)
-        return _error(asked.index, ErrorCode.KAFKA_STORAGE_ERROR)
-
-
-def _append_validated(
-    partition: Partition,
-    index: int,
-    valid: ValidBatch,
-    now_ms: int,
-    appended: list[Log],
-) -> ProduceResponsePartition:
-    batch, header = valid
-    append_time_ms = now_ms if partition.topic.config.log_append_time else -1
-    base_offset = None
-    if header.producer_id >= 0:
-        error, stored = partition.log.producers.check(header)
-        if error:
-            raise RefusedBatch(error)
-        if stored is not None:
-            base_offset, append_time_ms = stored.base_offset, stored.timestamp_ms
-    if base_offset is None:
-        base_offset = partition.append(batch, header, now_ms)
-    # The response to a retry waits for a sync too: the stored batch may not be durable yet.
-    log = partition.log
-    appended.append(log)
-    return ProduceResponsePartition(
-        index=index,
-        error_code=ErrorCode.NONE,
-        base_offset=base_offset,
-        log_append_time_ms=append_time_ms,
-        log_start_offset=log.log_start_offset,
-    )
-
-
-def _refused(index: int, refused: RefusedBatch, log: Log | None = None) -> ProduceResponsePartition:
-    return ProduceResponsePartition(
-        index=index,
-        error_code=refused.error,
-        base_offset=-1,
-        log_start_offset=-1 if log is None else log.log_start_offset,
-        record_errors=refused.record_errors,
-        error_message=refused.text,
-    )
-
-
-def _error(index: int, error: ErrorCode) -> ProduceResponsePartition:
-    return ProduceResponsePartition(index=index, error_code=error, base_offset=-1)
 
 
 def _close_on_error(response: ProduceResponse, connection: Exchange) -> None:

@@ -26,7 +26,7 @@ from coterie.server.handlers.fetch_partitions import (
     parts,
     refused_isolation,
 )
-from coterie.server.handlers.stepped_fetch import SteppedFetch, run_now
+from coterie.server.handlers.stepped_fetch import SteppedFetch
 from coterie.server.logs.fetch_sessions import (
     FetchSession,
     SessionKey,
@@ -37,6 +37,7 @@ from coterie.server.logs.fetching import ISOLATION_LEVELS, FetchPartition
 from coterie.server.logs.partition import OPEN, Partition, Topic
 from coterie.server.logs.topic_rules import MAX_NAME_LENGTH
 from coterie.server.network.delayed_response import Exchange
+from coterie.server.network.sliced_response import run_now
 from coterie.server.services import Services
 
 # A partition with news: its key, what the session has of it, and what was found.

@@ -5,7 +5,6 @@ and any topic may be created or deleted.
 """
 
 from collections.abc import Callable, Generator
-from typing import TypeVar
 
 from coterie.protocol.messages.fetch import FetchRequest, FetchResponse
 from coterie.server.handlers.fetch_partitions import FetchResult, may_be_sent, min_bytes
@@ -14,18 +13,6 @@ from coterie.server.logs.partition import Partition
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import run_in_slices
 from coterie.server.services import Services
-
-_Value = TypeVar("_Value")
-
-
-def run_now(steps: Generator[None, None, _Value]) -> _Value:
-    """Run all steps here and now, because they are few; return what they return."""
-    try:
-        while True:
-            next(steps)
-    except StopIteration as end:
-        value: _Value = end.value
-        return value
 
 
 def wait_for_records(
@@ -47,7 +34,15 @@ def wait_for_records(
         answer: reads again and sends the response.
     """
     missing_bytes = min_bytes(broker, request) - size_bytes
-    DelayedFetch(broker.loop, delayed, partitions, missing_bytes, request.max_wait_ms, answer)
+    DelayedFetch(
+        broker.loop,
+        delayed,
+        partitions,
+        missing_bytes,
+        request.max_wait_ms,
+        answer,
+        request.isolation_level,
+    )
 
 
 class SteppedFetch:

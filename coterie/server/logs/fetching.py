@@ -183,6 +183,7 @@ class DelayedFetch:
     __slots__ = (
         "_answer",
         "_done",
+        "_is_committed",
         "_loop",
         "_missing_bytes",
         "_partitions",
@@ -197,6 +198,7 @@ class DelayedFetch:
         missing_bytes: int,
         max_wait_ms: int,
         answer: Callable[[], None],
+        isolation: int,
     ) -> None:
         """Wait for appends.
 
@@ -207,21 +209,23 @@ class DelayedFetch:
             missing_bytes: how many bytes must be appended.
             max_wait_ms: after this time the response has what there is.
             answer: reads again and sends the response.
+            isolation: the isolation level.
         """
         self._loop = loop
         self._partitions = partitions
         self._missing_bytes = missing_bytes
         self._answer = answer
+        self._is_committed = isolation == READ_COMMITTED
         self._done = False
         for partition in partitions:
             partition.delayed_fetches[self] = None
         response.on_disconnect = self._end
         self._timer = loop.call_later(max_wait_ms / 1000, self.finish)
 
-    def records_appended(self, size_bytes: int) -> None:
+    def records_appended(self, size_bytes: int, stable_bytes: int) -> None:
         """Count an append to one of the partitions."""
         was_missing = self._missing_bytes > 0
-        self._missing_bytes -= size_bytes
+        self._missing_bytes -= stable_bytes if self._is_committed else size_bytes
         if was_missing and self._missing_bytes <= 0:
             self._loop.call_soon(self.finish)
 

@@ -6,17 +6,12 @@ not read are refused instead of stored. (Kafka: `LogValidator`.)
 """
 
 import itertools
-from contextlib import suppress
-from typing import NoReturn
 
 from coterie.protocol.errors import ErrorCode, MalformedFrame
-from coterie.protocol.messages.produce import ProduceRequest, ProduceResponseRecordError
+from coterie.protocol.messages.produce import ProduceResponseRecordError
 from coterie.protocol.raw_records import open_body, split_records
 from coterie.protocol.record_batch_layout import (
-    ATTRIBUTES_AT,
     HEADER_BYTES,
-    MAGIC_AT,
-    TRANSACTIONAL,
 )
 from coterie.protocol.record_check import check_records
 from coterie.protocol.records import (
@@ -49,8 +44,6 @@ def validate_batch(
     header: BatchHeader,
     partition: Partition,
     now_ms: int,
-    *,
-    has_transactional_id: bool = False,
 ) -> ValidBatch:
     """Validate the batch of one partition of a produce request [data-plane/batch-checks].
 
@@ -59,7 +52,6 @@ def validate_batch(
         header: of the batch.
         partition: where it is to be appended.
         now_ms: epoch milliseconds.
-        has_transactional_id: whether the request has a transactional id.
 
     Returns:
         The batch to store. It differs from the received one if the topic asks for the append time
@@ -69,8 +61,6 @@ def validate_batch(
         RefusedBatch: the batch is not stored.
     """
     config = partition.topic.config
-    if header.is_transactional and (header.producer_id >= 0 or not has_transactional_id):
-        _refuse_transaction(header, partition, has_transactional_id=has_transactional_id)
     if header.base_offset != 0:
         raise RefusedBatch(ErrorCode.INVALID_RECORD)
     if len(batch) > config.max_message_bytes:
@@ -92,51 +82,6 @@ def validate_batch(
     else:
         return ValidBatch(batch, header)
     return ValidBatch(batch, read_header(batch))
-
-
-def refused_transaction(request: ProduceRequest) -> RefusedBatch | None:
-    """Return why no partition of a request may be appended to [data-plane/transactional-batches].
-
-    A request for one partition need not be checked: `validate_batch` finds the same.
-    """
-    producers = set()
-    for asked in request.topic_data:
-        for each in asked.partition_data:
-            records = each.records
-            # The second byte of the attributes has the bit. Most batches do not have it set.
-            if (
-                records is not None
-                and len(records) >= HEADER_BYTES
-                and records[ATTRIBUTES_AT + 1] & TRANSACTIONAL
-                and records[MAGIC_AT] == _NEWEST_MAGIC
-            ):
-                # A batch whose header cannot be read is refused by itself, later.
-                with suppress(MalformedFrame):
-                    producers.add(read_header(records, 0).producer_id)
-    if producers and request.transactional_id is None:
-        return RefusedBatch(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, in_log=False)
-    if len(producers) > 1:
-        text = "Transactional records contained more than one producer ID"
-        return RefusedBatch(ErrorCode.INVALID_PRODUCER_ID_MAPPING, text, in_log=False)
-    return None
-
-
-def _refuse_transaction(
-    header: BatchHeader, partition: Partition, *, has_transactional_id: bool
-) -> NoReturn:
-    """Refuse a batch of a transaction [data-plane/transactional-batches].
-
-    Raises:
-        RefusedBatch: always.
-    """
-    error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    if has_transactional_id:
-        known = partition.log.producers.get(header.producer_id)
-        is_fenced = known is not None and header.producer_epoch < known.epoch
-        error = (
-            ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else ErrorCode.INVALID_PRODUCER_ID_MAPPING
-        )
-    raise RefusedBatch(error, in_log=False)
 
 
 def _check_records(batch: bytes, header: BatchHeader, partition: Partition, now_ms: int) -> int:

@@ -18,8 +18,13 @@ from coterie.storage.log import Log
 class WaitingFetch(Protocol):
     """A fetch that waits for records."""
 
-    def records_appended(self, size_bytes: int) -> None:
-        """Count an append to one of its partitions."""
+    def records_appended(self, size_bytes: int, stable_bytes: int) -> None:
+        """Count an append to one of its partitions.
+
+        Args:
+            size_bytes: what was appended.
+            stable_bytes: how much more can be read at isolation level READ_COMMITTED.
+        """
 
     def finish(self) -> None:
         """Answer with the records there are now."""
@@ -155,20 +160,35 @@ class Partition:
         base_offset = log.append(batch, now_ms)
         assert log.log_end_offset == base_offset + header.record_count, "offsets are dense"
         if self.delayed_fetches:
-            self._notify_fetches(len(batch))
+            # Behind an open transaction nothing more is stable.
+            self._notify_fetches(len(batch), 0 if log.has_open_transaction else len(batch))
         return base_offset
 
-    def append_own(self, batch: bytes) -> None:
+    def append_own(self, batch: bytes, now_ms: int = 0) -> None:
         """Append a batch of the broker itself.
 
         Raises:
-            LogFailed, OSError: it could not be written.
+            StorageError, OSError: it could not be written.
         """
-        self.log.append(batch)
+        if self.delayed_fetches:
+            self.append_marker(batch, now_ms)
+        else:
+            self.log.append(batch, now_ms)
         if self.topic.show is not None:
             self.topic.show()
+
+    def append_marker(self, batch: bytes, now_ms: int) -> None:
+        """Append a batch that may end a transaction.
+
+        Raises:
+            StorageError, OSError: it could not be written.
+        """
+        log = self.log
+        stable_offset = log.last_stable_offset
+        log.append(batch, now_ms)
         if self.delayed_fetches:
-            self._notify_fetches(len(batch))
+            stable_bytes = log.bytes_between(stable_offset, log.last_stable_offset)
+            self._notify_fetches(len(batch), stable_bytes)
 
     def epoch_error(self, current_leader_epoch: int) -> ErrorCode:
         """Check the leader epoch that a client expects [data-plane/current-leader-epoch]."""
@@ -185,9 +205,9 @@ class Partition:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
-    def _notify_fetches(self, size_bytes: int) -> None:
+    def _notify_fetches(self, size_bytes: int, stable_bytes: int) -> None:
         for fetch in list(self.delayed_fetches):
-            fetch.records_appended(size_bytes)
+            fetch.records_appended(size_bytes, stable_bytes)
 
 
 class Topic:

@@ -10,6 +10,16 @@ from coterie.server.slices import SLICE_S
 Response = TypeVar("Response")
 
 
+def run_now(steps: Generator[None, None, Response]) -> Response:
+    """Run all steps here and now, because they are few; return what they return."""
+    try:
+        while True:
+            next(steps)
+    except StopIteration as end:
+        value: Response = end.value
+        return value
+
+
 def answer_in_slices(
     broker: Services, connection: Exchange, steps: Generator[None, None, Response]
 ) -> Response | None:

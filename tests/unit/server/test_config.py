@@ -141,7 +141,6 @@ class TestKnownNames:
             "log.message.format.version",
             "host.name",
             "replica.lag.max.messages",
-            "add.partitions.to.txn.retry.backoff.ms",
             "leader.replication.throttled.rate",
         ],
     )

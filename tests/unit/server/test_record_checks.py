@@ -308,11 +308,19 @@ def test_transactional_batch_of_an_older_epoch_is_fenced(client: Client) -> None
 
 
 @pytest.mark.parametrize(
-    ("transactional_id", "producers", "error"),
-    [(None, (5, None), 53), ("x", (5, 6), 49), ("x", (5, -1), 49), ("x", (-1, -1), 0)],
+    ("transactional_id", "producers", "errors"),
+    [
+        (None, (5, None), [53, 53]),
+        ("x", (5, 6), [49, 49]),
+        ("x", (5, -1), [49, 0]),
+        ("x", (-1, -1), [0, 0]),
+    ],
 )
 def test_whole_request_is_refused_for_its_transactional_batches(
-    client: Client, transactional_id: str | None, producers: tuple[int | None, ...], error: int
+    client: Client,
+    transactional_id: str | None,
+    producers: tuple[int | None, ...],
+    errors: list[int],
 ) -> None:
     parts = [
         ProduceRequestPartition(
@@ -331,10 +339,11 @@ def test_whole_request_is_refused_for_its_transactional_batches(
         topic_data=[ProduceRequestTopic(name="u", partition_data=parts)],
     )
     answers = client.call(request, 9).responses[0].partition_responses
-    assert [each.error_code for each in answers] == [error, error]
+    assert [each.error_code for each in answers] == errors
     text = "Transactional records contained more than one producer ID"
-    assert {each.error_message for each in answers} == {text if error == 49 else None}
-    for index in (0, 1):
+    texts = [text if errors == [49, 49] else None] * 2
+    assert [each.error_message for each in answers] == texts
+    for index, error in enumerate(errors):
         end = open_log(client.broker, "u", index).log_end_offset
         assert end == (0 if error else 1)
 

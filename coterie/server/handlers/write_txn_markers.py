@@ -1,0 +1,127 @@
+"""WriteTxnMarkers: end transactions in partitions, also by force [transactions/write-txn-markers].
+
+Between brokers this is how a transaction coordinator ends a transaction. Here the coordinator calls
+`MarkerWriter` itself, and the request comes from administrators who abort a hanging transaction.
+"""
+
+from collections.abc import Generator
+
+from coterie.protocol.control_records import TransactionMarkers
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.write_txn_markers import (
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersRequestMarker,
+    WriteTxnMarkersResponse,
+    WriteTxnMarkersResponseMarker,
+    WriteTxnMarkersResponsePartition,
+    WriteTxnMarkersResponseTopic,
+)
+from coterie.server.network.delayed_response import DelayedResponse, Exchange
+from coterie.server.network.sliced_response import run_in_slices
+from coterie.server.services import Services
+
+# What the group coordinator answers while it cannot write: a transaction coordinator expects
+# NOT_LEADER_OR_FOLLOWER instead.
+_NOT_READY = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+def handle(
+    broker: Services, request: WriteTxnMarkersRequest, connection: Exchange
+) -> WriteTxnMarkersResponse | None:
+    """Append the markers in steps, and answer when all of them are durable."""
+    if not request.markers:
+        return WriteTxnMarkersResponse(markers=[])
+    delayed = DelayedResponse(connection)
+    connection.delay_and_mute(delayed)
+    writing = _Writing(broker, request, delayed)
+    run_in_slices(broker, connection, writing.steps(), writing.end)
+    return None
+
+
+class _Writing:
+    """The markers of one request."""
+
+    def __init__(
+        self, broker: Services, request: WriteTxnMarkersRequest, delayed: DelayedResponse
+    ) -> None:
+        self._broker = broker
+        self._request = request
+        self._delayed = delayed
+        # By producer, topic and partition. As in Kafka, a partition that is named twice has one
+        # result.
+        self._results: dict[int, dict[str, dict[int, ErrorCode]]] = {}
+        # How many results are missing, counting the steps as one.
+        self._left = 1
+
+    def steps(self) -> Generator[None, None, None]:
+        """Append the markers, one at each step."""
+        for asked in self._request.markers:
+            yield
+            for topic in asked.topics:
+                yield
+                for index in topic.partition_indexes:
+                    self._write(asked, topic.name, index)
+                    yield
+
+    def _write(
+        self,
+        asked: WriteTxnMarkersRequestMarker,
+        name: str,
+        index: int,
+    ) -> None:
+        markers = TransactionMarkers(
+            log_partition=-1,
+            transactional_id="",
+            producer_id=asked.producer_id,
+            producer_epoch=asked.producer_epoch,
+            coordinator_epoch=asked.coordinator_epoch,
+            commit=asked.transaction_result,
+            transaction_version=asked.transaction_version,
+            partitions=((name, index),),
+        )
+        results = self._results.setdefault(asked.producer_id, {}).setdefault(name, {})
+        results[index] = ErrorCode.NONE
+        self._left += 1
+
+        def answered(error: ErrorCode) -> None:
+            results[index] = ErrorCode.NOT_LEADER_OR_FOLLOWER if error in _NOT_READY else error
+            self._one_done()
+
+        self._broker.markers.write_one(markers, name, index, answered)
+
+    def end(self, _result: None) -> None:
+        """Answer when the last marker is durable: all steps are done."""
+        self._one_done()
+
+    def _one_done(self) -> None:
+        self._left -= 1
+        assert self._left >= 0, "each marker has one result"
+        if not self._left:
+            self._delayed.send(_response(self._results))
+
+
+def _response(results: dict[int, dict[str, dict[int, ErrorCode]]]) -> WriteTxnMarkersResponse:
+    return WriteTxnMarkersResponse(
+        markers=[
+            WriteTxnMarkersResponseMarker(
+                producer_id=producer_id,
+                topics=[
+                    WriteTxnMarkersResponseTopic(
+                        name=name,
+                        partitions=[
+                            WriteTxnMarkersResponsePartition(
+                                partition_index=index, error_code=error
+                            )
+                            for index, error in partitions.items()
+                        ],
+                    )
+                    for name, partitions in topics.items()
+                ],
+            )
+            for producer_id, topics in results.items()
+        ]
+    )

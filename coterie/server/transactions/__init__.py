@@ -1,0 +1,1 @@
+"""Transactions: the markers in the partitions of topics."""

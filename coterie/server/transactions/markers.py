@@ -1,0 +1,221 @@
+"""Appending the markers that end transactions [transactions/marker-batches].
+
+The transaction coordinator asks for all markers of a transaction, and is told when the last one is
+durable; so does an administrator with WriteTxnMarkers. Markers of `__consumer_offsets` belong to
+the group coordinator, which decides with them about offsets.
+
+Invariant: a marker that could not be appended for a reason that may pass is tried again until the
+broker stops [transactions/marker-retries]. The next start asks for it anew.
+"""
+
+from asyncio import TimerHandle
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from coterie.protocol.control_records import TransactionMarkers, encode_marker
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.topic_names import OFFSETS_TOPIC
+from coterie.server.environment import Environment
+from coterie.server.failures import Failures
+from coterie.server.logs.flusher import Flusher
+from coterie.server.logs.partition import OPEN, Partition
+from coterie.server.logs.topics import Topics
+from coterie.server.slices import Slices
+from coterie.storage.errors import OutOfHandles, StorageError
+
+# The pause before markers are tried again.
+RETRY_S = 0.5
+
+# How many markers are appended at once; more of them are appended in slices.
+_AT_ONCE = 32
+
+# From this level on the epoch of a marker is above that of the records [transactions/levels].
+_RAISES_EPOCH = 2
+
+# The answers that end the matter: the marker is durable, or the partition must not get it.
+_FINAL = (
+    ErrorCode.NONE,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.INVALID_TOPIC_EXCEPTION,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+)
+
+Answer = Callable[[ErrorCode], None]
+# Appends a marker to a partition of __consumer_offsets: its number, the marker, and what to call
+# with the result.
+OffsetsMarker = Callable[[int, TransactionMarkers, Answer], None]
+
+
+class MarkerWriter:
+    """Appends markers.
+
+    Attributes:
+        write_offsets_marker: appends those of `__consumer_offsets`; None if nothing does.
+        written: how many markers were appended to other topics, for the metrics.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        topics: Topics,
+        flusher: Flusher,
+        slices: Slices,
+        failures: Failures,
+    ) -> None:
+        """Write nothing yet.
+
+        Args:
+            environment: its loop and clock.
+            topics: all topics.
+            flusher: syncs logs.
+            slices: does work that takes long.
+            failures: takes the logs that fail.
+        """
+        self.write_offsets_marker: OffsetsMarker | None = None
+        self.written = 0
+        self._loop = environment.loop
+        self._now_ms = environment.now_ms
+        self._topics = topics
+        self._flusher = flusher
+        self._slices = slices
+        self._failures = failures
+        # What is tried again, and when.
+        self._again: list[Callable[[], None]] = []
+        self._timer: TimerHandle | None = None
+        self._stopped = False
+
+    def write(self, markers: TransactionMarkers, done: Callable[[], None]) -> None:
+        """Append the markers of a transaction, and call `done` when all are durable.
+
+        Partitions that do not exist, or that must not get the marker, count as done.
+        """
+        left = len(markers.partitions) + 1
+
+        def one_done() -> None:
+            nonlocal left
+            left -= 1
+            assert left >= 0, "a marker is done once"
+            if not left:
+                done()
+
+        for name, index in markers.partitions[:_AT_ONCE]:
+            self._write_until_done(markers, name, index, one_done)
+        if len(markers.partitions) > _AT_ONCE:
+            self._slices.submit(self._write_rest(markers, one_done), _no_failure)
+        one_done()
+
+    def _write_rest(
+        self, markers: TransactionMarkers, one_done: Callable[[], None]
+    ) -> Iterator[None]:
+        for name, index in markers.partitions[_AT_ONCE:]:
+            self._write_until_done(markers, name, index, one_done)
+            yield
+
+    def _write_until_done(
+        self, markers: TransactionMarkers, name: str, index: int, one_done: Callable[[], None]
+    ) -> None:
+        def answered(error: ErrorCode) -> None:
+            if error in _FINAL:
+                one_done()
+            else:
+                again = partial(self._write_until_done, markers, name, index, one_done)
+                self._try_later(again)
+
+        self.write_one(markers, name, index, answered)
+
+    def _try_later(self, call: Callable[[], None]) -> None:
+        self._again.append(call)
+        if self._timer is None and not self._stopped:
+            self._timer = self._loop.call_later(RETRY_S, self._try_again)
+
+    def _try_again(self) -> None:
+        self._timer = None
+        calls, self._again = self._again, []
+        for call in calls:
+            call()
+
+    def stop(self) -> None:
+        """Try nothing again: the next start asks for these markers anew."""
+        self._stopped = True
+        self._again.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # --- one marker -------------------------------------------------------------------------------
+
+    def write_one(
+        self, markers: TransactionMarkers, name: str, index: int, answered: Answer
+    ) -> None:
+        """Append the marker of one partition; `answered` gets NONE when it is durable."""
+        if name == OFFSETS_TOPIC:
+            if self.write_offsets_marker is None:
+                answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            else:
+                self.write_offsets_marker(index, markers, answered)
+            return
+        topic = self._topics.by_name.get(name)
+        found = None if topic is None else topic.partition(index)
+        if found is None:
+            answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        elif found.topic.is_own:
+            answered(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        elif found.opened_log is None and self._topics.opener.may_open(found):
+            self._topics.opener.open([found], partial(self._append, markers, found, answered))
+        else:
+            self._append(markers, found, answered)
+
+    def _append(self, markers: TransactionMarkers, found: Partition, answered: Answer) -> None:
+        if found.state is not OPEN:
+            is_deleted = self._topics.by_name.get(found.topic.name) is not found.topic
+            answered(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if is_deleted
+                else ErrorCode.KAFKA_STORAGE_ERROR
+            )
+            return
+        log = found.log
+        producer_id, epoch = markers.producer_id, markers.producer_epoch
+        coordinator_epoch, now_ms = markers.coordinator_epoch, self._now_ms()
+        try:
+            error = log.producers.check_marker(
+                producer_id,
+                epoch,
+                coordinator_epoch,
+                raises_epoch=markers.transaction_version >= _RAISES_EPOCH,
+            )
+            if error:
+                answered(error)
+                return
+            batch = encode_marker(
+                log.log_end_offset,
+                now_ms,
+                producer_id,
+                epoch,
+                commit=markers.commit,
+                coordinator_epoch=coordinator_epoch,
+                leader_epoch=log.leader_epoch,
+            )
+            found.append_marker(batch, now_ms)
+        except OutOfHandles:
+            answered(ErrorCode.KAFKA_STORAGE_ERROR)
+            return
+        except (StorageError, OSError) as failure:
+            self._failures.log_failed(log, failure)
+            answered(ErrorCode.KAFKA_STORAGE_ERROR)
+            return
+        self.written += 1
+        if not self._flusher.commit:
+            self._flusher.appended(log)
+            answered(ErrorCode.NONE)
+            return
+
+        def synced(failure: Exception | None) -> None:
+            answered(ErrorCode.NONE if failure is None else ErrorCode.KAFKA_STORAGE_ERROR)
+
+        self._flusher.appended(log, synced)
+
+
+def _no_failure(failure: Exception | None) -> None:
+    if failure is not None:
+        raise failure

@@ -5,21 +5,21 @@ from tests.planting import Plant
 PLANTS: tuple[Plant, ...] = (
     Plant(
         "any number of acknowledgements is accepted",
-        "coterie.server.handlers.produce:_append",
+        "coterie.server.handlers.produce_partitions:append_to",
         "if request.acks not in _VALID_ACKS:",
         "if False:",
         ("produce/bad_acks/two",),
     ),
     Plant(
         "clients may write to internal topics",
-        "coterie.server.handlers.produce:_append",
+        "coterie.server.handlers.produce_partitions:append_to",
         "if partition.topic.is_own or partition.topic.is_internal:",
         "if False:",
         ("produce/internal_topic",),
     ),
     Plant(
         "duplicates are stored again",
-        "coterie.server.handlers.produce:_append_validated",
+        "coterie.server.handlers.produce_partitions:_append_validated",
         "if stored is not None:",
         "if False:",
         ("idempotence/duplicate",),
@@ -54,7 +54,7 @@ PLANTS: tuple[Plant, ...] = (
     ),
     Plant(
         "zstd is accepted in every version",
-        "coterie.server.logs.log_validator:only_batch",
+        "coterie.server.logs.received_batches:only_batch",
         "if version < _ZSTD_SINCE and header.compression == Compression.ZSTD:",
         "if False:",
         ("produce/zstd_too_early",),

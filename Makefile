@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 JOBS   ?= 2
 
-.PHONY: help setup serve demo lint format test test-debug test-compiled coverage fuzz sim crash soak languages interop story conformance conformance-mutants bench bench-pipeline wheel clean
+.PHONY: help setup serve demo lint format test test-debug test-compiled coverage fuzz sim crash soak languages interop story conformance conformance-mutants bench bench-pipeline lab-live wheel clean
 .DEFAULT_GOAL := help
 
 help:  ## list the verbs
@@ -85,6 +85,9 @@ bench: setup  ## the figures, as a table; PEER="name=host:port ..." adds peers, 
 
 bench-pipeline: setup  ## decoding, scanning, tables and report of the pipeline, as a table
 	@$(BIN)/python -m benchmarks_pipeline $(ARGS)
+
+lab-live: setup  ## real clients through the scripts of the lab, measured beside simulated (about 30 min); ARGS="--client aiokafka"
+	@$(BIN)/python -m tests.lab.live $(ARGS)
 
 wheel: setup  ## a pure wheel, and one that mypyc and the C compiler made for this platform, in dist/
 	@$(BIN)/python -m compilation wheel --jobs $(JOBS)

@@ -68,10 +68,10 @@ def command(
     and paused. `coterie lab report DIR` shows the results as measured ones.
     """
     need_pyarrow()
+    from coterie.lab.live.cells import live_scenario
     from coterie.lab.live.drive import Progress
     from coterie.lab.live.parts import PartMissing
     from coterie.lab.live.run import LiveOptions, add_to_store, free_seed, live_store, run_live
-    from coterie.lab.scenario import load_scenario
     from coterie.lab.strips import legend, strip_lines
 
     def show(progress: Progress) -> None:
@@ -85,10 +85,10 @@ def command(
             sys.stderr.flush()
 
     with lab_errors():
-        chosen = load_scenario(scenario).resized(members, partitions)
+        chosen = live_scenario(scenario).resized(members, partitions)
         settings = settings_of(pairs)
         store = live_store(output)
-        number = free_seed(store, chosen, client) if seed is None else seed
+        number = free_seed(store, chosen, client, machine) if seed is None else seed
         options = LiveOptions(client, machine, bootstrap, zookeeper, number, form_s, settings)
         folder = _new_folder(Path(output) / "processes", f"{scenario}-{client}".replace("/", "-"))
         try:

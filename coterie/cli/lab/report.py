@@ -12,17 +12,26 @@ from coterie.cli.output import note, printable
 
 @click.command("report")
 @click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@click.option(
+    "--measured", "live", multiple=True, metavar="DIR", type=click.Path(exists=True),
+    help="Show the runs of `coterie lab live` in this directory, too; repeatable.",
+)  # fmt: skip
 @html_option
-def command(*, directory: str, path: str) -> None:
-    """Write the sweep in DIR as one HTML page that needs no network and no other file."""
+def command(*, directory: str, live: tuple[str, ...], path: str) -> None:
+    """Write the sweep, or the live runs, in DIR as one HTML page that needs no other file."""
     need_pyarrow()
-    from coterie.lab.report.page import render
+    from coterie.lab.report.page import Live, render
     from coterie.lab.store import Store
     from coterie.pipeline.report.page import write_page
 
     with lab_errors():
         store = Store(directory)
-        page = render(store.plan_text(), store.runs(), store.timelines())
+        stores = [Store(each) for each in live]
+        measured = Live(
+            [row for each in stores for row in each.runs()],
+            [row for each in stores for row in each.timelines()],
+        )
+        page = render(store.plan_text(), store.runs(), store.timelines(), measured)
     try:
         write_page(path, page)
     except OSError as error:

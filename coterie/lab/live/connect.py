@@ -76,7 +76,7 @@ class Connect(LiveClient):
     def started(self, run: LiveRun, member: Member, child: Child) -> None:
         """Follow the log of a worker."""
         del run
-        self._logs.append(WorkerLog(child.log, Writer(str(member.lines))))
+        self._logs.append(WorkerLog(child.log, member.lines))
 
     def observe(self, run: LiveRun) -> None:
         """Turn what is new in the logs into lines."""
@@ -98,9 +98,9 @@ class Connect(LiveClient):
 class WorkerLog:
     """The log of one worker, and the lines about it."""
 
-    def __init__(self, log: Path, writer: Writer) -> None:
+    def __init__(self, log: Path, lines: Path) -> None:
         self._log = log
-        self._writer = writer
+        self._lines = str(lines)
         self._read = 0
 
     def read(self) -> None:
@@ -117,12 +117,12 @@ class WorkerLog:
     def _write(self, found: re.Match[str]) -> None:
         at_us = int(found["ms"]) * 1_000
         generation, delay_ms = int(found["generation"]), int(found["delay"])
-        write = self._writer.write_at
-        write(at_us, "generation", generation=generation)
-        write(at_us, "revoked", partitions=_tasks(found["revoked"]))
-        write(at_us, "assigned", partitions=_tasks(found["assigned"]))
-        if delay_ms:
-            write(at_us, "delay", ms=delay_ms)
+        with contextlib.closing(Writer(self._lines)) as writer:
+            writer.write_at(at_us, "generation", generation=generation)
+            writer.write_at(at_us, "revoked", partitions=_tasks(found["revoked"]))
+            writer.write_at(at_us, "assigned", partitions=_tasks(found["assigned"]))
+            if delay_ms:
+                writer.write_at(at_us, "delay", ms=delay_ms)
 
 
 def _tasks(text: str) -> list[tuple[str, int]]:

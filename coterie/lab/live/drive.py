@@ -8,6 +8,7 @@ processes, and is refused before the first one starts.
 import signal
 import time
 from collections.abc import Callable
+from contextlib import closing
 from typing import NamedTuple
 
 from coterie.lab.errors import WrongInput
@@ -20,8 +21,6 @@ from coterie.lab.script import Event, events_of, script_digest, starts_at_formin
 
 _TICK_S = 0.02
 _READ_EVERY_S = 0.25
-# Calm for so long means settled, as in the simulation.
-_CALM_US = 10 * SECOND
 # A group that is not complete after forming gets this much more time.
 _FORM_LIMIT_US = 30 * SECOND
 _RETRY_US = SECOND // 5
@@ -64,8 +63,16 @@ class Drive:
         events: the script.
     """
 
-    def __init__(self, run: LiveRun, client: LiveClient, seed: int, form_s: int) -> None:
+    def __init__(
+        self, run: LiveRun, client: LiveClient, seed: int, form_s: int, calm_s: int
+    ) -> None:
         """Prepare a run.
+
+        Args:
+            run, client: the surroundings and the participants.
+            seed: of the script.
+            form_s: how long the group forms.
+            calm_s: a group that has been calm for so long has settled.
 
         Raises:
             WrongInput: the script has a step that can't be done.
@@ -74,6 +81,7 @@ class Drive:
         self._client = client
         self._seed = seed
         self._form_us = form_s * SECOND
+        self._calm_us = calm_s * SECOND
         scenario = run.scenario
         random = stream(seed, f"script {scenario.name}")
         self._forming = list(starts_at_forming(scenario.members, random))
@@ -93,10 +101,13 @@ class Drive:
         Raises:
             WrongInput: a member has ended by itself, or the group does not form.
         """
-        run = self.run
-        self._reader = Reader(run.lines)
-        self._writer = Writer(str(run.lines / "driver.jsonl"))
         self._progress = progress
+        self._reader = Reader(self.run.lines)
+        with closing(Writer(str(self.run.lines / "driver.jsonl"))) as self._writer:
+            return self._finish()
+
+    def _finish(self) -> tuple[list[Line], Measured]:
+        run = self.run
         self._began_us = now_us()
         rate = run.parameters.rate
         topics = tuple(run.counts)
@@ -119,7 +130,16 @@ class Drive:
         self._read()
         digest = script_digest(self._forming + self.events)
         what = Measured(
-            run.scenario, run.machine, self._seed, {}, topics, digest, begin_us, last_us, end_us
+            run.scenario,
+            run.machine,
+            self._seed,
+            {},
+            topics,
+            digest,
+            begin_us,
+            last_us,
+            end_us,
+            self._calm_us,
         )
         return sorted(self._lines, key=lambda line: line.at_us), what
 
@@ -156,7 +176,7 @@ class Drive:
         self._replay.go_to(now_us())
 
     def _report(self, phase: str, at_us: int, last_us: int) -> None:
-        left_us = max(0, last_us + _CALM_US - at_us)
+        left_us = max(0, last_us + self._calm_us - at_us)
         passed_s = (at_us - self._began_us) / SECOND
         self._progress(
             Progress(phase, passed_s, left_us / SECOND, len(self._pods), len(self._unowned()))
@@ -176,7 +196,7 @@ class Drive:
         calm_us = self._replay.ledger.calm_since_us
         at_us = now_us()
         calm_for_us = 0 if calm_us is None else at_us - self._began_us - calm_us
-        return min(calm_for_us, at_us - last_us) >= _CALM_US
+        return min(calm_for_us, at_us - last_us) >= self._calm_us
 
     # -- checks ------------------------------------------------------------------------------------
 
@@ -228,7 +248,8 @@ class Drive:
             self._leaving.add(event.pod)
             self._writer.write("stopped", member=found[0].identity)
             if not self._client.speaks:
-                Writer(str(found[0].lines)).write("ending")
+                with closing(Writer(str(found[0].lines))) as writer:
+                    writer.write("ending")
             found[1].signal(signal.SIGTERM)
 
     def _do_kill(self, event: Event) -> None:

@@ -56,6 +56,10 @@ class Writer:
     def __init__(self, path: str) -> None:
         self._file = open(path, "ab", buffering=0)  # noqa: SIM115 - open as long as the process
 
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
     def write(self, event: str, **fields: object) -> None:
         """Write a line about now."""
         self.write_at(now_us(), event, **fields)

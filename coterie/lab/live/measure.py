@@ -20,8 +20,6 @@ from coterie.lab.outcome import Outcome
 from coterie.lab.scenario import Scenario
 from coterie.lab.workload import Workload
 
-_CALM_US = 10 * SECOND
-
 
 class Measured(NamedTuple):
     """What was run.
@@ -32,6 +30,7 @@ class Measured(NamedTuple):
         script: the hash of the script.
         begin_us, last_us, end_us: the first event, the end of the last one, and the end of the
             measurement, in microseconds since 1970.
+        calm_us: a group that has been calm for so long has settled; as in the simulation.
     """
 
     scenario: Scenario
@@ -43,6 +42,7 @@ class Measured(NamedTuple):
     begin_us: int
     last_us: int
     end_us: int
+    calm_us: int = 10 * SECOND
 
 
 class Replay:
@@ -233,7 +233,7 @@ def _outcome(
     window_us = what.end_us - what.begin_us
     calm_us, last_us = ledger.calm_since_us, what.last_us - what.begin_us + offset_us
     settle = None
-    if calm_us is not None and what.end_us - what.begin_us + offset_us - calm_us >= _CALM_US:
+    if calm_us is not None and what.end_us - what.begin_us + offset_us - calm_us >= what.calm_us:
         settle = _seconds(max(0, calm_us - last_us))
     scenario = what.scenario
     metrics: dict[str, float | None] = {

@@ -40,6 +40,7 @@ class LiveOptions(NamedTuple):
         seed: of the script.
         form_s: how long the group forms; None for the time of the scenario.
         settings: settings, which come before those of the scenario.
+        calm_s: a group that has been calm for so long has settled.
     """
 
     client: str
@@ -49,6 +50,7 @@ class LiveOptions(NamedTuple):
     seed: int = 0
     form_s: int | None = None
     settings: dict[str, Any] = {}
+    calm_s: int = 10
 
 
 class LiveResult(NamedTuple):
@@ -100,7 +102,7 @@ def run_live(
         run = LiveRun(scenario, machine, parameters, directory, children, report)
         run.bootstrap, run.zookeeper = options.bootstrap, options.zookeeper
         form_s = scenario.form_s if options.form_s is None else options.form_s
-        drive = Drive(run, client, options.seed, form_s)
+        drive = Drive(run, client, options.seed, form_s, options.calm_s)
         try:
             if client.topics_in_broker:
                 _prepare_broker(run)
@@ -195,12 +197,14 @@ def live_store(directory: str) -> Store:
     return store
 
 
-def free_seed(store: Store, scenario: Scenario, client: str) -> int:
-    """Return the lowest seed of which the store has no run of a scenario and a client."""
+def free_seed(store: Store, scenario: Scenario, client: str, machine: str) -> int:
+    """Return the lowest seed of which the store has no run of the same kind."""
+    machine = machine or client_named(client).machines[0]
     taken = {
         row["seed"]
         for row in store.runs()
-        if row["scenario"] == scenario.name and ("client", client) in row["settings"]
+        if (row["scenario"], row["machine"]) == (scenario.name, machine)
+        and ("client", client) in row["settings"]
     }
     return min(set(range(len(taken) + 1)) - taken)
 

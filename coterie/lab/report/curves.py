@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 from math import floor, log10
+from typing import Any
 
 from coterie.lab.report.matrix import Cells
 from coterie.lab.summary import Cell, Spread, spread
@@ -15,8 +16,13 @@ _FLOOR = 0.01
 Points = list[tuple[int, Spread]]
 
 
-def curves(cells: Cells, machines: list[str]) -> str:
-    """Return a drawing for each scenario that was run in several sizes; "" without any."""
+def curves(cells: Cells, machines: list[str], measured: Sequence[dict[str, Any]] = ()) -> str:
+    """Return a drawing for each scenario that was run in several sizes.
+
+    Args:
+        cells, machines: of the sweep.
+        measured: rows of live runs, which are drawn as rings.
+    """
     parts = []
     for scenario in sorted({cell.scenario for cell in cells}):
         sizes = sorted({cell.members for cell in cells if cell.scenario == scenario})
@@ -24,9 +30,17 @@ def curves(cells: Cells, machines: list[str]) -> str:
             continue
         for metric, title in _METRICS.items():
             lines = {name: _points(cells, scenario, name, metric) for name in machines}
+            rings = [
+                (machines.index(row["machine"]), row["members"], row[metric])
+                for row in measured
+                if row["scenario"] == scenario
+                and row["machine"] in machines
+                and sizes[0] <= row["members"] <= sizes[-1]
+                and row[metric] is not None
+            ]
             parts.append(
                 f"<figure><figcaption><b>{escape(scenario)}</b>: {escape(title)}</figcaption>"
-                f"{_drawing(lines, sizes, machines)}</figure>"
+                f"{_drawing(lines, sizes, machines, rings)}</figure>"
             )
     if not parts:
         return (
@@ -34,7 +48,8 @@ def curves(cells: Cells, machines: list[str]) -> str:
             " 10,30,100 ...</code> draws curves here.</p>"
         )
     return (
-        "<p>Lines are medians; the band is what 90 % of the seeds lie between.</p>"
+        "<p>Lines are medians; the band is what 90 % of the seeds lie between; rings are live"
+        " runs.</p>"
         f'{_names(machines)}<div class="figures">{"".join(parts)}</div>'
     )
 
@@ -65,7 +80,12 @@ def _names(machines: list[str]) -> str:
     return f'<ul class="legend">{items}</ul>'
 
 
-def _drawing(lines: dict[str, Points], sizes: Sequence[int], machines: list[str]) -> str:
+def _drawing(
+    lines: dict[str, Points],
+    sizes: Sequence[int],
+    machines: list[str],
+    rings: list[tuple[int, int, float]],
+) -> str:
     values = [max(_FLOOR, point.median) for points in lines.values() for _, point in points]
     low, high = floor(log10(min(values))), log10(max(values) * 1.3)
     left, right = log10(sizes[0]), log10(sizes[-1])
@@ -99,6 +119,11 @@ def _drawing(lines: dict[str, Points], sizes: Sequence[int], machines: list[str]
             f'<g class="m{index % 13}"><path class="band" d="M{_joined(band)}Z"/>'
             f'<path class="line" d="M{_joined(middle)}"><title>{escape(machine)}</title></path></g>'
         )
+    parts += [
+        f'<g class="m{index % 13}"><circle class="ring" cx="{x(size):.1f}" cy="{y(value):.1f}"'
+        f' r="4"><title>measured: {value:.1f}</title></circle></g>'
+        for index, size, value in rings
+    ]
     return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">{"".join(parts)}</svg>'
 
 

@@ -4,7 +4,7 @@ import json
 from html import escape
 from importlib.resources import files
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 from coterie.lab.claims import CLAIMS
 from coterie.lab.errors import WrongInput
@@ -12,6 +12,7 @@ from coterie.lab.machines import MACHINES, NOT_SERVED
 from coterie.lab.report.comparison import comparison
 from coterie.lab.report.curves import curves
 from coterie.lab.report.matrix import duplicates_table, matrix
+from coterie.lab.report.measured import measured_section
 from coterie.lab.report.requests import request_bars
 from coterie.lab.report.strips import scenario_strips
 from coterie.lab.summary import by_cell
@@ -29,12 +30,40 @@ ASSUMPTIONS = (
 )
 
 
-def render(plan_text: str, rows: list[dict[str, Any]], timelines: list[dict[str, Any]]) -> str:
+class Live(NamedTuple):
+    """Live runs that are shown beside a sweep: their rows and timelines."""
+
+    rows: list[dict[str, Any]]
+    timelines: list[dict[str, Any]]
+
+
+_NO_LIVE = Live([], [])
+
+
+def render(
+    plan_text: str,
+    rows: list[dict[str, Any]],
+    timelines: list[dict[str, Any]],
+    live: Live = _NO_LIVE,
+) -> str:
     """Return the page.
+
+    Args:
+        plan_text, rows, timelines: of the sweep.
+        live: the rows and timelines of live runs.
 
     Raises:
         WrongInput: the sweep has no rows.
     """
+    measured = [row for row in [*rows, *live.rows] if row["evidence"] == "measured"]
+    rows = [row for row in rows if row["evidence"] != "measured"]
+    if not rows and measured:
+        return _page(
+            [
+                ("What was measured", measured_section(measured, [*timelines, *live.timelines])),
+                ("The model beside real clients", comparison()),
+            ]
+        )
     if not rows:
         raise WrongInput("The sweep has no runs yet: `coterie lab sweep` makes them.")
     cells = by_cell(rows)
@@ -45,12 +74,17 @@ def render(plan_text: str, rows: list[dict[str, Any]], timelines: list[dict[str,
         ("What was run", _what_was_run(rows, seeds, plan["version"])),
         ("Time without a reader", matrix(cells, machines)),
         ("Who reads what", scenario_strips(timelines, machines)),
-        ("Over the number of members", curves(cells, machines)),
+        ("Over the number of members", curves(cells, machines, measured)),
         ("Duplicates", duplicates_table(cells, machines)),
         ("Requests", request_bars(cells, machines)),
         ("The claims", _claims()),
+        ("What was measured", measured_section(measured, live.timelines)),
         ("The model beside real clients", comparison()),
     ]
+    return _page(sections)
+
+
+def _page(sections: list[tuple[str, str]]) -> str:
     body = "\n".join(
         f'<section id="s{number}"><h2>{escape(title)}</h2>\n{content}\n</section>'
         for number, (title, content) in enumerate(sections)

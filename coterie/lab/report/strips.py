@@ -68,12 +68,12 @@ def _legend() -> str:
 
 def _scenario(name: str, found: dict[str, list[Row]], machines: list[str], *, is_open: bool) -> str:
     scenario = load_scenario(name)
-    ends_us = {machine: _end_us(rows) for machine, rows in found.items()}
+    ends_us = {machine: end_of_rows_us(rows) for machine, rows in found.items()}
     # One machine that waits for minutes must not make the seconds of the others invisible.
     end_us = min(max(ends_us.values()), int(_LONGEST * median(ends_us.values())))
     strips = "".join(
         f"<h4>{escape(machine)}{_going_on(ends_us[machine], end_us)}</h4>"
-        f"{_strip(found[machine], end_us)}"
+        f"{strip(found[machine], end_us)}"
         for machine in machines
         if machine in found
     )
@@ -92,14 +92,15 @@ def _going_on(machine_end_us: int, end_us: int) -> str:
     return f" <small>goes on until {machine_end_us / 1e6:,.0f} s</small>"
 
 
-def _end_us(rows: list[Row]) -> int:
+def end_of_rows_us(rows: list[Row]) -> int:
     """Return until when something happens."""
     whole_us = max(row["to_us"] for row in rows)
     gap_us = max((row["to_us"] for row in rows if row["owner"] is None), default=0)
     return int(min(whole_us, max(_SHORTEST_US, gap_us * 1.1)))
 
 
-def _strip(rows: list[Row], end_us: int) -> str:
+def strip(rows: list[Row], end_us: int) -> str:
+    """Return the drawing of the intervals of a run."""
     count = max(row["partition"] for row in rows) + 1
     step = -(-count // MAX_ROWS)
     paths: dict[str, list[str]] = {}

@@ -43,6 +43,7 @@ def run(application: Application) -> None:
 
     def revoke(_: object, partitions: list[Any]) -> None:
         commit(consumer, application)
+        application.generation(generation(consumer))
         application.revoked(partitions)
 
     def assign(_: object, partitions: list[Any]) -> None:

@@ -20,6 +20,7 @@ class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
 
     def on_partitions_revoked(self, revoked: Iterable[Any]) -> None:
         """Stop. The library has committed before."""
+        self._application.generation(self._consumer.group_metadata().generation_id)
         self._application.revoked(revoked)
 
     def on_partitions_lost(self, lost: Iterable[Any]) -> None:

@@ -1,0 +1,52 @@
+"""Real processes: one short run with aiokafka, and what is left of processes afterwards."""
+
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from coterie.address import Address
+from coterie.lab.errors import WrongInput
+from coterie.lab.live.processes import Children
+from coterie.lab.live.run import LiveOptions, run_live
+from coterie.lab.scenario import load_scenario
+from coterie.lab.strips import strip_lines
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+def test_third_member_joins_two_real_ones(tmp_path: Path) -> None:
+    scenario = load_scenario("three-and-one")._replace(
+        partitions=3, script=[{"at_s": 0, "jitter_s": 0, "do": "join"}]
+    )
+    settings = {"initial_delay_ms": 0, "heartbeat_ms": 500, "session_ms": 20_000}
+    options = LiveOptions("aiokafka", form_s=6, calm_s=2, settings=settings)
+    outcome = run_live(scenario, options, tmp_path / "run", print, lambda _: None).outcome
+    assert outcome.evidence == "measured"
+    assert outcome.settings["broker"] == "coterie"
+    assert outcome.metrics["generations"] == 1
+    assert outcome.metrics["empty_members"] == 0
+    assert outcome.metrics["double"] == 0
+    assert outcome.metrics["lost"] == 0
+    assert outcome.metrics["delivered"]
+    last = {each.partition: each.owner for each in outcome.intervals if each.owner is not None}
+    assert len(set(last.values())) == 3
+    assert len(list(strip_lines(outcome))) == 5
+
+
+def test_no_process_is_left_even_if_it_is_stopped(tmp_path: Path) -> None:
+    with Children(tmp_path) as children:
+        running = children.start("running", SLEEP)
+        stopped = children.start("stopped", SLEEP)
+        stopped.signal(signal.SIGSTOP)
+        assert running.running
+    assert not running.running
+    assert not stopped.running
+
+
+def test_log_of_a_process_that_ends_is_shown(tmp_path: Path) -> None:
+    with Children(tmp_path) as children:
+        child = children.start("server", [sys.executable, "-c", "print('no such thing')"])
+        with pytest.raises(WrongInput, match=r"server has ended\. Its log ends:\nno such thing"):
+            children.wait_for_port(child, Address("127.0.0.1", 1))

@@ -5,7 +5,11 @@ the original [assignors/deterministic]. The functions in `ASSIGNORS` need no fur
 `by-config`, `by-machine-room` and `nearby` (`machine_room.py`) need a configuration or locations.
 """
 
-from coterie.assignors.averagely import assign_averagely, assign_averagely_by_circle
+from coterie.assignors.averagely import (
+    assign_averagely,
+    assign_averagely_by_circle,
+    share_of_client,
+)
 from coterie.assignors.consistent_hash import assign_consistent_hash
 from coterie.assignors.cooperative_sticky import assign_cooperative_sticky
 from coterie.assignors.machine_room import (
@@ -54,4 +58,5 @@ __all__ = [
     "assign_round_robin",
     "assign_sticky",
     "assign_uniform",
+    "share_of_client",
 ]

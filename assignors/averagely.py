@@ -26,14 +26,19 @@ def share_averagely(
     partitions: Sequence[TopicPartition], clients: Sequence[str]
 ) -> dict[str, list[TopicPartition]]:
     """Give each client consecutive queues, and the first clients one more [assignors/averagely]."""
-    each, extra = divmod(len(partitions), len(clients))
-    shares = {}
-    start = 0
-    for index, client in enumerate(clients):
-        end = start + each + (index < extra)
-        shares[client] = list(partitions[start:end])
-        start = end
-    return shares
+    return {
+        client: list(share_of_client(partitions, index, len(clients)))
+        for index, client in enumerate(clients)
+    }
+
+
+def share_of_client(
+    partitions: Sequence[TopicPartition], index: int, clients: int
+) -> Sequence[TopicPartition]:
+    """Return the share of one client by its place, as a client of RocketMQ computes it."""
+    each, extra = divmod(len(partitions), clients)
+    start = each * index + min(index, extra)
+    return partitions[start : start + each + (index < extra)]
 
 
 def assign_averagely(counts: PartitionCounts, members: Sequence[MemberSubscription]) -> Assignment:

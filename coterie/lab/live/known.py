@@ -6,12 +6,17 @@ from coterie.lab.errors import WrongInput, closest
 from coterie.lab.live import libraries
 from coterie.lab.live.clients import LiveClient
 from coterie.lab.live.connect import Connect
+from coterie.lab.live.old_consumer import OldConsumerJava, OldConsumerPort
+from coterie.lab.live.rocketmq import RocketMq
 
 CLIENTS: dict[str, Callable[[], LiveClient]] = {
     "aiokafka": libraries.aiokafka,
     "kafka-python": libraries.kafka_python,
     "confluent": libraries.confluent,
     "connect": Connect,
+    "old-consumer": OldConsumerPort,
+    "old-consumer-java": OldConsumerJava,
+    "rocketmq": RocketMq,
 }
 
 

@@ -10,6 +10,7 @@ from coterie.lab.machines import classic
 from coterie.lab.machines.connect_worker import ConnectGroup, ConnectOptions
 from coterie.lab.machines.old_consumer import ZooKeeperGroup
 from coterie.lab.machines.rocketmq import RELEASE_4, RELEASE_5, RocketMqGroup
+from coterie.lab.machines.rocketmq_ordered import OrderedGroup
 from coterie.lab.machines.rocketmq_pop import PopGroup
 from coterie.lab.machines.server_2015 import DraftGroup
 
@@ -96,6 +97,12 @@ MACHINES: dict[str, MachineSpec] = {
         "RocketMQ 5",
         "the same, at most once a second; a new queue is pulled after 500 ms",
         lambda environment: RocketMqGroup(environment, RELEASE_5),
+        cost=3,
+    ),
+    "rocketmq-ordered": MachineSpec(
+        "RocketMQ 5, ordered",
+        "the same, and a client locks each queue at its broker before it consumes it",
+        lambda environment: OrderedGroup(environment, RELEASE_5),
         cost=3,
     ),
     "rocketmq-pop": MachineSpec(

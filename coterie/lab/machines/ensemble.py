@@ -13,6 +13,7 @@ from typing import Any
 from coterie.assignors import TopicPartition
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS
+from coterie.lab.machines.old_consumer_work import IDS, OFFSETS, TOPICS, Request
 from coterie.lab.pods import Pod
 
 _TICK_US = 2_000 * MS
@@ -152,51 +153,46 @@ class Ensemble:
     # -- operations --------------------------------------------------------------------------------
 
     def call(
-        self,
-        session: Session,
-        api: str,
-        count: int,
-        operation: Callable[[View], Any],
-        then: Callable[[Any], None],
-        *,
-        writes: bool = False,
+        self, session: Session, requests: tuple[Request, ...], then: Callable[[Any], None]
     ) -> None:
-        """Let a client make `count` operations of a kind, one after the other.
+        """Let a client make operations, one after the other.
+
+        They are counted and take their time, but happen at one moment, with the view of the
+        client's server, or of the leader if they write.
 
         Args:
             session: of the client.
-            api: the name of the operations, for the counters.
-            count: how many; they are counted and take their time, but happen at one moment.
-            operation: what they do, with the view of the client's server or of the leader.
-            then: gets the result in the client's process, or SessionExpired.
-            writes: whether they change nodes.
+            requests: the operations; they all write or all read.
+            then: gets the list of results in the client's process, or SessionExpired.
         """
         network = self.environment.network
-        network.traffic.count(api, _BYTES, estimated=True, times=count)
-        endpoint = self.endpoint(session.server)
+        count = 0
+        for request in requests:
+            count += request.operations
+            network.traffic.count(request.api, _BYTES, estimated=True, times=request.operations)
         # All but the last of several operations take a round trip before it.
         extra_us = max(0, count - 1) * 2 * network.latency_us() if count < 4 else (
             (count - 1) * 2 * int(self.environment.parameters.latency_ms * MS * 1.45)
         )  # fmt: skip
-        arguments = (session, count, operation, then, writes, extra_us)
+        endpoint = self.endpoint(session.server)
+        arguments = (session, count, requests, then, extra_us)
         network.send(session.pod.name, endpoint, self._arrive, *arguments)
 
     def _arrive(
         self,
         session: Session,
         count: int,
-        operation: Callable[[View], Any],
+        requests: tuple[Request, ...],
         then: Callable[[Any], None],
-        writes: bool,  # noqa: FBT001 - passed on as it came
         extra_us: int,
     ) -> None:
         world = self.environment.world
         if session.alive:
             session.touched_us = world.now_us
         done_us = self._occupy(session.server, count)
-        if writes and session.server:
+        if requests[0].writes and session.server:
             done_us = max(done_us, self._occupy(0, count))
-        world.at(max(done_us, world.now_us + extra_us), self._do, session, operation, then, writes)
+        world.at(max(done_us, world.now_us + extra_us), self._do, session, requests, then)
 
     def _occupy(self, server: int, count: int) -> int:
         """Let operations wait in the queue of a server; return when they are done."""
@@ -207,27 +203,60 @@ class Ensemble:
         return self._free_us[server]
 
     def _do(
-        self,
-        session: Session,
-        operation: Callable[[View], Any],
-        then: Callable[[Any], None],
-        writes: bool,  # noqa: FBT001 - passed on as it came
+        self, session: Session, requests: tuple[Request, ...], then: Callable[[Any], None]
     ) -> None:
         result: Any
         if not session.alive:
             result = SessionExpired()
-        elif writes:
-            session.touched_us = self.environment.world.now_us
-            result = operation(self.latest)
-            # The answer to a write comes from a server that has applied it.
-            self._seen[session.server] = self._number
         else:
             session.touched_us = self.environment.world.now_us
-            result = operation(self.view(session.server))
+            view = self.latest if requests[0].writes else self.view(session.server)
+            result = [self.perform(session, view, request) for request in requests]
+            if requests[0].writes:
+                # The answer to a write comes from a server that has applied it.
+                self._seen[session.server] = self._number
         pod = session.pod
         self.environment.network.send(
             self.endpoint(session.server), pod.name, pod.act, session.life, then, (result,)
         )
+
+    def perform(self, session: Session, view: View, request: Request) -> Any:
+        """Carry a request out; return what it comes to."""
+        if request.api == "getChildren":
+            session.watches = session.watches or request.watch
+            return view.members() if request.nodes == IDS else ()
+        if request.api == "getData":
+            return self._read(view, request)
+        if request.api == "create":
+            return self._create(session, view, request)
+        if request.api == "delete":
+            for partition in request.keys:
+                if view.owner(partition) == session.name:
+                    self.set_owner(partition, None)
+        elif request.api == "setData":
+            for partition, offset in zip(request.keys, request.values, strict=True):
+                self.set_offset(partition, offset)
+        elif request.api == "closeSession":
+            self.end(session)
+        return None
+
+    def _read(self, view: View, request: Request) -> dict[Any, Any]:
+        counts = self.environment.workload.counts
+        if request.nodes == IDS:
+            members, topics = view.members(), tuple(counts)
+            return {key: topics for key in request.keys if key in members}
+        if request.nodes == OFFSETS:
+            return {key: view.offset(key) for key in request.keys}
+        return counts if request.nodes == TOPICS else {}
+
+    def _create(self, session: Session, view: View, request: Request) -> tuple[Any, ...]:
+        if request.nodes == IDS:
+            self.set_members(view.members() | set(request.keys))
+            return request.keys
+        free = tuple(key for key in request.keys if view.owner(key) in (None, session.name))
+        for partition in free:
+            self.set_owner(partition, session.name)
+        return free
 
     @property
     def latest(self) -> View:

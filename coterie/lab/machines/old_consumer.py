@@ -1,43 +1,37 @@
 """The consumer of the ZooKeeper era, as in Kafka 0.8.2: every member computes its own share.
 
-A change of the members wakes all of them. Each one stops, reads everything, computes `range` over
-the sorted members and claims its partitions with owner nodes. A node that another member still has
-makes the attempt fail; after four failed attempts the consumer waits for the next event.
+What it does with ZooKeeper is in old_consumer_work.py; here are its process, its fetchers and the
+ensemble of a run.
 """
 
 import zlib
-from collections.abc import Callable, Generator
-from typing import Any, NamedTuple
+from typing import Any
 
-from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
+from coterie.assignors import TopicPartition
 from coterie.lab.environment import Environment
-from coterie.lab.kernel import MS
+from coterie.lab.kernel import MS, SECOND
 from coterie.lab.machine import Machine
-from coterie.lab.machines.ensemble import Ensemble, Session, SessionExpired, View
+from coterie.lab.machines.ensemble import Ensemble, Session, SessionExpired
+from coterie.lab.machines.old_consumer_work import (
+    IDS,
+    OldConsumerWork,
+    Report,
+    Request,
+    Requests,
+    Sleep,
+    StartFetchers,
+    StopFetchers,
+    Stopped,
+    Work,
+)
 from coterie.lab.machines.readings import Readings
 from coterie.lab.pods import Participant, Pod
 
 _COMMIT_MS = 60_000
-_BROKERS = 1
-
-
-class _Operation(NamedTuple):
-    """Operations on the ensemble, for which a step waits."""
-
-    api: str
-    times: int
-    do: Callable[[View], Any]
-    writes: bool = False
-
-
-class _Sleep(NamedTuple):
-    """A wait of a step."""
-
-    us: int
-
-
-# A piece of work of the watcher thread: it waits for operations, and gets their results.
-Steps = Generator[_Operation | _Sleep, Any, Any]
+# The longest wait of a fetch for records: fetch.wait.max.ms.
+_FETCH_WAIT_US = 100 * MS
+_PING = (Request("ping", IDS),)
+_CLOSE = Request("closeSession", IDS)
 
 
 class ZooKeeperGroup(Machine):
@@ -78,12 +72,21 @@ class OldConsumer:
     def __init__(self, ensemble: Ensemble, pod: Pod) -> None:
         self.environment = ensemble.environment
         self.pod = pod
+        parameters = self.environment.parameters
         self._ensemble = ensemble
+        self._logic = OldConsumerWork(
+            pod.identity,
+            self.environment.workload.counts,
+            parameters.zk_retries,
+            parameters.zk_backoff_ms,
+            ignores_conflicts=parameters.fault == "ignore-conflicts",
+        )
+        self._random = self.environment.world.stream(f"fetchers {pod.name}")
         self._session: Session | None = None
         self._held = Readings(self.environment, pod)
         self._checkpoint: dict[TopicPartition, int] = {}
         # What the watcher thread does now, and whether it is to rebalance once more.
-        self._work: Steps | None = None
+        self._work: Work | None = None
         self._event = False
         self._closing = False
 
@@ -115,7 +118,7 @@ class OldConsumer:
         if again:
             # Ownership is forgotten: nothing is deleted and nothing committed.
             self._checkpoint = dict(self._held.positions(self._held.reading))
-        self._run(self._register())
+        self._run(self._logic.register())
 
     def close(self) -> None:
         """Commit and close the session, so that all nodes go at once."""
@@ -129,22 +132,17 @@ class OldConsumer:
             self._held.stop(set(self._held.owned))
             self.pod.exit()
             return
-        changed = self._stop_fetchers()
-
-        def store(_: View) -> None:
-            for partition, offset in changed.items():
-                self._ensemble.set_offset(partition, offset)
-            self._ensemble.end(session)
-
-        self._ensemble.call(
-            session, "setData", len(changed) + 1, store, lambda _: self.pod.exit(), writes=True
-        )
+        changed = self._stop_fetchers().changed
+        store = self._logic.storing(changed).all if changed else ()
+        # All nodes of the session go at once.
+        closing = (*store, _CLOSE)
+        self._ensemble.call(session, closing, lambda _: self.pod.exit())
 
     def _ping(self) -> None:
         self.pod.after(self.environment.parameters.zk_session_ms * MS // 3, self._ping)
         session = self._session
         if session is not None and not self._closing:
-            self._ensemble.call(session, "ping", 1, lambda _: None, self._pinged)
+            self._ensemble.call(session, _PING, self._pinged)
 
     def _pinged(self, result: Any) -> None:
         if isinstance(result, SessionExpired):
@@ -162,35 +160,71 @@ class OldConsumer:
 
     # -- the watcher thread ------------------------------------------------------------------------
 
-    def _run(self, work: Steps) -> None:
+    def _run(self, work: Work) -> None:
         """Do a piece of work, step by step."""
         self._work = work
         self._step(work, None)
 
-    def _step(self, work: Steps, result: Any) -> None:
+    def _step(self, work: Work, result: Any) -> None:
         if work is not self._work or self._closing:
             return
         if isinstance(result, SessionExpired):
             self._expired()
             return
-        try:
-            wanted = work.send(result)
-        except StopIteration:
-            self._work = None
-            self._next()
-            return
-        if isinstance(wanted, _Sleep):
-            self.pod.after(wanted.us, self._step, work, None)
-            return
-        assert self._session is not None, "work needs a session"
-        self._ensemble.call(
-            self._session,
-            wanted.api,
-            wanted.times,
-            wanted.do,
-            lambda got: self._step(work, got),
-            writes=wanted.writes,
-        )
+        while True:
+            try:
+                wanted = work.send(result)
+            except StopIteration:
+                self._work = None
+                self._next()
+                return
+            if isinstance(wanted, Requests):
+                session = self._session
+                assert session is not None, "work needs a session"
+                self._ensemble.call(session, wanted.all, lambda got: self._step(work, got))
+                return
+            if isinstance(wanted, Sleep):
+                self.pod.after(wanted.ms * MS, self._step, work, None)
+                return
+            if isinstance(wanted, StopFetchers):
+                stopped = self._stop_fetchers()
+                self.pod.after(self._fetch_us(stopped), self._step, work, stopped)
+                return
+            self._carry_out(wanted)
+            result = None
+
+    def _fetch_us(self, stopped: Stopped) -> int:
+        """Return how long the fetch lasts that a fetcher waits for before it stops."""
+        if not stopped.owned:
+            return 0
+        next_record_us = SECOND // (self.environment.workload.rate * len(stopped.owned))
+        return self._random.randrange(min(_FETCH_WAIT_US, next_record_us) + 1)
+
+    def _carry_out(self, wanted: StartFetchers | Report) -> None:
+        """Do what takes no time."""
+        if isinstance(wanted, StartFetchers):
+            self._held.take(wanted.offsets)
+            for partition, offset in wanted.offsets.items():
+                self._held.start(partition, offset)
+                self._checkpoint[partition] = offset
+        else:
+            self._note(wanted)
+
+    def _note(self, report: Report) -> None:
+        """Pass on how the work goes on."""
+        ledger, name = self.environment.ledger, self.pod.identity
+        if report.event == "attempt":
+            ledger.count.attempts += 1
+        elif report.event == "view":
+            ledger.view(name, zlib.crc32(",".join(report.members).encode()))
+        elif report.event == "succeeds":
+            ledger.regained(name)
+            ledger.rejoining(name, self._event)
+        elif report.event == "gives up":
+            ledger.gave_up(name)
+            ledger.rejoining(name, self._event)
+        else:
+            self.environment.world.note(report.event, name)
 
     def _changed(self) -> None:
         """React to the event that the members have changed."""
@@ -202,109 +236,13 @@ class OldConsumer:
     def _next(self) -> None:
         if self._event:
             self._event = False
-            self._run(self._watch_and_rebalance())
-
-    def _register(self) -> Steps:
-        """Create the id node, watch, rebalance."""
-        name = self.pod.identity
-        ensemble = self._ensemble
-        yield _Operation(
-            "create", 1, lambda view: ensemble.set_members(view.members() | {name}), writes=True
-        )
-        yield from self._watch_and_rebalance()
-
-    def _watch_and_rebalance(self) -> Steps:
-        yield _Operation("getChildren", 2, self._watch)
-        yield from self._rebalance()
-
-    def _watch(self, _: View) -> None:
-        assert self._session is not None, "a watch belongs to a session"
-        self._session.watches = True
-
-    def _rebalance(self) -> Steps:
-        """Try up to four times."""
-        ledger, parameters = self.environment.ledger, self.environment.parameters
-        for _ in range(parameters.zk_retries):
-            ledger.count.attempts += 1
-            succeeded = yield from self._attempt()
-            if succeeded:
-                ledger.regained(self.pod.identity)
-                ledger.rejoining(self.pod.identity, self._event)
-                return
-            self.environment.world.note("attempt fails", self.pod.identity)
-            self._stop_fetchers()
-            yield _Sleep(parameters.zk_backoff_ms * MS)
-        ledger.gave_up(self.pod.identity)
-        ledger.rejoining(self.pod.identity, self._event)
-
-    def _attempt(self) -> Steps:
-        """Make one attempt; return whether all partitions were claimed."""
-        name, ensemble = self.pod.identity, self._ensemble
-        workload = self.environment.workload
-        brokers = 1 + _BROKERS
-        yield _Operation("getData", 2 * brokers + 1, lambda _: None)
-        owned = sorted(self._held.owned)
-        changed = self._stop_fetchers()
-        if changed:
-            yield _Operation("setData", len(changed), _storing(ensemble, changed), writes=True)
-        if owned:
-            yield _Operation("delete", len(owned), self._release(owned), writes=True)
-        topics = len(workload.counts)
-        members = yield _Operation("getChildren", 2 + topics, lambda view: view.members())
-        listed = yield _Operation("getData", len(members) + 1, lambda view: view.members())
-        if not members <= listed:
-            return False
-        share = self._share(sorted(members))
-        ledger = self.environment.ledger
-        ledger.view(name, zlib.crc32(",".join(sorted(members)).encode()))
-        if not share:
-            return True
-        offsets = yield _Operation(
-            "getData", len(share), lambda view: {each: view.offset(each) for each in share}
-        )
-        claimed = yield _Operation("create", len(share), self._claim(share), writes=True)
-        if not claimed:
-            return False
-        self._held.take(share)
-        for partition in share:
-            self._held.start(partition, offsets[partition])
-            self._checkpoint[partition] = offsets[partition]
-        return True
-
-    def _share(self, members: list[str]) -> list[TopicPartition]:
-        counts = self.environment.workload.counts
-        subscriptions = [MemberSubscription(each, tuple(counts)) for each in members]
-        return ASSIGNORS["range"](counts, subscriptions).get(self.pod.identity, [])
-
-    def _release(self, owned: list[TopicPartition]) -> Callable[[View], None]:
-        name, ensemble = self.pod.identity, self._ensemble
-
-        def release(view: View) -> None:
-            for partition in owned:
-                if view.owner(partition) == name:
-                    ensemble.set_owner(partition, None)
-
-        return release
-
-    def _claim(self, share: list[TopicPartition]) -> Callable[[View], bool]:
-        name, ensemble = self.pod.identity, self._ensemble
-        ignores = self.environment.parameters.fault == "ignore-conflicts"
-
-        def claim(view: View) -> bool:
-            taken = any(view.owner(each) not in (None, name) for each in share)
-            if taken and not ignores:
-                self.environment.world.note("conflict", name)
-                return False
-            for partition in share:
-                ensemble.set_owner(partition, name)
-            return True
-
-        return claim
+            self._run(self._logic.watch_and_rebalance())
 
     # -- offsets -----------------------------------------------------------------------------------
 
-    def _stop_fetchers(self) -> dict[TopicPartition, int]:
-        """Stop all fetchers; return the offsets to store."""
+    def _stop_fetchers(self) -> Stopped:
+        """Stop all fetchers; return what was stopped."""
+        owned = sorted(self._held.owned)
         changed = {
             partition: offset
             for partition, offset in self._held.positions(self._held.reading).items()
@@ -313,9 +251,9 @@ class OldConsumer:
         session = self._session
         if session is None or not session.alive:
             changed = {}
-        self._held.stop(set(self._held.owned))
+        self._held.stop(set(owned))
         self._checkpoint = {}
-        return changed
+        return Stopped(owned, changed)
 
     def _commit_on_time(self) -> None:
         period_ms = self.environment.parameters.commit_ms or _COMMIT_MS
@@ -323,16 +261,4 @@ class OldConsumer:
         changed = self._held.positions(self._held.reading)
         if changed and self._session is not None and not self._closing:
             self._checkpoint.update(changed)
-            store = _storing(self._ensemble, changed)
-            session = self._session
-            self._ensemble.call(session, "setData", len(changed), store, self._pinged, writes=True)
-
-
-def _storing(ensemble: Ensemble, offsets: dict[TopicPartition, int]) -> Callable[[View], None]:
-    """Return the operation that stores offsets."""
-
-    def store(_: View) -> None:
-        for partition, offset in offsets.items():
-            ensemble.set_offset(partition, offset)
-
-    return store
+            self._ensemble.call(self._session, self._logic.storing(changed).all, self._pinged)

@@ -1,0 +1,142 @@
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
+import org.apache.rocketmq.client.consumer.listener.ConsumeOrderlyStatus;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
+import org.apache.rocketmq.client.consumer.listener.MessageListenerOrderly;
+import org.apache.rocketmq.client.exception.MQClientException;
+import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
+import org.apache.rocketmq.common.message.MessageExt;
+import org.apache.rocketmq.common.message.MessageQueue;
+
+/**
+ * Real push consumers of RocketMQ, for `coterie lab live`.
+ *
+ * Usage: RocketMqClient LINES NAMES TOPIC,TOPIC... NAME_SERVER GROUP concurrently|orderly COMMIT_MS
+ *
+ * NAMES are members that start at once, separated by commas, or "-". Lines of standard input, "start NAME"
+ * and "stop NAME", start and stop others in the same process. SIGTERM stops all of them. Each member writes
+ * its lines to LINES/NAME.jsonl. A queue belongs to a member from one call of its MessageQueueListener to the
+ * next.
+ */
+public final class RocketMqClient {
+    private static String[] arguments;
+    private static final Map<String, DefaultMQPushConsumer> consumers = new ConcurrentHashMap<>();
+    private static final Map<String, Lines> lines = new ConcurrentHashMap<>();
+
+    public static void main(String[] given) throws Exception {
+        arguments = given;
+        Runtime.getRuntime().addShutdownHook(new Thread(RocketMqClient::stopAll));
+        for (String name : given[1].equals("-") ? new String[0] : given[1].split(",")) {
+            new Thread(() -> start(name)).start();
+        }
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            String[] words = line.trim().split(" ");
+            if (words[0].equals("start")) {
+                new Thread(() -> start(words[1])).start();
+            } else if (words[0].equals("stop")) {
+                new Thread(() -> stop(words[1])).start();
+            }
+        }
+        System.exit(0);
+    }
+
+    private static void start(String name) {
+        Lines own;
+        try {
+            own = new Lines(arguments[0], name);
+        } catch (IOException error) {
+            throw new IllegalStateException(error);
+        }
+        lines.put(name, own);
+        own.write("joined", "");
+        try {
+            DefaultMQPushConsumer consumer = consumer(name, own);
+            consumers.put(name, consumer);
+            consumer.start();
+        } catch (Throwable error) {
+            // On a busy machine a request may take longer than the client waits.
+            own.write("failed", Lines.error(error));
+            error.printStackTrace();
+            System.exit(1);
+        }
+    }
+
+    private static DefaultMQPushConsumer consumer(String name, Lines own) throws MQClientException {
+        DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(arguments[4]);
+        consumer.setNamesrvAddr(arguments[3]);
+        // The id of a client is its address and this name, so the order of clients is that of their names.
+        consumer.setInstanceName(name);
+        consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        consumer.setPersistConsumerOffsetInterval(Integer.parseInt(arguments[6]));
+        if (arguments[5].equals("orderly")) {
+            consumer.registerMessageListener((MessageListenerOrderly) (records, context) -> {
+                deliver(own, records);
+                return ConsumeOrderlyStatus.SUCCESS;
+            });
+        } else {
+            consumer.registerMessageListener((MessageListenerConcurrently) (records, context) -> {
+                deliver(own, records);
+                return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            });
+        }
+        Map<String, Set<MessageQueue>> owned = new HashMap<>();
+        consumer.setMessageQueueListener((topic, all, assigned) -> {
+            if (!topic.startsWith("%RETRY%")) {
+                change(own, owned, topic, assigned);
+            }
+        });
+        for (String topic : arguments[2].split(",")) {
+            consumer.subscribe(topic, "*");
+        }
+        return consumer;
+    }
+
+    private static void change(
+        Lines own, Map<String, Set<MessageQueue>> owned, String topic, Set<MessageQueue> assigned
+    ) {
+        synchronized (owned) {
+            owned.put(topic, assigned);
+            TreeSet<String> now = new TreeSet<>();
+            for (Map.Entry<String, Set<MessageQueue>> each : owned.entrySet()) {
+                for (MessageQueue queue : each.getValue()) {
+                    now.add(Lines.partition(each.getKey(), queue.getQueueId()));
+                }
+            }
+            own.taken(now);
+        }
+    }
+
+    private static void deliver(Lines own, List<MessageExt> records) {
+        for (MessageExt each : records) {
+            if (!each.getTopic().startsWith("%RETRY%")) {
+                own.delivered(each.getTopic(), each.getQueueId(), each.getQueueOffset());
+            }
+        }
+    }
+
+    private static void stop(String name) {
+        DefaultMQPushConsumer consumer = consumers.remove(name);
+        if (consumer != null) {
+            consumer.shutdown();
+            lines.get(name).taken(List.of());
+            lines.get(name).write("ending", "");
+        }
+    }
+
+    private static void stopAll() {
+        for (String name : new ArrayList<>(consumers.keySet())) {
+            stop(name);
+        }
+    }
+}

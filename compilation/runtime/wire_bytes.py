@@ -10,9 +10,11 @@ from typing import Any, Final, final
 
 from librt.strings import (
     BytesWriter,
+    read_f64_be,
     read_i16_be,
     read_i32_be,
     read_i64_be,
+    write_f64_be,
     write_i16_be,
     write_i32_be,
     write_i64_be,
@@ -91,6 +93,12 @@ class Reader:
     def int64(self) -> i64:
         """Read an int64."""
         value = read_i64_be(self.buf, self.at)
+        self.at += 8
+        return value
+
+    def float64(self) -> float:
+        """Read a double."""
+        value = read_f64_be(self.buf, self.at)
         self.at += 8
         return value
 
@@ -260,6 +268,10 @@ class Writer:
     def int64(self, value: i64) -> None:
         """Write an int64."""
         write_i64_be(self._out, value)
+
+    def float64(self, value: float) -> None:
+        """Write a double."""
+        write_f64_be(self._out, value)
 
     def uuid(self, value: bytes) -> None:
         """Write a UUID; as in `struct`, other lengths are cut or filled with zeros."""

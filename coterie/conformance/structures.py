@@ -89,6 +89,8 @@ def _scalar(kind: str, text: str, names: Names) -> Any:
         return text == "true"
     if kind in _INTEGERS:
         return ErrorCode[text].value if text in ErrorCode.__members__ else int(text, 0)
+    if kind == "float64":
+        return float(text)
     if kind == "records":
         return records_bytes(text)
     if kind == "bytes":
@@ -129,6 +131,8 @@ def _tree(field: WireField, kind: FieldType, value: Any, version: int, names: Na
         return "true" if value else "false"
     if kind.wire.kind in _INTEGERS:
         return error_name(value) if field.name == _ERROR_FIELD else str(value)
+    if kind.wire.kind == "float64":
+        return str(value)
     if kind.wire.kind == "bytes":
         return f"0x{value.hex()}"
     if kind.wire.kind == "uuid":

@@ -28,6 +28,7 @@ from coterie.server.logs.fetch_sessions import FetchSessionCache
 from coterie.server.logs.flusher import RESUME_AFTER_S, Flusher, FlushMode
 from coterie.server.logs.maintenance import Maintenance
 from coterie.server.logs.partition import Topic
+from coterie.server.logs.settings_file import SettingsFile
 from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges, make_now, run_here
 from coterie.server.logs.topics import Topics
 from coterie.server.network import limits
@@ -36,8 +37,10 @@ from coterie.server.network.connection import Connection
 from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.delayed_response import PendingWrites
 from coterie.server.network.routes import Routes, import_handlers
+from coterie.server.quotas.client_quotas import ClientQuotas
 from coterie.server.releases import Release
 from coterie.server.slices import Slices
+from coterie.server.telemetry import Telemetry
 from coterie.server.transactions.markers import MarkerWriter
 from coterie.server.transactions.use import TransactionUses
 from coterie.server.workers import Workers
@@ -79,6 +82,7 @@ class Broker(ConnectionServices):
         changes: makes changes of topics and settings.
         topics: all topics.
         features: the features of the cluster and their levels.
+        quotas: the quotas of users, client ids and addresses.
         host: what the runtimes of coordinators use.
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
         markers: appends the markers that end transactions.
@@ -90,6 +94,7 @@ class Broker(ConnectionServices):
         image: the cluster as clients see it.
         fetch_max_bytes: fetch.max.bytes.
         fetch_sessions: the fetch sessions of all clients.
+        telemetry: counts the metrics that clients push.
         started_ms, load_seconds: when the broker was made, and how long it loaded the groups.
         fatal: set to the reason when the broker cannot continue.
     """
@@ -153,7 +158,7 @@ class Broker(ConnectionServices):
         self._record_place(data_dir)
         try:
             self.topics = Topics(self._data, config, environment, self.disk, durable=flush.commit)
-            self.features = Features(self.topics.settings_file)
+            self._take_stored(self.topics.settings_file)
             self.host = self._make_host()
             self.groups = self._make_group_runtime()
         except BaseException:
@@ -170,6 +175,10 @@ class Broker(ConnectionServices):
 
     def _make_markers(self) -> MarkerWriter:
         return MarkerWriter(self.environment, self.topics, self.flusher, self.slices, self.failures)
+
+    def _take_stored(self, settings: SettingsFile) -> None:
+        self.features, self.quotas = Features(settings), ClientQuotas(settings)
+        self.telemetry = Telemetry(self.config)
 
     def _record_place(self, data_dir: str) -> None:
         node_id = str(self.node_id)

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from coterie.server.logs.partition import Topic
     from coterie.server.logs.topic_changes import Change, OnDisk, TopicChanges
     from coterie.server.logs.topics import Topics
+    from coterie.server.quotas.client_quotas import ClientQuotas
     from coterie.server.releases import Release
     from coterie.server.slices import Slices
+    from coterie.server.telemetry import Telemetry
     from coterie.server.transactions.markers import MarkerWriter
     from coterie.server.transactions.use import TransactionUses
 
@@ -45,12 +47,14 @@ class Services:
         transactions: verifies and adds partitions of transactions.
         flusher: syncs logs.
         features: the features of the cluster and their levels.
+        quotas: the quotas of users, client ids and addresses.
         slices: does work that takes long, in slices.
         release: the release of Kafka that the broker pretends to be; None to be itself.
         node_id: the id of this broker.
         image: the cluster as clients see it.
         fetch_max_bytes: fetch.max.bytes.
         fetch_sessions: the fetch sessions of all clients.
+        telemetry: counts the metrics that clients push.
     """
 
     environment: "Environment"
@@ -66,12 +70,14 @@ class Services:
     transactions: "TransactionUses"
     flusher: "Flusher"
     features: "Features"
+    quotas: "ClientQuotas"
     slices: "Slices"
     release: "Release | None"
     node_id: int
     image: "ClusterImage"
     fetch_max_bytes: int
     fetch_sessions: "FetchSessionCache"
+    telemetry: "Telemetry"
 
     @abstractmethod
     def topic_deletion(

@@ -131,6 +131,8 @@ def _scalar(wire: Wire, values: Values) -> Any:
         return values.text()
     if wire.kind in ("bytes", "records"):
         return values.octets()
+    if wire.kind == "float64":
+        return values.integer(-(2**53), 2**53) / 2
     if wire.kind == "uuid":
         return bytes(16) if values.chance(20) else values.octets(16)
     return values.integer(*_RANGES[wire.kind])

@@ -1,8 +1,8 @@
 """The broker's settings that have an effect here: Kafka's names, types, defaults and ranges.
 
 `kafka_keys.py` has Kafka's other settings, which are accepted without effect. Names that begin
-with `journal.` and `event.loop.` are our own. Where a default or a range differs from Kafka's,
-[settings/differences] gives the reason.
+with `journal.` and `event.loop.` are our own, as is `telemetry.announce.enable`. Where a default or
+a range differs from Kafka's, [settings/differences] gives the reason.
 """
 
 from coterie.server.config.keys import ConfigKey, ConfigType, UpdateMode
@@ -216,6 +216,19 @@ _OWN_KEYS = (
         "A warning names what held the event loop, and with it all clients, for this time or"
         " longer; 0 is no warning.",
         0,
+    ),
+    ConfigKey(
+        "telemetry.announce.enable",
+        _B,
+        "false",
+        "Whether clients are invited to push their metrics, which are counted and dropped.",
+    ),
+    ConfigKey(
+        "telemetry.max.bytes",
+        _I,
+        "1048576",
+        "The largest metrics that a client may push at once.",
+        1,
     ),
     ConfigKey(
         "journal.enable",

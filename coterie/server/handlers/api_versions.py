@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from coterie.protocol.api_keys import ADVERTISED_MINIMUM, SERVED_VERSIONS, ApiKey
+from coterie.protocol.api_keys import ADVERTISED_MINIMUM, SERVED_VERSIONS, TELEMETRY_APIS, ApiKey
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.api_versions import (
     ApiVersionsRequest,
@@ -26,12 +26,15 @@ _FEATURES_SINCE = (2, 7)
 _RANGE_SINCE = (2, 4)
 
 
-def _announced(versions: Mapping[ApiKey, tuple[int, int]]) -> list[ApiVersionsResponseApiKey]:
+def _announced(
+    versions: Mapping[ApiKey, tuple[int, int]], *, telemetry: bool = False
+) -> list[ApiVersionsResponseApiKey]:
     return [
         ApiVersionsResponseApiKey(
             api_key=api, min_version=ADVERTISED_MINIMUM.get(api, first), max_version=last
         )
         for api, (first, last) in versions.items()
+        if telemetry or api not in TELEMETRY_APIS
     ]
 
 
@@ -56,7 +59,11 @@ def handle(
             software_version=request.client_software_version,
         )
     release = broker.release
-    served = _SERVED if release is None else _announced(release.versions)
+    if broker.telemetry.is_announced or release is not None:
+        versions = SERVED_VERSIONS if release is None else release.versions
+        served = _announced(versions, telemetry=broker.telemetry.is_announced)
+    else:
+        served = _SERVED
     has_features = release is None or release.number >= _FEATURES_SINCE
     features = broker.features
     return ApiVersionsResponse(

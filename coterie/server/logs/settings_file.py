@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 
 from coterie.server.logs.stored_settings import (
+    QuotaEntity,
     StoredSettings,
     StoredTopic,
     read_settings,
@@ -108,6 +109,11 @@ class SettingsFile:
         with self._lock:
             resources = {**self.stored.resources, kind: settings}
             self._save(self.stored._replace(resources=resources))
+
+    def set_quotas(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
+        """Store the quotas of all entities. Raises OSError."""
+        with self._lock:
+            self._save(self.stored._replace(quotas=quotas))
 
     @property
     def has_producer_id(self) -> bool:

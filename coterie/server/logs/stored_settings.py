@@ -25,6 +25,10 @@ _CHECKSUM = "crc32"
 _RESOURCE_KEYS = {CLIENT_METRICS_RESOURCE: "client_metrics", GROUP_RESOURCE: "groups"}
 
 
+# What quotas are for: pairs of a type and a name, which is None for the default of the type.
+QuotaEntity = tuple[tuple[str, str | None], ...]
+
+
 class StoredTopic(NamedTuple):
     """What is stored about one topic.
 
@@ -52,6 +56,7 @@ class StoredSettings(NamedTuple):
         by_name: the same by name, in a file of version 1.
         features: levels of features that were chosen, by name.
         features_epoch: how often they were changed.
+        quotas: the quotas of each entity, by their keys.
     """
 
     next_producer_id: int = 0
@@ -62,6 +67,7 @@ class StoredSettings(NamedTuple):
     by_name: Mapping[str, Mapping[str, str]] = {}
     features: Mapping[str, int] = {}
     features_epoch: int = 0
+    quotas: Mapping[QuotaEntity, Mapping[str, float]] = {}
 
     def overrides(self, name: str, topic_id: bytes) -> Mapping[str, str]:
         """Return a topic's own settings.
@@ -106,6 +112,7 @@ def read_settings(filesystem: FileSystem, directory: str) -> StoredSettings | No
         features=stored.get("features", {}),
         features_epoch=stored.get("features_epoch", 0),
         resources={kind: stored.get(key, {}) for kind, key in _RESOURCE_KEYS.items()},
+        quotas={tuple(each["entity"].items()): each["values"] for each in stored.get("quotas", ())},
     )
     if version == 1:
         return settings._replace(by_name=topics)
@@ -153,6 +160,11 @@ def write_settings(
     if settings.features_epoch:
         stored["features"] = settings.features
         stored["features_epoch"] = settings.features_epoch
+    if settings.quotas:
+        stored["quotas"] = [
+            {"entity": dict(entity), "values": dict(values)}
+            for entity, values in settings.quotas.items()
+        ]
     stored[_CHECKSUM] = _checksum(stored)
     text = json.dumps(stored, indent=1) + "\n"
     replace_file(filesystem, f"{directory}/{SETTINGS_FILE}", text, durable=durable)

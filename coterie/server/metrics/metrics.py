@@ -309,6 +309,26 @@ def _disk_and_network(broker: "Broker") -> list[Metric]:
             " others.",
             sessions.evictions,
         ),
+        *_telemetry(broker),
+    ]
+
+
+def _telemetry(broker: "Broker") -> list[Metric]:
+    telemetry = broker.telemetry
+    return [
+        _counter(
+            "coterie_telemetry_client_instances",
+            "Clients that were given an id to push metrics with.",
+            telemetry.instances,
+        ),
+        _counter(
+            "coterie_telemetry_pushes", "Accepted pushes of clients' metrics.", telemetry.pushes
+        ),
+        _counter(
+            "coterie_telemetry_pushed_bytes",
+            "Bytes of metrics that clients have pushed.",
+            telemetry.pushed_bytes,
+        ),
     ]
 
 

@@ -3,7 +3,8 @@
 A handler is a function `handle(broker, request, connection)`, with the `Services` of the
 broker and the `Exchange` of the connection; a route joins it with the compiled
 decoder and framer of one version. The handlers that only forward to the group coordinator are in
-handlers/group_requests.py; every other API has a module handlers/<api>.py.
+handlers/group_requests.py, and some families of APIs share a module; every other API has a module
+handlers/<api>.py.
 
 Codecs are compiled at the first request of their API and version: a test that uses three APIs needs
 few of them. What requests import is imported before the server listens, by `import_handlers`: an
@@ -23,6 +24,8 @@ from coterie.server.network.route import Handler, Route
 # Makes a handler of another one, which it may call.
 Wrapper = Callable[[Handler], Handler]
 
+_PACKAGE = "coterie.server.handlers"
+
 # Libraries that the first compressed batch and the first group id need. They are
 # not imported by programs that use the codecs without a broker.
 _LIBRARIES = ("cramjam", "encodings.utf_16_be")
@@ -33,6 +36,28 @@ _LIBRARIES = ("cramjam", "encodings.utf_16_be")
 _OLD_HANDLERS: dict[ApiKey, tuple[int, str]] = {
     ApiKey.FETCH: (4, "fetch_message_sets"),
     ApiKey.LIST_OFFSETS: (1, "list_segment_offsets"),
+}
+
+# APIs whose handlers are in one module, in its table HANDLERS.
+_FAMILIES: dict[ApiKey, str] = {
+    ApiKey.SASL_HANDSHAKE: "sasl",
+    ApiKey.SASL_AUTHENTICATE: "sasl",
+    ApiKey.DESCRIBE_ACLS: "acls",
+    ApiKey.CREATE_ACLS: "acls",
+    ApiKey.DELETE_ACLS: "acls",
+    ApiKey.CREATE_DELEGATION_TOKEN: "delegation_tokens",
+    ApiKey.RENEW_DELEGATION_TOKEN: "delegation_tokens",
+    ApiKey.EXPIRE_DELEGATION_TOKEN: "delegation_tokens",
+    ApiKey.DESCRIBE_DELEGATION_TOKEN: "delegation_tokens",
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: "scram_credentials",
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: "scram_credentials",
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: "client_quotas",
+    ApiKey.ALTER_CLIENT_QUOTAS: "client_quotas",
+    ApiKey.UNREGISTER_BROKER: "cluster_members",
+    ApiKey.ADD_RAFT_VOTER: "cluster_members",
+    ApiKey.REMOVE_RAFT_VOTER: "cluster_members",
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS: "telemetry",
+    ApiKey.PUSH_TELEMETRY: "telemetry",
 }
 
 # Responses whose largest array the handler encodes, in slices.
@@ -117,11 +142,15 @@ def import_handlers() -> Iterator[None]:
 
 
 def _handler(api: ApiKey) -> Handler:
+    family = _FAMILIES.get(api)
+    if family is not None:
+        handlers: dict[ApiKey, Handler] = import_module(f"{_PACKAGE}.{family}").HANDLERS
+        return handlers[api]
     return GROUP_HANDLERS.get(api) or _handler_in(api.name.lower())
 
 
 def _handler_in(module: str) -> Handler:
-    handle: Handler = import_module(f"coterie.server.handlers.{module}").handle
+    handle: Handler = import_module(f"{_PACKAGE}.{module}").handle
     return handle
 
 

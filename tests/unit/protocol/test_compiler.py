@@ -16,6 +16,7 @@ from coterie.protocol.wire import (
     ZERO_UUID,
     Boolean,
     Bytes,
+    Float64,
     Int8,
     Int16,
     Int32,
@@ -53,6 +54,7 @@ class Everything(Message):
     uint16: Uint16
     int32: Int32
     int64: Int64
+    float64: Float64
     uuid: Uuid
     string: String
     data: Bytes
@@ -71,6 +73,7 @@ _EVERYTHING = Everything(
     uint16=65535,
     int32=-4,
     int64=-5,
+    float64=-0.5,
     uuid=bytes(range(16)),
     string="é",
     data=b"\x00\xff",
@@ -82,7 +85,7 @@ _EVERYTHING = Everything(
     points=[Point(x=3, y=4)],
 )
 
-_FIXED = "01 fe fffd ffff fffffffc fffffffffffffffb"
+_FIXED = "01 fe fffd ffff fffffffc fffffffffffffffb bfe0000000000000"
 _UUID = "000102030405060708090a0b0c0d0e0f"
 
 
@@ -339,8 +342,8 @@ def test_instances_have_slots_and_compare_by_value() -> None:
         (FieldType(struct=Point), 1, 4),
         (FieldType(struct=Point), 2, 8),
         (FieldType(struct=Point), 3, 9),  # with a byte for its tags
-        (FieldType(struct=Everything), 2, 34 + 2 + 4 + 4 + 8 + 4 * 4),
-        (FieldType(struct=Everything), 3, 34 + 1 + 1 + 1 + 9 + 4 + 1),
+        (FieldType(struct=Everything), 2, 42 + 2 + 4 + 4 + 8 + 4 * 4),
+        (FieldType(struct=Everything), 3, 42 + 1 + 1 + 1 + 9 + 4 + 1),
         (FieldType(struct=Tagged), 1, 2),
         (FieldType(struct=Nullable), 0, 1 + 1 + 1 + 1),
         (FieldType(element=FieldType(struct=Point)), 2, 4),

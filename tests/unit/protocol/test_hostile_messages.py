@@ -274,9 +274,18 @@ def _smallest(kind: FieldType, version: int, flexible: bool, path: list[str]) ->
 
 _WITHOUT_ARRAYS = {
     "ApiVersionsRequest",
+    "DescribeAclsRequest",
     "DescribeClusterRequest",
+    "ExpireDelegationTokenRequest",
+    "GetTelemetrySubscriptionsRequest",
     "HeartbeatRequest",
     "InitProducerIdRequest",
+    "PushTelemetryRequest",
+    "RemoveRaftVoterRequest",
+    "RenewDelegationTokenRequest",
+    "SaslAuthenticateRequest",
+    "SaslHandshakeRequest",
+    "UnregisterBrokerRequest",
 }
 
 

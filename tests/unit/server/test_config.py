@@ -252,7 +252,7 @@ class TestTables:
     def test_settings_with_an_effect_have_kafkas_types_and_defaults(self) -> None:
         """The exceptions are those of [settings/differences]."""
         ours = {name for name in BROKER if name.startswith("journal.")}
-        ours.add("event.loop.warning.ms")
+        ours |= {"event.loop.warning.ms", "telemetry.announce.enable"}
         assert BROKER.keys() - kafka_keys().keys() == ours
         different = {
             (name, field)

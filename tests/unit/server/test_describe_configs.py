@@ -92,7 +92,7 @@ class TestDescribe:
         result = describe(client, BROKER, "1")
         by_name = {each.name: each for each in result.configs}
         # Kafka lists 340 settings; three are our own.
-        assert len(by_name) == 344
+        assert len(by_name) == 345
         delay = by_name["group.initial.rebalance.delay.ms"]
         assert (delay.value, delay.config_source, delay.read_only) == ("0", 4, True)
         assert not by_name["message.max.bytes"].read_only
@@ -219,6 +219,6 @@ class TestDescribe:
             for keys in (["node.id"], ["broker.id"], None, ["node.id"], None)
         ]
         results = client.call(DescribeConfigsRequest(resources=resources), 4).results
-        assert [len(each.configs) for each in results] == [1, 1, 344, 1, 344]
+        assert [len(each.configs) for each in results] == [1, 1, 345, 1, 345]
         results = client.call(DescribeConfigsRequest(resources=resources[:1] * 11), 4).results
         assert len(results) == MAX_REPETITIONS

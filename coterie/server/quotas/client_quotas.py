@@ -1,0 +1,56 @@
+"""The quotas of a broker: stored values, and which of them counts for a client.
+
+Invariant: a change is in the file of settings before it is in memory.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from coterie.server.logs.settings_file import SettingsFile
+from coterie.server.logs.stored_settings import QuotaEntity
+from coterie.server.logs.topic_changes import Change, OnDisk
+from coterie.server.quotas.checks import QuotaChange
+from coterie.server.workers import once
+
+# They are in memory and in one file, so their number has a bound [quotas/limit].
+MAX_ENTITIES = 10_000
+
+
+class TooManyQuotas(Exception):  # noqa: N818 - a refusal is an answer, not a failure of the server
+    """A change would make the number of entities with quotas exceed its limit."""
+
+
+class ClientQuotas:
+    """The quotas of all entities."""
+
+    def __init__(self, settings: SettingsFile) -> None:
+        """Take the stored quotas."""
+        self._settings = settings
+
+    def all(self) -> Iterable[tuple[QuotaEntity, Mapping[str, float]]]:
+        """Return the entities with their quotas by key."""
+        return self._settings.stored.quotas.items()
+
+    def change(
+        self, changes: Mapping[QuotaEntity, Sequence[QuotaChange]], on_disk: OnDisk
+    ) -> Change[None]:
+        """Set and remove quotas that the caller has checked.
+
+        Raises:
+            TooManyQuotas: too many entities would have quotas.
+            OSError: they could not be stored, and are not changed.
+        """
+        quotas = {entity: dict(values) for entity, values in self.all()}
+        for entity, each in changes.items():
+            values = quotas.setdefault(entity, {})
+            for key, value in each:
+                if value is None:
+                    values.pop(key, None)
+                else:
+                    values[key] = value
+            if not values:
+                del quotas[entity]
+        if len(quotas) > MAX_ENTITIES:
+            raise TooManyQuotas(f"At most {MAX_ENTITIES} entities may have quotas.")
+        if quotas != self._settings.stored.quotas:
+            yield on_disk(once(partial(self._settings.set_quotas, quotas)))

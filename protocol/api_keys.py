@@ -150,6 +150,7 @@ OLDEST_VERSIONS: dict[ApiKey, int] = {
     ApiKey.CREATE_TOPICS: 0,
     ApiKey.DELETE_TOPICS: 0,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: 0,
+    ApiKey.WRITE_TXN_MARKERS: 0,
     ApiKey.DESCRIBE_ACLS: 0,
     ApiKey.CREATE_ACLS: 0,
     ApiKey.DELETE_ACLS: 0,

@@ -59,10 +59,7 @@ def test_messages_without_an_api_are_log_records_or_payloads_of_members() -> Non
 
 
 def test_older_versions_than_the_served_ones_are_declared_from_0_on() -> None:
-    # Older releases did not let clients send WriteTxnMarkers.
-    assert set(OLDEST_VERSIONS) | {ApiKey.WRITE_TXN_MARKERS} == {
-        key for key, (first, _) in SERVED_VERSIONS.items() if first
-    }
+    assert set(OLDEST_VERSIONS) == {key for key, (first, _) in SERVED_VERSIONS.items() if first}
     assert set(OLDEST_VERSIONS.values()) == {0}
 
 

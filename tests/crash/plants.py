@@ -183,6 +183,20 @@ PLANTS = (
         ("power:producers:commit",),
     ),
     Plant(
+        "a marker found behind a snapshot aborts what it has committed",
+        "coterie.storage.producer_loading:note_batch",
+        "return None if marker.commit else ended",
+        "return ended",
+        ("death:producers:commit",),
+    ),
+    Plant(
+        "a marker does not end the transaction that was open at a snapshot",
+        "coterie.storage.producer_loading:note_batch",
+        "ended = state.end_transaction(header, marker.coordinator_epoch, seen_ms)",
+        "ended = None",
+        ("death:producers:commit",),
+    ),
+    Plant(
         "a log that begins anew keeps the transactions of the lost one",
         "coterie.storage.producer_loading:ProducerLoading.forget",
         "self.state = ProducerState()",

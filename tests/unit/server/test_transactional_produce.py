@@ -6,9 +6,21 @@ import pytest
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.produce import ProduceRequestPartition
-from tests.unit.server.manual import Client, make_broker, open_log
-from tests.unit.server.produced import batch, produce
-from tests.unit.server.transactions import DecidedUses, transactional_request, write_marker
+from tests.unit.server.manual import (
+    COMMIT,
+    Client,
+    make_broker,
+    open_log,
+    restarted,
+    wait_for_disk,
+)
+from tests.unit.server.produced import batch, produce, produce_request
+from tests.unit.server.transactions import (
+    DecidedUses,
+    describe_producers,
+    transactional_request,
+    write_marker,
+)
 
 NOT_ADDED = "Partition was not added to the transaction"
 NOT_VERIFIED = (
@@ -248,3 +260,39 @@ class TestEpochsAndSequences:
         answer = client.call(request, 12)
         assert answer.responses[0].partition_responses[0].error_code == 0
         assert uses.asked == []
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_open_transaction_survives_a_restart(killed: bool) -> None:
+    client = Client(make_broker(flush=COMMIT))
+    client.broker.topics.create("t", 2, {})
+    decide(client, ("t", 0))
+    for request in (produce_request(batch(b"plain")), transactional_request(b"a")):
+        client.send(request, 11)
+        wait_for_disk(client)
+    client.answers()
+    again = Client(restarted(client.broker, killed=killed))
+    uses = decide(again, ("t", 0))
+    log = open_log(again.broker, "t")
+    assert (log.last_stable_offset, log.log_end_offset) == (1, 2)
+    (producer,) = describe_producers(again)[0].active_producers
+    assert (producer.last_sequence, producer.current_txn_start_offset) == (0, 1)
+    # The retry of the last batch is recognized, and the transaction goes on and ends.
+    assert answer_of(again, 11).base_offset == 1
+    assert answer_of(again, 11, producer=(7, 0, 1)).base_offset == 2
+    assert uses.asked == []
+    assert write_marker(again, 7, 0, commit=False) == 0
+    assert log.last_stable_offset == 4
+    _, aborted = log.read_committed(0, 1 << 20)
+    assert [(each.first_offset, each.last_offset) for each in aborted] == [(1, 3)]
+
+
+def test_records_can_be_deleted_up_to_behind_an_open_transaction(client: Client) -> None:
+    decide(client, ("t", 0))
+    assert answer_of(client, 11).error_code == 0
+    assert produce(client, batch(b"b", b"c")).error_code == 0
+    log = open_log(client.broker, "t")
+    client.broker.topics.delete_records(client.broker.topics.by_name["t"].partitions[0], 2)
+    assert (log.log_start_offset, log.last_stable_offset) == (2, 2)
+    assert write_marker(client, 7, 0) == 0
+    assert log.last_stable_offset == 4

@@ -122,8 +122,14 @@ def _decompress_block(snappy: ModuleType, block: bytes, limit: int) -> bytes:
     return bytes(memoryview(buffer)[:filled])
 
 
-def compress(codec: Compression, data: bytes) -> bytes:
-    """Return the data compressed as the Java producer compresses it."""
+def compress(codec: Compression, data: bytes, level: int | None = None) -> bytes:
+    """Return the data compressed as the Java producer compresses it.
+
+    Args:
+        codec: the codec.
+        data: what to compress.
+        level: of gzip, lz4 or zstd, in Kafka's range; None for Kafka's default.
+    """
     if codec is Compression.NONE:
         return data
     import cramjam
@@ -135,11 +141,11 @@ def compress(codec: Compression, data: bytes) -> bytes:
             parts += (len(block).to_bytes(4), block)
         return b"".join(parts)
     if codec is Compression.GZIP:
-        return bytes(cramjam.gzip.compress(data))
+        return bytes(cramjam.gzip.compress(data, level=level))
     if codec is Compression.LZ4:
         # The library links blocks by default, which Kafka's Java reader refuses.
-        compressor = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
+        compressor = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
         compressor.compress(data)
         return bytes(compressor.finish())
     # Level 3 is the default of zstd and of Kafka. The library's default, 11, is much slower.
-    return bytes(cramjam.zstd.compress(data, level=3))
+    return bytes(cramjam.zstd.compress(data, level=3 if level is None else level))

@@ -105,6 +105,7 @@ def encode_records(
     records: Sequence[Record],
     *,
     compression: Compression = Compression.NONE,
+    compression_level: int | None = None,
     leader_epoch: int = 0,
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = NO_PRODUCER_EPOCH,
@@ -118,6 +119,7 @@ def encode_records(
         records: at least one; offsets ascend and may have gaps, as after compaction. Offset and
             timestamp of the first record become the base of the batch.
         compression: the codec of the records.
+        compression_level: the level of the codec; None for the default.
         leader_epoch: see [record-batch/header], as for the producer's fields.
         producer_id: -1 for none.
         producer_epoch: -1 for none.
@@ -139,7 +141,7 @@ def encode_records(
     rest = _pack_rest(
         attributes, records[-1].offset - base_offset, base_timestamp_ms, max_timestamp_ms,
         producer_id, producer_epoch, base_sequence, len(records),
-    ) + compress(compression, body)  # fmt: skip
+    ) + compress(compression, body, compression_level)  # fmt: skip
     length = len(rest) + COUNTED_BEFORE_CRC_START
     return _pack_front(base_offset, length, leader_epoch, 2, checksum.crc32c(rest)) + rest
 

@@ -242,6 +242,14 @@ class SegmentIndexes:
         self._since_entry = since_entry
         return last_offset
 
+    def is_full(self, size_bytes: int) -> bool:
+        """Return whether one of the indexes has as many entries as fit into so many bytes.
+
+        The last entry of the time index is kept for `finish`.
+        """
+        offsets, times = size_bytes // self.offsets.ENTRY.size, size_bytes // self.times.ENTRY.size
+        return len(self.offsets) >= offsets or len(self.times) >= times - 1
+
     def finish(self) -> None:
         """Complete the indexes of a finished segment: add the greatest timestamp, write both."""
         self._add_time_entry()

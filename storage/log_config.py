@@ -6,6 +6,9 @@ from coterie.storage.batches import BatchFacts
 from coterie.storage.index import INDEX_INTERVAL_BYTES, MAX_RELATIVE_OFFSET
 from coterie.storage.segment import Segment
 
+# Twice the size of an entry of the time index, the larger one of the two.
+_INDEXED_BYTES = 24
+
 
 class LogConfig(NamedTuple):
     """The settings of one log, with Kafka's defaults for topics.
@@ -19,6 +22,8 @@ class LogConfig(NamedTuple):
     segment_ms: int = 7 * 24 * 3600 * 1000
     # index.interval.bytes: the log between two index entries.
     index_interval_bytes: int = INDEX_INTERVAL_BYTES
+    # segment.index.bytes: the size of an index at which a new segment is begun.
+    index_bytes: int = 10 * 1024 * 1024
     # cleanup.policy has compact, or had it when segments were cleaned: offsets may be missing
     # between batches. In other logs a missing offset is damage.
     compacted: bool = False
@@ -44,4 +49,9 @@ def is_full(segment: Segment, more_bytes: int, last: BatchFacts, config: LogConf
         segment.size + more_bytes > config.segment_bytes
         or (first_ms >= 0 and max_timestamp_ms - first_ms > config.segment_ms)
         or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
+        # In a smaller segment an index cannot be full, because its entries are so far apart.
+        or (
+            segment.size * _INDEXED_BYTES > config.index_bytes * config.index_interval_bytes
+            and segment.indexes.is_full(config.index_bytes)
+        )
     )

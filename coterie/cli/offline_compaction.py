@@ -192,9 +192,9 @@ def _compact(
     topic, number, settings = partition
     first_dirty = directory.cleaner_offset(topic, number)
     was_compacted = _is_compacted(partition) or first_dirty > 0
-    log = directory.open_log(
-        topic, number, log_config(settings, was_compacted=was_compacted, durable=True)
-    )
+    name = f"{topic}-{number}"
+    of_log = log_config(settings, name, was_compacted=was_compacted, durable=True)
+    log = directory.open_log(topic, number, of_log)
     if options.include_active and not options.dry_run:
         # No server appends to this segment now; the next server continues in a new one.
         log.roll()

@@ -154,7 +154,8 @@ class Broker(ConnectionServices):
         self.changes = TopicChanges(environment, self.disk)
         self._data = self._open_directory(filesystem, path, flush, handles)
         self._begin_write_ahead()
-        self.image = ClusterImage(self._data.cluster_id, Node(self.node_id, {}))
+        node = Node(self.node_id, {}, config.get_text("broker.rack"))
+        self.image = ClusterImage(self._data.cluster_id, node)
         self._record_place(data_dir)
         try:
             self.topics = Topics(self._data, config, environment, self.disk, durable=flush.commit)

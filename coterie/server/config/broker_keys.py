@@ -6,6 +6,7 @@ a range differs from Kafka's, [settings/differences] gives the reason.
 """
 
 from coterie.server.config.keys import ConfigKey, ConfigType, UpdateMode
+from coterie.server.config.storage_keys import STORAGE_KEYS
 
 _B, _S, _I, _L, _D, _A = (
     ConfigType.BOOLEAN,
@@ -347,6 +348,9 @@ _MAINTENANCE_KEYS = (
 
 _SERVER_KEYS = (
     ConfigKey("node.id", _I, None, "The id of this broker; 1 if it is not given.", 0),
+    ConfigKey(
+        "broker.rack", _S, None, "Where the broker is, as Metadata and DescribeCluster answer it."
+    ),
     ConfigKey("broker.id", _I, "-1", "An older name of node.id; -1 is not set."),
     ConfigKey(
         "process.roles",
@@ -463,5 +467,6 @@ BROKER: dict[str, ConfigKey] = {
         *_TOPIC_DEFAULT_KEYS,
         *_MAINTENANCE_KEYS,
         *_SERVER_KEYS,
+        *STORAGE_KEYS,
     )
 }

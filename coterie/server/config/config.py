@@ -88,6 +88,12 @@ class Config:
         assert value is None or isinstance(value, tuple), name
         return value or ()
 
+    def get_text(self, name: str) -> str | None:
+        """Return a text; None if it is not set."""
+        value = self._parsed[name]
+        assert value is None or isinstance(value, str), name
+        return value
+
     def given(self, name: str) -> Given | None:
         """Return what the user gave for a setting; None if it was not given."""
         return self._given.get(name)

@@ -18,6 +18,7 @@ class TopicConfig:
         "before_max_ms",
         "compact",
         "compression",
+        "compression_level",
         "delete",
         "delete_retention_ms",
         "index_interval_bytes",
@@ -31,6 +32,8 @@ class TopicConfig:
         "retention_bytes",
         "retention_ms",
         "segment_bytes",
+        "segment_index_bytes",
+        "segment_jitter_ms",
         "segment_ms",
     )
 
@@ -53,11 +56,19 @@ class TopicConfig:
         self.max_message_bytes = number("max.message.bytes")
         self.segment_bytes = number("segment.bytes")
         self.segment_ms = number("segment.ms")
+        self.segment_index_bytes = number("segment.index.bytes")
+        self.segment_jitter_ms = number("segment.jitter.ms")
         self.index_interval_bytes = number("index.interval.bytes")
         self.after_max_ms = number("message.timestamp.after.max.ms")
         self.before_max_ms = number("message.timestamp.before.max.ms")
         self.log_append_time = value("message.timestamp.type") == "LogAppendTime"
         self.compression = str(value("compression.type"))
+        # None for the default of the codec, which needs no look-up.
+        self.compression_level: int | None = None
+        level_name = f"compression.{self.compression}.level"
+        if level_name in TOPIC:
+            level = number(level_name)
+            self.compression_level = None if str(level) == TOPIC[level_name].default else level
         policies = value("cleanup.policy")
         assert isinstance(policies, tuple)
         self.compact = "compact" in policies

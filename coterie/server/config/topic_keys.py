@@ -22,7 +22,7 @@ _LONG_MAX = str(2**63 - 1)
 _HOUR_MS = 3_600_000
 _NO_EFFECT = "Kept and shown; it has no effect on a single broker with local storage."
 _FLUSH = "Kept and shown; the option --flush decides when the disk is synced."
-_LEVEL = "Kept and shown; the broker compresses with its library's default level."
+_LEVEL = "Level of this codec, if batches are stored in it because of compression.type."
 
 _TOPIC_KEYS = (
     ConfigKey(
@@ -229,7 +229,7 @@ _TOPIC_KEYS = (
         "segment.index.bytes",
         _I,
         "10485760",
-        _NO_EFFECT,
+        "Size of an index at which a new segment begins.",
         4,
         synonyms=(("log.index.size.max.bytes", 1),),
     ),
@@ -237,7 +237,8 @@ _TOPIC_KEYS = (
         "segment.jitter.ms",
         _L,
         "0",
-        _NO_EFFECT,
+        "How much earlier than segment.ms a new segment may begin; each partition has a share of it"
+        " of its own, so that not all begin one at once.",
         0,
         synonyms=(("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", _HOUR_MS)),
     ),

@@ -1,6 +1,7 @@
 """The settings of a log and of its cleanings, made from the settings of its topic."""
 
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from coterie.storage.cleanable import CleanerConfig
 from coterie.storage.log_config import LogConfig
@@ -9,11 +10,14 @@ if TYPE_CHECKING:
     from coterie.server.config.topic_config import TopicConfig
 
 
-def log_config(settings: "TopicConfig", *, was_compacted: bool, durable: bool) -> LogConfig:
+def log_config(
+    settings: "TopicConfig", name: str, *, was_compacted: bool, durable: bool
+) -> LogConfig:
     """Return the settings of a log.
 
     Args:
         settings: of the topic.
+        name: of the partition. Its jitter depends on it [log/rolling].
         was_compacted: whether the log was compacted before. It has gaps then, whatever its policy
             is now.
         durable: whether the log is synced while it is open.
@@ -23,10 +27,14 @@ def log_config(settings: "TopicConfig", *, was_compacted: bool, durable: bool) -
         # The active segment is not compacted, so it must end in time (Kafka:
         # LogConfig.maxSegmentMs).
         segment_ms = min(segment_ms, settings.max_compaction_lag_ms)
+    jitter_ms = min(settings.segment_jitter_ms, segment_ms)
+    if jitter_ms:
+        segment_ms -= crc32(name.encode()) % jitter_ms
     return LogConfig(
         segment_bytes=settings.segment_bytes,
         segment_ms=segment_ms,
         index_interval_bytes=settings.index_interval_bytes,
+        index_bytes=settings.segment_index_bytes,
         compacted=settings.compact or was_compacted,
         flush=durable,
         producer_expiration_ms=settings.producer_expiration_ms,

@@ -74,7 +74,8 @@ def validate_batch(
     max_timestamp_ms = _check_records(batch, header, partition, now_ms)
     codec = _CODECS.get(config.compression)
     if codec is not None and codec != header.compression:
-        batch = _recompressed(batch, header, codec, now_ms if config.log_append_time else None)
+        time_ms = now_ms if config.log_append_time else None
+        batch = _recompressed(batch, header, codec, config.compression_level, time_ms)
     elif config.log_append_time:
         batch = stamp_timestamp(batch, header, now_ms, log_append_time=True)
     elif max_timestamp_ms != header.max_timestamp_ms or header.log_append_time:
@@ -182,7 +183,11 @@ def _is_recompressed(header: BatchHeader, config: TopicConfig) -> bool:
 
 
 def _recompressed(
-    batch: bytes, header: BatchHeader, codec: Compression, log_append_time_ms: int | None
+    batch: bytes,
+    header: BatchHeader,
+    codec: Compression,
+    level: int | None,
+    log_append_time_ms: int | None,
 ) -> bytes:
     """Return the batch in the compression of the topic [data-plane/recompression]."""
     try:
@@ -193,6 +198,7 @@ def _recompressed(
         # A producer may have given the records any offset deltas.
         [record._replace(offset=offset) for offset, record in enumerate(records)],
         compression=codec,
+        compression_level=level,
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,

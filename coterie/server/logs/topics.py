@@ -385,7 +385,8 @@ class Topics:
     def _log_config(self, partition: Partition) -> LogConfig:
         topic = partition.topic
         was_compacted = self._data.cleaner_offset(topic.name, partition.index) > 0
-        return log_config(topic.config, was_compacted=was_compacted, durable=self._durable)
+        name = f"{topic.name}-{partition.index}"
+        return log_config(topic.config, name, was_compacted=was_compacted, durable=self._durable)
 
     def _apply_config(self, topic: Topic) -> None:
         """Apply a topic's settings to its open logs; closed ones get them when they are opened."""

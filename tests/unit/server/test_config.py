@@ -13,6 +13,7 @@ from coterie.server.config.keys import ConfigKey, ConfigSource, ConfigType, Inva
 from coterie.server.config.sources import ConfigError
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.config.topic_keys import TOPIC
+from coterie.server.logs.log_configs import log_config
 
 DELAY = "group.initial.rebalance.delay.ms"
 
@@ -407,6 +408,16 @@ class TestWhatFollows:
         assert config.get_float("log.cleaner.io.max.bytes.per.second") == float_info.max
         assert config.get_int("log.cleaner.dedupe.buffer.size") == 24 << 20
         assert "128 MiB" in BROKER["log.cleaner.dedupe.buffer.size"].documentation
+
+    def test_each_partition_has_a_jitter_of_its_own(self) -> None:
+        """[log/rolling]"""
+        topic = TopicConfig(Config(), {"segment.ms": "10000", "segment.jitter.ms": "4000"})
+        spans = {
+            log_config(topic, f"t-{number}", was_compacted=False, durable=False).segment_ms
+            for number in range(20)
+        }
+        assert len(spans) > 10
+        assert all(6000 < span <= 10_000 for span in spans)
 
     def test_compaction_and_retention_of_a_topic(self) -> None:
         topic = TopicConfig(Config(), {})

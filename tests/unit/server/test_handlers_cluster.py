@@ -118,6 +118,11 @@ class TestDescribeCluster:
             assert answer.controller_id == 1
             assert answer.cluster_authorized_operations == 8096
 
+    def test_the_broker_may_have_a_rack(self) -> None:
+        client = Client(make_broker({"broker.rack": "r1"}))
+        request = DescribeClusterRequest(include_cluster_authorized_operations=False)
+        assert [each.rack for each in client.call(request, 2).brokers] == ["r1"]
+
     @pytest.mark.parametrize(
         ("endpoint_type", "error"),
         [(2, ErrorCode.MISMATCHED_ENDPOINT_TYPE), (7, ErrorCode.UNSUPPORTED_ENDPOINT_TYPE)],

@@ -67,6 +67,23 @@ class TestStored:
         ((_, header),) = iterate_batches(stored)
         assert header.compression == Compression.ZSTD
 
+    @pytest.mark.parametrize(
+        ("codec", "low", "high"), [("gzip", "1", "9"), ("lz4", "1", "17"), ("zstd", "-50", "22")]
+    )
+    def test_levels_of_recompression(self, client: Client, codec: str, low: str, high: str) -> None:
+        value = b"".join(b"%d:%x," % (number, number * number) for number in range(2_000))
+        sizes = {}
+        for level in (low, high):
+            name = f"{codec}{level}"
+            settings = {"compression.type": codec, f"compression.{codec}.level": level}
+            client.broker.topics.create(name, 1, settings)
+            produce(client, batch(value), topic=name)
+            stored = log_of(client, name).read(0, 1 << 20)
+            sizes[level] = len(stored)
+            ((_, header),) = iterate_batches(stored)
+            assert header.compression == Compression[codec.upper()]
+        assert sizes[high] != sizes[low]
+
     def test_log_append_time(self, client: Client) -> None:
         client.broker.topics.create("l", 1, {"message.timestamp.type": "LogAppendTime"})
         client.loop.advance(777)

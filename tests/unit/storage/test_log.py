@@ -185,6 +185,15 @@ def test_segments_roll_by_the_span_of_their_times(place: Place) -> None:
     assert [segment.base_offset for segment in log.segments] == [0, 3, 5, 7]
 
 
+def test_segments_roll_when_an_index_is_full(place: Place) -> None:
+    """Of the time index, whose entries have 12 bytes, the last entry is kept for the end."""
+    config = LogConfig(index_interval_bytes=0, index_bytes=36)
+    log = Log.open(place.filesystem, place.directory, config)
+    for late_ms in range(10):
+        log.append(batch(b"x", timestamp_ms=NOW_MS + late_ms))
+    assert [segment.base_offset for segment in log.segments] == [0, 3, 6, 9]
+
+
 def test_batches_without_a_time_roll_by_size_alone(memory: Place) -> None:
     log = Log.open(memory.filesystem, memory.directory, LogConfig(segment_ms=1000))
     log.append(batch(b"x", timestamp_ms=-1))

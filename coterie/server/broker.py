@@ -154,8 +154,7 @@ class Broker(ConnectionServices):
         self.changes = TopicChanges(environment, self.disk)
         self._data = self._open_directory(filesystem, path, flush, handles)
         self._begin_write_ahead()
-        node = Node(self.node_id, {}, config.get_text("broker.rack"))
-        self.image = ClusterImage(self._data.cluster_id, node)
+        self.image = self._image_without_listeners()
         self._record_place(data_dir)
         try:
             self.topics = Topics(self._data, config, environment, self.disk, durable=flush.commit)
@@ -199,6 +198,10 @@ class Broker(ConnectionServices):
             checkpoint_lock=self.environment.new_lock(),
             new_file_id=self.environment.new_file_id,
         )
+
+    def _image_without_listeners(self) -> ClusterImage:
+        node = Node(self.node_id, {}, self.config.get_text("broker.rack"))
+        return ClusterImage(self._data.cluster_id, node)
 
     def _disk(self, *, in_memory: bool) -> Workers:
         return self.slices if in_memory else self.environment.workers("coterie-disk", _DISK_THREADS)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.machine import RequestContext
 from coterie.coordinator.partition_state import PartitionState
+from coterie.coordinator.transactional_offsets import pending_keys
 from coterie.protocol.authorized_operations import (
     AUTHORIZED_OPERATIONS_OMITTED,
     GROUP_OPERATIONS,
@@ -101,6 +102,7 @@ def delete_group(
             for index in partitions:
                 key = OffsetCommitKey(group=group_id, topic=topic, partition=index)
                 effects.records.append((key, None))
+        effects.records += [(key, None) for key in pending_keys(partition, group_id)]
         deleted = GroupDeleted(
             at_ms=now_ms,
             generation_id=group.logged_generation(),

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from coterie.coordinator.machine import Outcome, R, Record
+from coterie.coordinator.machine import BatchForm, Outcome, R, Record
 from coterie.protocol.messages.journal_records import FACT_NAMES, Fact
 
 V = TypeVar("V")
@@ -90,11 +90,12 @@ class Effects(Outcome[R]):
         timers: timers that were armed or cancelled.
         events: what happened, in order.
         records: the records of the verb.
+        form: the header of their batch, if they belong to a transaction.
         completion: what the verb does once the records are durable; see `shard.py`.
         durable_events: events that take place only if the records become durable.
     """
 
-    __slots__ = ("completion", "durable_events", "events", "records")
+    __slots__ = ("completion", "durable_events", "events", "form", "records")
 
     timers: Sequence[Timer]
 
@@ -103,6 +104,7 @@ class Effects(Outcome[R]):
         super().__init__(response)
         self.events: Sequence[Event] = ()
         self.records: list[Record] = []
+        self.form: BatchForm | None = None
         self.durable_events: Sequence[Event] = ()
         self.completion: Any = None
 

@@ -5,6 +5,7 @@ from typing import Any
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.group_like import GroupLike
 from coterie.coordinator.partition_state import PartitionState
+from coterie.coordinator.transactional_offsets import pending_keys
 from coterie.protocol.messages.journal_records import (
     ExpiredOffset,
     ExpiredTopic,
@@ -26,12 +27,17 @@ def expire_group(partition: PartitionState, group: GroupLike, now_ms: int) -> Ef
     """
     effects: Effects[Any] = Effects()
     group_id = group.group_id
-    remaining = 0
+    pending = partition.logged.pending
+    # An open transaction keeps its group [offsets/expiry-while-pending].
+    remaining = len(pending.by_group.get(group_id, ()))
     expired_topics = []
     for topic, partitions in partition.logged.offsets.get(group_id, {}).items():
         expired = []
         for index, value in partitions.items():
-            if _has_expired(group, topic, value, now_ms, partition.config.offsets_retention_ms):
+            has_expired = _has_expired(
+                group, topic, value, now_ms, partition.config.offsets_retention_ms
+            )
+            if has_expired and not pending.is_pending(group_id, topic, index):
                 key = OffsetCommitKey(group=group_id, topic=topic, partition=index)
                 effects.records.append((key, None))
                 expired.append(ExpiredOffset(partition=index, committed_offset=value.offset))
@@ -68,7 +74,7 @@ def delete_topic_offsets(
 ) -> Effects[Any]:
     """Append tombstones for a group's offsets of a deleted topic [offsets/topic-deletion].
 
-    Offsets of another topic of that name stay.
+    Offsets of another topic of that name stay. Pending offsets name no id.
     """
     effects: Effects[Any] = Effects()
     for index, value in partition.logged.offsets.get(group_id, {}).get(topic, {}).items():
@@ -76,4 +82,7 @@ def delete_topic_offsets(
             effects.records.append(
                 (OffsetCommitKey(group=group_id, topic=topic, partition=index), None)
             )
+    for key in pending_keys(partition, group_id):
+        if key.topic == topic:
+            effects.records.append((key, None))
     return effects

@@ -12,6 +12,7 @@ from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.describe_groups import DescribeGroupsResponseGroup
 from coterie.protocol.messages.log_records import OffsetCommitValue
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest
+from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 
 class GroupLike:
@@ -62,6 +63,10 @@ class GroupLike:
 
         An accepted commit of a member may start its session anew.
         """
+        raise NotImplementedError
+
+    def transactional_commit_error(self, request: TxnOffsetCommitRequest) -> ErrorCode:
+        """Return the error of a commit in a transaction [offsets/transactional-validation]."""
         raise NotImplementedError
 
     def fetch_error(self, member_id: str | None, member_epoch: int) -> ErrorCode:

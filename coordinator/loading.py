@@ -8,7 +8,8 @@ a log can be loaded [group-log/unknown-versions]. Records of unknown types are s
 
 Records of a transaction count from its commit marker on [group-log/transactions]. The record with
 the largest offset decides for its key, as in compaction: a transaction that commits after a newer
-record of the same key changes nothing there.
+record of the same key changes nothing there. What is left of transactions without a marker is
+yielded apart: they are still open, and their markers will follow.
 
 Invariant: memory is bounded by the live keys and the open transactions, whatever the size of the
 log.
@@ -16,8 +17,10 @@ log.
 
 from collections import Counter
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
+from coterie.coordinator.machine import OpenRecord
 from coterie.protocol.control_records import read_marker
 from coterie.protocol.errors import MalformedFrame
 from coterie.protocol.messages.record_types import RecordTypes
@@ -44,13 +47,14 @@ class _PendingRecord(NamedTuple):
 
     Attributes:
         value: None for a tombstone.
-        offset: the base offset of its batch.
+        offset, producer_epoch: of its batch.
         before: the value of the key when the record was read; compared by identity, to detect that
             a later record has replaced it.
     """
 
     value: bytes | None
     offset: int
+    producer_epoch: int
     before: bytes | None
 
 
@@ -122,6 +126,17 @@ class NewestRecords:
         for key in list(newest):
             yield key, newest.pop(key)
 
+    def open_records(self) -> Iterator[OpenRecord]:
+        """Yield the records of open transactions in the order of the log; before `survivors`."""
+        found = [
+            (pending.offset, producer_id, key, pending)
+            for producer_id, records in self._open_transactions.items()
+            for key, pending in records.items()
+        ]
+        for _, producer_id, key, pending in sorted(found, key=itemgetter(0)):
+            overtaken = self._is_overtaken(key, pending)
+            yield OpenRecord(producer_id, pending.producer_epoch, key, pending.value, overtaken)
+
     def _stored_key(self, key: bytes | None) -> bytes | None:
         """Return the key under which a record is stored; None for one that is skipped."""
         if key is None:
@@ -169,7 +184,9 @@ class NewestRecords:
                 before = self._newest.get(key)
                 if type(before) is bytes and len(before) < _SHARED_BYTES:
                     before = self._newest[key] = _UniqueBytes(before)
-                records[key] = _PendingRecord(value, header.base_offset, before)
+                records[key] = _PendingRecord(
+                    value, header.base_offset, header.producer_epoch, before
+                )
 
     def _end_transaction(self, header: BatchHeader, pairs: list[Pair]) -> None:
         """Apply the records of a transaction that was committed; drop those of an aborted one."""

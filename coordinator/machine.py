@@ -7,9 +7,10 @@ durable (ADR 16). It knows nothing else of a machine, so it serves every coordin
 groups, and those of transactions and of share groups to come.
 
 The runtime calls a machine in this order for each partition: `begin_load`; `replay` for each record
-that the reader of the log has left; `finish_load`; then the machine serves requests, and each of
-its appends is acknowledged with `appended` in the order in which they were made, until `unload`,
-`fail` or `append_failed`. After `append_failed` the load has begun already, under the same epoch.
+that the reader of the log has left; `replay_open` for each record of an open transaction;
+`finish_load`; then the machine serves requests, and each of its appends is acknowledged with
+`appended` in the order in which they were made, until `unload`, `fail` or `append_failed`. After
+`append_failed` the load has begun already, under the same epoch.
 
 A machine refuses an operation that does not fit a batch before it changes anything, and splits what
 may be split [coordinator/operation-size] [coordinator/sweep-size].
@@ -119,19 +120,25 @@ class Append:
 
     Attributes:
         partition: the partition of the internal topic.
-        records: the records, at least one.
+        records: the records, at least one, unless there is a marker.
         form: the header of a batch of their own; None to share a plain batch with the operations
             before and after.
+        marker: key and value of the marker of a transaction, with the form of its control batch.
     """
 
-    __slots__ = ("form", "partition", "records")
+    __slots__ = ("form", "marker", "partition", "records")
 
     def __init__(
-        self, partition: int, records: Sequence[Record], form: BatchForm | None = None
+        self,
+        partition: int,
+        records: Sequence[Record],
+        form: BatchForm | None = None,
+        marker: Pair | None = None,
     ) -> None:
         self.partition = partition
         self.records = records
         self.form = form
+        self.marker = marker
 
     def __repr__(self) -> str:
         return f"Append({self.partition}, {self.records!r}, {self.form!r})"
@@ -188,6 +195,22 @@ OutcomeT = TypeVar("OutcomeT", bound=Outcome[Any])
 OutcomeT_co = TypeVar("OutcomeT_co", bound=Outcome[Any], covariant=True)
 
 
+class OpenRecord(NamedTuple):
+    """A record of a transaction that has not ended at the end of the log.
+
+    Attributes:
+        producer_id, producer_epoch: of its batch.
+        key, value: of the record; without a value it is a tombstone.
+        overtaken: whether a record of the same key with a larger offset counts already.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    key: bytes
+    value: bytes | None
+    overtaken: bool
+
+
 class LogReader(Protocol):
     """Reduces the log of a partition, while it is read, to the records that are to be replayed.
 
@@ -212,6 +235,9 @@ class LogReader(Protocol):
     def survivors(self) -> Iterator[Pair]:
         """Yield what is to be replayed, and forget it."""
 
+    def open_records(self) -> Iterator[OpenRecord]:
+        """Yield the records of open transactions in the order of the log; before `survivors`."""
+
 
 class Machine(Protocol[OutcomeT_co]):
     """A coordinator, as its runtime sees it."""
@@ -233,6 +259,13 @@ class Machine(Protocol[OutcomeT_co]):
 
     def replay(self, partition: int, key: bytes | None, value: bytes | None) -> None:
         """Apply one record of a partition that is being loaded.
+
+        Raises:
+            MalformedFrame: the record cannot be decoded.
+        """
+
+    def replay_open(self, partition: int, record: OpenRecord) -> None:
+        """Apply one record of a transaction that is open at the end of the log, after all others.
 
         Raises:
             MalformedFrame: the record cannot be decoded.

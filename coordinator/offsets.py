@@ -79,7 +79,7 @@ def commit(
         for each in topic.partitions:
             index = each.partition_index
             metadata = each.committed_metadata or ""
-            if len(metadata) > always_fitting and _utf16_units(metadata) > max_units:
+            if len(metadata) > always_fitting and is_metadata_too_large(metadata, max_units):
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 code = accepted
@@ -108,9 +108,9 @@ def _set_timestamps(records: list[Record], request: OffsetCommitRequest) -> None
         value.commit_timestamp = own.get((key.topic, key.partition), value.commit_timestamp)
 
 
-def _utf16_units(text: str) -> int:
-    """Return the length of a string as Java counts it [offsets/metadata-size]."""
-    return len(text.encode("utf-16-le")) // 2
+def is_metadata_too_large(metadata: str, max_units: int) -> bool:
+    """Return whether metadata is longer than allowed, as Java counts it [offsets/metadata-size]."""
+    return len(metadata.encode("utf-16-le")) // 2 > max_units
 
 
 def _unknown_group_error(
@@ -131,19 +131,23 @@ def _unknown_group_error(
 
 
 def fetch_group(
-    partition: PartitionState, asked: OffsetFetchRequestGroup
+    partition: PartitionState, asked: OffsetFetchRequestGroup, *, stable: bool
 ) -> OffsetFetchResponseGroup:
     """Return the committed offsets of one group of a request that may name several."""
     group = partition.groups.get(asked.group_id)
     error = ErrorCode.NONE
     if group is not None:
         error = group.fetch_error(asked.member_id, asked.member_epoch)
-    topics = [] if error else fetch(partition, asked.group_id, asked.topics)
+    topics = [] if error else fetch(partition, asked.group_id, asked.topics, stable=stable)
     return OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics, error_code=error)
 
 
 def fetch(
-    partition: PartitionState, group_id: str, topics: list[OffsetFetchRequestTopic] | None
+    partition: PartitionState,
+    group_id: str,
+    topics: list[OffsetFetchRequestTopic] | None,
+    *,
+    stable: bool,
 ) -> list[OffsetFetchResponseTopic]:
     """Return the committed offsets of one group [offsets/fetch].
 
@@ -151,7 +155,33 @@ def fetch(
         partition: the partition of the group.
         group_id: the group; an unknown one has no committed offsets.
         topics: the requested topics; None for every partition with an offset.
+        stable: refuse partitions with pending offsets.
     """
+    fetched = _fetch(partition, group_id, topics)
+    if stable and group_id in partition.logged.pending.by_group:
+        _refuse_unstable(partition, group_id, fetched)
+    return fetched
+
+
+def _refuse_unstable(
+    partition: PartitionState, group_id: str, fetched: list[OffsetFetchResponseTopic]
+) -> None:
+    """Put the error of pending offsets in the place of committed ones [offsets/require-stable]."""
+    pending = partition.logged.pending
+    for topic in fetched:
+        topic.partitions = [
+            OffsetFetchResponsePartition.of(
+                each.partition_index, -1, -1, "", ErrorCode.UNSTABLE_OFFSET_COMMIT
+            )
+            if pending.is_pending(group_id, topic.name, each.partition_index)
+            else each
+            for each in topic.partitions
+        ]
+
+
+def _fetch(
+    partition: PartitionState, group_id: str, topics: list[OffsetFetchRequestTopic] | None
+) -> list[OffsetFetchResponseTopic]:
     group = partition.groups.get(group_id)
     known = group is not None and group.exists
     committed = partition.logged.offsets.get(group_id, {}) if known else {}
@@ -214,6 +244,7 @@ def delete_offsets(
         return Effects(OffsetDeleteResponse(error_code=error, topics=[]))
     effects: Effects[OffsetDeleteResponse] = Effects()
     committed = partition.logged.offsets.get(request.group_id, {})
+    pending = partition.logged.pending
     topics = []
     for topic in request.topics:
         # See [offsets/delete-subscribed].
@@ -222,7 +253,10 @@ def delete_offsets(
         partitions = []
         for each in topic.partitions:
             index = each.partition_index
-            if not in_use and index in committed.get(topic.name, {}):
+            if not in_use and (
+                index in committed.get(topic.name, {})
+                or pending.is_pending(request.group_id, topic.name, index)
+            ):
                 key = OffsetCommitKey(group=request.group_id, topic=topic.name, partition=index)
                 effects.records.append((key, None))
             partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))

@@ -6,16 +6,20 @@ from typing import Any
 from coterie.coordinator.classic.static_member import ReplacementWrite
 from coterie.coordinator.classic.sync import AssignmentWrite
 from coterie.coordinator.effects import Effects, Event
+from coterie.coordinator.pending_offsets import MarkerWrite
 from coterie.coordinator.responses import LARGE_OPERATION_ERROR, ResponsePart, error_response
 
-Completion = AssignmentWrite | ReplacementWrite
+Completion = AssignmentWrite | ReplacementWrite | MarkerWrite
+
+# The group of an operation whose records do not belong to one group: the marker of a transaction.
+NO_GROUP = ""
 
 
 class Operation:
     """What a request waits for: its own records, or those of the operations before it.
 
     Attributes:
-        group_id: the group of its records; None for an operation that only reads.
+        group_id: the group of its records, or `NO_GROUP`; None for an operation that only reads.
         response: what to send when they are durable; None if nothing is to be sent then.
         durable_events: what to add to the events then.
         completion: what else to do then.

@@ -41,6 +41,7 @@ class PartitionState:
         new_uuid: returns a new random UUID as text, for member ids.
         groups: the live groups by id.
         logged: what the records of the partition add up to.
+        marker_epochs: by producer id, the epoch of its latest marker, until that is durable.
         listing_order: the order in which the groups are listed.
         all_groups: the count of all partitions, which each of them keeps up to date.
 
@@ -66,6 +67,7 @@ class PartitionState:
         self.new_uuid = new_uuid
         self.groups: dict[str, Group] = {}
         self.logged = LoggedState()
+        self.marker_epochs: dict[int, int] = {}
         self.listing_order = ListingOrder()
         self._max_groups = max_groups
         self.all_groups = all_groups
@@ -93,13 +95,18 @@ class PartitionState:
         for member_id in sorted(group.pending_joins):
             effects.cancel(TimerKind.PENDING, group_id, member_id)
 
+    def producer_epoch(self, producer_id: int) -> int:
+        """Return a producer's largest epoch that the log may not have yet; -1 for none."""
+        marker_epoch = self.marker_epochs.get(producer_id, -1)
+        return max(self.logged.pending.epoch(producer_id), marker_epoch)
+
     def restore_groups(self) -> None:
         """Create the groups that the records describe [coordinator/restored-groups]."""
         logged, groups = self.logged, self.groups
         assert not groups, "a partition is loaded into an empty state"
         for group_id, value in logged.groups.items():
             groups[group_id] = restore(group_id, value)
-        for group_id in logged.offsets:
+        for group_id in (*logged.offsets, *logged.pending.by_group):
             if group_id not in groups:
                 groups[group_id] = restore(group_id, None)
         self.all_groups.groups += len(groups)
@@ -110,4 +117,5 @@ class PartitionState:
         self.all_groups.groups -= len(self.groups)
         self.groups = {}
         self.logged = LoggedState()
+        self.marker_epochs = {}
         self.listing_order = ListingOrder()

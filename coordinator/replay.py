@@ -1,14 +1,16 @@
 """Durable state, and the only code that changes it: applying one log record.
 
-Durable state is what the log of a partition says: the last logged generation of each group and its
-committed offsets. Live classic groups have more than that and change without records, as Kafka's do
-[coordinator/live-groups]; `group_record.restore` builds one from a logged generation.
+Durable state is what the log of a partition says: the last logged generation of each group, its
+committed offsets, and those of open transactions. Live classic groups have more than that and
+change without records, as Kafka's do [coordinator/live-groups]; `group_record.restore` builds one
+from a logged generation.
 
 A record is applied by the same code when it is written and when it is loaded. So replaying the log
 of a partition from its start gives the state of the shard that wrote it [group-log/replay].
 """
 
 from coterie.coordinator.machine import Record
+from coterie.coordinator.pending_offsets import PendingOffsets, Place
 from coterie.protocol.messages.log_records import (
     GROUP_RECORDS,
     OTHER_GROUP_TYPES,
@@ -33,15 +35,17 @@ class LoggedState:
         offsets: group id to topic to partition to committed offset; no mapping in it is empty.
         other_groups: id to record type of the groups that are not classic groups
             [group-log/other-group-types].
+        pending: the offsets of open transactions.
     """
 
-    __slots__ = ("groups", "offsets", "other_groups")
+    __slots__ = ("groups", "offsets", "other_groups", "pending")
 
     def __init__(self) -> None:
         """Start with nothing logged."""
         self.groups: dict[str, GroupMetadataValue] = {}
         self.offsets: dict[str, dict[str, Partitions]] = {}
         self.other_groups: dict[str, int] = {}
+        self.pending = PendingOffsets()
 
 
 def replay(state: LoggedState, record: Record) -> None:
@@ -66,6 +70,8 @@ def replay(state: LoggedState, record: Record) -> None:
         if partitions is None:
             partitions = topics[key.topic] = {}
         partitions[key.partition] = value
+        if state.pending.by_group:
+            state.pending.overtake((key.group, key.topic, key.partition))
         return
     assert type(key) is GroupMetadataKey, key
     if value is None:
@@ -73,6 +79,47 @@ def replay(state: LoggedState, record: Record) -> None:
     else:
         assert type(value) is GroupMetadataValue, value
         state.groups[key.group] = value
+
+
+def replay_marker(state: LoggedState, producer_id: int, *, commit: bool) -> None:
+    """Apply the marker of a transaction: commit its pending offsets or drop them.
+
+    A marker of a producer without an open transaction changes nothing. An offset that a newer
+    record has overtaken changes nothing either [offsets/newest-offset-wins].
+    """
+    pending = state.pending
+    for place, offset in pending.end(producer_id).items():
+        if commit and not offset.overtaken:
+            group_id, topic, index = place
+            topics = state.offsets.setdefault(group_id, {})
+            topics.setdefault(topic, {})[index] = offset.value
+            pending.overtake(place, offset.position)
+
+
+def replay_pending(
+    state: LoggedState,
+    producer_id: int,
+    producer_epoch: int,
+    record: Record,
+    *,
+    overtaken: bool = False,
+) -> bool:
+    """Apply a record of an open transaction.
+
+    Args:
+        state: the state to change.
+        producer_id, producer_epoch: of its batch.
+        record: the decoded key and value.
+        overtaken: whether a newer record of its key has been committed.
+
+    Returns:
+        Whether it was applied. Kafka writes only commits of offsets in transactions.
+    """
+    key, value = record
+    if type(key) is not OffsetCommitKey or type(value) is not OffsetCommitValue:
+        return False
+    state.pending.add(producer_id, producer_epoch, key, value, overtaken=overtaken)
+    return True
 
 
 def replay_encoded(state: LoggedState, key_bytes: bytes, value_bytes: bytes | None) -> bool:
@@ -103,7 +150,13 @@ def replay_encoded(state: LoggedState, key_bytes: bytes, value_bytes: bytes | No
 
 
 def _remove_offset(state: LoggedState, key: OffsetCommitKey) -> None:
-    """Remove an offset, and with the last one of a topic or group the mapping that held it."""
+    """Remove an offset, and with the last one of a topic or group the mapping that held it.
+
+    Pending offsets of the partition are dropped, too [offsets/delete-pending].
+    """
+    if state.pending.by_group:
+        place: Place = (key.group, key.topic, key.partition)
+        state.pending.drop(place)
     topics = state.offsets.get(key.group, {})
     partitions = topics.get(key.topic, {})
     removed = partitions.pop(key.partition, None)

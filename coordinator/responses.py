@@ -14,6 +14,7 @@ from typing import Any
 from coterie.coordinator.classic.group import Group
 from coterie.coordinator.classic.member import Member
 from coterie.coordinator.effects import Effects
+from coterie.coordinator.pending_offsets import TransactionEnd
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsResponseResult
 from coterie.protocol.messages.describe_groups import DescribeGroupsResponseGroup
@@ -41,6 +42,15 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from coterie.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+# The first version of TxnOffsetCommit whose clients know COORDINATOR_LOAD_IN_PROGRESS.
+_TXN_COMMIT_LOADING_SINCE = 2
 
 # The first versions of OffsetFetch that carry an error per group, and one for the whole request.
 _FETCH_ERROR_PER_GROUP_SINCE = 8
@@ -142,7 +152,16 @@ def error_response(request: Any, error: ErrorCode, version: int) -> Any:
     kind = type(request)
     if kind is OffsetFetchRequest:
         return _fetch_error_response(request, error, version)
+    if kind is TxnOffsetCommitRequest and version < _TXN_COMMIT_LOADING_SINCE:
+        error = without_loading(error)
     return _ERROR_RESPONSES[kind](request, error)
+
+
+def without_loading(error: ErrorCode) -> ErrorCode:
+    """Return the error for a client for which a load is fatal [offsets/transactional-errors]."""
+    if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return error
 
 
 def join_error(error: ErrorCode, member_id: str) -> JoinGroupResponse:
@@ -173,6 +192,22 @@ def commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommit
                     OffsetCommitResponsePartition(
                         partition_index=each.partition_index, error_code=error
                     )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def txn_commit_error(request: TxnOffsetCommitRequest, error: ErrorCode) -> TxnOffsetCommitResponse:
+    """Return a refused TxnOffsetCommit: every partition has the error."""
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition.of(each.partition_index, error)
                     for each in topic.partitions
                 ],
             )
@@ -246,6 +281,8 @@ _ERROR_RESPONSES: dict[type, Any] = {
     HeartbeatRequest: lambda _, error: HeartbeatResponse(error_code=error),
     LeaveGroupRequest: lambda _, error: LeaveGroupResponse(error_code=error),
     OffsetCommitRequest: commit_error,
+    TxnOffsetCommitRequest: txn_commit_error,
+    TransactionEnd: lambda _, error: error,
     OffsetDeleteRequest: lambda _, error: OffsetDeleteResponse(error_code=error, topics=[]),
     ListGroupsRequest: lambda _, error: ListGroupsResponse(error_code=error, groups=[]),
     OffsetFetchRequestGroup: _fetched_group_error,

@@ -10,24 +10,21 @@ and its `RequestContext`. It returns `Effects`; their `response` is None if the 
 as a `Reply`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from coterie.coordinator.admin import delete_group, describe_group, list_groups
-from coterie.coordinator.classic.group import Group
 from coterie.coordinator.classic.heartbeat import RESPONSES as HEARTBEAT_RESPONSES
 from coterie.coordinator.classic.heartbeat import heartbeat
 from coterie.coordinator.classic.join import join
 from coterie.coordinator.classic.leave import leave
 from coterie.coordinator.classic.rebalance import rebalance_on_request
 from coterie.coordinator.classic.sync import sync
-from coterie.coordinator.config import GroupConfig
-from coterie.coordinator.effects import Effects, TimerKind
-from coterie.coordinator.loading import NewestRecords
-from coterie.coordinator.machine import Pair, Record, RequestContext
+from coterie.coordinator.effects import Effects
+from coterie.coordinator.group_partitions import GroupPartitions
+from coterie.coordinator.machine import RequestContext
 from coterie.coordinator.offsets import commit, delete_offsets, fetch, fetch_group
-from coterie.coordinator.partition_state import GroupCount
-from coterie.coordinator.purgatory import Purgatory
+from coterie.coordinator.pending_offsets import TransactionEnd
 from coterie.coordinator.responses import (
     DeletedGroup,
     DescribedGroup,
@@ -37,28 +34,28 @@ from coterie.coordinator.responses import (
 )
 from coterie.coordinator.shard import Shard
 from coterie.coordinator.shard_state import ACTIVE, ShardState, availability_error
-from coterie.coordinator.topic_image import TopicChange, TopicsImage
+from coterie.coordinator.topic_image import TopicChange
+from coterie.coordinator.transactional_offsets import commit_transactional
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.java_hash import partition_for
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from coterie.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from coterie.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from coterie.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from coterie.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from coterie.protocol.messages.log_records import GROUP_RECORDS, encode_key, encode_value
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from coterie.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from coterie.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
 
 # From this version on SyncGroup names the protocol [syncing/protocol-present].
 _SYNC_NAMES_PROTOCOL_SINCE = 5
 # From this version on OffsetFetch lists groups [offsets/fetch-many-groups].
 _FETCH_MANY_GROUPS_SINCE = 8
-
-# Of how many group ids the partition is kept, which takes longer to compute than to look up.
-_REMEMBERED_SHARDS = 16_384
 
 # Read for every request: a global is read faster than a member of an enumeration.
 _NONE = ErrorCode.NONE
@@ -75,72 +72,8 @@ Q = TypeVar("Q", bound=GroupRequest)
 R = TypeVar("R")
 
 
-class GroupCoordinator:
-    """All partitions of `__consumer_offsets` that this broker coordinates.
-
-    Attributes:
-        config: the settings.
-        topics: the topics of the cluster.
-        purgatory: the timers of all partitions.
-        shards: the partitions by number.
-    """
-
-    def __init__(
-        self,
-        config: GroupConfig,
-        new_uuid: Callable[[], str],
-        start_ms: int = 0,
-        topics: TopicsImage | None = None,
-    ) -> None:
-        """Start without a loaded partition.
-
-        Args:
-            config: the settings.
-            new_uuid: returns a new random UUID as text, for member ids.
-            start_ms: the time.
-            topics: the topics of the cluster; by default there are none.
-        """
-        self.topics = TopicsImage({}, {}) if topics is None else topics
-        self.config = config
-        self.purgatory = Purgatory(start_ms)
-        # Hashing spreads ids evenly, so ids that were not chosen on purpose stay well below twice
-        # the even share of a partition [coordinator/group-limit].
-        partitions = config.offsets_topic_num_partitions
-        max_groups = min(config.max_groups, 2 * config.max_groups // partitions + 1)
-        self._all_groups = all_groups = GroupCount(config.max_groups)
-        self.shards = [
-            Shard(partition, config, new_uuid, max_groups, all_groups)
-            for partition in range(partitions)
-        ]
-        self._partitions = partitions
-        # Where the groups of the latest requests are.
-        self._shard_of: dict[str, Shard] = {}
-
-    # -- groups ------------------------------------------------------------------------------------
-
-    def partition_for(self, group_id: str) -> int:
-        """Return the `__consumer_offsets` partition of a group."""
-        return partition_for(group_id, self._partitions)
-
-    def group(self, group_id: str) -> Group | None:
-        """Return a live group, for reading."""
-        return self._shard(group_id).groups.get(group_id)
-
-    def groups(self) -> Iterable[Group]:
-        """Yield every live group, for reading."""
-        for shard in self.shards:
-            yield from shard.groups.values()
-
-    def _shard(self, group_id: str) -> Shard:
-        return self._shard_of.get(group_id) or self._remember_shard(group_id)
-
-    def _remember_shard(self, group_id: str) -> Shard:
-        """Return the shard of a group whose requests have not looked for it for some time."""
-        known = self._shard_of
-        if len(known) >= _REMEMBERED_SHARDS:
-            known.clear()
-        shard = known[group_id] = self.shards[partition_for(group_id, self._partitions)]
-        return shard
+class GroupCoordinator(GroupPartitions):
+    """All partitions of `__consumer_offsets` that this broker coordinates, and their requests."""
 
     # -- membership --------------------------------------------------------------------------------
 
@@ -198,7 +131,7 @@ class GroupCoordinator:
         """Begin a rebalance that no member has caused; no effects if the group cannot."""
         shard = self._shard(group_id)
         effects = rebalance_on_request(shard, group_id, reason, now_ms)
-        return self._applied(shard.settle(effects, now_ms))
+        return self.applied(shard.settle(effects, now_ms))
 
     def _run(
         self,
@@ -214,7 +147,7 @@ class GroupCoordinator:
         if error:
             return Effects(error_response(request, error, context.version))
         effects = verb(shard, now_ms, request, context)
-        return self._applied(shard.settle(effects, now_ms, request, context.to, context.version))
+        return self.applied(shard.settle(effects, now_ms, request, context.to, context.version))
 
     # -- offsets -----------------------------------------------------------------------------------
 
@@ -229,15 +162,53 @@ class GroupCoordinator:
         effects = commit(shard, now_ms, request, context.version)
         return shard.settle(effects, now_ms, request, context.to, context.version)
 
+    def txn_offset_commit(
+        self,
+        now_ms: int,
+        request: TxnOffsetCommitRequest,
+        context: RequestContext,
+        logged_epoch: int = -1,
+    ) -> Effects[TxnOffsetCommitResponse]:
+        """Handle a TxnOffsetCommit of partitions that exist, whose transaction was checked.
+
+        Args:
+            now_ms: the time.
+            request: the request.
+            context: where it comes from.
+            logged_epoch: the producer's epoch in the log of the group's partition; -1 for none.
+        """
+
+        def verb(
+            shard: Shard, now_ms: int, request: TxnOffsetCommitRequest, _context: RequestContext
+        ) -> Effects[TxnOffsetCommitResponse]:
+            return commit_transactional(shard, now_ms, request, logged_epoch)
+
+        error = _NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
+        return self._run(verb, error, now_ms, request, context)
+
+    def end_transaction(
+        self, partition: int, end: TransactionEnd, to: Hashable
+    ) -> Effects[ErrorCode]:
+        """Write the marker of a transaction [offsets/marker].
+
+        Args:
+            partition: the partition.
+            end: the marker.
+            to: receives NONE when the marker is durable, or the error if it is lost.
+        """
+        shard = self.shards[partition]
+        error = availability_error(shard.state)
+        return Effects(error) if error else shard.end_transaction(end, to)
+
     def offset_fetch(
         self, now_ms: int, request: OffsetFetchRequest, context: RequestContext
     ) -> Effects[OffsetFetchResponse]:
         """Handle an OffsetFetch of one group or of several."""
-        many = context.version >= _FETCH_MANY_GROUPS_SINCE
+        many, stable = context.version >= _FETCH_MANY_GROUPS_SINCE, request.require_stable
         if many and len(request.groups) != 1:
             parts: list[Any] = [None] * len(request.groups)
             return self._run_for_each(
-                lambda shard, group: Effects(fetch_group(shard, group)),
+                lambda shard, group: Effects(fetch_group(shard, group, stable=stable)),
                 MultiGroupResponse(context.to, OffsetFetchResponse(groups=parts), parts),
                 request.groups,
                 now_ms,
@@ -248,9 +219,11 @@ class GroupCoordinator:
         if error:
             return Effects(error_response(request, error, context.version))
         if many:
-            response = OffsetFetchResponse(groups=[fetch_group(shard, request.groups[0])])
+            group = fetch_group(shard, request.groups[0], stable=stable)
+            response = OffsetFetchResponse(groups=[group])
         else:
-            response = OffsetFetchResponse(topics=fetch(shard, request.group_id, request.topics))
+            topics = fetch(shard, request.group_id, request.topics, stable=stable)
+            response = OffsetFetchResponse(topics=topics)
         return shard.settle(Effects(response), now_ms, request, context.to, context.version)
 
     def offset_delete(
@@ -272,7 +245,7 @@ class GroupCoordinator:
             for shard in self.shards:
                 if shard.state is ShardState.ACTIVE:
                     shard.delete_topic_offsets(before.name, before.topic_id, now_ms, effects)
-        return self._applied(effects)
+        return self.applied(effects)
 
     # -- administration ----------------------------------------------------------------------------
 
@@ -372,111 +345,4 @@ class GroupCoordinator:
             effects.absorb_all_but_replies(done)
         if not response.missing:
             effects.response = response.message
-        return self._applied(effects)
-
-    # -- the log -----------------------------------------------------------------------------------
-
-    def epoch(self, partition: int) -> int:
-        """Return the leader epoch of the latest load or unload; -1 before the first."""
-        return self.shards[partition].epoch
-
-    def reader(self) -> NewestRecords:
-        """Return a reader for the log of a partition."""
-        return NewestRecords(GROUP_RECORDS)
-
-    def encode(self, record: Record) -> Pair:
-        """Return key and value of a record as bytes."""
-        key, value = record
-        return encode_key(key), None if value is None else encode_value(value)
-
-    def totals(self) -> dict[str, int]:
-        """Return the number of groups."""
-        return {"groups": self._all_groups.groups}
-
-    def begin_load(self, partition: int, epoch: int) -> bool:
-        """Start to load a partition; return False if there is nothing to load.
-
-        That is so if the epoch is not newer than the present one, or if the partition is loading or
-        loaded already [coordinator/epochs].
-        """
-        return self.shards[partition].begin_load(epoch)
-
-    def replay(self, partition: int, key: bytes | None, value: bytes | None) -> None:
-        """Apply one record of a partition that is being loaded, in the order of the log."""
-        self.shards[partition].replay(key, value)
-
-    def finish_load(self, partition: int, now_ms: int, skipped_records: int = 0) -> Effects[Any]:
-        """Serve a partition whose log has been read to its end.
-
-        Args:
-            partition: its number.
-            now_ms: the time.
-            skipped_records: the number of records that the reader of the log has left out.
-        """
-        effects: Effects[Any] = Effects()
-        self.shards[partition].finish_load(now_ms, effects, skipped_records)
-        return self._applied(effects)
-
-    def unload(self, partition: int, epoch: int | None, now_ms: int) -> Effects[Any]:
-        """Give a partition up [coordinator/unload].
-
-        Nothing happens if `epoch` is given and not newer than the present one [coordinator/epochs].
-        """
-        effects: Effects[Any] = Effects()
-        shard = self.shards[partition]
-        if epoch is not None:
-            if epoch <= shard.epoch:
-                return effects
-            shard.epoch = epoch
-        shard.unload(now_ms, effects, ShardState.CLOSED)
-        return self._applied(effects)
-
-    def fail(self, partition: int, now_ms: int) -> Effects[Any]:
-        """Give up a partition whose log cannot be used [coordinator/failed-partition]."""
-        effects: Effects[Any] = Effects()
-        self.shards[partition].unload(now_ms, effects, ShardState.FAILED)
-        return self._applied(effects)
-
-    def appended(self, partition: int, operations: int, now_ms: int) -> Effects[Any]:
-        """Acknowledge the oldest `operations` appends of a partition as durable."""
-        effects: Effects[Any] = Effects()
-        self.shards[partition].appended(operations, now_ms, effects)
-        return self._applied(effects)
-
-    def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> Effects[Any]:
-        """Answer what waits for a lost append, and start to load the partition again.
-
-        [coordinator/failed-append] [coordinator/log-position]
-        """
-        effects: Effects[Any] = Effects()
-        self.shards[partition].append_failed(error, now_ms, effects)
-        return self._applied(effects)
-
-    # -- time --------------------------------------------------------------------------------------
-
-    def next_deadline_ms(self) -> int | None:
-        """Return when to call `advance` next."""
-        return self.purgatory.next_deadline_ms()
-
-    def advance(self, now_ms: int) -> Effects[Any]:
-        """Handle all timers that are due, in the order of their deadlines."""
-        effects: Effects[Any] = Effects()
-        applied = 0
-        for key in self.purgatory.due(now_ms):
-            kind, group_id, _ = key
-            if kind is TimerKind.EXPIRY:
-                self.shards[int(group_id)].sweep(now_ms, effects)
-            else:
-                effects.absorb(self._shard(group_id).timer_fired(key, now_ms))
-            # At once, so that a timer that this one cancelled or moved does not fire.
-            for timer in effects.timers[applied:]:
-                self.purgatory.apply(timer)
-            applied = len(effects.timers)
-        return effects
-
-    # -- settling ----------------------------------------------------------------------------------
-
-    def _applied(self, effects: Effects[R]) -> Effects[R]:
-        for timer in effects.timers:
-            self.purgatory.apply(timer)
-        return effects
+        return self.applied(effects)

@@ -31,10 +31,17 @@ from coterie.coordinator.classic.sync import AssignmentWrite, assignment_stored,
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, TimerKey, TimerKind
 from coterie.coordinator.expiry import delete_topic_offsets, expire_group
-from coterie.coordinator.machine import Append, R
-from coterie.coordinator.operation import Completion, Operation, refuse_large, send_response
+from coterie.coordinator.machine import Append, OpenRecord, R
+from coterie.coordinator.operation import (
+    NO_GROUP,
+    Completion,
+    Operation,
+    refuse_large,
+    send_response,
+)
 from coterie.coordinator.partition_state import GroupCount, PartitionState
-from coterie.coordinator.replay import replay, replay_encoded
+from coterie.coordinator.pending_offsets import MarkerWrite, TransactionEnd
+from coterie.coordinator.replay import replay, replay_encoded, replay_marker, replay_pending
 from coterie.coordinator.responses import (
     error_response,
     join_error,
@@ -43,9 +50,17 @@ from coterie.coordinator.responses import (
 )
 from coterie.coordinator.shard_state import ACTIVE, ShardState
 from coterie.coordinator.step import Step
+from coterie.protocol.control_records import marker_pair
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.journal_records import PartitionLoaded, PartitionUnloaded
-from coterie.protocol.messages.log_records import GroupMetadataKey, OffsetCommitKey, group_of
+from coterie.protocol.messages.log_records import (
+    GroupMetadataKey,
+    OffsetCommitKey,
+    decode_key,
+    decode_value,
+    group_of,
+)
+from coterie.protocol.messages.record_types import UnknownKey
 
 
 class Shard(PartitionState):
@@ -105,9 +120,13 @@ class Shard(PartitionState):
             # that logs a generation has checked its size.
             if len(records) > self._always_fitting_offsets and not fits_batch(records):
                 return refuse_large(effects, request, version)
-            logged = self.logged
-            for record in records:
-                replay(logged, record)
+            logged, form = self.logged, effects.form
+            if form is None:
+                for record in records:
+                    replay(logged, record)
+            else:
+                for record in records:
+                    replay_pending(logged, form.producer_id, form.producer_epoch, record)
             first, last = records[0][0], records[-1]
             group_id = first.group if type(first) is OffsetCommitKey else group_of(first)
             if group_id not in self.groups:
@@ -115,7 +134,7 @@ class Shard(PartitionState):
                 self.create_group(group_id, now_ms)
             elif last[1] is None and type(last[0]) is GroupMetadataKey:
                 self.remove_group(group_id, effects)
-            effects.append(Append(self.partition, records))
+            effects.append(Append(self.partition, records, form))
         elif effects.response is None or not self.unacknowledged:
             return effects
         else:
@@ -124,6 +143,22 @@ class Shard(PartitionState):
         durable_events, completion = effects.durable_events, effects.completion
         self.unacknowledged.append(
             Operation(group_id, response, durable_events, completion, request, to, version)
+        )
+        return effects
+
+    def end_transaction(self, end: TransactionEnd, to: Hashable) -> Effects[Any]:
+        """Write a marker, and commit or drop the pending offsets of its transaction.
+
+        The response is an error code; it is NONE when the marker is durable.
+        """
+        assert self.state is ACTIVE, f"partition {self.partition} is {self.state}"
+        effects: Effects[Any] = Effects()
+        replay_marker(self.logged, end.producer_id, commit=end.marker.commit)
+        self.marker_epochs[end.producer_id] = end.producer_epoch
+        effects.append(Append(self.partition, (), end.form, marker_pair(end.marker)))
+        written = MarkerWrite(end.producer_id, end.producer_epoch)
+        self.unacknowledged.append(
+            Operation(NO_GROUP, ErrorCode.NONE, (), written, end, to, version=0)
         )
         return effects
 
@@ -157,6 +192,10 @@ class Shard(PartitionState):
 
     def _complete(self, completion: Completion, now_ms: int, effects: Effects[Any]) -> None:
         """Do what follows from a durable append."""
+        if isinstance(completion, MarkerWrite):
+            if self.marker_epochs.get(completion.producer_id) == completion.producer_epoch:
+                del self.marker_epochs[completion.producer_id]
+            return
         group = completion.group
         if self.groups.get(group.group_id) is not group:
             return
@@ -210,7 +249,7 @@ class Shard(PartitionState):
         self, topic: str, topic_id: bytes, now_ms: int, effects: Effects[Any]
     ) -> None:
         """Delete the offsets of a deleted topic in every group [offsets/topic-deletion]."""
-        for group_id in list(self.logged.offsets):
+        for group_id in {**self.logged.offsets, **self.logged.pending.by_group}:
             deletion = delete_topic_offsets(self, group_id, topic, topic_id)
             for part in split_into_batches(deletion):
                 effects.absorb(self.settle(part, now_ms))
@@ -244,6 +283,21 @@ class Shard(PartitionState):
         assert self.state is ShardState.LOADING, f"partition {self.partition} is {self.state}"
         if key_bytes is None or not replay_encoded(self.logged, key_bytes, value_bytes):
             self.skipped_records += 1
+
+    def replay_open(self, record: OpenRecord) -> None:
+        """Apply a record of a transaction that is open at the end of the log.
+
+        Raises:
+            MalformedFrame: the record is not what its type says, or has an unknown value version.
+        """
+        assert self.state is ShardState.LOADING, f"partition {self.partition} is {self.state}"
+        producer_id, producer_epoch, key, value, overtaken = record
+        decoded = decode_key(key)
+        if not isinstance(decoded, UnknownKey):
+            pair = decoded, decode_value(decoded, value)
+            if replay_pending(self.logged, producer_id, producer_epoch, pair, overtaken=overtaken):
+                return
+        self.skipped_records += 1
 
     def finish_load(self, now_ms: int, effects: Effects[Any], skipped_records: int = 0) -> None:
         """Create the groups that the log describes and serve them.

@@ -49,6 +49,12 @@ class TransactionMarkers(NamedTuple):
     partitions: tuple[tuple[str, int], ...]
 
 
+def marker_pair(marker: Marker) -> tuple[bytes, bytes]:
+    """Return key and value of the record of a marker."""
+    key = _KEY.pack(_VERSION, _COMMIT if marker.commit else _ABORT)
+    return key, _VALUE.pack(_VERSION, marker.coordinator_epoch)
+
+
 def encode_marker(
     base_offset: int,
     timestamp_ms: int,
@@ -69,9 +75,8 @@ def encode_marker(
         coordinator_epoch: of the transaction coordinator.
         leader_epoch: see [record-batch/header]; given by the log, too.
     """
-    key = _KEY.pack(_VERSION, _COMMIT if commit else _ABORT)
     return encode_batch(
-        [(key, _VALUE.pack(_VERSION, coordinator_epoch))],
+        [marker_pair(Marker(commit, coordinator_epoch))],
         base_offset,
         timestamp_ms,
         leader_epoch=leader_epoch,

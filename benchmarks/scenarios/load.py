@@ -11,6 +11,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,7 +118,7 @@ def _load(directory: str) -> tuple[float, int, list[float]]:
     def replay(key: bytes | None, value: bytes | None) -> None:
         coordinator.replay(0, key, value)
 
-    reading = LogReplay(log, coordinator.reader(), replay)
+    reading = LogReplay(log, coordinator.reader(), replay, partial(coordinator.replay_open, 0))
     slices = []
     before = time.process_time()
     while reading.step():

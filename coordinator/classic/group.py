@@ -20,6 +20,7 @@ from coterie.protocol.messages.describe_groups import (
 )
 from coterie.protocol.messages.log_records import GroupMetadataKey, OffsetCommitValue
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest
+from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
@@ -374,6 +375,20 @@ class Group(GroupLike):
         member = self.members[request.member_id]
         member.deadline_ms = now_ms + member.session_timeout_ms
         return ErrorCode.NONE
+
+    def transactional_commit_error(self, request: TxnOffsetCommitRequest) -> ErrorCode:
+        """See `GroupLike`. Requests before version 3 name no member, so none is required."""
+        state, generation_id = self.state, request.generation_id
+        if state is _DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if generation_id < 0 and state is _EMPTY:
+            return ErrorCode.NONE
+        if generation_id < 0 and not request.member_id and request.group_instance_id is None:
+            return ErrorCode.NONE
+        error = self.identity_error(request.member_id, request.group_instance_id)
+        if not error and generation_id != self.generation_id:
+            error = ErrorCode.ILLEGAL_GENERATION
+        return error
 
     def fetch_error(
         self,

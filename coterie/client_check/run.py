@@ -329,7 +329,7 @@ class Run:
         shard = self.broker.server.coordinator.shards[0]
         from coterie.coordinator.offsets import fetch
 
-        for topic in fetch(shard, self.group, None):
+        for topic in fetch(shard, self.group, None, stable=False):
             for each in topic.partitions:
                 if (topic.name, each.partition_index) == partition:
                     return each.committed_offset

@@ -6,12 +6,14 @@ command outside of CLIENT_COMMANDS and INSPECTION_COMMANDS `needs: core`.
 
 from collections.abc import Callable
 
-from coterie.conformance.core_broker import CoreBroker
-from coterie.conformance.core_lines import record_text, state_text, timer_texts
+from coterie.conformance.core_broker import CoreBroker, PendingMarker
+from coterie.conformance.core_lines import pair_text, record_text, state_text, timer_texts
 from coterie.conformance.harness import START_MS
 from coterie.conformance.syntax import Arguments, parse_duration_ms, unquote
 from coterie.conformance.transcript import TranscriptError
+from coterie.coordinator.pending_offsets import TransactionEnd
 from coterie.coordinator.topic_image import deletion
+from coterie.protocol.control_records import Marker
 from coterie.protocol.errors import ErrorCode
 
 CONFIG_FIELDS = {
@@ -150,8 +152,22 @@ def _compact(broker: CoreBroker, arguments: Arguments) -> None:
 def _log(broker: CoreBroker, arguments: Arguments) -> None:
     """`log G`: show the durable records of the group's partition."""
     pairs = broker.logs[_partition_of(broker, arguments)].durable
-    for number, (key, value) in enumerate(pairs):
-        broker.show(f"log {number} {record_text(key, value, START_MS)}")
+    for number, pair in enumerate(pairs):
+        broker.show(f"log {number} {pair_text(pair, START_MS)}")
+
+
+def _marker(broker: CoreBroker, arguments: Arguments) -> None:
+    """`marker G commit|abort producer=N [epoch=N]`: end a transaction in the group's partition."""
+    group, result = arguments.positional
+    if result not in ("commit", "abort"):
+        raise TranscriptError(f"{result!r} is neither commit nor abort")
+    end = TransactionEnd(
+        int(arguments.take("producer", "1")),
+        int(arguments.take("epoch", "0")),
+        Marker(result == "commit", 0),
+    )
+    partition = broker.coordinator.partition_for(group)
+    broker.end_transaction(partition, end, PendingMarker())
 
 
 def _state(broker: CoreBroker, arguments: Arguments) -> None:
@@ -191,6 +207,7 @@ COMMANDS: dict[str, Callable[[CoreBroker, Arguments], None]] = {
     "finish-load": _finish_load,
     "record": _record,
     "compact": _compact,
+    "marker": _marker,
     "log": _log,
     "state": _state,
     "timers": _timers,

@@ -13,20 +13,27 @@ from collections import Counter
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
-from coterie.conformance.core_lines import event_text, record_text
+from coterie.conformance.core_lines import event_text, pair_text
 from coterie.conformance.harness import (
     GROUP_APIS,
     START_MS,
     Batch,
     CoordinatorHarness,
+    Pair,
+    ProducerPair,
 )
 from coterie.conformance.names import Names
-from coterie.conformance.responses import response_lines
+from coterie.conformance.responses import error_text, response_lines
 from coterie.conformance.versions import TOPIC_IDS_SINCE
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects
 from coterie.coordinator.machine import Append, ClientContext, RequestContext
-from coterie.coordinator.replay import LoggedState, replay_encoded
+from coterie.coordinator.replay import (
+    LoggedState,
+    replay_encoded,
+    replay_marker,
+    replay_pending,
+)
 from coterie.coordinator.shard_state import ShardState
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.frames import (
@@ -34,9 +41,11 @@ from coterie.protocol.frames import (
     decode_response,
     encode_request,
 )
+from coterie.protocol.messages.log_records import decode_key, decode_value
 from coterie.protocol.messages.log_records import encode_value as encode_record_value
 from coterie.protocol.messages.offset_commit import OffsetCommitRequest
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
+from coterie.protocol.messages.record_types import UnknownKey
 from coterie.protocol.wire import Message
 
 _HOST = "/127.0.0.1"
@@ -70,6 +79,12 @@ class PendingRequest:
         self.answered = False
         # As in Kafka, the coordinator does not notice that a client has disconnected.
         self.disconnected = False
+
+
+class PendingMarker:
+    """A marker that was not answered; the coordinator gets it as the reply address."""
+
+    __slots__ = ()
 
 
 class CoreBroker(CoordinatorHarness):
@@ -175,11 +190,14 @@ class CoreBroker(CoordinatorHarness):
         """Show the records that are appended."""
         batch = super().append(append)
         prefix = "log+ failed: " if self.failing else "log+ held: " if self.holding else "log+ "
-        self.show(*(prefix + record_text(key, value, START_MS) for key, value in batch.pairs))
+        self.show(*(prefix + pair_text(pair, START_MS) for pair in batch.pairs))
         return batch
 
-    def deliver(self, to: PendingRequest, message: Message) -> None:
+    def deliver(self, to: PendingRequest | PendingMarker, message: Any) -> None:
         """Encode a response, decode it as the client does, and show it."""
+        if isinstance(to, PendingMarker):
+            self.show(f"marker {error_text(message)}")
+            return
         assert not to.answered, f"{to.client} gets a second response"
         to.answered = True
         self.waiting.remove(to)
@@ -243,12 +261,27 @@ class CoreBroker(CoordinatorHarness):
             if shard.state is not ShardState.ACTIVE or shard.unacknowledged:
                 continue
             replayed = LoggedState()
-            for key_bytes, value_bytes in self.logs[shard.partition].durable:
-                replay_encoded(replayed, key_bytes, value_bytes)
+            for pair in self.logs[shard.partition].durable:
+                _replay_pair(replayed, pair)
             assert _as_bytes(replayed) == _as_bytes(shard.logged), "log and memory differ"
 
 
-def _as_bytes(state: LoggedState) -> tuple[object, object]:
+def _replay_pair(state: LoggedState, pair: Pair) -> None:
+    """Apply one record, or one marker, in the order of the log."""
+    if type(pair) is not ProducerPair:
+        replay_encoded(state, *pair)
+        return
+    form, marker = pair.form, pair.marker
+    if marker is not None:
+        replay_marker(state, form.producer_id, commit=marker.commit)
+        return
+    key = decode_key(pair[0])
+    assert not isinstance(key, UnknownKey), f"{key} in a transaction"
+    record = key, decode_value(key, pair[1])
+    assert replay_pending(state, form.producer_id, form.producer_epoch, record), record
+
+
+def _as_bytes(state: LoggedState) -> tuple[object, ...]:
     """Return durable state in a form that compares only what the log can hold."""
     groups = {group: encode_record_value(value) for group, value in state.groups.items()}
     offsets = {
@@ -257,4 +290,12 @@ def _as_bytes(state: LoggedState) -> tuple[object, object]:
         for topic, partitions in topics.items()
         for index, value in partitions.items()
     }
-    return groups, offsets
+    pending = {
+        producer_id: {
+            place: (encode_record_value(each.value), each.overtaken)
+            for place, each in transaction.offsets.items()
+        }
+        for producer_id, transaction in state.pending.transactions.items()
+        if transaction.offsets
+    }
+    return groups, offsets, pending

@@ -6,6 +6,7 @@ The driver for a running broker leaves them out.
 import re
 from typing import Any
 
+from coterie.conformance.harness import Pair, ProducerPair
 from coterie.conformance.payloads import assignment_text
 from coterie.conformance.syntax import format_list, format_time, quote
 from coterie.coordinator.classic.group import Group
@@ -28,6 +29,17 @@ _CORE_LINE = re.compile(r"\d+(:\d\d)+\.\d{3} |log\+ |log +\d|timer |state ")
 def is_core_line(line: str) -> bool:
     """Return whether no client can observe what the line shows."""
     return _CORE_LINE.match(line) is not None
+
+
+def pair_text(pair: Pair, start_ms: int) -> str:
+    """Return the text of a log record, with its producer if it belongs to a transaction."""
+    if type(pair) is not ProducerPair:
+        return record_text(*pair, start_ms)
+    producer = f"producer {pair.form.producer_id} epoch {pair.form.producer_epoch}"
+    marker = pair.marker
+    if marker is None:
+        return f"{record_text(*pair, start_ms)} of {producer}"
+    return f"{'commit' if marker.commit else 'abort'} of {producer}"
 
 
 def record_text(key_bytes: bytes, value_bytes: bytes | None, start_ms: int) -> str:

@@ -11,12 +11,14 @@ loses all that are pending.
 
 from collections import deque
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from coterie.coordinator.config import GroupConfig
 from coterie.coordinator.effects import Effects, Event
-from coterie.coordinator.machine import Append, RequestContext
+from coterie.coordinator.machine import Append, BatchForm, RequestContext
+from coterie.coordinator.pending_offsets import TransactionEnd
 from coterie.coordinator.service import GroupCoordinator
+from coterie.protocol.control_records import Marker, read_marker
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from coterie.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -29,6 +31,13 @@ from coterie.protocol.messages.offset_commit import OffsetCommitRequest, OffsetC
 from coterie.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from coterie.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+from coterie.protocol.record_batch_layout import CONTROL
+from coterie.protocol.records import Record as LogRecord
+from coterie.protocol.records import encode_batch
 from coterie.protocol.wire import Message
 
 # The start of virtual time: a moment in 2023, so that a time of 0 is never mistaken for a real one.
@@ -39,6 +48,30 @@ _MAX_TIMERS_AT_ONCE = 10_000
 
 Pair = tuple[bytes, bytes | None]
 """Key and value of a record as they are in the log; the value of a tombstone is None."""
+
+
+class ProducerPair(tuple[bytes, bytes | None]):  # noqa: SLOT001 - a tuple cannot have slots
+    """Key and value of a record of a transaction, or of its marker.
+
+    Attributes:
+        form: the header of its batch.
+    """
+
+    form: BatchForm
+
+    @classmethod
+    def of(cls, pair: Pair, form: BatchForm) -> Self:
+        """Return a pair with the header of its batch."""
+        made = cls(pair)
+        made.form = form
+        return made
+
+    @property
+    def marker(self) -> Marker | None:
+        """What a marker says; None for a record."""
+        if not self.form.attributes & CONTROL:
+            return None
+        return read_marker(LogRecord(0, 0, *self, ()))
 
 
 class GroupApi(NamedTuple):
@@ -55,6 +88,9 @@ GROUP_APIS: dict[type[Message], GroupApi] = {
     HeartbeatRequest: GroupApi("Heartbeat", "heartbeat", HeartbeatResponse),
     LeaveGroupRequest: GroupApi("LeaveGroup", "leave_group", LeaveGroupResponse),
     OffsetCommitRequest: GroupApi("OffsetCommit", "offset_commit", OffsetCommitResponse),
+    TxnOffsetCommitRequest: GroupApi(
+        "TxnOffsetCommit", "txn_offset_commit", TxnOffsetCommitResponse
+    ),
     OffsetFetchRequest: GroupApi("OffsetFetch", "offset_fetch", OffsetFetchResponse),
     OffsetDeleteRequest: GroupApi("OffsetDelete", "offset_delete", OffsetDeleteResponse),
     ListGroupsRequest: GroupApi("ListGroups", "list_groups", ListGroupsResponse),
@@ -178,16 +214,21 @@ class CoordinatorHarness:
     def append(self, append: Append) -> Batch:
         """Add a pending batch to the log of a partition."""
         self._batch_number += 1
-        batch = Batch(
-            self._batch_number,
-            append,
-            [
-                (encode_key(key), None if value is None else encode_value(value))
-                for key, value in append.records
-            ],
-        )
+        pairs: list[Pair] = [
+            (encode_key(key), None if value is None else encode_value(value))
+            for key, value in append.records
+        ]
+        if append.marker is not None:
+            pairs.append(append.marker)
+        if append.form is not None:
+            pairs = [ProducerPair.of(pair, append.form) for pair in pairs]
+        batch = Batch(self._batch_number, append, pairs)
         self.logs[append.partition].pending.append(batch)
         return batch
+
+    def end_transaction(self, partition: int, end: TransactionEnd, to: Hashable) -> None:
+        """Write a marker; an error code is delivered to `to` when it is durable or lost."""
+        self.carry_out(self.coordinator.end_transaction(partition, end, to), to)
 
     def acknowledge(self, partition: int, count: int) -> None:
         """Make the oldest `count` batches of a partition durable and let the coordinator know."""
@@ -235,8 +276,25 @@ class CoordinatorHarness:
 
     def replay_log(self, partition: int) -> None:
         """Apply the durable records of a partition that is being loaded."""
-        for key, value in self.logs[partition].durable:
+        durable = self.logs[partition].durable
+        if any(type(pair) is ProducerPair for pair in durable):
+            self._replay_transactions(partition, durable)
+            return
+        for key, value in durable:
             self.coordinator.replay(partition, key, value)
+
+    def _replay_transactions(self, partition: int, durable: list[Pair]) -> None:
+        """Apply a log with transactions: only its reader knows which records count."""
+        coordinator = self.coordinator
+        reader = coordinator.reader()
+        for offset, pair in enumerate(durable):
+            form = pair.form if type(pair) is ProducerPair else BatchForm(0)
+            reader.add_batches(encode_batch([pair], offset, self.now_ms, **form._asdict()))
+        still_open = list(reader.open_records())
+        for key, value in reader.survivors():
+            coordinator.replay(partition, key, value)
+        for record in still_open:
+            coordinator.replay_open(partition, record)
 
     def finish_load(self, partition: int) -> None:
         """Serve a partition whose log was replayed."""

@@ -54,6 +54,11 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopic,
 )
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from coterie.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from coterie.protocol.wire import Message
 
 
@@ -193,6 +198,33 @@ def _commit(arguments: Arguments, version: int, names: Names) -> OffsetCommitReq
     )
 
 
+def _txn_commit(arguments: Arguments, _version: int, names: Names) -> TxnOffsetCommitRequest:
+    topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+    for partition, value in arguments.take_map("offsets").items():
+        topic, index = parse_partition(partition)
+        offset, *rest = parse_arguments(value).positional
+        topics.setdefault(topic, []).append(
+            TxnOffsetCommitRequestPartition(
+                partition_index=index,
+                committed_offset=int(offset),
+                committed_metadata=_metadata(rest),
+            )
+        )
+    return TxnOffsetCommitRequest(
+        transactional_id=arguments.take("transaction", "transaction"),
+        group_id=_group(arguments, names),
+        producer_id=int(arguments.take("producer", "1")),
+        producer_epoch=int(arguments.take("epoch", "0")),
+        generation_id=int(arguments.take("generation", "-1")),
+        member_id=names.member(arguments.take("member", "")),
+        group_instance_id=_nullable(arguments, "instance"),
+        topics=[
+            TxnOffsetCommitRequestTopic(name=names.topic(topic), partitions=partitions)
+            for topic, partitions in topics.items()
+        ],
+    )
+
+
 def _metadata(words: list[str]) -> str | None:
     """Return the metadata of a commit: null if absent, `"text"`, or `4097 of x` for 4097 x's."""
     if not words:
@@ -280,6 +312,7 @@ _BUILDERS: dict[str, Callable[[Arguments, int, Names], Message]] = {
     "Heartbeat": _heartbeat,
     "LeaveGroup": _leave,
     "OffsetCommit": _commit,
+    "TxnOffsetCommit": _txn_commit,
     "OffsetFetch": _fetch,
     "OffsetDelete": _delete_offsets,
     "ListGroups": _list,

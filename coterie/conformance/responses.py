@@ -46,6 +46,7 @@ from coterie.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
 )
 from coterie.protocol.messages.sync_group import SyncGroupResponse
+from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitResponse
 from coterie.protocol.wire import Message
 
 
@@ -150,7 +151,9 @@ def _leave(response: LeaveGroupResponse, version: int, names: Names) -> list[str
     return [format_map(entries)]
 
 
-def _commit(response: OffsetCommitResponse, version: int, names: Names) -> list[str]:
+def _commit(
+    response: OffsetCommitResponse | TxnOffsetCommitResponse, version: int, names: Names
+) -> list[str]:
     entries = [
         (f"{_topic(topic, version, names)}-{each.partition_index}", error_text(each.error_code))
         for topic in response.topics
@@ -271,6 +274,7 @@ _FORMATS: dict[type, Callable[[Any, int, Names], list[str]]] = {
     HeartbeatResponse: _heartbeat,
     LeaveGroupResponse: _leave,
     OffsetCommitResponse: _commit,
+    TxnOffsetCommitResponse: _commit,
     OffsetFetchResponse: _fetch,
     OffsetDeleteResponse: _delete_offsets,
     ListGroupsResponse: _list,

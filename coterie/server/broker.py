@@ -174,7 +174,11 @@ class Broker(ConnectionServices):
         self.failures.when_directory_lost.append(self._directory_lost)
 
     def _make_markers(self) -> MarkerWriter:
-        return MarkerWriter(self.environment, self.topics, self.flusher, self.slices, self.failures)
+        writer = MarkerWriter(
+            self.environment, self.topics, self.flusher, self.slices, self.failures
+        )
+        writer.write_offsets_marker = self.groups.write_marker
+        return writer
 
     def _take_stored(self, settings: SettingsFile) -> None:
         self.features, self.quotas = Features(settings), ClientQuotas(settings)

@@ -289,7 +289,7 @@ class Group:
         shard = coordinator.shards[coordinator.partition_for(self.group_id)]
         return {
             (topic.name, each.partition_index): each.committed_offset
-            for topic in fetch(shard, self.group_id, None)
+            for topic in fetch(shard, self.group_id, None, stable=False)
             for each in topic.partitions
         }
 

@@ -83,7 +83,10 @@ def load(coordinator: GroupCoordinator, log: Log, epoch: int, now_ms: int) -> Ef
     """Load the coordinator's partition from the log."""
     assert coordinator.begin_load(0, epoch)
     replay = LogReplay(
-        log, coordinator.reader(), lambda key, value: coordinator.replay(0, key, value)
+        log,
+        coordinator.reader(),
+        lambda key, value: coordinator.replay(0, key, value),
+        lambda record: coordinator.replay_open(0, record),
     )
     while replay.step():
         pass

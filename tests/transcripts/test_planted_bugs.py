@@ -10,6 +10,7 @@ import pytest
 from tests.planting import Plant, planted
 from tests.simulation.plants import PLANTS
 from tests.transcripts.test_transcripts import ROOT, core_differences
+from tests.transcripts.transaction_plants import TRANSACTION_PLANTS
 
 # Bugs that the simulation does not plant, with the transcript that finds each.
 MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
@@ -55,7 +56,7 @@ MORE_PLANTS: tuple[tuple[Plant, str], ...] = (
         Plant(
             "metadata of offsets is not limited",
             "coterie.coordinator.offsets:commit",
-            "if len(metadata) > always_fitting and _utf16_units(metadata) > max_units:",
+            "if len(metadata) > always_fitting and is_metadata_too_large(metadata, max_units):",
             "if False:",
         ),
         "offsets/metadata_too_large",
@@ -171,7 +172,11 @@ ONLY_IN_THE_SIMULATION = {
 }
 
 BY_NAME = {plant.name: plant for plant in PLANTS}
-BUGS = [*((BY_NAME[name], transcript) for name, transcript in TRANSCRIPTS.items()), *MORE_PLANTS]
+BUGS = [
+    *((BY_NAME[name], transcript) for name, transcript in TRANSCRIPTS.items()),
+    *MORE_PLANTS,
+    *TRANSACTION_PLANTS,
+]
 
 
 @pytest.mark.parametrize(

@@ -225,6 +225,8 @@ def _batches(operations: list[Append], encode: Callable[[Record], Pair]) -> Iter
             pair = encode(record)
             pairs.append(pair)
             size += len(pair[0]) + len(pair[1] or b"") + RECORD_OVERHEAD_BYTES
+        if form is not None and operation.marker is not None:
+            pairs.append(operation.marker)
         if first and (form is not None or size > MAX_BATCH_BYTES):
             yield _Batch(pairs[:first], count, None)
             pairs = pairs[first:]

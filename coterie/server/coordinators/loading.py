@@ -14,7 +14,7 @@ from functools import partial
 from itertools import islice
 from typing import Generic
 
-from coterie.coordinator.machine import LogReader, Machine, OutcomeT
+from coterie.coordinator.machine import LogReader, Machine, OpenRecord, OutcomeT
 from coterie.protocol.errors import MalformedFrame
 from coterie.server.coordinators.host import Host
 from coterie.server.logs.log_opener import RETRY_MS
@@ -23,6 +23,7 @@ from coterie.storage.errors import LogFailed, StorageError, is_shortage
 from coterie.storage.log import Log
 
 Replay = Callable[[bytes | None, bytes | None], None]
+ReplayOpen = Callable[[OpenRecord], None]
 
 # How much is read, checked and reduced in a slice: a thousand batches of one commit, about 3 ms.
 SLICE_BYTES = 128 << 10
@@ -41,21 +42,27 @@ class LogReplay:
         bytes_read, size_bytes: how much was read, and how much there is.
     """
 
-    __slots__ = ("_log", "_replay", "_slices", "bytes_read", "reader", "size_bytes")
+    __slots__ = (
+        "_log", "_replay", "_replay_open", "_slices", "bytes_read", "reader", "size_bytes",
+    )  # fmt: skip
 
-    def __init__(self, log: Log, reader: LogReader, replay: Replay) -> None:
+    def __init__(
+        self, log: Log, reader: LogReader, replay: Replay, replay_open: ReplayOpen
+    ) -> None:
         """Prepare to read a log.
 
         Args:
             log: the log; nothing is appended to it until the replay has ended.
             reader: reduces the log to the records that count.
             replay: called with key and value of each remaining record, after all were read.
+            replay_open: called then with each record of an open transaction.
         """
         self.reader = reader
         self.bytes_read = 0
         self.size_bytes = log.size_bytes
         self._log = log
         self._replay = replay
+        self._replay_open = replay_open
         self._slices = self._work()
 
     def step(self) -> bool:
@@ -72,10 +79,15 @@ class LogReplay:
             self.reader.add_batches(data)
             self.bytes_read += len(data)
             yield
+        open_records = iter(list(self.reader.open_records()))
         survivors = self.reader.survivors()
         while batch := list(islice(survivors, SLICE_RECORDS)):
             for key, value in batch:
                 self._replay(key, value)
+            yield
+        while still_open := list(islice(open_records, SLICE_RECORDS)):
+            for record in still_open:
+                self._replay_open(record)
             yield
 
 
@@ -265,8 +277,9 @@ class Loading(Generic[OutcomeT]):
         def replay(key: bytes | None, value: bytes | None) -> None:
             machine.replay(index, key, value)
 
+        replay_open = partial(machine.replay_open, index)
         self._opened[index] = PartitionLoad(
-            partition, LogReplay(log, machine.reader(), replay), self._host.now_ms()
+            partition, LogReplay(log, machine.reader(), replay, replay_open), self._host.now_ms()
         )
 
     def _advance(self, load: PartitionLoad) -> None:

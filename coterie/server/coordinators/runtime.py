@@ -113,6 +113,27 @@ class CoordinatorRuntime(Generic[OutcomeT]):
             self.apply(effects)  # type: ignore[arg-type]
         return response
 
+    def submit_delayed(
+        self,
+        verb: Callable[[int, Q, RequestContext], Outcome[R]],
+        request: Q,
+        context: RequestContext,
+        delayed: DelayedResponse,
+    ) -> None:
+        """Submit a request whose response is delayed already: it has waited for something else.
+
+        Args:
+            verb: a method of the coordinator.
+            request: its argument, decoded.
+            context: where the request comes from, with `delayed` as the address of the response.
+            delayed: the place of the response in the queue of its connection.
+        """
+        effects = verb(self._host.now_ms(), request, context)
+        if effects.response is not None:
+            delayed.send(effects.response)
+        if not effects.quiet:
+            self.apply(effects)  # type: ignore[arg-type]  # as above
+
     def apply(self, effects: OutcomeT) -> None:
         """Queue the records, send the responses, set the timer; subclasses do the rest."""
         for append in effects.appends:

@@ -309,6 +309,5 @@ def _is_empty_load(event: Event) -> bool:
 
 def _append(partition: Partition, pairs: Sequence[Pair], now_ms: int) -> None:
     log = partition.log
-    partition.append_own(
-        encode_batch(pairs, log.log_end_offset, now_ms, leader_epoch=log.leader_epoch)
-    )
+    batch = encode_batch(pairs, log.log_end_offset, now_ms, leader_epoch=log.leader_epoch)
+    partition.append_own(batch, now_ms)

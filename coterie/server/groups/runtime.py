@@ -5,14 +5,33 @@ from collections.abc import Callable
 from typing import Any
 
 from coterie.coordinator.effects import Effects
+from coterie.coordinator.machine import RequestContext
+from coterie.coordinator.pending_offsets import TransactionEnd
 from coterie.coordinator.service import GroupCoordinator
+from coterie.coordinator.shard_state import ACTIVE
 from coterie.coordinator.topic_image import TopicChange
+from coterie.protocol.control_records import Marker, TransactionMarkers
+from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.log_records import OffsetCommitKey
+from coterie.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
 from coterie.server.coordinators.host import Host
 from coterie.server.coordinators.runtime import CoordinatorRuntime
 from coterie.server.groups.deleted_topics import DeletedTopics
 from coterie.server.groups.event_log import EventLog
 from coterie.server.groups.journal import Journal
+from coterie.server.transactions.markers import RAISES_EPOCH
+
+
+class _MarkerResponse:
+    """Stands in the place of a delayed response: a marker is answered by a call."""
+
+    __slots__ = ("send",)
+
+    def __init__(self, done: Callable[[ErrorCode], None]) -> None:
+        self.send = done
 
 
 class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
@@ -57,6 +76,9 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
         super().apply(effects)
         for append in effects.appends:
             records = append.records
+            if append.form is not None:
+                # Nothing is committed before the marker of the transaction.
+                continue
             # All records of an operation on offsets are of one kind: a commit, or tombstones of a
             # deletion or expiry.
             key, value = records[0]
@@ -70,6 +92,65 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
                 self.event_counts[event.name] += 1
                 self._events.add(event)
             self.journal.add(effects.events)
+
+    def txn_offset_commit(
+        self, now_ms: int, request: TxnOffsetCommitRequest, context: RequestContext
+    ) -> Effects[TxnOffsetCommitResponse]:
+        """Let the coordinator handle a TxnOffsetCommit whose transaction was checked."""
+        coordinator = self.coordinator
+        index = coordinator.partition_for(request.group_id)
+        epoch = self._logged_epoch(index, request.producer_id)
+        return coordinator.txn_offset_commit(now_ms, request, context, epoch)
+
+    def _logged_epoch(self, index: int, producer_id: int) -> int:
+        """Return the epoch of a producer in the log of a partition; -1 if it has none there."""
+        if self.coordinator.shards[index].state is not ACTIVE:
+            return -1
+        entry = self._partitions[index].log.producers.get(producer_id)
+        return -1 if entry is None else entry.epoch
+
+    def write_marker(
+        self, index: int, markers: TransactionMarkers, done: Callable[[ErrorCode], None]
+    ) -> None:
+        """Write the marker of a transaction into a partition of `__consumer_offsets`.
+
+        Args:
+            index: the partition.
+            markers: the marker.
+            done: called with NONE when the marker is durable, or else with the reason why it was
+                not written; perhaps at once.
+        """
+        if not 0 <= index < len(self._partitions):
+            done(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return
+        error = self._marker_error(index, markers)
+        if error:
+            done(error)
+            return
+        end = TransactionEnd(
+            markers.producer_id,
+            markers.producer_epoch,
+            Marker(markers.commit, markers.coordinator_epoch),
+        )
+        effects = self.coordinator.end_transaction(index, end, _MarkerResponse(done))
+        if effects.response is not None:
+            done(effects.response)
+        self.apply(effects)
+
+    def _marker_error(self, index: int, markers: TransactionMarkers) -> ErrorCode:
+        """Return why a marker cannot be written, as for any other partition, or NONE."""
+        shard = self.coordinator.shards[index]
+        if shard.state is not ACTIVE:
+            # The coordinator refuses it.
+            return ErrorCode.NONE
+        if markers.producer_epoch < shard.producer_epoch(markers.producer_id):
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        return self._partitions[index].log.producers.check_marker(
+            markers.producer_id,
+            markers.producer_epoch,
+            markers.coordinator_epoch,
+            raises_epoch=markers.transaction_version >= RAISES_EPOCH,
+        )
 
     def delete_offsets(self, topics: list[tuple[str, bytes]], done: Callable[[], None]) -> None:
         """Delete all committed offsets of deleted topics; `done` is called when that is durable.

@@ -30,7 +30,7 @@ RETRY_S = 0.5
 _AT_ONCE = 32
 
 # From this level on the epoch of a marker is above that of the records [transactions/levels].
-_RAISES_EPOCH = 2
+RAISES_EPOCH = 2
 
 # The answers that end the matter: the marker is durable, or the partition must not get it.
 _FINAL = (
@@ -182,7 +182,7 @@ class MarkerWriter:
                 producer_id,
                 epoch,
                 coordinator_epoch,
-                raises_epoch=markers.transaction_version >= _RAISES_EPOCH,
+                raises_epoch=markers.transaction_version >= RAISES_EPOCH,
             )
             if error:
                 answered(error)

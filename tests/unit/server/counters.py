@@ -11,6 +11,7 @@ from typing import NamedTuple
 from coterie.coordinator.machine import (
     Append,
     BatchForm,
+    OpenRecord,
     Outcome,
     Pair,
     Record,
@@ -77,6 +78,9 @@ class PlainReader:
             for record in decode_records(data, header, position):
                 assert record.key is not None
                 self._pairs.append((record.key, record.value))
+
+    def open_records(self) -> Iterator[OpenRecord]:
+        return iter(())
 
     def survivors(self) -> Iterator[Pair]:
         return iter(self._pairs)
@@ -150,6 +154,9 @@ class CounterMachine:
 
     def _begin(self, state: _Partition) -> None:
         state.loading, state.counts, state.loaded = True, None, {}
+
+    def replay_open(self, partition: int, record: OpenRecord) -> None:
+        raise AssertionError(f"{record} of partition {partition}: there are no transactions")
 
     def reader(self) -> PlainReader:
         return PlainReader()

@@ -13,6 +13,7 @@ import pytest
 
 from coterie.coordinator.classic.group_record import restore
 from coterie.coordinator.loading import NewestRecords
+from coterie.coordinator.machine import OpenRecord
 from coterie.coordinator.replay import LoggedState, replay_encoded
 from coterie.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
 from coterie.protocol.messages.log_records import GROUP_RECORDS
@@ -70,8 +71,9 @@ def groups_of(directory: DataDirectory) -> Answer:
             assert key is not None
             assert replay_encoded(state, key, value)
 
+        open_records: list[OpenRecord] = []
         log = directory.open_log("__consumer_offsets", partition, COMPACTED)
-        reading = LogReplay(log, NewestRecords(GROUP_RECORDS), apply)
+        reading = LogReplay(log, NewestRecords(GROUP_RECORDS), apply, open_records.append)
         while reading.step():
             pass
         skipped += reading.reader.skipped.total()

@@ -1,0 +1,217 @@
+"""Bugs in the offsets of transactions, each with a transcript that finds it."""
+
+from tests.planting import Plant
+
+_PENDING = "coterie.coordinator.pending_offsets:PendingOffsets"
+_REPLAY = "coterie.coordinator.replay"
+_COMMIT = "coterie.coordinator.transactional_offsets:commit_transactional"
+
+TRANSACTION_PLANTS: tuple[tuple[Plant, str], ...] = (
+    (
+        Plant(
+            "an abort commits the offsets",
+            f"{_REPLAY}:replay_marker",
+            "if commit and not offset.overtaken:",
+            "if not offset.overtaken:",
+        ),
+        "offsets/transaction_commits_and_aborts",
+    ),
+    (
+        Plant(
+            "a commit of a transaction always wins",
+            f"{_REPLAY}:replay_marker",
+            "if commit and not offset.overtaken:",
+            "if commit:",
+        ),
+        "offsets/transaction_and_plain_commit",
+    ),
+    (
+        Plant(
+            "a plain commit does not overtake pending offsets",
+            f"{_REPLAY}:replay",
+            "if state.pending.by_group:",
+            "if False:",
+        ),
+        "offsets/transaction_and_plain_commit",
+    ),
+    (
+        Plant(
+            "transactions do not overtake each other",
+            f"{_REPLAY}:replay_marker",
+            "pending.overtake(place, offset.position)",
+            "pass",
+        ),
+        "offsets/transaction_and_plain_commit",
+    ),
+    (
+        Plant(
+            "a committed transaction overtakes newer ones",
+            f"{_PENDING}.overtake",
+            "if position is None or pending.position < position:",
+            "if True:",
+        ),
+        "offsets/transaction_of_interleaved_producers",
+    ),
+    (
+        Plant(
+            "a tombstone leaves pending offsets",
+            f"{_REPLAY}:_remove_offset",
+            "if state.pending.by_group:",
+            "if False:",
+        ),
+        "offsets/transaction_whose_offsets_are_deleted",
+    ),
+    (
+        Plant(
+            "only committed offsets are deleted with a group",
+            "coterie.coordinator.admin:delete_group",
+            "effects.records += [(key, None) for key in pending_keys(partition, group_id)]",
+            "pass",
+        ),
+        "offsets/transaction_whose_offsets_are_deleted",
+    ),
+    (
+        Plant(
+            "pending offsets cannot be deleted",
+            "coterie.coordinator.offsets:delete_offsets",
+            "or pending.is_pending(request.group_id, topic.name, index)",
+            "",
+        ),
+        "offsets/transaction_whose_offsets_are_deleted",
+    ),
+    (
+        Plant(
+            "pending offsets of a deleted topic stay",
+            "coterie.coordinator.expiry:delete_topic_offsets",
+            "if key.topic == topic:",
+            "if False:",
+        ),
+        "offsets/transaction_whose_offsets_are_deleted",
+    ),
+    (
+        Plant(
+            "an offset expires although its partition has a pending one",
+            "coterie.coordinator.expiry:expire_group",
+            "if has_expired and not pending.is_pending(group_id, topic, index):",
+            "if has_expired:",
+        ),
+        "offsets/transaction_blocks_expiry",
+    ),
+    (
+        Plant(
+            "a group with nothing but pending offsets is removed",
+            "coterie.coordinator.expiry:expire_group",
+            "remaining = len(pending.by_group.get(group_id, ()))",
+            "remaining = 0",
+        ),
+        "offsets/transaction_blocks_expiry",
+    ),
+    (
+        Plant(
+            "stable readers see the last committed offset",
+            "coterie.coordinator.offsets:fetch",
+            "if stable and group_id in partition.logged.pending.by_group:",
+            "if False:",
+        ),
+        "offsets/transaction_commits_and_aborts",
+    ),
+    (
+        Plant(
+            "all readers are refused while an offset is pending",
+            "coterie.coordinator.offsets:fetch",
+            "if stable and group_id in partition.logged.pending.by_group:",
+            "if group_id in partition.logged.pending.by_group:",
+        ),
+        "offsets/transaction_commits_and_aborts",
+    ),
+    (
+        Plant(
+            "a commit with an old epoch is accepted",
+            _COMMIT,
+            "error = ErrorCode.INVALID_PRODUCER_EPOCH",
+            "pass",
+        ),
+        "offsets/transaction_of_an_old_epoch",
+    ),
+    (
+        Plant(
+            "a marker that is being written has no epoch",
+            "coterie.coordinator.partition_state:PartitionState.producer_epoch",
+            "marker_epoch = self.marker_epochs.get(producer_id, -1)",
+            "marker_epoch = -1",
+        ),
+        "offsets/transaction_of_an_old_epoch",
+    ),
+    (
+        Plant(
+            "a generation of an unknown group is accepted",
+            _COMMIT,
+            "elif request.generation_id >= 0:",
+            "elif False:",
+        ),
+        "offsets/transaction_group_checks",
+    ),
+    (
+        Plant(
+            "a blank identity is refused",
+            "coterie.coordinator.classic.group:Group.transactional_commit_error",
+            "if generation_id < 0 and not request.member_id and request.group_instance_id is None:",
+            "if False:",
+        ),
+        "offsets/transaction_group_checks",
+    ),
+    (
+        Plant(
+            "an old generation is accepted",
+            "coterie.coordinator.classic.group:Group.transactional_commit_error",
+            "if not error and generation_id != self.generation_id:",
+            "if False:",
+        ),
+        "offsets/transaction_group_checks",
+    ),
+    (
+        Plant(
+            "metadata is not limited in a transaction",
+            _COMMIT,
+            "if is_metadata_too_large(metadata, max_units):",
+            "if False:",
+        ),
+        "offsets/transaction_metadata_too_large",
+    ),
+    (
+        Plant(
+            "a load drops open transactions",
+            "coterie.coordinator.shard:Shard.replay_open",
+            "if not isinstance(decoded, UnknownKey):",
+            "if False:",
+        ),
+        "offsets/transaction_survives_a_restart",
+    ),
+    (
+        Plant(
+            "a load forgets what was overtaken",
+            "coterie.coordinator.loading:NewestRecords.open_records",
+            "overtaken = self._is_overtaken(key, pending)",
+            "overtaken = False",
+        ),
+        "offsets/transaction_survives_a_restart",
+    ),
+    (
+        Plant(
+            "a group with nothing but pending offsets is not loaded",
+            "coterie.coordinator.partition_state:PartitionState.restore_groups",
+            "for group_id in (*logged.offsets, *logged.pending.by_group):",
+            "for group_id in logged.offsets:",
+        ),
+        "offsets/transaction_survives_a_restart",
+    ),
+    (
+        Plant(
+            "records of a transaction share a plain batch",
+            "coterie.coordinator.shard:Shard.settle",
+            "effects.append(Append(self.partition, records, form))",
+            "effects.append(Append(self.partition, records))",
+        ),
+        "offsets/transaction_commits_and_aborts",
+    ),
+)

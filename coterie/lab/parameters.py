@@ -15,11 +15,13 @@ class Parameters(NamedTuple):
         callback_ms, callback_partition_ms: a rebalance callback: fixed, and for each partition.
         rate, catch_up: records a second in a partition; how much faster a late reader reads.
         commit_ms: between two commits; 0 for the default of the machine.
+        commits_on_close: 1 for consumers that commit when they stop, as with auto-commit; else 0.
         heartbeat_ms, session_ms, rebalance_ms: of group members; 0 for the preset's.
         initial_delay_ms: `group.initial.rebalance.delay.ms`; -1 for the preset's.
         beat_phase: how heartbeats lie to each other: `kept` (each member has its own phase: an old
             group), `restarted` (together since the last rebalance: a young one) or `drifting`
-            (together, and up to 100 ms later with each beat).
+            (together, and up to beat_drift_ms later with each beat).
+        beat_drift_ms: see beat_phase.
         metadata_age_ms: `metadata.max.age.ms`, after which a client learns of new partitions.
         data_brokers, failover_ms: the brokers that share the partitions; until the partitions of
             a dead one have another leader.
@@ -44,11 +46,13 @@ class Parameters(NamedTuple):
     rate: int = 10
     catch_up: int = 10
     commit_ms: int = 0
+    commits_on_close: int = 1
     heartbeat_ms: int = 0
     session_ms: int = 0
     rebalance_ms: int = 0
     initial_delay_ms: int = -1
     beat_phase: str = "kept"
+    beat_drift_ms: float = 100.0
     metadata_age_ms: int = 300_000
     data_brokers: int = 3
     failover_ms: int = 9_000

@@ -7,7 +7,7 @@ for a while, or for `tail_s`. The invariants that hold for every machine are che
 from typing import Any, NamedTuple
 
 from coterie.lab.environment import Environment
-from coterie.lab.kernel import SECOND, Violation, stream
+from coterie.lab.kernel import MS, SECOND, Violation, stream
 from coterie.lab.machine import Machine
 from coterie.lab.machines import machine_named
 from coterie.lab.outcome import Outcome
@@ -104,6 +104,20 @@ class Run:
         if self._options.checked:
             self._check(settled=settled)
         return self._outcome(last_us, settled=settled)
+
+    def first_of_next(self, api: str, after_us: int) -> int:
+        """Form the group; return when the first request of an API is sent after a time.
+
+        The run can't be finished afterwards.
+        """
+        world, traffic = self.environment.world, self.environment.network.traffic
+        for event in self._forming:
+            world.at(event.at_us, self._do, event)
+        world.run_until(after_us)
+        before = traffic.requests.get(api, 0)
+        while traffic.requests.get(api, 0) == before:
+            world.run_until(world.now_us + MS)
+        return world.now_us
 
     def _settled(self, last_us: int) -> bool:
         since_us = self.environment.ledger.calm_since_us

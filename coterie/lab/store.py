@@ -1,8 +1,8 @@
 """The directory of a sweep: its plan, and Parquet files with the rows and the timelines.
 
     sweep.json                   the plan, by which the directory is recognised
-    runs/part-00000.parquet      a row for each run
-    timeline/part-00000.parquet  for one seed the reader, or the cause of a gap, over time
+    runs/part-ID.parquet         a row for each run
+    timeline/part-ID.parquet     for one seed the reader, or the cause of a gap, over time
     summary.parquet              for each group of seeds and each metric the median and its range
 
 A file is written under another name first, so an interrupted sweep leaves whole files only.
@@ -10,6 +10,7 @@ A file is written under another name first, so an interrupted sweep leaves whole
 
 import json
 import os
+import uuid
 from typing import Any, NamedTuple
 
 from coterie.lab.errors import WrongInput
@@ -120,8 +121,8 @@ class Store:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        number = len(self._parts(folder))
-        path = os.path.join(self.directory, folder, f"part-{number:05d}.parquet")
+        # Several processes may write at once.
+        path = os.path.join(self.directory, folder, f"part-{uuid.uuid4().hex}.parquet")
         table = pa.Table.from_pylist(rows, schema=schema)
         pq.write_table(table, f"{path}.new", compression="zstd")
         os.replace(f"{path}.new", path)

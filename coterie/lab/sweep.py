@@ -1,13 +1,15 @@
 """Many runs: every machine, scenario, size, setting and seed, in several processes.
 
 A sweep writes its rows to a directory as it goes. If it is interrupted or killed, the same command
-runs what is missing. `run_key` is a plain function from a key to a row, so that another engine can
-take the place of the processes.
+runs what is missing. `run_key` is a plain function from a key to a row, which Spark runs instead of
+the processes in `sweep_on_spark`.
 """
 
 import json
 import multiprocessing
+import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -23,7 +25,7 @@ from coterie.lab.scenario import load_scenario
 from coterie.lab.store import Key, Store, columns_of
 
 # Rows are written after so many seconds, and each process has so many runs waiting.
-_FLUSH_S = 3.0
+FLUSH_S = 3.0
 _WAITING = 3
 MAX_RUNS = 200_000
 
@@ -140,7 +142,7 @@ def run_sweep(
             worked += _cost(key)
             now = time.monotonic()
             progress(number, len(done) + len(missing), (now - began) / worked * (work - worked))
-            if now - flushed > _FLUSH_S:
+            if now - flushed > FLUSH_S:
                 store.add(rows, timeline)
                 rows, timeline, flushed = [], [], now
     finally:
@@ -157,7 +159,7 @@ def _results(
             yield key, run_key(key, with_timeline=key.seed == first_seed)
         return
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(processes, context, _ignore_interrupts)
+    pool = ProcessPoolExecutor(processes, context, _begin_process)
     waiting: dict[Future[Any], Key] = {}
     remaining = iter(keys)
     try:
@@ -173,9 +175,17 @@ def _results(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the process that writes."""
+def _begin_process() -> None:
+    """Leave Ctrl-C to the process that writes, and end with it, however it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _cost(key: Key) -> float:

@@ -10,8 +10,7 @@ _ROUNDING = 0.1
 
 @pytest.mark.parametrize("cell", [*SMALL_CELLS, *LARGE_CELLS], ids=str)
 def test_cell_is_in_the_range_of_the_model(cell: MeasuredCell) -> None:
-    seeds = 20 if cell in SMALL_CELLS else 10
-    found = cell.simulated(seeds)
-    low, high = found[seeds // 20], found[-1 - seeds // 20]
+    found = cell.simulated(cell.runs)
+    low, high = found[cell.runs // 20], found[-1 - cell.runs // 20]
     for measured in cell.measured:
         assert low - _ROUNDING <= measured <= high + _ROUNDING, (low, high)

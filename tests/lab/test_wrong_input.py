@@ -84,3 +84,9 @@ def test_run_prints_strips_and_json(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, [*arguments, "--json", "--trace", str(trace)])
     assert '"evidence": "simulated"' in result.output
     assert "event start pod-0002" in trace.read_text()
+
+
+def test_options_of_a_sweep_that_exclude_each_other() -> None:
+    output = failure("sweep", "--output", "x", "--master", "local[2]", "--processes", "2")
+    assert "either --processes or --master" in output
+    assert "--conf needs --master" in failure("sweep", "--output", "x", "--conf", "a=b")

@@ -2,12 +2,19 @@
 
 import os
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import click
 
 from coterie.cli.errors import CommandFailed
 from coterie.cli.lab.errors import lab_errors, need_pyarrow
 from coterie.cli.output import note
+from coterie.cli.pipeline.session import key_values, pipeline_errors, spark_session
+
+if TYPE_CHECKING:
+    from coterie.lab.store import Store
+    from coterie.lab.sweep import Plan
 
 _INTERRUPTED = 130
 
@@ -26,6 +33,20 @@ _INTERRUPTED = 130
 @click.option(
     "--processes", type=click.IntRange(1, 256), help="Runs at once. [default: the processors]"
 )
+@click.option(
+    "--master",
+    metavar="URL",
+    help="Use Spark instead of processes: local[2], spark://host:7077, yarn, k8s://... Its workers"
+    " must see DIR under the same path.",
+)
+@click.option(
+    "--conf",
+    "conf",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=key_values,
+    help="Setting of Spark, with --master; repeatable.",
+)
 def command(
     *,
     scenarios: tuple[str, ...],
@@ -35,24 +56,31 @@ def command(
     pairs: tuple[str, ...],
     output: str,
     processes: int | None,
+    master: str | None,
+    conf: dict[str, str],
 ) -> None:
     """Run scenarios under machines, for several seeds, sizes and settings, into DIR.
 
     The same command continues a sweep that was interrupted. With other sizes, the number of
-    partitions grows with that of the members.
+    partitions grows with that of the members. With --master the runs are made by Spark; a sweep
+    may be begun with processes and continued with Spark, and the other way round.
     """
+    if master is None and conf:
+        raise click.UsageError("--conf needs --master")
+    if master is not None and processes is not None:
+        raise click.UsageError("give either --processes or --master")
     need_pyarrow()
     from coterie.lab.grid import plan_of
     from coterie.lab.store import Store
     from coterie.lab.summary import summary_rows
-    from coterie.lab.sweep import run_sweep
 
     store = Store(output)
     shown = sys.stderr.isatty()
+    what = "runs" if master is None else "tasks"
 
     def progress(done: int, total: int, left_s: float) -> None:
         if shown:
-            text = f"\r{done:,} of {total:,} runs, about {left_s:,.0f} s left  "
+            text = f"\r{done:,} of {total:,} {what}, about {left_s:,.0f} s left  "
             click.echo(text, err=True, nl=False)
 
     with lab_errors():
@@ -60,7 +88,12 @@ def command(
         plan.check()
         store.begin(plan.text())
         try:
-            violations = run_sweep(plan, store, processes or os.cpu_count() or 1, progress)
+            if master is None:
+                from coterie.lab.sweep import run_sweep
+
+                violations = run_sweep(plan, store, processes or os.cpu_count() or 1, progress)
+            else:
+                violations = _on_spark(plan, store, master, conf, progress)
         except KeyboardInterrupt:
             note(f"\nInterrupted; {len(store.keys()):,} runs are stored. The same command goes on.")
             sys.exit(_INTERRUPTED)
@@ -74,3 +107,19 @@ def command(
         raise CommandFailed(
             f"{len(violations)} runs have broken an invariant: {'; '.join(violations[:3])}"
         )
+
+
+def _on_spark(
+    plan: "Plan",
+    store: "Store",
+    master: str,
+    conf: dict[str, str],
+    progress: Callable[[int, int, float], None],
+) -> list[str]:
+    """Run what is missing of a sweep on Spark; return the violations of all its runs."""
+    with pipeline_errors(), spark_session("coterie lab sweep", master, conf, little=True) as spark:
+        from coterie.lab.sweep_on_spark import run_sweep_on_spark
+        from coterie.pipeline.spark_engine import SparkEngine
+
+        cores = spark.sparkContext.defaultParallelism
+        return run_sweep_on_spark(plan, store, SparkEngine(spark), cores, progress)

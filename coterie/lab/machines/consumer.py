@@ -110,7 +110,8 @@ class Consumer(GroupMember):
         """Hand over no more records, commit what was handed over, call back, go on."""
         callback_us = self.environment.callback_us(len(partitions))
         called_back = self._in_turn(lambda _: self._after(callback_us, then))
-        self._commit(partitions & self._reading, called_back)
+        commits = self.phase != "closing" or self.environment.parameters.commits_on_close
+        self._commit(partitions & self._reading if commits else (), called_back)
         self._give_up(partitions)
 
     def adopt(self, assignment: bytes) -> None:
@@ -187,7 +188,7 @@ class Consumer(GroupMember):
         if self.phase == "member" and self._reading:
             self._commit(self._reading, lambda _: None)
 
-    def _commit(self, partitions: set[TopicPartition], then: Callable[[Any], None]) -> None:
+    def _commit(self, partitions: Iterable[TopicPartition], then: Callable[[Any], None]) -> None:
         """Commit the positions of partitions."""
         ledger, identity = self.environment.ledger, self.pod.identity
         topics: dict[str, list[OffsetCommitRequestPartition]] = {}

@@ -315,7 +315,7 @@ class GroupMember:
             return
         delay_us = self.settings.heartbeat_ms * MS
         if parameters.beat_phase == "drifting":
-            delay_us += int(self._random.uniform(0, 100) * MS)
+            delay_us += int(self._random.uniform(0, parameters.beat_drift_ms) * MS)
         self.pod.after(delay_us, self._tick, beat)
         if self.phase not in ("member", "preparing"):
             return

@@ -1,6 +1,8 @@
 """`coterie lab sweep`: many runs into a directory."""
 
+import logging
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -121,5 +123,9 @@ def _on_spark(
         from coterie.lab.sweep_on_spark import run_sweep_on_spark
         from coterie.pipeline.spark_engine import SparkEngine
 
+        # Ctrl-C ends the call that waits for Spark. Otherwise PySpark and py4j handle it, which
+        # prints the stack traces of both.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        logging.disable()
         cores = spark.sparkContext.defaultParallelism
         return run_sweep_on_spark(plan, store, SparkEngine(spark), cores, progress)

@@ -76,8 +76,8 @@ class GroupRuntime(CoordinatorRuntime[Effects[Any]]):
         super().apply(effects)
         for append in effects.appends:
             records = append.records
-            if append.form is not None:
-                # Nothing is committed before the marker of the transaction.
+            if not records:
+                # The marker of a transaction, whose offsets were counted when they were queued.
                 continue
             # All records of an operation on offsets are of one kind: a commit, or tombstones of a
             # deletion or expiry.

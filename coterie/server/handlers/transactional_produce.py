@@ -27,6 +27,7 @@ from coterie.protocol.record_batch_layout import (
 from coterie.server.logs.partition import OPEN, Partition, Topic
 from coterie.server.logs.received_batches import RefusedBatch
 from coterie.server.services import Services
+from coterie.server.transactions.adding import add_partitions
 from coterie.server.transactions.use import TransactionUse
 from coterie.storage.errors import StorageError
 
@@ -69,7 +70,6 @@ class TransactionCheck:
         self._version = version
         # Why partitions could not be added.
         self._error = ErrorCode.NONE
-        self._deadline_ms = 0
 
     # --- adding partitions ------------------------------------------------------------------------
 
@@ -84,32 +84,11 @@ class TransactionCheck:
         use = self._partitions_to_add(request)
         if use is None:
             return False
-        config = self._broker.config
-        self._deadline_ms = self._broker.environment.now_ms() + config.get_int(
-            "add.partitions.to.txn.retry.backoff.max.ms"
-        )
-        return self._add(use, go_on)
-
-    def _add(self, use: TransactionUse, go_on: Callable[[], None]) -> bool:
-        broker = self._broker
-        error = broker.transactions.use_partitions(use, partial(self._added, go_on))
+        error = add_partitions(self._broker, use, partial(self._added, go_on))
         if error is None:
-            return True
-        if (
-            error == ErrorCode.CONCURRENT_TRANSACTIONS
-            and broker.environment.now_ms() < self._deadline_ms
-        ):
-            # The last transaction of this producer is about to end. That takes less time than
-            # another request.
-            pause_ms = broker.config.get_int("add.partitions.to.txn.retry.backoff.ms")
-            broker.loop.call_later(pause_ms / 1000, self._add_again, use, go_on)
             return True
         self._error = error
         return False
-
-    def _add_again(self, use: TransactionUse, go_on: Callable[[], None]) -> None:
-        if not self._add(use, go_on):
-            go_on()
 
     def _added(self, go_on: Callable[[], None], error: ErrorCode) -> None:
         self._error = error

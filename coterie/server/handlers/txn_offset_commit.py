@@ -19,6 +19,7 @@ from coterie.protocol.topic_names import OFFSETS_TOPIC
 from coterie.server.handlers.missing_partitions import MissingPartitions
 from coterie.server.network.delayed_response import CompletedResponse, Exchange
 from coterie.server.services import Services
+from coterie.server.transactions.adding import add_partitions
 from coterie.server.transactions.use import TransactionUse
 
 # From this version on the request adds the partition of the group to the transaction.
@@ -69,7 +70,11 @@ def handle(
             commit = broker.groups.txn_offset_commit
             broker.groups.submit_delayed(commit, request, context, delayed)
 
-    error = broker.transactions.use_partitions(_use(broker, request, version), used)
+    use = _use(broker, request, version)
+    if use.add:
+        error = add_partitions(broker, use, used)
+    else:
+        error = broker.transactions.use_partitions(use, used)
     if error is None:
         # The next request of the producer may end the transaction, so it has to wait.
         connection.delay_and_mute(delayed)

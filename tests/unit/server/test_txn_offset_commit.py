@@ -177,7 +177,7 @@ def test_request_waits_for_the_transaction_and_later_requests_wait_for_it() -> N
         (ErrorCode.PRODUCER_FENCED, 5, ErrorCode.INVALID_PRODUCER_EPOCH),
         (ErrorCode.NOT_COORDINATOR, 1, ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (ErrorCode.NOT_COORDINATOR, 2, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
-        (ErrorCode.CONCURRENT_TRANSACTIONS, 5, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        (ErrorCode.CONCURRENT_TRANSACTIONS, 4, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
     ],
 )
 def test_error_of_the_transaction(error: ErrorCode, version: int, answered: ErrorCode) -> None:
@@ -185,6 +185,21 @@ def test_error_of_the_transaction(error: ErrorCode, version: int, answered: Erro
     client = make_client(FakeUses(error))
     assert codes(client.call(commit(), version)) == [(0, answered)]
     assert fetched(client, stable=True) == [(-1, 0), (-1, 0)]
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_partition_is_added_when_the_last_transaction_has_ended(*, ends: bool) -> None:
+    """[transactions/adding-again]"""
+    uses = FakeUses(ErrorCode.CONCURRENT_TRANSACTIONS)
+    client = make_client(uses)
+    client.send(commit(), 5)
+    client.loop.advance(90)
+    assert not client.answers()
+    if ends:
+        uses.error = ErrorCode.NONE
+    client.loop.advance(30)
+    ((_, answer),) = client.answers()
+    assert codes(answer) == [(0, 0 if ends else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)]
 
 
 def test_broker_without_transactions_knows_no_id() -> None:

@@ -52,7 +52,6 @@ class MarkerWriter:
 
     Attributes:
         write_offsets_marker: appends those of `__consumer_offsets`; None if nothing does.
-        written: how many markers were appended to other topics, for the metrics.
     """
 
     def __init__(
@@ -73,7 +72,6 @@ class MarkerWriter:
             failures: takes the logs that fail.
         """
         self.write_offsets_marker: OffsetsMarker | None = None
-        self.written = 0
         self._loop = environment.loop
         self._now_ms = environment.now_ms
         self._topics = topics
@@ -204,7 +202,6 @@ class MarkerWriter:
             self._failures.log_failed(log, failure)
             answered(ErrorCode.KAFKA_STORAGE_ERROR)
             return
-        self.written += 1
         if not self._flusher.commit:
             self._flusher.appended(log)
             answered(ErrorCode.NONE)

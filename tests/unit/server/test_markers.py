@@ -191,8 +191,7 @@ class TestWriter:
         client.broker.markers.write(named, lambda: done.append(True))
         while not done:
             client.loop.turn()
-        assert client.broker.markers.written == 100
-        assert open_log(client.broker, "many", 99).log_end_offset == 1
+        assert {open_log(client.broker, "many", n).log_end_offset for n in range(100)} == {1}
 
     def test_markers_are_durable_when_done(self) -> None:
         client = Client(make_broker(flush=COMMIT))

@@ -1,0 +1,283 @@
+"""Kafka goes on with our partitions that have an open transaction, and we with those of Kafka.
+
+A transactional producer leaves one transaction open behind committed and aborted ones. The files of
+the partition move to the other broker, which must find the same last stable offset, the same
+producers and the same committed records; then a marker ends the transaction there. Kafka's dump
+tool reads our transaction index and our snapshot.
+"""
+
+import shutil
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confluent_kafka import Producer
+
+from coterie.address import Address
+from coterie.lab.live.parts import KAFKA_4, Part, jars_of, java_command
+from coterie.lab.live.processes import Child, free_port
+from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.apis import response_class
+from coterie.protocol.frames import decode_response, encode_request
+from coterie.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersRequestTopic,
+)
+from coterie.protocol.messages.list_offsets import (
+    LATEST_TIMESTAMP,
+    ListOffsetsRequest,
+    ListOffsetsRequestPartition,
+    ListOffsetsRequestTopic,
+)
+from coterie.protocol.messages.write_txn_markers import (
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersRequestMarker,
+    WriteTxnMarkersRequestTopic,
+)
+from tests.interop.model import Failed, Surroundings
+from tests.interop.topics import CommittedReader, create_topics
+from tests.live.broker_process import BrokerProcess
+
+KAFKA = Part("kafka-with-tools-4.3.1", (*KAFKA_4.artifacts, "org.apache.kafka:kafka-tools:4.3.1"))
+_SERVER = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+log.dirs={logs}
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=2
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=2
+"""
+_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+_LIMIT_S = 60.0
+# What stays where it is when a partition's files move: it has the id of the topic.
+_METADATA = "partition.metadata"
+
+
+class Found(NamedTuple):
+    """What a broker says of the partition."""
+
+    end_offset: int
+    last_stable_offset: int
+    producers: list[tuple[int, ...]]
+    committed: list[bytes]
+
+
+class _Kafka:
+    """A Kafka of one node."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._jars = jars_of(KAFKA, around.note)
+        port, controller = free_port(), free_port()
+        self.bootstrap = f"127.0.0.1:{port}"
+        self._address = Address("127.0.0.1", port)
+        self.logs = around.directory / "kafka-logs"
+        self._properties = around.directory / "server.properties"
+        text = _SERVER.format(port=port, controller=controller, logs=self.logs)
+        self._properties.write_text(text, encoding="utf-8")
+        arguments = ["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(self._properties)]
+        self.run("kafka.tools.StorageTool", *arguments)
+
+    def run(self, main_class: str, *arguments: str) -> str:
+        """Run one of Kafka's tools; return what it has printed."""
+        command = java_command(self._jars, main_class, arguments, options=_OPTIONS)
+        child = self._around.children.start(main_class.rpartition(".")[2], command)
+        child.process.wait(_LIMIT_S)
+        return child.log.read_text(encoding="utf-8", errors="replace")
+
+    def start(self) -> Child:
+        """Start the broker and wait until it listens."""
+        command = java_command(
+            self._jars, "kafka.Kafka", [str(self._properties)], heap_mb=512, options=_OPTIONS
+        )
+        child = self._around.children.start("kafka", command)
+        self._around.children.wait_for_port(child, self._address, _LIMIT_S)
+        return child
+
+
+def run(around: Surroundings) -> None:
+    """Move the partition in both directions."""
+    kafka = _Kafka(around)
+    topic = around.name("moved")
+    ours = BrokerProcess(around.directory / "ours", {})
+    ours.start()
+    try:
+        _to_kafka(around, kafka, ours, topic)
+    finally:
+        if ours in BrokerProcess.running:
+            ours.kill()
+    _from_kafka(around, kafka, around.name("back"))
+
+
+def _to_kafka(around: Surroundings, kafka: _Kafka, ours: BrokerProcess, topic: str) -> None:
+    create_topics(ours.bootstrap, {topic: 1})
+    producer = _write(ours.bootstrap, topic)
+    before = _look(ours.bootstrap, topic)
+    ours.stop()
+    files = around.directory / "ours" / f"{topic}-0"
+    dumped = "".join(
+        kafka.run("org.apache.kafka.tools.DumpLogSegments", "--files", str(path))
+        for path in sorted(files.iterdir())
+        if path.suffix in (".snapshot", ".txnindex")
+    )
+    for text in (f"producerId: {before.producers[0][0]}", "currentTxnFirstOffset: OptionalLong["):
+        if text not in dumped:
+            raise Failed(f"the dump tool does not print {text!r}:\n{dumped}")
+    child = kafka.start()
+    create_topics(kafka.bootstrap, {topic: 1})
+    _stop(child)
+    _replace(files, kafka.logs / f"{topic}-0")
+    child = kafka.start()
+    _compare("Kafka with our files", before, _look(kafka.bootstrap, topic))
+    _end(kafka.bootstrap, topic)
+    _stop(child)
+    del producer
+    around.note(f"Kafka found {len(before.producers)} producer and an open transaction of ours")
+
+
+def _from_kafka(around: Surroundings, kafka: _Kafka, topic: str) -> None:
+    child = kafka.start()
+    create_topics(kafka.bootstrap, {topic: 1})
+    producer = _write(kafka.bootstrap, topic)
+    before = _look(kafka.bootstrap, topic)
+    child.signal(signal.SIGKILL)
+    child.process.wait(_LIMIT_S)
+    copy = around.directory / "from-kafka"
+    shutil.copytree(kafka.logs, copy)
+    ours = BrokerProcess(copy, {})
+    ours.start()
+    try:
+        _compare("we with the files of Kafka", before, _look(ours.bootstrap, topic))
+        _end(ours.bootstrap, topic)
+    finally:
+        ours.stop()
+    del producer
+    around.note("we found that of a Kafka that was killed")
+
+
+def _stop(child: Child) -> None:
+    child.signal(signal.SIGTERM)
+    child.process.wait(_LIMIT_S)
+
+
+def _replace(files: Path, target: Path) -> None:
+    """Replace the files of a partition of a stopped broker."""
+    for path in target.iterdir():
+        if path.name != _METADATA:
+            path.unlink()
+    for path in files.iterdir():
+        if path.name != _METADATA:
+            shutil.copy(path, target / path.name)
+
+
+def _write(bootstrap: str, topic: str) -> Producer:
+    """Commit, abort, and leave a transaction open; return its producer, which must stay."""
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": f"writes-{topic}",
+            "transaction.timeout.ms": 600_000,
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(_LIMIT_S)
+    ends: list[Callable[[float], object]] = [
+        producer.commit_transaction,
+        producer.abort_transaction,
+        producer.commit_transaction,
+        producer.abort_transaction,
+    ]
+    for number, end in enumerate(ends):
+        producer.begin_transaction()
+        for index in range(3):
+            producer.produce(topic, b"%d-%d" % (number, index), key=b"k", partition=0)
+        producer.flush(_LIMIT_S)
+        end(_LIMIT_S)
+    producer.begin_transaction()
+    producer.produce(topic, b"open", partition=0)
+    if producer.flush(_LIMIT_S):
+        raise Failed("a record of the open transaction was not acknowledged")
+    return producer
+
+
+def _look(bootstrap: str, topic: str) -> Found:
+    end, stable = (_latest(bootstrap, topic, isolation) for isolation in (0, 1))
+    reader = CommittedReader(bootstrap, {topic: 1})
+    values: list[bytes] = []
+    for message in reader.records(_LIMIT_S):
+        if message is None and len(values) >= 6:
+            break
+        value = None if message is None else message.value()
+        if isinstance(value, bytes):
+            values.append(value)
+    reader.close()
+    return Found(end, stable, _producers(bootstrap, topic), values)
+
+
+def _latest(bootstrap: str, topic: str, isolation: int) -> int:
+    asked = ListOffsetsRequestPartition(
+        partition_index=0, timestamp=LATEST_TIMESTAMP, current_leader_epoch=-1
+    )
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=isolation,
+        topics=[ListOffsetsRequestTopic(name=topic, partitions=[asked])],
+    )
+    (found,) = _ask(bootstrap, request, 7).topics[0].partitions
+    return int(found.offset)
+
+
+def _producers(bootstrap: str, topic: str) -> list[tuple[int, ...]]:
+    named = DescribeProducersRequestTopic(name=topic, partition_indexes=[0])
+    answer = _ask(bootstrap, DescribeProducersRequest(topics=[named]), 0)
+    return sorted(
+        (
+            each.producer_id, each.producer_epoch, each.last_sequence, each.last_timestamp,
+            each.coordinator_epoch, each.current_txn_start_offset,
+        )
+        for each in answer.topics[0].partitions[0].active_producers
+    )  # fmt: skip
+
+
+def _end(bootstrap: str, topic: str) -> None:
+    """Abort the open transaction with a marker."""
+    ((producer_id, epoch, _, _, coordinator_epoch, _),) = _producers(bootstrap, topic)
+    marker = WriteTxnMarkersRequestMarker(
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        transaction_result=False,
+        topics=[WriteTxnMarkersRequestTopic(name=topic, partition_indexes=[0])],
+        coordinator_epoch=coordinator_epoch,
+    )
+    _ask(bootstrap, WriteTxnMarkersRequest(markers=[marker]), 1)
+    end, stable = (_latest(bootstrap, topic, isolation) for isolation in (0, 1))
+    if end != stable:
+        raise Failed(f"a marker was written, and the last stable offset is {stable}, not {end}")
+
+
+def _compare(who: str, before: Found, after: Found) -> None:
+    for name, was, found in zip(Found._fields, before, after, strict=True):
+        if was != found:
+            raise Failed(f"{who}: {name} is {found} and was {was}")
+
+
+def _ask(bootstrap: str, request: Any, version: int) -> Any:
+    """Send one request on a connection of its own; return the response."""
+    host, _, port = bootstrap.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=_LIMIT_S) as connection:
+        connection.sendall(encode_request(request, version, 1, "interop"))
+        with connection.makefile("rb") as stream:
+            size = int.from_bytes(stream.read(4))
+            frame = stream.read(size)
+    _, answer = decode_response(response_class(ApiKey(type(request).api_key)), frame, version)
+    return answer

@@ -82,7 +82,7 @@ class TestRequest:
         assert found == {
             7: {"t": {0: NONE, 9: UNKNOWN}, "none": {1: UNKNOWN}},
             8: {"t": {2: NONE}},
-            9: {"__consumer_offsets": {0: UNKNOWN}},
+            9: {"__consumer_offsets": {0: NONE}},
         }
 
     def test_no_markers(self, client: Client) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from coterie.address import Address
 from coterie.coordinator.service import GroupCoordinator
-from coterie.protocol.topic_names import OFFSETS_TOPIC
+from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.cluster import ClusterImage, Node
 from coterie.server.config.config import Config
 from coterie.server.coordinators.host import Host
@@ -41,6 +41,7 @@ from coterie.server.quotas.client_quotas import ClientQuotas
 from coterie.server.releases import Release
 from coterie.server.slices import Slices
 from coterie.server.telemetry import Telemetry
+from coterie.server.transactions.making import make_transaction_runtime
 from coterie.server.transactions.markers import MarkerWriter
 from coterie.server.transactions.use import TransactionUses
 from coterie.server.workers import Workers
@@ -87,6 +88,7 @@ class Broker(ConnectionServices):
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
         markers: appends the markers that end transactions.
         transactions: verifies and adds partitions of transactions.
+        transaction_runtime: the runtime of the transaction coordinator, which does that.
         runtimes: the runtimes of all coordinators.
         maintenance: the background work on the logs.
         release: the release of Kafka that the broker pretends to be; None to be itself.
@@ -142,8 +144,7 @@ class Broker(ConnectionServices):
         self.flusher = Flusher(environment, flush, self.failures.storage_failed)
         self._failed_partitions: set[int] = set()
         self.fetch_max_bytes = config.get_int("fetch.max.bytes")
-        slots = config.get_int("max.incremental.fetch.session.cache.slots")
-        self.fetch_sessions = FetchSessionCache(slots, environment.new_session_id)
+        self.fetch_sessions = self._make_fetch_sessions()
         self.node_id = config.get_int("node.id")
         # No one else can reach files in memory that are made here.
         is_private = in_memory and (filesystem is None or files_are_private)
@@ -154,24 +155,29 @@ class Broker(ConnectionServices):
         self.changes = TopicChanges(environment, self.disk)
         self._data = self._open_directory(filesystem, path, flush, handles)
         self._begin_write_ahead()
-        self.image = self._image_without_listeners()
         self._record_place(data_dir)
         try:
             self.topics = Topics(self._data, config, environment, self.disk, durable=flush.commit)
             self._take_stored(self.topics.settings_file)
             self.host = self._make_host()
             self.groups = self._make_group_runtime()
+            self.markers = self._make_markers()
+            self.transaction_runtime = make_transaction_runtime(self, self.host)
         except BaseException:
             self._data.close()
             raise
         self.coordinator = self.groups.coordinator
-        self.markers, self.transactions = self._make_markers(), TransactionUses()
-        self.runtimes: list[CoordinatorRuntime[Any]] = [self.groups]
+        self.transactions: TransactionUses = self.transaction_runtime
+        self.runtimes: list[CoordinatorRuntime[Any]] = [self.groups, self.transaction_runtime]
         self.maintenance = Maintenance(self, self._data, watches_directory=not is_private)
         self.started_ms, self.load_seconds = self.now_ms(), 0.0
         self._server: asyncio.Server | None = None
-        self.failures.when_log_failed.append(self.groups.log_failed)
+        self.failures.when_log_failed += [each.log_failed for each in self.runtimes]
         self.failures.when_directory_lost.append(self._directory_lost)
+
+    def _make_fetch_sessions(self) -> FetchSessionCache:
+        slots = self.config.get_int("max.incremental.fetch.session.cache.slots")
+        return FetchSessionCache(slots, self.environment.new_session_id)
 
     def _make_markers(self) -> MarkerWriter:
         writer = MarkerWriter(
@@ -185,6 +191,7 @@ class Broker(ConnectionServices):
         self.telemetry = Telemetry(self.config)
 
     def _record_place(self, data_dir: str) -> None:
+        self.image = self._image_without_listeners()
         node_id = str(self.node_id)
         self.config.record({"log.dirs": data_dir, "node.id": node_id, "broker.id": node_id})
 
@@ -315,7 +322,8 @@ class Broker(ConnectionServices):
         """Begin the background work and load the groups; `accept` may be called meanwhile."""
         self.maintenance.start()
         began_s = self.environment.monotonic_s()
-        await self.groups.load()
+        for runtime in self.runtimes:
+            await runtime.load()
         self.load_seconds = self.environment.monotonic_s() - began_s
 
     def accept(self, transport: asyncio.Transport, listener: str = "PLAINTEXT") -> Connection:
@@ -383,6 +391,8 @@ class Broker(ConnectionServices):
     def _topics_deleted(self, names: list[str]) -> None:
         """Remove the files of topics whose deletion is complete."""
         self.topics.deleted(names)
+        if TRANSACTIONS_TOPIC in names:
+            self.transaction_runtime.topic_deleted()
         self.maintenance.remove_deleted()
 
     async def stop(self) -> None:

@@ -119,5 +119,5 @@ class ClusterImage:
         return Placement(self.controller_id, partition.leader_epoch, replicas, replicas, [])
 
     def coordinator(self, kind: CoordinatorType, _key: str) -> int | None:
-        """Return the broker that coordinates a group; None if no broker does."""
-        return self.controller_id if kind is CoordinatorType.GROUP else None
+        """Return the broker that coordinates a group or transactional id; None if none does."""
+        return None if kind is CoordinatorType.SHARE else self.controller_id

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from coterie.server.slices import Slices
     from coterie.server.telemetry import Telemetry
     from coterie.server.transactions.markers import MarkerWriter
+    from coterie.server.transactions.runtime import TransactionRuntime
     from coterie.server.transactions.use import TransactionUses
 
 
@@ -45,6 +46,7 @@ class Services:
         groups, coordinator: the runtime of the group coordinator, and the coordinator.
         markers: appends the markers that end transactions.
         transactions: verifies and adds partitions of transactions.
+        transaction_runtime: the runtime of the transaction coordinator, which does that.
         flusher: syncs logs.
         features: the features of the cluster and their levels.
         quotas: the quotas of users, client ids and addresses.
@@ -68,6 +70,7 @@ class Services:
     coordinator: "GroupCoordinator"
     markers: "MarkerWriter"
     transactions: "TransactionUses"
+    transaction_runtime: "TransactionRuntime"
     flusher: "Flusher"
     features: "Features"
     quotas: "ClientQuotas"

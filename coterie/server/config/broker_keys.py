@@ -7,6 +7,7 @@ a range differs from Kafka's, [settings/differences] gives the reason.
 
 from coterie.server.config.keys import ConfigKey, ConfigType, UpdateMode
 from coterie.server.config.storage_keys import STORAGE_KEYS
+from coterie.server.config.transaction_keys import TRANSACTION_KEYS
 
 _B, _S, _I, _L, _D, _A = (
     ConfigType.BOOLEAN,
@@ -468,5 +469,6 @@ BROKER: dict[str, ConfigKey] = {
         *_MAINTENANCE_KEYS,
         *_SERVER_KEYS,
         *STORAGE_KEYS,
+        *TRANSACTION_KEYS,
     )
 }

@@ -8,6 +8,7 @@ one is a look-up.
 from collections.abc import Iterable, Mapping
 
 from coterie.coordinator.config import GroupConfig
+from coterie.coordinator.transactions.config import TransactionConfig
 from coterie.server.config.broker_keys import BROKER
 from coterie.server.config.kafka_keys import find_key
 from coterie.server.config.keys import (
@@ -208,6 +209,20 @@ class Config:
             offsets_retention_ms=self.get_int("offsets.retention.minutes") * 60_000,
             offsets_retention_check_interval_ms=self.get_int("offsets.retention.check.interval.ms"),
             offsets_topic_num_partitions=self.get_int("offsets.topic.num.partitions"),
+        )
+
+    def transaction_config(self) -> TransactionConfig:
+        """Return the settings of the transaction coordinator."""
+        return TransactionConfig(
+            max_timeout_ms=self.get_int("transaction.max.timeout.ms"),
+            abort_interval_ms=self.get_int(
+                "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+            ),
+            id_expiration_ms=self.get_int("transactional.id.expiration.ms"),
+            expiry_interval_ms=self.get_int(
+                "transaction.remove.expired.transaction.cleanup.interval.ms"
+            ),
+            state_partitions=self.get_int("transaction.state.log.num.partitions"),
         )
 
 

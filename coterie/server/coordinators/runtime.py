@@ -156,6 +156,10 @@ class CoordinatorRuntime(Generic[OutcomeT]):
         """Load every partition that was added; a damaged one is not served, the others are."""
         await self._loading.finish()
 
+    def schedule_load(self) -> None:
+        """Load every partition that was added, in later turns of the loop."""
+        self._loading.schedule()
+
     def epoch(self, index: int) -> int:
         """Return the leader epoch in which a partition is or was owned; -1 for none yet."""
         return self._machine.epoch(index)

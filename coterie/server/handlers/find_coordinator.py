@@ -1,8 +1,7 @@
-"""FindCoordinator: the broker that coordinates a group [coordinator/find-coordinator].
+"""FindCoordinator: the broker that coordinates a group or a transactional id.
 
-There are no coordinators for transactions and share groups. A client looks for the transaction
-coordinator before any other step of a transaction, so it is refused here. The error must not be one
-that clients retry: with COORDINATOR_NOT_AVAILABLE they would wait for a minute.
+[coordinator/find-coordinator] The topic of the transaction coordinator is created by the first
+request for it, which clients repeat [transactions/topic]. There is no coordinator of share groups.
 """
 
 from coterie.protocol.errors import DEFAULT_MESSAGES, ErrorCode
@@ -18,7 +17,6 @@ from coterie.server.services import Services
 
 _MANY_KEYS_SINCE = 4
 _SHARE_SINCE = 6
-_NO_TRANSACTIONS = "This broker has no transactions; use a producer without transactional.id."
 _NO_SHARE_GROUPS = "This broker has no share groups."
 _NOWHERE = Endpoint(-1, "", -1)
 
@@ -30,13 +28,13 @@ def handle(
     broker: Services, request: FindCoordinatorRequest, connection: Exchange
 ) -> FindCoordinatorResponse:
     """Answer for the one key of old versions, or for each key of newer ones."""
-    refusal = _refusal(request.key_type, connection.version)
-    if refusal is None:
+    refusal = _refusal(broker, request.key_type, connection.version)
+    if request.key_type == CoordinatorType.GROUP:
         # Kafka creates it now [topics/offsets-topic].
         broker.topics.show(OFFSETS_TOPIC)
     listener = connection.client.listener
     if connection.version < _MANY_KEYS_SINCE:
-        error, text, where = refusal or _find(broker.image, request.key, listener)
+        error, text, where = refusal or _find(broker.image, request.key_type, request.key, listener)
         return FindCoordinatorResponse(
             error_code=error,
             error_message=text if error else "NONE",
@@ -46,7 +44,7 @@ def handle(
         )
     coordinators = []
     for key in request.coordinator_keys:
-        error, text, where = refusal or _find(broker.image, key, listener)
+        error, text, where = refusal or _find(broker.image, request.key_type, key, listener)
         coordinators.append(
             FindCoordinatorResponseCoordinator(
                 key=key,
@@ -60,8 +58,8 @@ def handle(
     return FindCoordinatorResponse(coordinators=coordinators)
 
 
-def _find(image: ClusterImage, group_id: str, listener: str) -> _Found:
-    node_id = image.coordinator(CoordinatorType.GROUP, group_id)
+def _find(image: ClusterImage, key_type: int, key: str, listener: str) -> _Found:
+    node_id = image.coordinator(CoordinatorType(key_type), key)
     where = None if node_id is None else image.endpoint(node_id, listener)
     if where is None:
         error = ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -69,13 +67,16 @@ def _find(image: ClusterImage, group_id: str, listener: str) -> _Found:
     return ErrorCode.NONE, "", where
 
 
-def _refusal(key_type: int, version: int) -> _Found | None:
-    """Return the response for keys of a type that has no coordinators; None for groups."""
+def _refusal(broker: Services, key_type: int, version: int) -> _Found | None:
+    """Return the response for keys of a type that has no coordinators now, or None."""
     if key_type == CoordinatorType.GROUP:
         return None
     if key_type == CoordinatorType.TRANSACTION:
-        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return error, _NO_TRANSACTIONS, _NOWHERE
+        if broker.transaction_runtime.exists:
+            return None
+        broker.transaction_runtime.create_topic()
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return error, DEFAULT_MESSAGES[error], _NOWHERE
     error = ErrorCode.INVALID_REQUEST
     if key_type == CoordinatorType.SHARE and version >= _SHARE_SINCE:
         return error, _NO_SHARE_GROUPS, _NOWHERE

@@ -1,10 +1,13 @@
-"""InitProducerId: an id for an idempotent producer (KIP-98) [data-plane/producer-ids]."""
+"""InitProducerId: an id for a producer (KIP-98) [data-plane/producer-ids].
+
+With a transactional id the transaction coordinator decides [transactions/init].
+"""
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from coterie.server.handlers.topic_changes import answer_with_change
 from coterie.server.logs.topic_changes import Change
-from coterie.server.network.delayed_response import Exchange
+from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.services import Services
 
 
@@ -15,20 +18,47 @@ def handle(
     if request.transactional_id == "" or (request.producer_id < 0) != (request.producer_epoch < 0):
         return _error(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
-        # Not retriable. FindCoordinator has refused this producer before, in the same way.
-        return _error(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return _init_transactional(broker, request, connection)
     if not broker.topics.has_producer_id:
-        return answer_with_change(broker, connection, _reserve(broker))
+        return answer_with_change(broker, connection, _new_reserved_id(broker))
     return _new_id(broker)
 
 
-def _reserve(broker: Services) -> Change[InitProducerIdResponse]:
+def _init_transactional(
+    broker: Services, request: InitProducerIdRequest, connection: Exchange
+) -> InitProducerIdResponse | None:
+    verb = broker.transaction_runtime.coordinator.init_producer_id
+    if broker.topics.has_producer_id:
+        return broker.transaction_runtime.submit(verb, request, connection)
+    # The coordinator may need an id, and must not wait for the disk.
+    client, version = connection.client, connection.version
+    delayed = DelayedResponse(connection)
+    connection.delay_and_mute(delayed)
+
+    def reserved(is_reserved: bool, _failure: Exception | None) -> None:  # noqa: FBT001
+        if is_reserved:
+            broker.transaction_runtime.submit_later(verb, request, client, version, delayed)
+        else:
+            delayed.send(_error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+
+    broker.changes.submit(_reserve(broker), reserved)
+    return None
+
+
+def _new_reserved_id(broker: Services) -> Change[InitProducerIdResponse]:
+    if (yield from _reserve(broker)):
+        return _new_id(broker)
+    # Kafka's answer while it waits for a block of ids; clients ask again.
+    return _error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+def _reserve(broker: Services) -> Change[bool]:
+    """Reserve producer ids; return whether there are some."""
     try:
         yield from broker.topics.reserve_producer_ids(broker.changes.on_disk)
     except OSError:
-        # Kafka's answer while it waits for a block of ids; clients ask again.
-        return _error(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-    return _new_id(broker)
+        return False
+    return True
 
 
 def _new_id(broker: Services) -> InitProducerIdResponse:

@@ -32,7 +32,7 @@ MAX_PARTITIONS_PER_REQUEST = 10_000
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_GROUPS_TOPIC})
 # Topics that only the broker writes. The journal is not internal in Kafka's sense, because readers
 # of topics (Spark's Kafka connector, for example) skip internal ones.
-OWN_TOPICS = frozenset({OFFSETS_TOPIC, JOURNAL_TOPIC})
+OWN_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, JOURNAL_TOPIC})
 
 
 class TopicRefused(Exception):  # noqa: N818 - a refusal is an answer, not a failure of the server

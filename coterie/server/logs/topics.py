@@ -12,7 +12,7 @@ from functools import partial
 from itertools import chain
 
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.topic_names import OFFSETS_TOPIC
+from coterie.protocol.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from coterie.server.config.config import Config
 from coterie.server.config.topic_config import TopicConfig
 from coterie.server.environment import Environment
@@ -104,8 +104,7 @@ class Topics:
             own = overrides.get(name) or stored.overrides(name, topic_id)
             if own or has_own_id:
                 to_store[topic_id] = StoredTopic(name, own, has_own_id)
-            if name == OFFSETS_TOPIC:
-                own = {**self._offsets_overrides(), **own}
+            own = {**self._internal_overrides(name), **own}
             topic = Topic(name, topic_id, TopicConfig(config, own))
             count = max(found.partitions) + 1
             # A crash during the creation may have left gaps [topics/interrupted-creation].
@@ -221,8 +220,7 @@ class Topics:
                 fails.
         """
         self.check_name(name)
-        if name == OFFSETS_TOPIC:
-            overrides = {**self._offsets_overrides(), **overrides}
+        overrides = {**self._internal_overrides(name), **overrides}
         count = self._config.get_int("num.partitions") if partitions == -1 else partitions
         topic = Topic(name, self._environment.new_topic_id(), TopicConfig(self._config, overrides))
         # First the settings: the topic exists with them or not at all. They belong to its new id,
@@ -366,21 +364,34 @@ class Topics:
         Their own settings are in Kafka's metadata log and unknown here. Without limits nothing is
         deleted before a retention is set [topics/foreign-directories].
         """
-        names = [name for name in self._data.topics if name != OFFSETS_TOPIC]
+        own = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+        names = [name for name in self._data.topics if name not in own]
         if names:
             self._log.info(
                 "topics of another broker found, kept without a retention limit", topics=len(names)
             )
         return {name: {"retention.ms": "-1"} for name in names}
 
-    def _offsets_overrides(self) -> dict[str, str]:
-        """Return the settings of `__consumer_offsets` [topics/offsets-topic]."""
-        segment_bytes = self._config.text("offsets.topic.segment.bytes")
-        return {
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(segment_bytes),
-        }
+    def _internal_overrides(self, name: str) -> dict[str, str]:
+        """Return the settings of its own that an internal topic begins with.
+
+        [topics/offsets-topic] [transactions/topic]
+        """
+        if name == OFFSETS_TOPIC:
+            return {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(self._config.text("offsets.topic.segment.bytes")),
+            }
+        if name == TRANSACTIONS_TOPIC:
+            return {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(self._config.text("transaction.state.log.min.isr")),
+                "segment.bytes": str(self._config.text("transaction.state.log.segment.bytes")),
+                "unclean.leader.election.enable": "false",
+            }
+        return {}
 
     def _log_config(self, partition: Partition) -> LogConfig:
         topic = partition.topic

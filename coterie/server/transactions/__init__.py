@@ -1,1 +1,1 @@
-"""Transactions: the markers in the partitions of topics."""
+"""Transactions: the runtime of their coordinator, and the markers in the partitions of topics."""

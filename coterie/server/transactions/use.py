@@ -1,28 +1,11 @@
 """What Produce and TxnOffsetCommit need of the transaction coordinator."""
 
 from collections.abc import Callable
-from typing import NamedTuple
 
+from coterie.coordinator.transactions.effects import TransactionUse
 from coterie.protocol.errors import ErrorCode
 
-
-class TransactionUse(NamedTuple):
-    """Partitions that a transactional producer writes to.
-
-    Attributes:
-        transactional_id, producer_id, producer_epoch: as the producer names them.
-        partitions: the names and numbers of the partitions.
-        add: whether partitions that are not in the transaction are added to it, as
-            AddPartitionsToTxn would; otherwise they are verified.
-        client_transaction_version: the level of the request [transactions/levels].
-    """
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    partitions: tuple[tuple[str, int], ...]
-    add: bool
-    client_transaction_version: int
+__all__ = ["TransactionUse", "TransactionUses"]
 
 
 class TransactionUses:
@@ -33,8 +16,8 @@ class TransactionUses:
 
     def use_partitions(
         self,
-        use: TransactionUse,  # noqa: ARG002 - for the coordinator
-        done: Callable[[ErrorCode], None],  # noqa: ARG002
+        use: TransactionUse,  # noqa: ARG002 - for subclasses
+        done: Callable[[ErrorCode], None],  # noqa: ARG002 - for subclasses
     ) -> ErrorCode | None:
         """Verify that partitions belong to the open transaction of a producer, or add them.
 
@@ -46,6 +29,7 @@ class TransactionUses:
         Returns:
             The error, NONE if all is well; None if `done` is called later, which never happens
             when partitions are only verified. The errors are those of AddPartitionsToTxn:
-            TRANSACTION_ABORTABLE for a partition that is not in the transaction.
+            TRANSACTION_ABORTABLE for a partition that is not in the transaction, and
+            CONCURRENT_TRANSACTIONS while the transaction before it is being ended.
         """
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING

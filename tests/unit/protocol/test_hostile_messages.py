@@ -273,9 +273,11 @@ def _smallest(kind: FieldType, version: int, flexible: bool, path: list[str]) ->
 
 
 _WITHOUT_ARRAYS = {
+    "AddOffsetsToTxnRequest",
     "ApiVersionsRequest",
     "DescribeAclsRequest",
     "DescribeClusterRequest",
+    "EndTxnRequest",
     "ExpireDelegationTokenRequest",
     "GetTelemetrySubscriptionsRequest",
     "HeartbeatRequest",

@@ -188,7 +188,8 @@ def make_broker(
     if not is_new:
         broker.topics.show(OFFSETS_TOPIC)
     if load:
-        run(broker, broker.groups.load())
+        for runtime in broker.runtimes:
+            run(broker, runtime.load())
     return broker
 
 

@@ -23,11 +23,11 @@ def test_image_is_replaced_and_never_changed() -> None:
     assert (third.cluster_id, third.controller_id) == ("id", 3)
 
 
-def test_only_groups_have_a_coordinator() -> None:
+def test_groups_and_transactions_have_a_coordinator() -> None:
     image = ClusterImage("id", Node(3, {}))
     found = {kind: image.coordinator(kind, "key") for kind in CoordinatorType}
     assert found == {
-        CoordinatorType.GROUP: 3, CoordinatorType.TRANSACTION: None, CoordinatorType.SHARE: None,
+        CoordinatorType.GROUP: 3, CoordinatorType.TRANSACTION: 3, CoordinatorType.SHARE: None,
     }  # fmt: skip
 
 

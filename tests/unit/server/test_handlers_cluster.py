@@ -88,7 +88,6 @@ class TestFindCoordinator:
     @pytest.mark.parametrize(
         ("key_type", "version", "error"),
         [
-            (1, 6, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
             (2, 6, ErrorCode.INVALID_REQUEST),
             (2, 5, ErrorCode.INVALID_REQUEST),
             (9, 4, ErrorCode.INVALID_REQUEST),
@@ -104,8 +103,8 @@ class TestFindCoordinator:
 
     def test_refusal_of_one_key_has_a_message(self, client: Client) -> None:
         answer = client.call(FindCoordinatorRequest(key="tx", key_type=1), 2)
-        assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        assert "transactional.id" in answer.error_message
+        assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert answer.error_message == "The coordinator is not available."
 
 
 class TestDescribeCluster:
@@ -152,7 +151,3 @@ class TestInitProducerId:
         assert self.request_id(client, producer_id=5) == refused
         assert self.request_id(client, producer_epoch=5) == refused
         assert self.request_id(client, transactional_id="") == refused
-
-    def test_transactional_id_is_refused(self, client: Client) -> None:
-        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        assert self.request_id(client, transactional_id="tx") == (error, -1, -1)

@@ -60,8 +60,8 @@ def test_new_broker_shows_no_topics(client: Client) -> None:
 
 
 def test_search_for_a_coordinator_shows_it(client: Client) -> None:
-    # There are no coordinators of transactions and share groups.
-    assert find_coordinator(client, 1)
+    # There is no coordinator of share groups.
+    assert find_coordinator(client, 2)
     assert listed(client) == []
     assert find_coordinator(client, 0) == ErrorCode.NONE
     assert listed(client) == [OFFSETS_TOPIC]

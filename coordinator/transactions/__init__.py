@@ -1,0 +1,1 @@
+"""The transaction coordinator: one more machine, with the log `__transaction_state`."""

@@ -1,0 +1,285 @@
+"""The transaction coordinator as a whole: one method per request, in front of the shards.
+
+A method checks what needs no id (empty names, bounds, whether the partition is available), finds
+the shard of the id, and lets the verb do its work. The coordinator is pure: the time is an
+argument, producer ids come from a function, and everything to write or send is returned.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from coterie.coordinator.loading import NewestRecords
+from coterie.coordinator.machine import OpenRecord, Pair, Record, RequestContext
+from coterie.coordinator.shard_state import ShardState, availability_error
+from coterie.coordinator.transactions.config import TransactionConfig
+from coterie.coordinator.transactions.effects import TransactionEffects, TransactionUse
+from coterie.coordinator.transactions.end_transaction import end_transaction
+from coterie.coordinator.transactions.expiry import abort_timed_out, remove_expired
+from coterie.coordinator.transactions.init_producer_id import init_producer_id
+from coterie.coordinator.transactions.responses import end_error, init_error
+from coterie.coordinator.transactions.shard import TransactionShard
+from coterie.coordinator.transactions.use_partitions import use_partitions
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.java_hash import partition_for
+from coterie.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from coterie.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from coterie.protocol.messages.transaction_records import (
+    TRANSACTION_RECORDS,
+    TransactionLogValue,
+    encode_old_value,
+)
+
+# How long an EndTxn waits for its markers [transactions/end-response].
+MAX_END_WAIT_MS = 1_000
+
+AnyEffects = TransactionEffects[Any]
+
+
+class TransactionCoordinator:
+    """All partitions of `__transaction_state` that this broker coordinates.
+
+    Attributes:
+        config: the settings.
+        shards: the partitions by number; none before the topic exists.
+    """
+
+    def __init__(
+        self,
+        config: TransactionConfig,
+        new_producer_id: Callable[[], int],
+        level: Callable[[], int],
+        start_ms: int = 0,
+    ) -> None:
+        """Start without partitions.
+
+        Args:
+            config: the settings.
+            new_producer_id: returns a producer id that was never used; -1 if there is none now.
+            level: returns the level of `transaction.version` that the broker announces.
+            start_ms: the time.
+        """
+        self.config = config
+        self.shards: list[TransactionShard] = []
+        self._new_producer_id = new_producer_id
+        self._level = level
+        self._abort_ms = start_ms + config.abort_interval_ms
+        self._expiry_ms = start_ms + config.expiry_interval_ms
+        # The EndTxn requests that wait for markers, by when they are answered in any case. All wait
+        # equally long, so the order is that of the deadlines.
+        self._waiting: dict[str, int] = {}
+
+    def set_partitions(self, count: int) -> None:
+        """Coordinate so many partitions from now on, none of which is loaded."""
+        assert not any(shard.transactions for shard in self.shards), "the topic is another one"
+        self.shards = [TransactionShard(each, self._new_producer_id) for each in range(count)]
+
+    def partition_for(self, transactional_id: str) -> int:
+        """Return the `__transaction_state` partition of an id [transactions/placement]."""
+        return partition_for(transactional_id, len(self.shards))
+
+    def available_shard(self, transactional_id: str) -> TransactionShard | ErrorCode:
+        """Return the partition of an id, or why it cannot serve requests."""
+        if not self.shards:
+            return ErrorCode.NOT_COORDINATOR
+        shard = self.shards[self.partition_for(transactional_id)]
+        return availability_error(shard.state) or shard
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    def init_producer_id(
+        self, now_ms: int, request: InitProducerIdRequest, context: RequestContext
+    ) -> TransactionEffects[InitProducerIdResponse]:
+        """Handle an InitProducerId with a transactional id [transactions/init-checks]."""
+        assert request.transactional_id is not None, "others are not the coordinator's"
+        shard = self.available_shard(request.transactional_id)
+        error = ErrorCode.NONE
+        if not request.transactional_id:
+            error = ErrorCode.INVALID_REQUEST
+        elif not 0 < request.transaction_timeout_ms <= self.config.max_timeout_ms:
+            error = ErrorCode.INVALID_TRANSACTION_TIMEOUT
+        elif not isinstance(shard, TransactionShard):
+            error = shard
+        if error or not isinstance(shard, TransactionShard):
+            return TransactionEffects(init_error(error, context.version))
+        effects = init_producer_id(shard, now_ms, request, context, self._level())
+        # The first id starts the timers.
+        effects.timers = [request.transactional_id]
+        return shard.settle(effects, request, context.to, context.version)
+
+    def use_partitions(
+        self, now_ms: int, use: TransactionUse, context: RequestContext
+    ) -> TransactionEffects[ErrorCode]:
+        """Add or verify partitions of a transaction; the response is an error code.
+
+        A verification is answered at once: a producer verifies what it knows to be added.
+        """
+        shard = self.available_shard(use.transactional_id)
+        if not isinstance(shard, TransactionShard):
+            return TransactionEffects(shard)
+        effects = use_partitions(shard, now_ms, use)
+        if not use.add:
+            return effects
+        return shard.settle(effects, use, context.to, context.version)
+
+    def end_transaction(
+        self, now_ms: int, request: EndTxnRequest, context: RequestContext
+    ) -> TransactionEffects[EndTxnResponse]:
+        """Handle an EndTxn."""
+        shard = self.available_shard(request.transactional_id)
+        if not request.transactional_id:
+            shard = ErrorCode.INVALID_REQUEST
+        if not isinstance(shard, TransactionShard):
+            return TransactionEffects(end_error(shard, context.version))
+        effects = end_transaction(shard, now_ms, request, context)
+        return shard.settle(effects, request, context.to, context.version)
+
+    def markers_written(
+        self,
+        partition: int,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        now_ms: int,
+    ) -> AnyEffects:
+        """Complete a transaction all of whose markers are durable.
+
+        Nothing happens if the transaction is not waiting for them any more.
+        """
+        effects: AnyEffects = TransactionEffects()
+        if partition >= len(self.shards):
+            # The topic was deleted.
+            return effects
+        shard = self.shards[partition]
+        transaction = shard.transactions.get(transactional_id)
+        if (
+            transaction is not None
+            and transaction.is_ending
+            and (transaction.producer_id, transaction.epoch) == (producer_id, producer_epoch)
+        ):
+            shard.complete(transaction, now_ms, effects)
+            self._waiting.pop(transactional_id, None)
+        return effects
+
+    # -- the log -----------------------------------------------------------------------------------
+
+    def epoch(self, partition: int) -> int:
+        """Return the leader epoch of the latest load or unload; -1 before the first."""
+        return self.shards[partition].epoch
+
+    def reader(self) -> NewestRecords:
+        """Return a reader for the log of a partition."""
+        return NewestRecords(TRANSACTION_RECORDS)
+
+    def encode(self, record: Record) -> Pair:
+        """Return key and value of a record as bytes [transactions/log-records]."""
+        key, value = record
+        encoded_key = TRANSACTION_RECORDS.encode_key(key)
+        if value is None:
+            return encoded_key, None
+        assert isinstance(value, TransactionLogValue), value
+        if self._level() == 0:
+            return encoded_key, encode_old_value(value)
+        return encoded_key, TRANSACTION_RECORDS.encode_value(value)
+
+    def totals(self) -> dict[str, int]:
+        """Return the number of ids."""
+        return {"transactional_ids": sum(len(each.transactions) for each in self.shards)}
+
+    def begin_load(self, partition: int, epoch: int) -> bool:
+        """Start to load a partition; return False if there is nothing to load."""
+        return self.shards[partition].begin_load(epoch)
+
+    def replay(self, partition: int, key: bytes | None, value: bytes | None) -> None:
+        """Apply one record of a partition that is being loaded, in the order of the log."""
+        self.shards[partition].replay(key, value)
+
+    def replay_open(self, partition: int, _record: OpenRecord) -> None:
+        """Count a record as skipped: no producer writes to this log."""
+        self.shards[partition].skipped_records += 1
+
+    def finish_load(self, partition: int, now_ms: int, skipped_records: int = 0) -> AnyEffects:
+        """Serve a partition whose log has been read to its end."""
+        effects: AnyEffects = TransactionEffects()
+        shard = self.shards[partition]
+        shard.finish_load(now_ms, effects, skipped_records)
+        effects.timers = list(shard.transactions.values())[:1]
+        return effects
+
+    def unload(self, partition: int, epoch: int | None, now_ms: int) -> AnyEffects:
+        """Give a partition up [coordinator/unload]."""
+        assert now_ms >= 0, "times are those of a clock"
+        effects: AnyEffects = TransactionEffects()
+        shard = self.shards[partition]
+        if epoch is not None:
+            if epoch <= shard.epoch:
+                return effects
+            shard.epoch = epoch
+        shard.discard(ErrorCode.NOT_COORDINATOR, effects, ShardState.CLOSED)
+        return effects
+
+    def fail(self, partition: int, now_ms: int) -> AnyEffects:
+        """Give up a partition whose log cannot be used [coordinator/failed-partition]."""
+        assert now_ms >= 0, "times are those of a clock"
+        effects: AnyEffects = TransactionEffects()
+        shard = self.shards[partition]
+        shard.discard(ErrorCode.NOT_COORDINATOR, effects, ShardState.FAILED)
+        return effects
+
+    def appended(self, partition: int, operations: int, now_ms: int) -> AnyEffects:
+        """Acknowledge the oldest `operations` appends of a partition as durable."""
+        effects: AnyEffects = TransactionEffects()
+        self.shards[partition].appended(operations, now_ms, effects)
+        for markers in effects.markers:
+            self._waiting[markers.transactional_id] = now_ms + MAX_END_WAIT_MS
+        effects.timers = effects.markers
+        return effects
+
+    def append_failed(self, partition: int, error: ErrorCode, now_ms: int) -> AnyEffects:
+        """Answer what waits for a lost append, and start to load the partition again."""
+        assert now_ms >= 0, "times are those of a clock"
+        effects: AnyEffects = TransactionEffects()
+        self.shards[partition].append_failed(error, effects)
+        return effects
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        """Return when to call `advance` next; None while there is no id."""
+        if not any(shard.transactions for shard in self.shards):
+            return None
+        deadline_ms = min(self._abort_ms, self._expiry_ms)
+        for waiting_ms in self._waiting.values():
+            return min(deadline_ms, waiting_ms)
+        return deadline_ms
+
+    def advance(self, now_ms: int) -> AnyEffects:
+        """Abort what is past its timeout, forget what has expired, and answer what waits too long.
+
+        A search that was due while there was no id is due now.
+        """
+        effects: AnyEffects = TransactionEffects()
+        active = [shard for shard in self.shards if shard.state is ShardState.ACTIVE]
+        if self._abort_ms <= now_ms:
+            self._abort_ms = now_ms + self.config.abort_interval_ms
+            for shard in active:
+                abort_timed_out(shard, now_ms, self._level(), effects)
+        if self._expiry_ms <= now_ms:
+            self._expiry_ms = now_ms + self.config.expiry_interval_ms
+            for shard in active:
+                remove_expired(shard, now_ms, self.config.id_expiration_ms, effects)
+        self._answer_waiting(now_ms, effects)
+        return effects
+
+    def _answer_waiting(self, now_ms: int, effects: AnyEffects) -> None:
+        """Answer the EndTxn requests whose markers take too long: the decision is durable."""
+        due = []
+        for transactional_id, deadline_ms in self._waiting.items():
+            if deadline_ms > now_ms:
+                break
+            due.append(transactional_id)
+        for transactional_id in due:
+            del self._waiting[transactional_id]
+            shard = self.shards[self.partition_for(transactional_id)]
+            transaction = shard.transactions.get(transactional_id)
+            if transaction is not None:
+                shard.answer_end(transaction, effects)

@@ -1,0 +1,28 @@
+"""The transaction coordinator of a broker, made of the parts around it."""
+
+from coterie.coordinator.transactions.service import TransactionCoordinator
+from coterie.protocol.record_batch_layout import NO_PRODUCER_ID
+from coterie.server.coordinators.host import Host
+from coterie.server.features import TRANSACTION_VERSION
+from coterie.server.services import Services
+from coterie.server.transactions.runtime import TransactionRuntime
+
+
+def make_transaction_runtime(broker: Services, host: Host) -> TransactionRuntime:
+    """Return the runtime of a broker whose topics, features and markers are there."""
+    topics, features = broker.topics, broker.features
+
+    def new_producer_id() -> int:
+        try:
+            return topics.new_producer_id()
+        except OSError:
+            # The client comes again.
+            return NO_PRODUCER_ID
+
+    coordinator = TransactionCoordinator(
+        broker.config.transaction_config(),
+        new_producer_id,
+        lambda: features.level(TRANSACTION_VERSION),
+        host.now_ms(),
+    )
+    return TransactionRuntime(host, coordinator, topics, broker.changes, broker.markers)

@@ -1,0 +1,199 @@
+"""The runtime of the transaction coordinator: its topic, its markers, and what others use of it.
+
+`__transaction_state` is created when a client looks for the coordinator of a transactional id
+[transactions/topic]. Without it the coordinator has no partition, and every request gets
+NOT_COORDINATOR.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from coterie.coordinator.machine import ClientContext, Outcome, RequestContext
+from coterie.coordinator.transactions.effects import TransactionEffects
+from coterie.coordinator.transactions.service import TransactionCoordinator
+from coterie.protocol.control_records import TransactionMarkers
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
+from coterie.server.coordinators.host import Host
+from coterie.server.coordinators.runtime import CoordinatorRuntime
+from coterie.server.logs.partition import Partition
+from coterie.server.logs.topic_changes import Change, TopicChanges
+from coterie.server.logs.topic_rules import TopicRefused
+from coterie.server.logs.topics import Topics
+from coterie.server.network.delayed_response import DelayedResponse
+from coterie.server.transactions.use import TransactionUse, TransactionUses
+
+# The client of the coordinator when a partition is used by a request to this broker.
+_BROKER = ClientContext()
+# Batches of the log are never compressed, as in Kafka.
+_NO_CODEC = 0
+
+# The producer of a decided transaction: partition of the log, transactional id, producer and epoch.
+_Ending = tuple[int, str, int, int]
+
+
+# A request.
+Q = TypeVar("Q")
+
+
+class Markers(Protocol):
+    """Writes markers."""
+
+    def write(self, markers: TransactionMarkers, done: Callable[[], None]) -> None:
+        """Append the markers of a transaction, and call `done` when all are durable."""
+
+
+class _UsedLater:
+    """Takes the answer of the coordinator to a use of partitions that it could not give at once."""
+
+    __slots__ = ("send",)
+
+    def __init__(self, done: Callable[[ErrorCode], None]) -> None:
+        self.send = done
+
+
+class TransactionRuntime(CoordinatorRuntime[TransactionEffects[Any]], TransactionUses):
+    """Runs the transaction coordinator on the event loop.
+
+    Attributes:
+        coordinator: the coordinator.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        coordinator: TransactionCoordinator,
+        topics: Topics,
+        changes: TopicChanges,
+        markers: Markers,
+    ) -> None:
+        """Run `coordinator`, with the partitions of its topic if that exists.
+
+        Args:
+            host: the surroundings.
+            coordinator: the coordinator.
+            topics: all topics.
+            changes: creates the coordinator's topic.
+            markers: writes markers.
+        """
+        super().__init__(
+            host, coordinator, kind="transaction", codec=_NO_CODEC, failed=_partition_failed
+        )
+        self.coordinator = coordinator
+        self._topics = topics
+        self._changes = changes
+        self._markers = markers
+        self._is_creating = False
+        # The transactions whose markers are being written.
+        self._ending: set[_Ending] = set()
+        topic = topics.by_name.get(TRANSACTIONS_TOPIC)
+        if topic is not None:
+            self.take_over(topic.partitions)
+
+    # --- the topic --------------------------------------------------------------------------------
+
+    @property
+    def exists(self) -> bool:
+        """Whether the coordinator's topic exists."""
+        return bool(self.coordinator.shards)
+
+    def take_over(self, partitions: list[Partition]) -> None:
+        """Coordinate the transactions of these partitions, which are loaded later."""
+        self.coordinator.set_partitions(len(partitions))
+        super().take_over(partitions)
+
+    def create_topic(self) -> None:
+        """Begin to create the coordinator's topic, if that has not begun."""
+        if not self.exists and not self._is_creating:
+            self._is_creating = True
+            self._changes.submit(self._creation(), self._created)
+
+    def _creation(self) -> Change[None]:
+        count = self.coordinator.config.state_partitions
+        topic = self._topics.by_name.get(TRANSACTIONS_TOPIC)
+        if topic is None:
+            topic = yield from self._topics.creation(
+                TRANSACTIONS_TOPIC, count, {}, self._changes.on_disk
+            )
+        self.take_over(topic.partitions)
+        self.schedule_load()
+
+    def topic_deleted(self) -> None:
+        """Forget all transactional ids, because the coordinator's topic was deleted."""
+        for index in range(len(self.coordinator.shards)):
+            self.unload_partition(index)
+        self.coordinator.set_partitions(0)
+
+    def _created(self, _result: None, failure: Exception | None) -> None:
+        self._is_creating = False
+        # A refusal is logged where it arises, and the next client tries again.
+        if failure is not None and not isinstance(failure, TopicRefused):
+            raise failure
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    def submit_later(
+        self,
+        verb: Callable[[int, Q, RequestContext], Outcome[Any]],
+        request: Q,
+        client: ClientContext,
+        version: int,
+        delayed: DelayedResponse,
+    ) -> None:
+        """Submit a request whose response is delayed already, as `submit` does with others.
+
+        Args:
+            verb: a method of the coordinator.
+            request: its argument, decoded.
+            client: who sent it.
+            version: the version of the request.
+            delayed: its response.
+        """
+        context = RequestContext(client, version, delayed)
+        effects = verb(self._host.now_ms(), request, context)
+        if effects.response is not None:
+            delayed.send(effects.response)
+        self.apply(effects)  # type: ignore[arg-type]  # the verb is one of the coordinator's
+
+    # --- effects ----------------------------------------------------------------------------------
+
+    def apply(self, effects: TransactionEffects[Any]) -> None:
+        """Queue the records, send the responses, set the timer, have markers written."""
+        super().apply(effects)
+        for markers in effects.markers:
+            self._write(markers)
+
+    def _write(self, markers: TransactionMarkers) -> None:
+        ending = (
+            markers.log_partition,
+            markers.transactional_id,
+            markers.producer_id,
+            markers.producer_epoch,
+        )
+        if ending in self._ending:
+            # The partition was loaded again. A second set of markers could end the transaction that
+            # follows.
+            return
+        self._ending.add(ending)
+
+        def written() -> None:
+            self._ending.remove(ending)
+            self.apply(self.coordinator.markers_written(*ending, self._host.now_ms()))
+
+        self._markers.write(markers, written)
+
+    # --- partitions that are written to -----------------------------------------------------------
+
+    def use_partitions(
+        self, use: TransactionUse, done: Callable[[ErrorCode], None]
+    ) -> ErrorCode | None:
+        """Verify or add partitions; see the base class."""
+        context = RequestContext(_BROKER, 0, _UsedLater(done))
+        effects = self.coordinator.use_partitions(self._host.now_ms(), use, context)
+        if not effects.quiet:
+            self.apply(effects)
+        return effects.response
+
+
+def _partition_failed(_index: int) -> None:
+    """Do nothing: the other partitions are served, and the cause is in the log."""

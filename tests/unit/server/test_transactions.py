@@ -1,0 +1,243 @@
+"""Transactions through the handlers of a broker, without sockets and real time."""
+
+from typing import Any
+
+import pytest
+
+from coterie.protocol.errors import ErrorCode
+from coterie.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from coterie.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnRequestTopic,
+    AddPartitionsToTxnRequestTransaction,
+)
+from coterie.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from coterie.protocol.messages.end_txn import EndTxnRequest
+from coterie.protocol.messages.find_coordinator import FindCoordinatorRequest
+from coterie.protocol.messages.init_producer_id import InitProducerIdRequest
+from coterie.protocol.messages.list_transactions import ListTransactionsRequest
+from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
+from coterie.server.broker import Broker
+from tests.unit.server.manual import Client, make_broker, restarted
+
+TID = "tv2"
+SETTINGS = {"transaction.state.log.num.partitions": "5"}
+
+
+@pytest.fixture
+def client() -> Client:
+    return begun(make_broker(SETTINGS))
+
+
+def begun(broker: Broker) -> Client:
+    """Return a client of a broker with a coordinator of transactions and some topics."""
+    client = Client(broker)
+    find(client)
+    client.loop.turn()
+    assert find(client) == ErrorCode.NONE
+    for name in ("foo", "bar"):
+        broker.topics.create(name, 2, {})
+    return client
+
+
+def find(client: Client) -> int:
+    code: int = client.call(FindCoordinatorRequest(key=TID, key_type=1), 3).error_code
+    return code
+
+
+def init(client: Client, tid: str = TID, version: int = 5) -> tuple[int, int, int]:
+    request = InitProducerIdRequest(transactional_id=tid, transaction_timeout_ms=60_000)
+    answer = client.call(request, version)
+    return answer.error_code, answer.producer_id, answer.producer_epoch
+
+
+def add(
+    client: Client, epoch: int, topics: dict[str, list[int]], version: int = 3, producer_id: int = 0
+) -> dict[tuple[str, int], int]:
+    """Return the error of each partition."""
+    request = AddPartitionsToTxnRequest(
+        transactional_id=TID,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        topics=[AddPartitionsToTxnRequestTopic(name=n, partitions=p) for n, p in topics.items()],
+    )
+    return {
+        (topic.name, each.partition_index): each.partition_error_code
+        for topic in client.call(request, version).results_by_topic
+        for each in topic.results_by_partition
+    }
+
+
+def end(client: Client, epoch: int, *, commit: bool = True, version: int = 5) -> tuple[int, int]:
+    request = EndTxnRequest(
+        transactional_id=TID, producer_id=0, producer_epoch=epoch, committed=commit
+    )
+    answer = client.call(request, version)
+    return answer.error_code, answer.producer_epoch
+
+
+def described(client: Client, tid: str = TID) -> tuple[int, str, int]:
+    request = DescribeTransactionsRequest(transactional_ids=[tid])
+    (found,) = client.call(request, 0).transaction_states
+    return found.error_code, found.transaction_state, found.producer_epoch
+
+
+def test_topic_is_created_by_the_first_search_for_the_coordinator() -> None:
+    """[transactions/topic]"""
+    client = Client(make_broker(SETTINGS))
+    assert init(client) == (ErrorCode.NOT_COORDINATOR, -1, -1)
+    assert end(client, 0)[0] == ErrorCode.NOT_COORDINATOR
+    assert TRANSACTIONS_TOPIC not in client.broker.topics.by_name
+    assert find(client) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    client.loop.turn()
+    assert find(client) == ErrorCode.NONE
+    topic = client.broker.topics.by_name[TRANSACTIONS_TOPIC]
+    assert (len(topic.partitions), topic.is_internal) == (5, True)
+    assert topic.config.overrides["cleanup.policy"] == "compact"
+    assert init(client) == (0, 0, 0)
+
+
+def test_transaction_from_begin_to_end(client: Client) -> None:
+    assert init(client) == (0, 0, 0)
+    assert add(client, 0, {"foo": [0, 1], "bar": [1]}) == {
+        ("foo", 0): 0, ("foo", 1): 0, ("bar", 1): 0
+    }  # fmt: skip
+    assert described(client) == (0, "Ongoing", 0)
+    assert end(client, 0) == (0, 1)
+    assert described(client) == (0, "CompleteCommit", 1)
+    assert add(client, 1, {"foo": [0]}) == {("foo", 0): 0}
+    assert end(client, 1, commit=False, version=4) == (0, -1)
+    assert described(client) == (0, "CompleteAbort", 1)
+
+
+def test_one_bad_partition_keeps_the_others_out(client: Client) -> None:
+    """[transactions/add-partitions]"""
+    init(client)
+    not_tried = ErrorCode.OPERATION_NOT_ATTEMPTED
+    assert add(client, 0, {"foo": [0, 7], TRANSACTIONS_TOPIC: [0]}) == {
+        ("foo", 0): not_tried,
+        ("foo", 7): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        (TRANSACTIONS_TOPIC, 0): ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    }
+    assert described(client)[1] == "Empty"
+
+
+@pytest.mark.parametrize(("version", "error"), [(0, 47), (1, 47), (2, 90), (3, 90)])
+def test_old_epoch_has_the_error_of_each_version(client: Client, version: int, error: int) -> None:
+    """[transactions/fencing-errors]"""
+    init(client)
+    init(client)
+    assert add(client, 0, {"foo": [0]}, version) == {("foo", 0): error}
+    request = AddOffsetsToTxnRequest(
+        transactional_id=TID, producer_id=0, producer_epoch=0, group_id="g"
+    )
+    assert client.call(request, version).error_code == error
+    assert end(client, 0, version=version)[0] == error
+
+
+def test_offsets_of_a_group_are_a_partition_of_the_transaction(client: Client) -> None:
+    """[transactions/add-offsets]"""
+    init(client)
+    request = AddOffsetsToTxnRequest(
+        transactional_id=TID, producer_id=0, producer_epoch=0, group_id=""
+    )
+    assert client.call(request, 4).error_code == 0
+    found = client.call(DescribeTransactionsRequest(transactional_ids=[TID]), 0)
+    (topic,) = found.transaction_states[0].topics
+    assert (topic.topic, topic.partitions) == ("__consumer_offsets", [0])
+
+
+def test_several_transactions_are_added_or_verified(client: Client) -> None:
+    """[transactions/add-partitions]"""
+    init(client)
+
+    def asked(tid: str, *, verify: bool) -> AddPartitionsToTxnRequestTransaction:
+        topics = [AddPartitionsToTxnRequestTopic(name="foo", partitions=[0, 1])]
+        return AddPartitionsToTxnRequestTransaction(
+            transactional_id=tid,
+            producer_id=0,
+            producer_epoch=0,
+            verify_only=verify,
+            topics=topics,
+        )
+
+    def errors(*transactions: AddPartitionsToTxnRequestTransaction) -> list[list[int]]:
+        answer = client.call(AddPartitionsToTxnRequest(transactions=list(transactions)), 5)
+        return [
+            [each.partition_error_code for each in found.topic_results[0].results_by_partition]
+            for found in answer.results_by_transaction
+        ]
+
+    unknown = [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
+    assert errors(asked("none", verify=True), asked(TID, verify=True)) == [unknown, [120, 120]]
+    assert errors(asked(TID, verify=False), asked("none", verify=False)) == [[0, 0], unknown]
+    assert errors(asked(TID, verify=True)) == [[0, 0]]
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_open_transaction_survives_a_restart(client: Client, killed: bool) -> None:
+    init(client)
+    add(client, 0, {"foo": [0]})
+    client.broker.transaction_runtime.stop()
+    again = Client(restarted(client.broker, killed=killed))
+    assert find(again) == ErrorCode.NONE
+    assert described(again) == (0, "Ongoing", 0)
+    assert end(again, 0) == (0, 1)
+    assert init(again, "other")[1] == 1000
+
+
+def test_abandoned_transaction_is_aborted(client: Client) -> None:
+    """[transactions/timeout]"""
+    init(client)
+    add(client, 0, {"foo": [0]})
+    client.loop.advance(60_000)
+    assert described(client) == (0, "Ongoing", 0)
+    client.loop.advance(10_001)
+    assert described(client) == (0, "CompleteAbort", 1)
+
+
+def test_deletion_of_the_topic_forgets_all_ids(client: Client) -> None:
+    init(client)
+    client.broker.delete_topic(client.broker.topics.by_name[TRANSACTIONS_TOPIC])
+    client.loop.turn()
+    assert init(client)[0] == ErrorCode.NOT_COORDINATOR
+    assert find(client) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    client.loop.turn()
+    assert init(client) == (0, 1, 0)
+
+
+class TestListing:
+    @pytest.fixture
+    def client(self, client: Client) -> Client:
+        for tid in (TID, "q1", "q2"):
+            init(client, tid)
+        client.loop.advance(1_000)
+        add(client, 0, {"foo": [0]})
+        client.loop.advance(1_000)
+        return client
+
+    def listed(self, client: Client, **filters: Any) -> tuple[int, list[str], list[str]]:
+        values: dict[str, Any] = {"state_filters": [], "producer_id_filters": [], **filters}
+        answer = client.call(ListTransactionsRequest(**values), 2)
+        ids = sorted(each.transactional_id for each in answer.transaction_states)
+        return answer.error_code, ids, answer.unknown_state_filters
+
+    def test_filters(self, client: Client) -> None:
+        """[transactions/list]"""
+        everything: tuple[int, list[str], list[str]] = (0, ["q1", "q2", TID], [])
+        assert self.listed(client) == everything
+        assert self.listed(client, state_filters=["Ongoing"]) == (0, [TID], [])
+        assert self.listed(client, state_filters=["Foo"]) == (0, [], ["Foo"])
+        assert self.listed(client, state_filters=["Foo", "Empty"]) == (0, ["q1", "q2"], ["Foo"])
+        assert self.listed(client, producer_id_filters=[0, 2]) == (0, ["q2", TID], [])
+        assert self.listed(client, duration_filter=999) == everything
+        assert self.listed(client, duration_filter=1_000) == (0, ["q1", "q2"], [])
+        assert self.listed(client, transactional_id_pattern="q.*") == (0, ["q1", "q2"], [])
+        assert self.listed(client, transactional_id_pattern="") == everything
+        assert self.listed(client, transactional_id_pattern="(")[0] == 128
+
+    def test_description(self, client: Client) -> None:
+        """[transactions/describe]"""
+        assert described(client, "") == (ErrorCode.INVALID_REQUEST, "", 0)
+        assert described(client, "none") == (ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "", 0)
+        assert described(client, "q1") == (0, "Empty", 0)

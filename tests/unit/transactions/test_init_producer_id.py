@@ -1,0 +1,129 @@
+"""InitProducerId of a transactional id, with the answers of Kafka 4.3.1."""
+
+import pytest
+
+from coterie.protocol.errors import ErrorCode
+from tests.unit.transactions.coordinated import FOO, TID, Coordinated
+
+FENCED = (ErrorCode.PRODUCER_FENCED, -1, -1)
+
+
+def exhausted(level: int = 2) -> tuple[Coordinated, int]:
+    """Return a coordinator whose id has the last epoch, and the producer id."""
+    coordinated = Coordinated(level)
+    _, producer_id, _ = coordinated.init()
+    coordinated.transaction().epoch = 32766
+    return coordinated, producer_id
+
+
+def test_each_producer_gets_the_next_epoch_also_after_a_restart() -> None:
+    coordinated = Coordinated()
+    assert coordinated.init() == (0, 1000, 0)
+    assert coordinated.init() == (0, 1000, 1)
+    coordinated.restart()
+    assert coordinated.init() == (0, 1000, 2)
+    assert coordinated.init(transactional_id="other") == (0, 1001, 0)
+    assert coordinated.logged == [("Empty", 0), ("Empty", 1), ("Empty", 2), ("Empty", 0)]
+
+
+@pytest.mark.parametrize(("timeout_ms", "error"), [(0, 50), (-1, 50), (900_001, 50), (900_000, 0)])
+def test_timeout_has_bounds(timeout_ms: int, error: int) -> None:
+    assert Coordinated().init(timeout_ms=timeout_ms)[0] == error
+
+
+def test_empty_id_is_refused() -> None:
+    assert Coordinated().init(transactional_id="")[0] == ErrorCode.INVALID_REQUEST
+
+
+def test_producer_that_names_itself_continues_and_may_repeat_that() -> None:
+    coordinated = Coordinated()
+    coordinated.init()
+    assert coordinated.init(1000, 0) == (0, 1000, 1)
+    assert coordinated.init(1000, 0) == (0, 1000, 1)
+    assert coordinated.init() == (0, 1000, 2)
+    assert coordinated.init(1000, 0) == FENCED
+    assert coordinated.init(1000, 1) == FENCED
+    assert coordinated.init(1000, 2) == (0, 1000, 3)
+
+
+def test_other_producer_is_fenced_with_the_error_of_its_version() -> None:
+    coordinated = Coordinated()
+    coordinated.init()
+    assert coordinated.init(999, 0) == FENCED
+    assert coordinated.init(999, 0, version=3) == (ErrorCode.INVALID_PRODUCER_EPOCH, -1, -1)
+
+
+@pytest.mark.parametrize(("level", "epoch_of_markers"), [(2, 2), (1, 2), (0, 2)])
+def test_open_transaction_is_aborted_first(level: int, epoch_of_markers: int) -> None:
+    coordinated = Coordinated(level)
+    coordinated.init()
+    coordinated.init()
+    coordinated.use(1000, 1, FOO)
+    assert coordinated.init() == (ErrorCode.CONCURRENT_TRANSACTIONS, -1, -1)
+    (markers,) = coordinated.written
+    assert (markers.commit, markers.producer_epoch) == (False, epoch_of_markers)
+    assert markers.partitions == (FOO,)
+    assert coordinated.init() == (0, 1000, 3)
+
+
+def test_owner_of_the_aborted_transaction_gets_the_epoch_of_the_abort_at_level_2() -> None:
+    coordinated = Coordinated()
+    coordinated.init()
+    coordinated.use(1000, 0, FOO)
+    assert coordinated.init(1000, 0)[0] == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert coordinated.init(1000, 0) == (0, 1000, 1)
+
+
+def test_owner_of_the_aborted_transaction_is_fenced_below_level_2() -> None:
+    coordinated = Coordinated(1)
+    coordinated.init()
+    coordinated.use(1000, 0, FOO)
+    assert coordinated.init(1000, 0)[0] == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert coordinated.init(1000, 0) == FENCED
+
+
+def test_id_whose_transaction_is_being_ended_is_busy() -> None:
+    coordinated = Coordinated()
+    coordinated.writes_markers = False
+    coordinated.init()
+    coordinated.use(1000, 0, FOO)
+    assert coordinated.end(1000, 0) is None
+    for named in ((-1, -1), (1000, 1), (999, 7)):
+        assert coordinated.init(*named)[0] == ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+def test_exhausted_epoch_brings_another_producer_id() -> None:
+    coordinated, producer_id = exhausted()
+    assert coordinated.init() == (0, producer_id + 1, 0)
+    assert coordinated.init(producer_id, 32766) == FENCED
+    assert coordinated.init(producer_id + 1, 0) == (0, producer_id + 1, 1)
+
+
+def test_exhausted_producer_that_names_itself_may_repeat_that() -> None:
+    coordinated, producer_id = exhausted()
+    assert coordinated.init(producer_id, 32766) == (0, producer_id + 1, 0)
+    assert coordinated.init(producer_id, 32766) == (0, producer_id + 1, 0)
+
+
+def test_last_epoch_is_given_out() -> None:
+    coordinated = Coordinated()
+    coordinated.init()
+    coordinated.transaction().epoch = 32765
+    assert coordinated.init() == (0, 1000, 32766)
+
+
+def test_without_producer_ids_clients_come_again() -> None:
+    coordinated = Coordinated()
+    coordinated.has_ids = False
+    assert coordinated.init()[0] == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert TID not in coordinated.shard.transactions
+    coordinated.has_ids = True
+    assert coordinated.init()[0] == 0
+
+
+def test_new_timeout_counts() -> None:
+    coordinated = Coordinated()
+    coordinated.init(timeout_ms=5_000)
+    coordinated.init(timeout_ms=7_000)
+    assert coordinated.transaction().timeout_ms == 7_000
+    assert coordinated.transaction().started_ms == -1

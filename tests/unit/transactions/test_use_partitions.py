@@ -1,0 +1,109 @@
+"""Adding partitions to a transaction, and verifying them."""
+
+import pytest
+
+from coterie.protocol.errors import ErrorCode
+from tests.unit.transactions.coordinated import BAR, FOO, Coordinated
+
+NOT_THERE = ErrorCode.TRANSACTION_ABORTABLE
+
+
+def test_first_partition_begins_the_transaction() -> None:
+    coordinated = Coordinated()
+    coordinated.init()
+    assert coordinated.use(1000, 0, FOO) == 0
+    assert coordinated.transaction().started_ms == coordinated.now_ms
+    coordinated.advance(50)
+    assert coordinated.use(1000, 0, BAR, FOO) == 0
+    transaction = coordinated.transaction()
+    assert (list(transaction.partitions), transaction.started_ms) == (
+        [FOO, BAR],
+        coordinated.now_ms - 50,
+    )
+    assert coordinated.logged == [("Empty", 0), ("Ongoing", 0), ("Ongoing", 0)]
+
+
+def test_partition_that_is_there_is_not_written_again() -> None:
+    coordinated = Coordinated()
+    coordinated.init()
+    coordinated.use(1000, 0, FOO, BAR)
+    records = len(coordinated.log)
+    assert coordinated.use(1000, 0, BAR) == 0
+    assert len(coordinated.log) == records
+
+
+def test_addition_of_nothing_begins_a_transaction() -> None:
+    coordinated = Coordinated()
+    coordinated.init()
+    assert coordinated.use(1000, 0) == 0
+    assert coordinated.state == "Ongoing"
+
+
+@pytest.mark.parametrize("add", [True, False])
+def test_refusals(add: bool) -> None:
+    coordinated = Coordinated()
+    coordinated.init()
+    coordinated.init()
+    other = ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert coordinated.use(1000, 1, FOO, add=add, transactional_id="unknown") == other
+    assert coordinated.use(1000, 1, FOO, add=add, transactional_id="") == ErrorCode.INVALID_REQUEST
+    assert coordinated.use(999, 1, FOO, add=add) == other
+    assert coordinated.use(1000, 0, FOO, add=add) == ErrorCode.PRODUCER_FENCED
+    assert coordinated.use(1000, 2, FOO, add=add) == ErrorCode.PRODUCER_FENCED
+
+
+def test_while_the_transaction_is_being_ended() -> None:
+    coordinated = Coordinated()
+    coordinated.writes_markers = False
+    coordinated.init()
+    coordinated.use(1000, 0, FOO)
+    coordinated.end(1000, 0, version=4)
+    assert coordinated.use(1000, 0, FOO) == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert coordinated.use(999, 0, FOO) == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert coordinated.use(1000, 0, FOO, add=False) == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert coordinated.use(999, 0, FOO, add=False) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_verification() -> None:
+    coordinated = Coordinated()
+    coordinated.init()
+    assert coordinated.use(1000, 0, FOO, add=False) == NOT_THERE
+    coordinated.use(1000, 0, FOO)
+    assert coordinated.use(1000, 0, FOO, add=False) == 0
+    assert coordinated.use(1000, 0, FOO, BAR, add=False) == NOT_THERE
+    coordinated.end(1000, 0, version=4)
+    assert coordinated.use(1000, 0, FOO, add=False) == NOT_THERE
+
+
+def test_answers_wait_for_the_records_before_them() -> None:
+    """[transactions/memory-first]"""
+    coordinated = Coordinated()
+    coordinated.init()
+    coordinated.is_slow = True
+    for partition in (FOO, BAR, FOO):
+        assert coordinated.use_later(1000, 0, partition) is None
+    coordinated.sync()
+    assert list(coordinated.replies.values())[-3:] == [0, 0, 0]
+    assert coordinated.logged[-2:] == [("Ongoing", 0), ("Ongoing", 0)]
+
+
+def test_lost_addition_is_an_error() -> None:
+    coordinated = Coordinated()
+    coordinated.init()
+    coordinated.is_slow = True
+    assert coordinated.use_later(1000, 0, FOO) is None
+    coordinated.fail_append()
+    assert coordinated.last_reply() == ErrorCode.NOT_COORDINATOR
+    coordinated.is_slow = False
+    assert coordinated.use(1000, 0, FOO, add=False) == NOT_THERE
+
+
+def test_transaction_that_does_not_fit_a_record_is_refused() -> None:
+    coordinated = Coordinated()
+    coordinated.init()
+    many = [(f"{number:0249}", 0) for number in range(4_200)]
+    assert coordinated.use(1000, 0, *many) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert coordinated.state == "Empty"
+    assert coordinated.use(1000, 0, *many[:4_000]) == 0
+    assert len(coordinated.log[-1][1] or b"") < 1_048_588
+    assert coordinated.use(1000, 0, *many) == ErrorCode.UNKNOWN_SERVER_ERROR

@@ -38,6 +38,7 @@ from coterie.server.network.connection_quotas import ConnectionQuotas
 from coterie.server.network.delayed_response import PendingWrites
 from coterie.server.network.routes import Routes, import_handlers
 from coterie.server.quotas.client_quotas import ClientQuotas
+from coterie.server.quotas.routes import throttled_route
 from coterie.server.releases import Release
 from coterie.server.slices import Slices
 from coterie.server.telemetry import Telemetry
@@ -187,7 +188,9 @@ class Broker(ConnectionServices):
         return writer
 
     def _take_stored(self, settings: SettingsFile) -> None:
-        self.features, self.quotas = Features(settings), ClientQuotas(settings)
+        self.features, self.quotas = Features(settings), ClientQuotas(settings, self.config)
+        self.quotas.when_changed.append(self._throttle)
+        self._throttle()
         self.telemetry = Telemetry(self.config)
 
     def _record_place(self, data_dir: str) -> None:
@@ -342,6 +345,15 @@ class Broker(ConnectionServices):
         """Serve all connections, those that are open and later ones, by another table of routes."""
         self.routes = routes
         self.connection_quotas.use_routes(routes)
+        self._throttle()
+
+    def _throttle(self) -> None:
+        """Count and throttle requests and connections if there are quotas, and only then."""
+        throttling = self.quotas.throttling
+        remade = throttled_route if throttling.throttles_requests else None
+        if self.routes.is_remade != (remade is not None):
+            self.routes.remake(remade)
+        self.connection_quotas.throttling = throttling if throttling.throttles_connections else None
 
     def pretend(self, release: Release) -> None:
         """Serve what a release of Kafka served, and no more [framing/older-releases]."""

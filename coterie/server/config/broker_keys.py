@@ -220,6 +220,28 @@ _OWN_KEYS = (
         0,
     ),
     ConfigKey(
+        "quota.window.num",
+        _I,
+        "11",
+        "Over how many windows the rates of quotas are computed.",
+        1,
+    ),
+    ConfigKey("quota.window.size.seconds", _I, "1", "The length of a window of rates.", 1),
+    ConfigKey(
+        "controller.quota.window.num",
+        _I,
+        "11",
+        "How many windows of changes of topics a client may make at once.",
+        1,
+    ),
+    ConfigKey(
+        "controller.quota.window.size.seconds",
+        _I,
+        "1",
+        "The length of a window of changes of topics.",
+        1,
+    ),
+    ConfigKey(
         "telemetry.announce.enable",
         _B,
         "false",

@@ -18,18 +18,23 @@ from coterie.server.logs.topic_rules import (
     check_replicas,
 )
 from coterie.server.network.delayed_response import Exchange
+from coterie.server.quotas.mutations import Mutations
 from coterie.server.services import Services
+
+# The first version that is refused above the quota of changes (KIP-599).
+_STRICT_SINCE = 3
 
 
 def handle(
     broker: Services, request: CreatePartitionsRequest, connection: Exchange
 ) -> CreatePartitionsResponse | None:
     """Add partitions, or only check whether they could be added; answer for each name."""
-    return answer_with_change(broker, connection, _extend_all(broker, request))
+    mutations = Mutations(broker, connection, _STRICT_SINCE)
+    return answer_with_change(broker, connection, _extend_all(broker, request, mutations))
 
 
 def _extend_all(
-    broker: Services, request: CreatePartitionsRequest
+    broker: Services, request: CreatePartitionsRequest, mutations: Mutations
 ) -> Change[CreatePartitionsResponse]:
     times = Counter(each.name for each in request.topics)
     results: dict[str, CreatePartitionsResponseResult] = {}
@@ -43,6 +48,7 @@ def _extend_all(
                 is_repeated=times[each.name] > 1,
                 validate_only=request.validate_only,
             )
+            mutations.count(each.count - len(topic.partitions))
             if not request.validate_only:
                 yield from broker.topics.extension(topic, each.count, broker.changes.on_disk)
         except TopicRefused as refused:
@@ -50,7 +56,9 @@ def _extend_all(
         results[each.name] = CreatePartitionsResponseResult(
             name=each.name, error_code=error, error_message=text
         )
-    return CreatePartitionsResponse(results=list(results.values()))
+    return CreatePartitionsResponse(
+        throttle_time_ms=mutations.wait_ms, results=list(results.values())
+    )
 
 
 def _check(

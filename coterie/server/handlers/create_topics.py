@@ -23,17 +23,24 @@ from coterie.server.logs.topic_rules import (
     check_new_topic,
 )
 from coterie.server.network.delayed_response import Exchange
+from coterie.server.quotas.mutations import Mutations
 from coterie.server.services import Services
+
+# The first version that is refused above the quota of changes (KIP-599).
+_STRICT_SINCE = 6
 
 
 def handle(
     broker: Services, request: CreateTopicsRequest, connection: Exchange
 ) -> CreateTopicsResponse | None:
     """Create the topics that can be created, and answer for each name."""
-    return answer_with_change(broker, connection, _create_all(broker, request))
+    mutations = Mutations(broker, connection, _STRICT_SINCE)
+    return answer_with_change(broker, connection, _create_all(broker, request, mutations))
 
 
-def _create_all(broker: Services, request: CreateTopicsRequest) -> Change[CreateTopicsResponse]:
+def _create_all(
+    broker: Services, request: CreateTopicsRequest, mutations: Mutations
+) -> Change[CreateTopicsResponse]:
     counts = [
         len(each.assignments) if each.assignments else each.num_partitions
         for each in request.topics
@@ -50,12 +57,13 @@ def _create_all(broker: Services, request: CreateTopicsRequest) -> Change[Create
                 is_repeated=times[each.name] > 1,
                 too_many=too_many,
                 only_check=request.validate_only,
+                mutations=mutations,
             )
         except TopicRefused as refused:
             answers[each.name] = CreateTopicsResponseTopic(
                 name=each.name, error_code=refused.error, error_message=refused.text, configs=[]
             )
-    return CreateTopicsResponse(topics=list(answers.values()))
+    return CreateTopicsResponse(throttle_time_ms=mutations.wait_ms, topics=list(answers.values()))
 
 
 def _create(
@@ -65,6 +73,7 @@ def _create(
     is_repeated: bool,
     too_many: bool,
     only_check: bool,
+    mutations: Mutations,
 ) -> Change[CreateTopicsResponseTopic]:
     """Create one topic, or only check whether it could be created.
 
@@ -74,6 +83,7 @@ def _create(
         is_repeated: whether the request names the topic more than once.
         too_many: whether the request asks for too many partitions in all.
         only_check: do not create it.
+        mutations: counts the partitions.
 
     Raises:
         TopicRefused: it cannot be created.
@@ -88,6 +98,7 @@ def _create(
     settings = {config.name: config.value or "" for config in asked.configs}
     if partitions == -1:
         partitions = broker.config.get_int("num.partitions")
+    mutations.count(partitions)
     if only_check:
         topic_id = broker.environment.new_topic_id()
         config = TopicConfig(broker.config, settings)

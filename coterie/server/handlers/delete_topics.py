@@ -18,7 +18,11 @@ from coterie.server.logs.partition import Topic
 from coterie.server.logs.topic_changes import Change
 from coterie.server.logs.topic_rules import TopicRefused
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
+from coterie.server.quotas.mutations import Mutations
 from coterie.server.services import Services
+
+# The first version that is refused above the quota of changes (KIP-599).
+_STRICT_SINCE = 5
 
 
 def handle(broker: Services, request: DeleteTopicsRequest, connection: Exchange) -> None:
@@ -28,7 +32,7 @@ def handle(broker: Services, request: DeleteTopicsRequest, connection: Exchange)
     """
     delayed = DelayedResponse(connection)
     connection.delay_and_mute(delayed)
-    deletions = _Deletions(broker, delayed)
+    deletions = _Deletions(broker, delayed, Mutations(broker, connection, _STRICT_SINCE))
     asked = request.topics or [DeleteTopicsRequestTopic(name=name) for name in request.topic_names]
 
     def deleted(_result: None, failure: Exception | None) -> None:
@@ -43,8 +47,9 @@ def handle(broker: Services, request: DeleteTopicsRequest, connection: Exchange)
 class _Deletions:
     """The deletions of one request, and its response."""
 
-    def __init__(self, broker: Services, delayed: DelayedResponse) -> None:
+    def __init__(self, broker: Services, delayed: DelayedResponse, mutations: Mutations) -> None:
         self._broker = broker
+        self._mutations = mutations
         self._delayed = delayed
         self._answers: list[DeleteTopicsResponseTopic] = []
         self._incomplete: set[Topic] = set()
@@ -57,6 +62,7 @@ class _Deletions:
             yield None
             try:
                 topic = _find(self._broker, name, topic_id, once=count == 1)
+                self._mutations.count(len(topic.partitions))
                 yield from self._delete(topic)
                 self._answers.append(_answer(topic.name, topic.topic_id, ErrorCode.NONE, None))
             except TopicRefused as refused:
@@ -76,14 +82,19 @@ class _Deletions:
         self._incomplete.discard(topic)
         if self._all_begun and not self._incomplete:
             self._all_begun = False
-            self._delayed.send(DeleteTopicsResponse(responses=self._answers))
+            self._send()
 
     def answer(self) -> None:
         """Send the response when the deletions are complete."""
         if self._incomplete:
             self._all_begun = True
         else:
-            self._delayed.send(DeleteTopicsResponse(responses=self._answers))
+            self._send()
+
+    def _send(self) -> None:
+        self._delayed.send(
+            DeleteTopicsResponse(throttle_time_ms=self._mutations.wait_ms, responses=self._answers)
+        )
 
 
 def _find(broker: Services, name: str | None, topic_id: bytes, *, once: bool) -> Topic:

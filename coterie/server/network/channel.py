@@ -19,7 +19,13 @@ from typing import cast
 from coterie.server.loggers import SOCKET_SERVER
 from coterie.server.network import limits
 from coterie.server.network.connection_quotas import ConnectionQuotas
-from coterie.server.network.delayed_response import DelayedResponse, Exchange, PendingWrites
+from coterie.server.network.delayed_response import (
+    DelayedResponse,
+    Exchange,
+    Muting,
+    PendingWrites,
+    PostponedRequest,
+)
 from coterie.server.network.routes import Routes
 from coterie.server.services import Services
 
@@ -111,6 +117,31 @@ class Channel(Exchange):
         self._delayed.append(response)
         if response.frame is not None:
             self.response_ready(response)
+
+    def mute_for(self, duration_ms: int) -> None:
+        """Mute this connection for a time, because its client is throttled [quotas/throttling]."""
+        # A postponed request mutes already, and the client waits after its next one.
+        if duration_ms <= 0 or self.closed or isinstance(self._muted_by, PostponedRequest):
+            return
+        throttled = Muting(self)
+        self._muted_by = throttled
+        self._muted = True
+        self._broker.loop.call_later(duration_ms / 1000, self._end_mute, throttled)
+
+    def _end_mute(self, throttled: DelayedResponse) -> None:
+        if self._muted_by is throttled:
+            self._muted_by = None
+            self._resume_soon()
+
+    def close_after(self, duration_ms: int) -> None:
+        """Serve no request, and close this connection after a time."""
+        self._muted_by = Muting(self)
+        self._muted = True
+        self._broker.loop.call_later(duration_ms / 1000, self._close_refused)
+
+    def _close_refused(self) -> None:
+        if not self.closed:
+            self.close_quietly()
 
     def response_ready(self, response: DelayedResponse) -> None:
         """Write the responses at the head of the queue that are ready; `response` became ready."""

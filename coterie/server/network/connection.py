@@ -380,7 +380,7 @@ class Connection(Channel):
             return ConnectionState.CLOSING
         if self._writing_paused:
             return ConnectionState.UNREAD
-        if self._delayed:
+        if self._delayed or self._muted_by is not None:
             return ConnectionState.BUSY
         return ConnectionState.RECEIVING if self._received else ConnectionState.IDLE
 

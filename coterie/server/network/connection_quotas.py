@@ -18,6 +18,7 @@ from coterie.server.environment import Environment
 from coterie.server.loggers import SOCKET_SERVER
 from coterie.server.network import limits
 from coterie.server.network.routes import Routes
+from coterie.server.quotas.throttling import Throttling
 
 
 class ConnectionState(Enum):
@@ -68,6 +69,9 @@ class LimitedConnection(Protocol):
     def abort(self) -> None:
         """Close the socket at once."""
 
+    def close_after(self, duration_ms: int) -> None:
+        """Serve no request, and close the connection after a time."""
+
 
 def java_address(host: str) -> str:
     """Return an IP address as Java prints it, for group descriptions [connections/client-host]."""
@@ -83,6 +87,7 @@ class ConnectionQuotas:
     Attributes:
         max_request_bytes: socket.request.max.bytes.
         buffered_bytes: unhandled bytes of all connections.
+        throttling: counts new connections; None without quotas of addresses.
     """
 
     def __init__(self, environment: Environment, config: Config, most_connections: int) -> None:
@@ -101,6 +106,7 @@ class ConnectionQuotas:
         self._connections: dict[LimitedConnection, str] = {}
         self._per_address: dict[str, int] = {}
         self.buffered_bytes = 0
+        self.throttling: Throttling | None = None
         self._close_lines = 0
         self._last_id = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -128,6 +134,10 @@ class ConnectionQuotas:
         here = self._per_address.get(address, 0)
         if here >= config.get_int("max.connections.per.ip"):
             return f"{here} connections from {address} are open (max.connections.per.ip)"
+        if self.throttling is not None:
+            wait_ms = self.throttling.wait_of_connection_ms(address, self._environment.now_ms())
+            if wait_ms:
+                connection.close_after(wait_ms)
         self._per_address[address] = here + 1
         self._connections[connection] = address
         if self._timer is None:

@@ -53,6 +53,10 @@ class Exchange(asyncio.Protocol):
         """Delay the response to the request, and handle no later one until it is sent."""
 
     @abstractmethod
+    def mute_for(self, duration_ms: int) -> None:
+        """Handle no later request for this time."""
+
+    @abstractmethod
     def response_ready(self, response: "DelayedResponse") -> None:
         """Write the responses at the head of the queue that are ready; `response` became ready."""
 
@@ -140,6 +144,23 @@ class PostponedRequest(DelayedResponse):
     def handle(self) -> None:
         """Handle the request now, unless its connection was closed."""
         self.connection.handle_postponed(self, self._request)
+
+
+class Muting(DelayedResponse):
+    """Mutes a connection for a time; it is never sent."""
+
+    __slots__ = ()
+
+    def __init__(self, connection: Exchange) -> None:  # there may have been no request
+        self.connection = connection
+        self.correlation_id = 0
+        self.framer = _no_frame
+        self.frame = None
+        self.on_disconnect = None
+
+
+def _no_frame(_message: Any, _correlation_id: int) -> bytes:
+    raise AssertionError("it is never sent")
 
 
 class Flushable(Protocol):

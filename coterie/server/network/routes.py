@@ -23,6 +23,8 @@ from coterie.server.network.route import Handler, Route
 
 # Makes a handler of another one, which it may call.
 Wrapper = Callable[[Handler], Handler]
+# Makes a route of another one.
+Remake = Callable[[Route], Route]
 
 _PACKAGE = "coterie.server.handlers"
 
@@ -75,6 +77,7 @@ class Routes(dict[int, Route]):
         """Serve some APIs, from a first to a last version; routes are loaded at their first use."""
         super().__init__()
         self._versions = versions
+        self._remade: Remake | None = None
 
     def load(self, route_key: int) -> Route:
         """Load the route of an API and version that no request used before.
@@ -93,13 +96,26 @@ class Routes(dict[int, Route]):
             raise MalformedFrame(f"{api.kafka_name} is not served on this connection")
         first, last = served
         if first <= version <= last:
-            route = self[route_key] = _load(api, version)
+            route = _load(api, version)
+            if self._remade is not None:
+                route = self._remade(route)
+            self[route_key] = route
             return route
         if api is ApiKey.API_VERSIONS:
             return _unsupported_api_versions()
         raise MalformedFrame(
             f"{api.kafka_name} version {version} is not served, only {first} to {last}"
         )
+
+    @property
+    def is_remade(self) -> bool:
+        """Whether the routes are made anew."""
+        return self._remade is not None
+
+    def remake(self, remade: Remake | None) -> None:
+        """Make every route of this table anew with a function; None for the plain routes."""
+        self._remade = remade
+        self.clear()
 
 
 class Overlay(Routes):
@@ -128,6 +144,16 @@ class Overlay(Routes):
         if route_key in self._below:
             self[route_key] = route
         return route
+
+    @property
+    def is_remade(self) -> bool:
+        """Whether the routes of the table below are made anew."""
+        return self._below.is_remade
+
+    def remake(self, remade: Remake | None) -> None:
+        """Make the routes of the table below anew, and then those of this one."""
+        self._below.remake(remade)
+        self.clear()
 
 
 def import_handlers() -> Iterator[None]:

@@ -3,13 +3,15 @@
 Invariant: a change is in the file of settings before it is in memory.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
+from coterie.server.config.config import Config
 from coterie.server.logs.settings_file import SettingsFile
 from coterie.server.logs.stored_settings import QuotaEntity
 from coterie.server.logs.topic_changes import Change, OnDisk
 from coterie.server.quotas.checks import QuotaChange
+from coterie.server.quotas.throttling import Throttling
 from coterie.server.workers import once
 
 # They are in memory and in one file, so their number has a bound [quotas/limit].
@@ -21,11 +23,19 @@ class TooManyQuotas(Exception):  # noqa: N818 - a refusal is an answer, not a fa
 
 
 class ClientQuotas:
-    """The quotas of all entities."""
+    """The quotas of all entities.
 
-    def __init__(self, settings: SettingsFile) -> None:
+    Attributes:
+        throttling: counts what clients do.
+        when_changed: functions that are called after quotas were changed.
+    """
+
+    def __init__(self, settings: SettingsFile, config: Config) -> None:
         """Take the stored quotas."""
         self._settings = settings
+        self.throttling = Throttling(config)
+        self.throttling.take(self.all())
+        self.when_changed: list[Callable[[], None]] = []
 
     def all(self) -> Iterable[tuple[QuotaEntity, Mapping[str, float]]]:
         """Return the entities with their quotas by key."""
@@ -54,3 +64,6 @@ class ClientQuotas:
             raise TooManyQuotas(f"At most {MAX_ENTITIES} entities may have quotas.")
         if quotas != self._settings.stored.quotas:
             yield on_disk(once(partial(self._settings.set_quotas, quotas)))
+            self.throttling.take(self.all())
+            for call in self.when_changed:
+                call()

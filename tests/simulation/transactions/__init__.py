@@ -1,0 +1,1 @@
+"""Transactions under crashes: producers, zombies and readers against a broker in virtual time."""

@@ -1,0 +1,48 @@
+"""The planted bugs that the simulation of transactions must find, and the seeds that find them."""
+
+from tests.planting import Plant
+
+PLANTS = (
+    Plant(
+        "a batch is appended behind the marker of its transaction",
+        "coterie.server.handlers.transactional_produce:TransactionCheck.verify",
+        "if error:",
+        "if False:",
+    ),
+    Plant(
+        "READ_COMMITTED returns records of open transactions",
+        "coterie.storage.log_reader:LogReader.read_committed",
+        "stable = self.last_stable_offset",
+        "stable = self.log_end_offset",
+    ),
+    Plant(
+        "aborted transactions are not listed",
+        "coterie.storage.aborted_transactions:overlapping",
+        "if transaction.first_offset < end_offset:",
+        "if False:",
+    ),
+    Plant(
+        "every transaction counts as committed",
+        "coterie.server.transactions.markers:MarkerWriter._append",
+        "commit=markers.commit",
+        "commit=True",
+    ),
+    Plant(
+        "every transaction counts as aborted",
+        "coterie.server.transactions.markers:MarkerWriter._append",
+        "commit=markers.commit",
+        "commit=False",
+    ),
+    Plant(
+        "markers are not appended",
+        "coterie.server.transactions.markers:MarkerWriter._append",
+        "found.append_marker(batch, now_ms)",
+        "pass",
+    ),
+    Plant(
+        "a batch that was sent again is stored again",
+        "coterie.server.handlers.produce_partitions:_append_validated",
+        "if stored is not None:",
+        "if False:",
+    ),
+)

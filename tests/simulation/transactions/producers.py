@@ -9,13 +9,12 @@ from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnRequestTopic,
 )
 from coterie.protocol.messages.end_txn import EndTxnRequest
-
-from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.init_producer_id import InitProducerIdRequest
 from tests.unit.server.produced import batch, produce_request
 

@@ -91,6 +91,12 @@ class TestRequest:
         nothing.topics[0].partition_indexes.clear()
         assert write_markers(client, nothing) == {}
 
+    def test_greatest_timestamp_may_be_that_of_a_marker(self, client: Client) -> None:
+        produce(client, batch(b"a", timestamp_ms=client.broker.now_ms()))
+        client.loop.advance(10)
+        assert write_marker(client, 7, 0) == NONE
+        assert open_log(client.broker, "t").max_timestamp() == (client.broker.now_ms(), 1)
+
     def test_marker_ends_the_transaction_of_any_id(self, client: Client) -> None:
         begin(client, 7, b"a", b"b")
         log = open_log(client.broker, "t")
@@ -104,7 +110,7 @@ class TestRequest:
 
 class TestDescribedProducers:
     def test_errors(self, client: Client) -> None:
-        found = describe_producers(client, 0, 7)
+        found = describe_producers(client, 0, 7, 0)
         assert [(each.error_code, each.error_message) for each in found] == [(0, None), (3, None)]
         (found,) = describe_producers(client, topic="none")
         text = "This server does not host this topic-partition."

@@ -249,11 +249,7 @@ class Broker(ConnectionServices):
             offsets_topic_num_partitions=len(offsets.partitions)
         )
         journal = Journal(
-            self.topics,
-            self.changes,
-            self.config,
-            self.environment,
-            len(offsets.partitions),
+            self.topics, self.changes, self.config, self.environment, len(offsets.partitions)
         )
         groups = GroupRuntime(
             self.host,

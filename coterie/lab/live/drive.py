@@ -116,7 +116,7 @@ class Drive:
         last_us = formed_us + max((_end_of(event) for event in self.events), default=0)
         self._due = [(self._began_us + event.at_us, event) for event in self._forming]
         self._until(formed_us, "forming", lambda: False, last_us)
-        self._until(formed_us + _FORM_LIMIT_US, "forming", self._complete, last_us)
+        self._until(formed_us + _FORM_LIMIT_US, "forming", self._formed, last_us)
         self._check_formed()
         # The script begins late if the group was late.
         late_us = max(0, now_us() - formed_us)
@@ -189,6 +189,10 @@ class Drive:
 
     def _complete(self) -> bool:
         return not self.run.scenario.members or not self._unowned()
+
+    def _formed(self) -> bool:
+        """Return whether every process is a member and every partition has a reader."""
+        return self._complete() and self._replay.ledger.calm_since_us is not None
 
     def _settled(self, last_us: int) -> bool:
         if not self._pods:

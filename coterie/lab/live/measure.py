@@ -78,6 +78,8 @@ class Replay:
         self._absent: set[str] = set()
         # Members that have ended; what is seen of them afterwards does not count.
         self._gone: set[str] = set()
+        # Processes that have started and were not in the group yet.
+        self._starting: set[str] = set()
         self._in_generation: dict[int, set[str]] = {}
 
     def read_generations(self, lines: Iterable[Line]) -> None:
@@ -103,11 +105,13 @@ class Replay:
     def _assigned(self, line: Line) -> None:
         self._others_know(line.member)
         self.ledger.count.attempts += 1
+        self._has_joined(line.member)
         self._take(line.member, line.partitions)
         self.ledger.rejoining(line.member, False)
 
     def _taken(self, line: Line) -> None:
         """Apply a line of a client that says what it owns after each change."""
+        self._has_joined(line.member)
         now = set(line.partitions)
         before = self.owned.get(line.member, set())
         if now != before:
@@ -177,7 +181,16 @@ class Replay:
     # -- processes ---------------------------------------------------------------------------------
 
     def _started(self, line: Line) -> None:
-        self._gone.discard(line.fields["member"])
+        member = line.fields["member"]
+        self._gone.discard(member)
+        self._starting.add(member)
+        self.ledger.rejoining(member, True)
+
+    def _has_joined(self, member: str) -> None:
+        """Note that a new process has its first assignment, which may be empty."""
+        if member in self._starting:
+            self._starting.discard(member)
+            self.ledger.rejoining(member, False)
 
     def _killed(self, line: Line) -> None:
         member = line.fields["member"]

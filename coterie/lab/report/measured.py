@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from coterie.lab.errors import WrongInput
 from coterie.lab.live.beside import Range, simulated_ranges
 from coterie.lab.live.cells import live_scenario
-from coterie.lab.report.strips import end_of_rows_us, strip
+from coterie.lab.report.strips import end_of_rows_us, legend, strip
 from coterie.lab.summary import cell_of
 
 _SEEDS = 6
@@ -47,7 +47,7 @@ def measured_section(rows: list[Row], timelines: list[Row]) -> str:
         " them, and each bar what 90 % of the simulated runs lie between, in partition-seconds"
         " without a reader. The three bars of a line are the heartbeat phases kept, restarted and"
         " drifting. Live runs carry the noise of the machine on which they were made.</p>"
-        f"{_drawing(drawn)}{_strips(timelines)}"
+        f"{_drawing(drawn)}{legend()}{_strips(timelines)}"
     )
 
 

@@ -47,7 +47,7 @@ def scenario_strips(rows: list[Row], machines: list[str]) -> str:
             row["scenario"]
         ]:
             by_scenario.setdefault(row["scenario"], {}).setdefault(row["machine"], []).append(row)
-    parts = [_legend()]
+    parts = [legend()]
     for scenario, found in sorted(by_scenario.items()):
         parts.append(
             _scenario(scenario, found, machines, is_open=scenario == _OPEN or len(by_scenario) == 1)
@@ -55,13 +55,14 @@ def scenario_strips(rows: list[Row], machines: list[str]) -> str:
     return "".join(parts) if by_scenario else ""
 
 
-def _legend() -> str:
+def legend() -> str:
+    """Return what the colours mean."""
     items = "".join(
         f'<li><i class="c-{cause}"></i>{escape(_MEANING[cause])}</li>' for cause in CAUSES
     )
     return (
-        "<p>A line is a partition, a colour is the pod that reads it. All machines of a scenario"
-        " have the same script and the same time axis.</p>"
+        "<p>A line is a partition, a colour is the pod that reads it. All machines of a simulated"
+        " scenario have the same script and the same time axis.</p>"
         f'<ul class="legend">{items}<li><i class="c-double"></i>two members read</li></ul>'
     )
 

@@ -8,7 +8,11 @@ from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssi
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import KafkaError
 
-from coterie.lab.live.members.application import POLL_S, Application
+from coterie.lab.live.members.application import Application
+
+# A poll that ends while SyncGroup is answered loses the assignment (kafka-python 3.0.12), and the
+# group rebalances once more. Polls return as soon as there are records, so a long one is no delay.
+_POLL_MS = 1_000
 
 
 class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
@@ -68,7 +72,7 @@ def run(application: Application) -> None:
     consumer.topics()
     while not application.stopping.is_set():
         try:
-            batches = consumer.poll(timeout_ms=int(POLL_S * 1_000))
+            batches = consumer.poll(timeout_ms=_POLL_MS)
             application.generation(consumer.group_metadata().generation_id)
             application.take(
                 (each.topic, each.partition, records[0].offset, records[-1].offset)

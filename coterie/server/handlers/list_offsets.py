@@ -87,7 +87,10 @@ def _find(
         if time == LATEST_TIMESTAMP:
             return _found(partition, -1, end, log.leader_epoch)
         if time in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
-            return _found(partition, -1, log.log_start_offset, log.epochs.at(log.log_start_offset))
+            start = log.log_start_offset
+            # The next record of an empty log has the present epoch.
+            epoch = log.leader_epoch if start == log.log_end_offset else log.epochs.at(start)
+            return _found(partition, -1, start, epoch)
         if time == MAX_TIMESTAMP:
             timestamp, offset = log.max_timestamp()
         else:

@@ -286,7 +286,7 @@ class TestListOffsets:
 
     def test_empty_log(self, client: Client) -> None:
         for time in (-1, -2):
-            assert self.offset_of(client, time, partition=2)[:3] == (0, -1, 0)
+            assert self.offset_of(client, time, partition=2) == (0, -1, 0, 0)
         for time in (-3, 0):
             assert self.offset_of(client, time, partition=2)[:3] == (0, -1, -1)
 

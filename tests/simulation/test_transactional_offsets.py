@@ -6,7 +6,7 @@ import pytest
 
 from tests.planting import Plant, planted
 from tests.simulation.checks.violation import Violation
-from tests.simulation.transactions import TransactionWorld
+from tests.simulation.transactional_offsets import TransactionWorld
 from tests.transcripts.transaction_plants import TRANSACTION_PLANTS
 
 SEEDS = range(12)

@@ -22,6 +22,18 @@ PLANTS = (
         "if False:",
     ),
     Plant(
+        "the search for aborted transactions ends at the first",
+        "coterie.storage.aborted_transactions:overlapping",
+        "if transaction.last_stable_offset >= end_offset:",
+        "if True:",
+    ),
+    Plant(
+        "a snapshot forgets which transactions are open",
+        "coterie.storage.producer_state:ProducerState.restore",
+        "first_offset = fields",
+        "first_offset = (*fields[:-1], -1)",
+    ),
+    Plant(
         "every transaction counts as committed",
         "coterie.server.transactions.markers:MarkerWriter._append",
         "commit=markers.commit",

@@ -4,12 +4,15 @@ A log is applied in three ways: record by record, by the reader of a load, and b
 the log offset of each commit as Kafka does. All of them agree, also in what follows.
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coterie.coordinator.loading import NewestRecords
+from coterie.coordinator.machine import BatchForm
+from coterie.coordinator.pending_offsets import TransactionEnd
 from coterie.coordinator.replay import (
     LoggedState,
     replay,
@@ -17,7 +20,7 @@ from coterie.coordinator.replay import (
     replay_marker,
     replay_pending,
 )
-from coterie.protocol.control_records import encode_marker
+from coterie.protocol.control_records import encode_marker, marker_pair, read_marker
 from coterie.protocol.messages.log_records import (
     GROUP_RECORDS,
     OffsetCommitKey,
@@ -28,7 +31,7 @@ from coterie.protocol.messages.log_records import (
     encode_value,
 )
 from coterie.protocol.record_batch_layout import TRANSACTIONAL
-from coterie.protocol.records import encode_batch
+from coterie.protocol.records import decode_records, encode_batch, iterate_batches
 from tests.unit.coordinator.harness import START_MS
 
 # Group, topic, partition.
@@ -139,6 +142,11 @@ def loaded(steps: list[Step]) -> LoggedState:
     reader = NewestRecords(GROUP_RECORDS)
     for at, step in enumerate(steps):
         reader.add_batches(batch_of(step, at))
+    return state_of(reader)
+
+
+def state_of(reader: NewestRecords) -> LoggedState:
+    """Return what is left of a log that was read."""
     still_open = list(reader.open_records())
     state = LoggedState()
     for key, value in reader.survivors():
@@ -172,6 +180,7 @@ def facts(state: LoggedState) -> tuple[Committed, Pending]:
 
 
 AT = ("g", "t", 0)
+KAFKA_LOG = Path(__file__).parents[2] / "golden" / "transactional_offsets" / "kafka-4.3.1.log"
 
 
 @given(st.lists(STEPS, max_size=14), st.lists(STEPS, max_size=6))
@@ -194,6 +203,43 @@ def test_load_and_life_agree_with_the_model(steps: list[Step], more: list[Step])
         apply(lived, step, at)
         apply(read, step, at)
         assert facts(lived) == facts(read) == model.state()
+
+
+def test_log_that_kafka_wrote() -> None:
+    reader = NewestRecords(GROUP_RECORDS)
+    log = KAFKA_LOG.read_bytes()
+    reader.add_batches(log)
+    state = state_of(reader)
+    first, second = ("jg", "jin", 0), ("jg", "jin", 1)
+    assert facts(state) == ({first: 50, second: 8}, {1: {second: 9}})
+    assert state.pending.epoch(1) == 0
+    replay_marker(state, 1, commit=True)
+    assert facts(state) == ({first: 50, second: 9}, {})
+
+
+def test_batches_have_the_form_of_those_that_kafka_wrote() -> None:
+    """[offsets/transactional-batch] [transactions/marker-batches]"""
+    log = KAFKA_LOG.read_bytes()
+    for position, header in iterate_batches(log):
+        records = decode_records(log, header, position)
+        pairs = [(record.key or b"", record.value) for record in records]
+        if header.is_control:
+            marker = read_marker(records[0])
+            assert marker is not None
+            end = TransactionEnd(header.producer_id, header.producer_epoch, marker)
+            form, pairs = end.form, [marker_pair(marker)]
+        elif header.is_transactional:
+            form = BatchForm(TRANSACTIONAL, header.producer_id, header.producer_epoch)
+        else:
+            form = BatchForm(0)
+        ours = encode_batch(pairs, header.base_offset, header.base_timestamp_ms, **form._asdict())
+        assert ours == log[position : position + header.length_bytes]
+        for key_bytes, value_bytes in pairs if not header.is_control else ():
+            key = decode_key(key_bytes)
+            assert isinstance(key, OffsetCommitKey)
+            value = decode_value(key, value_bytes)
+            assert value is not None
+            assert (encode_key(key), encode_value(value)) == (key_bytes, value_bytes)
 
 
 def test_records_of_open_transactions_that_are_no_commits_are_skipped() -> None:

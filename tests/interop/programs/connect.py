@@ -15,7 +15,7 @@ from coterie.lab.live.processes import Child, free_port
 from tests.interop.model import Failed, Surroundings
 from tests.interop.topics import CommittedReader
 
-_LIMIT_S = 90.0
+_LIMIT_S = 180.0
 _CONNECTORS = {"source": "FileStreamSource", "sink": "FileStreamSink"}
 
 

@@ -12,7 +12,7 @@ KNOWN = [
     re.compile(pattern)
     for pattern in (
         # Our own settings, and those that are given at the start.
-        r"/(journal|event\.loop)\.",
+        r"/(journal|event\.loop|telemetry\.announce)\.",
         r"/(listeners|advertised\.listeners|log\.dirs?|node\.id|broker\.id|process\.roles)/",
         r"/(controller\.[a-z.]+|listener\.security\.protocol\.map|cluster\.id)/",
         r"/(offsets\.topic|transaction\.state\.log)\.[a-z.]+/",

@@ -71,6 +71,9 @@ def test_topics_are_completed_from_the_broker(
 ) -> None:
     with FakeBroker(topics={"orders": 1, "payments": 2}) as broker:
         assert complete(broker.bootstrap, "topics", "describe", "p") == ["payments"]
+        assert complete(broker.bootstrap, "configs", "alter", "topics", "p") == ["payments"]
+        assert complete(broker.bootstrap, "configs", "alter", "brokers", "") == []
+        assert complete(broker.bootstrap, "configs", "describe", "broker-") == ["broker-loggers"]
 
 
 @pytest.mark.parametrize("silent", [ApiKey.API_VERSIONS, ApiKey.METADATA])

@@ -11,6 +11,7 @@ from benchmarks.scenarios import (
     group_creation,
     group_removal,
     heartbeat,
+    lab,
     large_groups,
     load,
     offset_commit,
@@ -35,5 +36,6 @@ SCENARIOS: dict[str, Scenario] = {
         compaction.SCENARIO,
         background.SCENARIO,
         durable.SCENARIO,
+        lab.SCENARIO,
     )
 }

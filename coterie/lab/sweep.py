@@ -94,7 +94,7 @@ def run_key(key: Key, *, with_timeline: bool) -> tuple[dict[str, Any], list[dict
         "members": key.members,
         "partitions": key.partitions,
         "seed": key.seed,
-        "settings": [list(pair) for pair in key.settings],
+        "settings": list(key.settings),
     }
     row: dict[str, Any] = {**identity, "evidence": "simulated", "code_version": __version__}
     try:

@@ -52,6 +52,30 @@ def test_command_writes_the_page(store: Store, tmp_path: Path) -> None:
     assert path.stat().st_size > 10_000
 
 
+def test_duplicates_are_drawn_over_the_commit_interval(page: str, tmp_path: Path) -> None:
+    assert "commit_ms=200,1000,5000,20000" in page, "without such a sweep the page says how"
+    plan = plan_of(("flapping",), ("eager-3",), "4", "0", ("commit_ms=200,20000",))
+    store = stored(tmp_path / "sweep", plan)
+    drawn = render(store.plan_text(), store.runs(), store.timelines())
+    assert "over the commit interval in seconds" in drawn
+    assert ">0.2</text>" in drawn
+    assert ">20</text>" in drawn
+
+
+def test_requests_of_every_scenario_are_drawn(page: str) -> None:
+    requests = page[page.index("<h2>Requests") :]
+    for name in ("three-and-one", "flapping"):
+        assert f"<summary><b>{name}</b>" in requests
+
+
+def test_picture_of_the_readme_is_what_its_command_writes(tmp_path: Path) -> None:
+    (command,) = re.findall(r"coterie (lab run .* --svg \S+)", (ROOT / "README.md").read_text())
+    *words, path = shlex.split(command)[1:]
+    result = lab(*words, tmp_path / "picture.svg")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "picture.svg").read_text() == (ROOT / path).read_text()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [1400, 390])
 def test_page_fits_the_window(page: str, tmp_path: Path, width: int) -> None:

@@ -122,6 +122,15 @@ def test_sizes_and_settings_make_cells() -> None:
     assert ("scale-out", 5, 10, (("commit_ms", "200"),)) in cells
 
 
+def test_settings_of_a_sweep_are_stored(tmp_path: Path) -> None:
+    plan = plan_of(("three-and-one",), ("static",), None, "0", ("commit_ms=100,200", "rate=5"))
+    rows = stored(tmp_path / "set", plan).runs()
+    assert {tuple(row["settings"]) for row in rows} == {
+        (("commit_ms", "100"), ("rate", "5")),
+        (("commit_ms", "200"), ("rate", "5")),
+    }
+
+
 def test_machines_are_compared_pair_by_pair(store: Store) -> None:
     (found,) = compare_machines(store.runs(), "eager-3", "moves")
     assert (found.machine, found.pairs, found.value) == ("cooperative", 3, 2.0)

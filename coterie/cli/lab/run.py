@@ -15,8 +15,10 @@ from coterie.cli.output import note, print_json, print_table, printable
 from coterie.cli.pipeline.session import pipeline_errors
 
 if TYPE_CHECKING:
+    from coterie.lab.outcome import Outcome
     from coterie.lab.recorded import Recorded
     from coterie.lab.records import KeptRecords
+    from coterie.lab.run import Run
 
 _A_DAY_MS = 86_400_000
 
@@ -53,6 +55,13 @@ _A_DAY_MS = 86_400_000
     help="Write the group's log and journal as a data directory, for `coterie pipeline` and"
     " `coterie serve`; needs one --machine that has a coordinator of Coterie.",
 )
+@click.option(
+    "--svg",
+    "svg",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Draw the partitions over time as one SVG file.",
+)
 @json_option
 def command(
     *,
@@ -65,6 +74,7 @@ def command(
     history: tuple[str, str] | None,
     trace: str | None,
     records: str | None,
+    svg: str | None,
     as_json: bool,
 ) -> None:
     """Run SCENARIO, a name of `coterie lab list` or a TOML file, under each machine.
@@ -97,8 +107,7 @@ def command(
         outcomes = [each.finish() for each in runs]
         if kept is not None and records is not None:
             kept.write(records)
-    if trace is not None:
-        _write_trace(trace, runs[0].environment.world.trace or [])
+    _write_files(runs[0], outcomes, chosen.title, trace=trace, svg=svg)
     if records is not None:
         note(f"The records of the group 'group' are in {printable(records)}.")
     if as_json:
@@ -170,11 +179,23 @@ def _kept_records(machine: str) -> "KeptRecords":
     return KeptRecords(round(time.time() * 1_000) - _A_DAY_MS)
 
 
-def _write_trace(path: str, lines: list[str]) -> None:
+def _write_files(
+    first: "Run", outcomes: list["Outcome"], title: str, *, trace: str | None, svg: str | None
+) -> None:
+    """Write the trace of the first run, and the picture of all."""
+    if trace is not None:
+        _write_text("trace", trace, "".join(first.environment.world.trace or []))
+    if svg is not None:
+        from coterie.lab.report.picture import picture
+
+        _write_text("picture", svg, picture(title, outcomes))
+
+
+def _write_text(what: str, path: str, text: str) -> None:
     try:
         with open(path, "w", encoding="utf-8") as file:
-            file.writelines(lines)
+            file.write(text)
     except OSError as error:
         raise CommandFailed(
-            f"The trace can't be written to {printable(path)}: {error.strerror}."
+            f"The {what} can't be written to {printable(path)}: {error.strerror}."
         ) from None

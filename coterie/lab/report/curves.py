@@ -1,6 +1,6 @@
 """A metric over the number of members, both logarithmic, with the range of the seeds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from math import floor, log10
 from typing import Any
@@ -13,7 +13,7 @@ _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 420, 300, 46, 10, 30
 # Below this a value is drawn at the bottom.
 _FLOOR = 0.01
 
-Points = list[tuple[int, Spread]]
+Points = Sequence[tuple[float, Spread]]
 
 
 def curves(cells: Cells, machines: list[str], measured: Sequence[dict[str, Any]] = ()) -> str:
@@ -54,6 +54,40 @@ def curves(cells: Cells, machines: list[str], measured: Sequence[dict[str, Any]]
     )
 
 
+def duplicates_curves(cells: Cells, machines: list[str]) -> str:
+    """Return the duplicates over the commit interval, for each scenario that has several."""
+    parts = []
+    for scenario in sorted({cell.scenario for cell in cells}):
+        smallest = min(cell.members for cell in cells if cell.scenario == scenario)
+        found: dict[str, dict[float, Spread]] = {name: {} for name in machines}
+        for cell, runs in cells.items():
+            interval_s = float(dict(cell.settings).get("commit_ms", 0)) / 1_000
+            if (cell.scenario, cell.members) != (scenario, smallest) or not interval_s:
+                continue
+            value = spread(run["duplicates"] for run in runs)
+            if value is not None:
+                found[cell.machine].setdefault(interval_s, value)
+        intervals = sorted({each for points in found.values() for each in points})
+        if len(intervals) > 1:
+            lines = {name: sorted(points.items()) for name, points in found.items()}
+            parts.append(
+                f"<figure><figcaption><b>{escape(scenario)}</b>: records handed over twice, over"
+                f" the commit interval in seconds</figcaption>"
+                f"{_drawing(lines, intervals, machines, [])}</figure>"
+            )
+    if not parts:
+        return (
+            "<p><code>coterie lab sweep --scenario flapping --set"
+            " commit_ms=200,1000,5000,20000 ...</code> draws duplicates over the commit interval"
+            " here.</p>"
+        )
+    return (
+        "<p>What a member has read and not committed is read again. So duplicates grow with the"
+        " interval, half of which has passed on average.</p>"
+        f'{_names(machines)}<div class="figures">{"".join(parts)}</div>'
+    )
+
+
 def _points(cells: Cells, scenario: str, machine: str, metric: str) -> Points:
     found: dict[int, Spread] = {}
     for cell, runs in cells.items():
@@ -81,8 +115,8 @@ def _names(machines: list[str]) -> str:
 
 
 def _drawing(
-    lines: dict[str, Points],
-    sizes: Sequence[int],
+    lines: Mapping[str, Points],
+    sizes: Sequence[float],
     machines: list[str],
     rings: list[tuple[int, int, float]],
 ) -> str:
@@ -105,7 +139,7 @@ def _drawing(
             f'<text x="{_LEFT - 5}" y="{at + 4:.1f}" text-anchor="end">{10.0**power:g}</text>'
         )
     parts += [
-        f'<text x="{x(size):.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{size}</text>'
+        f'<text x="{x(size):.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{size:g}</text>'
         for size in sizes
     ]
     for index, machine in enumerate(machines):

@@ -10,7 +10,7 @@ from coterie.lab.claims import CLAIMS
 from coterie.lab.errors import WrongInput
 from coterie.lab.machines import MACHINES, NOT_SERVED
 from coterie.lab.report.comparison import comparison
-from coterie.lab.report.curves import curves
+from coterie.lab.report.curves import curves, duplicates_curves
 from coterie.lab.report.matrix import duplicates_table, matrix
 from coterie.lab.report.measured import measured_section
 from coterie.lab.report.requests import request_bars
@@ -75,7 +75,7 @@ def render(
         ("Time without a reader", matrix(cells, machines)),
         ("Who reads what", scenario_strips(timelines, machines)),
         ("Over the number of members", curves(cells, machines, measured)),
-        ("Duplicates", duplicates_table(cells, machines)),
+        ("Duplicates", duplicates_table(cells, machines) + duplicates_curves(cells, machines)),
         ("Requests", request_bars(cells, machines)),
         ("The claims", _claims()),
         ("What was measured", measured_section(measured, live.timelines)),

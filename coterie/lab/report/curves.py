@@ -68,7 +68,9 @@ def duplicates_curves(cells: Cells, machines: list[str]) -> str:
             if value is not None:
                 found[cell.machine].setdefault(interval_s, value)
         intervals = sorted({each for points in found.values() for each in points})
-        if len(intervals) > 1:
+        longest = intervals[-1] if intervals else 0.0
+        lost = any(longest in points and points[longest].median for points in found.values())
+        if len(intervals) > 1 and lost:
             lines = {name: sorted(points.items()) for name, points in found.items()}
             parts.append(
                 f"<figure><figcaption><b>{escape(scenario)}</b>: records handed over twice, over"

@@ -57,4 +57,46 @@ PLANTS = (
         "if stored is not None:",
         "if False:",
     ),
+    Plant(
+        "a zombie ends the transaction of its successor, in the newer protocol",
+        "coterie.coordinator.transactions.end_transaction:_newer_verdict",
+        "return _FENCED",
+        "return _END",
+    ),
+    Plant(
+        "a zombie ends the transaction of its successor, in the older protocol",
+        "coterie.coordinator.transactions.end_transaction:_verdict",
+        "return _FENCED",
+        "return _END",
+    ),
+    Plant(
+        "a zombie adds partitions",
+        "coterie.coordinator.transactions.use_partitions:_refusal",
+        "return ErrorCode.PRODUCER_FENCED",
+        "return ErrorCode.NONE",
+    ),
+    Plant(
+        "markers are not written again after a start",
+        "coterie.coordinator.transactions.shard:TransactionShard.finish_load",
+        "if transaction.is_ending:",
+        "if False:",
+    ),
+    Plant(
+        "no transaction times out",
+        "coterie.coordinator.transactions.expiry:abort_timed_out",
+        "transaction.state is ONGOING",
+        "False",
+    ),
+    Plant(
+        "a fenced transaction is committed",
+        "coterie.coordinator.transactions.fence:fence_and_abort",
+        "commit=False",
+        "commit=True",
+    ),
+    Plant(
+        "no partition is verified",
+        "coterie.server.handlers.transactional_produce:TransactionCheck.verify",
+        "if producers.has_open_transaction(producer_id, epoch):",
+        "if True:",
+    ),
 )

@@ -6,7 +6,7 @@ from tests.planting import Plant, planted
 from tests.simulation.transactions.plants import PLANTS
 from tests.simulation.transactions.world import World
 
-SEARCHED = range(1, 4)
+SEARCHED = range(1, 6)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

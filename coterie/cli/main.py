@@ -25,6 +25,8 @@ COMMANDS = {
     "groups": "List, inspect, reset and delete consumer groups.",
     "topics": "List, create, describe, assign and delete topics.",
     "configs": "Describe, alter and list settings.",
+    "quotas": "List, set and remove quotas of users, client ids and addresses.",
+    "log-dirs": "Show log directories and the sizes of logs.",
     "check": "Check whether a broker behaves as Kafka does.",
     "check-client": "Check what a consumer program does against the protocol.",
     "dump": "Print log files, protocol frames and compiled codecs.",
@@ -148,6 +150,6 @@ def _is_abandoned() -> bool:
 def main() -> None:
     """A group coordinator and development broker that speaks the Kafka protocol.
 
-    `groups`, `topics` and `configs` also work with any other Kafka broker; `dump`, `compact`
-    and `pipeline` also work with the files of one.
+    `groups`, `topics`, `configs`, `quotas` and `log-dirs` also work with any other Kafka broker;
+    `dump`, `compact` and `pipeline` also work with the files of one.
     """

@@ -107,13 +107,14 @@ def command(
         outcomes = [each.finish() for each in runs]
         if kept is not None and records is not None:
             kept.write(records)
-    _write_files(runs[0], outcomes, chosen.title, trace=trace, svg=svg)
+    title = f"{chosen.title}: {chosen.members} members, {chosen.partitions} partitions"
+    _write_files(runs[0], outcomes, title, trace=trace, svg=svg)
     if records is not None:
         note(f"The records of the group 'group' are in {printable(records)}.")
     if as_json:
         print_json([outcome.row() for outcome in outcomes])
         return
-    click.echo(f"{chosen.title}: {chosen.members} members, {chosen.partitions} partitions")
+    click.echo(title)
     click.echo(chosen.story)
     click.echo()
     print_table(COLUMNS, [row_texts(outcome.machine, outcome.metrics) for outcome in outcomes])

@@ -211,7 +211,7 @@ def _txn_commit(arguments: Arguments, _version: int, names: Names) -> TxnOffsetC
             )
         )
     return TxnOffsetCommitRequest(
-        transactional_id=arguments.take("transaction", "transaction"),
+        transactional_id=names.own(arguments.take("transaction", "transaction")),
         group_id=_group(arguments, names),
         producer_id=int(arguments.take("producer", "1")),
         producer_epoch=int(arguments.take("epoch", "0")),

@@ -5,6 +5,7 @@ here, and a client id is a member id.
 """
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from coterie.assignors.model import (
     Assignment,
@@ -15,6 +16,8 @@ from coterie.assignors.model import (
     subscribed_topics,
     utf16,
 )
+
+Item = TypeVar("Item")
 
 
 def subscribers_of(topic: str, members: Sequence[MemberSubscription]) -> list[str]:
@@ -32,10 +35,8 @@ def share_averagely(
     }
 
 
-def share_of_client(
-    partitions: Sequence[TopicPartition], index: int, clients: int
-) -> Sequence[TopicPartition]:
-    """Return the share of one client by its place, as a client of RocketMQ computes it."""
+def share_of_client(partitions: Sequence[Item], index: int, clients: int) -> Sequence[Item]:
+    """Return the share of one client by its place; a client of RocketMQ computes only its own."""
     each, extra = divmod(len(partitions), clients)
     start = each * index + min(index, extra)
     return partitions[start : start + each + (index < extra)]

@@ -14,6 +14,7 @@ from coterie.lab.live.processes import Child, free_port
 from coterie.lab.live.zookeeper import (
     KAFKA_0_8,
     SMALL_JAVA,
+    START_LIMIT_S,
     announce_topics,
     quiet_log,
     start_zookeeper,
@@ -21,7 +22,6 @@ from coterie.lab.live.zookeeper import (
 
 JAVA_SOURCES = Path(__file__).with_name("java")
 _COMMIT_MS = 60_000
-_LIMIT_S = 60.0
 
 
 class OldConsumerPort(LiveClient):
@@ -98,7 +98,7 @@ class OldConsumerJava(LiveClient):
         command = java_command(
             self._jars, "kafka.Kafka", [str(configuration)], heap_mb=256, options=options
         )
-        run.children.wait_for_port(run.children.start("broker", command), address)
+        run.children.wait_for_port(run.children.start("broker", command), address, START_LIMIT_S)
         run.bootstrap, run.broker = str(address), "Kafka 0.8.2.2"
 
     def begin(self, run: LiveRun) -> None:
@@ -144,7 +144,7 @@ def wait_for_topics(run: LiveRun, producer: Child) -> None:
         WrongInput: it has ended, or takes too long.
     """
     path = run.lines / "producer.jsonl"
-    give_up_s = time.monotonic() + _LIMIT_S
+    give_up_s = time.monotonic() + START_LIMIT_S
     wait_until(lambda: path.exists() and path.stat().st_size > 0, producer, give_up_s)
 
 

@@ -9,7 +9,7 @@ from coterie.lab.live.clients import LiveClient, LiveRun, Member
 from coterie.lab.live.old_consumer import JAVA_SOURCES, wait_for_topics, wait_until
 from coterie.lab.live.parts import Part, compile_java, jars_of, java_command
 from coterie.lab.live.processes import free_port
-from coterie.lab.live.zookeeper import SMALL_JAVA
+from coterie.lab.live.zookeeper import SMALL_JAVA, START_LIMIT_S
 
 ROCKETMQ_5 = Part(
     "rocketmq-5.4.0",
@@ -22,7 +22,6 @@ ROCKETMQ_5 = Part(
 )
 _HOST = "127.0.0.1"
 _PERSIST_MS = 5_000
-_LIMIT_S = 90.0
 
 
 class RocketMq(LiveClient):
@@ -52,7 +51,7 @@ class RocketMq(LiveClient):
         )
         main = "org.apache.rocketmq.namesrv.NamesrvStartup"
         server = run.children.start("name-server", self._java(run, main, ["-c", path], 128), home)
-        run.children.wait_for_port(server, names_at)
+        run.children.wait_for_port(server, names_at, START_LIMIT_S)
         self._start_broker(run, home)
 
     def _start_broker(self, run: LiveRun, home: dict[str, str]) -> None:
@@ -83,7 +82,7 @@ class RocketMq(LiveClient):
         wait_until(
             lambda: "boot success" in broker.log.read_text(errors="replace"),
             broker,
-            time.monotonic() + _LIMIT_S,
+            time.monotonic() + START_LIMIT_S,
         )
         run.broker = "RocketMQ 5.4.0"
 

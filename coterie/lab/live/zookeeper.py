@@ -31,6 +31,8 @@ KAFKA_0_8 = Part(
 _HOST = "127.0.0.1"
 _PARENTS = {BROKERS: "/brokers/ids", TOPICS: "/brokers/topics"}
 _TICK_MS = 2_000
+# A Java server on a busy machine.
+START_LIMIT_S = 180.0
 # What the Java processes of a live run have in common: small, and quick to start.
 SMALL_JAVA = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
@@ -218,7 +220,7 @@ def start_zookeeper(run: LiveRun) -> None:
     main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
     options = (*SMALL_JAVA, *quiet_log(run))
     command = java_command(jars, main, [str(configuration)], heap_mb=96, options=options)
-    run.children.wait_for_port(run.children.start("zookeeper", command), address)
+    run.children.wait_for_port(run.children.start("zookeeper", command), address, START_LIMIT_S)
     run.zookeeper = str(address)
 
 

@@ -12,7 +12,7 @@ same generators, so both send the same requests.
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
+from coterie.assignors import TopicPartition, share_of_client
 
 # The nodes: brokers, and topics with their partitions; then those of the group.
 BROKERS, TOPICS, IDS, OWNERS, OFFSETS = "brokers", "topics", "ids", "owners", "offsets"
@@ -170,6 +170,7 @@ class OldConsumerWork:
         ids = Request("getChildren", IDS)
         counts, names, _ = yield Requests((Request("getData", TOPICS, self.topics), ids, ids))
         members = tuple(sorted(names))
+        # Read in the order of the members, which is that of the shares.
         _, registrations = yield Requests(
             (Request("getData", IDS, own), Request("getData", IDS, members))
         )
@@ -193,5 +194,11 @@ class OldConsumerWork:
     def _share(
         self, counts: Mapping[str, int], registrations: Mapping[str, tuple[str, ...]]
     ) -> tuple[TopicPartition, ...]:
-        subscriptions = [MemberSubscription(name, topics) for name, topics in registrations.items()]
-        return tuple(ASSIGNORS["range"](dict(counts), subscriptions).get(self.identity, ()))
+        """Return the share by `range`: the first members have one more of each topic."""
+        share: list[TopicPartition] = []
+        for topic in sorted(self.topics):
+            readers = [name for name, topics in registrations.items() if topic in topics]
+            place, count = readers.index(self.identity), counts.get(topic, 0)
+            numbers = share_of_client(range(count), place, len(readers))
+            share += [TopicPartition(topic, number) for number in numbers]
+        return tuple(share)

@@ -4,6 +4,7 @@ from functools import cache
 from html import escape
 
 from coterie.lab.measured import SMALL_CELLS
+from coterie.lab.measured_eras import ERA_CELLS
 
 _SEEDS = 12
 _WIDTH, _ROW, _LEFT = 460, 22, 195
@@ -40,4 +41,22 @@ def comparison() -> str:
         f" partition-seconds, from 0 to {most:g}. The heartbeat phase of each bar is chosen: young"
         " groups beat together.</p>"
         f'<svg class="cells" viewBox="0 0 {_WIDTH} {height}" role="img">{"".join(parts)}</svg>'
+        f"{_eras()}"
+    )
+
+
+def _eras() -> str:
+    """Return the table of the consumers of other eras."""
+    rows = []
+    for cell in ERA_CELLS:
+        found = cell.simulated()
+        measured = ", ".join(f"{value:,g}" for value in cell.measured)
+        rows.append(
+            f"<tr><td>{escape(cell.machine)}</td><td>{escape(cell.name)}</td><td>{measured}</td>"
+            f"<td>{found[0]:,.4g} to {found[-1]:,.4g}</td></tr>"
+        )
+    return (
+        "<p>Real consumers of Kafka 0.8.2.2, and of RocketMQ 5.4.0; each value is one run, on two"
+        " cores that were busy with other work.</p><table><tr><th>machine</th><th>what</th>"
+        f"<th>measured</th><th>simulated</th></tr>{''.join(rows)}</table>"
     )

@@ -4,12 +4,13 @@ import json
 
 import pytest
 
-from coterie.assignors import TopicPartition
+from coterie.assignors import ASSIGNORS, MemberSubscription, TopicPartition
 from coterie.lab.environment import Environment
 from coterie.lab.live.zookeeper import NodeExists, NoNode, path_of, perform
 from coterie.lab.machines.ensemble import Ensemble, Session
 from coterie.lab.machines.old_consumer import ZooKeeperGroup
 from coterie.lab.machines.old_consumer_work import (
+    IDS,
     OWNERS,
     OldConsumerWork,
     Request,
@@ -66,8 +67,8 @@ class FakeZooKeeper:
 class Consumer:
     """A consumer whose work is done at once, and what it reads."""
 
-    def __init__(self, identity: str) -> None:
-        self.logic = OldConsumerWork(identity, [TOPIC], 4, 2_000)
+    def __init__(self, identity: str, topics: tuple[str, ...] = (TOPIC,)) -> None:
+        self.logic = OldConsumerWork(identity, topics, 4, 2_000)
         self.reads: dict[TopicPartition, int] = {}
         self.slept_ms = 0
 
@@ -163,3 +164,28 @@ def test_registration_is_that_of_kafka_0_8() -> None:
     assert node["version"] == 1
     assert node["subscription"] == {TOPIC: 1}
     assert fake.nodes["/consumers/g/owners/t/0"] == b"pod-0-0"
+
+
+def test_shares_are_those_of_range() -> None:
+    counts = {"a": 5, "b": 4}
+    simulated = FakeZooKeeper()
+    for topic, count in counts.items():
+        partitions = {str(number): [0] for number in range(count)}
+        simulated.nodes[f"/brokers/topics/{topic}"] = json.dumps(
+            {"partitions": partitions}
+        ).encode()
+    topics = {"m0": ("a", "b"), "m1": ("b",), "m2": ("a", "b"), "m3": ("a",)}
+    consumers = {name: Consumer(name, own) for name, own in topics.items()}
+    for consumer in consumers.values():
+        perform(
+            simulated,
+            "g",
+            Request("create", IDS, (consumer.logic.identity,), (consumer.logic.topics,)),
+        )
+    for _ in range(2):
+        for consumer in consumers.values():
+            consumer.do(
+                consumer.logic.watch_and_rebalance(), lambda each: perform(simulated, "g", each)
+            )
+    expected = ASSIGNORS["range"](counts, [MemberSubscription(*each) for each in topics.items()])
+    assert {name: sorted(each.reads) for name, each in consumers.items()} == expected

@@ -29,6 +29,8 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * next.
  */
 public final class RocketMqClient {
+    private static final int TRIES = 5;
+
     private static String[] arguments;
     private static final Map<String, DefaultMQPushConsumer> consumers = new ConcurrentHashMap<>();
     private static final Map<String, Lines> lines = new ConcurrentHashMap<>();
@@ -60,15 +62,22 @@ public final class RocketMqClient {
         }
         lines.put(name, own);
         own.write("joined", "");
-        try {
-            DefaultMQPushConsumer consumer = consumer(name, own);
-            consumers.put(name, consumer);
-            consumer.start();
-        } catch (Throwable error) {
-            // On a busy machine a request may take longer than the client waits.
-            own.write("failed", Lines.error(error));
-            error.printStackTrace();
-            System.exit(1);
+        for (int tries = 1; ; tries++) {
+            DefaultMQPushConsumer consumer = null;
+            try {
+                consumer = consumer(name, own);
+                consumer.start();
+                consumers.put(name, consumer);
+                return;
+            } catch (Exception error) {
+                // On a busy machine a request may take longer than the client waits.
+                own.write("failed", Lines.error(error));
+                error.printStackTrace();
+                if (tries == TRIES) {
+                    System.exit(1);
+                }
+                consumer.shutdown();
+            }
         }
     }
 
@@ -128,8 +137,9 @@ public final class RocketMqClient {
     private static void stop(String name) {
         DefaultMQPushConsumer consumer = consumers.remove(name);
         if (consumer != null) {
-            consumer.shutdown();
+            // The first thing that a shutdown does is to stop consuming; it ends some time later.
             lines.get(name).taken(List.of());
+            consumer.shutdown();
             lines.get(name).write("ending", "");
         }
     }

@@ -25,6 +25,7 @@ COMMANDS = {
     "groups": "List, inspect, reset and delete consumer groups.",
     "topics": "List, create, describe, assign and delete topics.",
     "configs": "Describe, alter and list settings.",
+    "transactions": "List, describe and abort transactions.",
     "quotas": "List, set and remove quotas of users, client ids and addresses.",
     "log-dirs": "Show log directories and the sizes of logs.",
     "check": "Check whether a broker behaves as Kafka does.",

@@ -49,7 +49,7 @@ def complete_groups(
 
         return [(group.group_id, group.state) for group in list_groups(cluster)]
 
-    return _suggest(context, parameter, incomplete, groups)
+    return suggest(context, parameter, incomplete, groups)
 
 
 def complete_topics(
@@ -69,10 +69,10 @@ def complete_topics(
             if not topic.internal or incomplete.startswith("_")
         ]
 
-    return _suggest(context, parameter, incomplete, topics)
+    return suggest(context, parameter, incomplete, topics)
 
 
-def _suggest(
+def suggest(
     context: click.Context,
     parameter: click.Parameter,
     incomplete: str,

@@ -11,7 +11,7 @@ from coterie.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from coterie.protocol.messages.list_groups import ListGroupsResponse, ListGroupsResponseGroup
-from tests.unit.cli import test_groups, test_groups_reset_offsets, test_topics
+from tests.unit.cli import test_groups, test_groups_reset_offsets, test_topics, test_transactions
 from tests.unit.cli.command import committed, described, group, listed_offsets, member, rows_of, run
 from tests.unit.client.fake_broker import FakeBroker
 
@@ -34,6 +34,10 @@ ARGUMENTS = {
     "configs list": ["topics"],
     "configs describe": ["topics", "t"],
     "configs alter": ["topics", "t", "--set", "retention.ms=5"],
+    "transactions list": [],
+    "transactions describe": ["tx"],
+    "transactions find-hanging": [],
+    "transactions abort": ["--topic", "t", "--partition", "0", "--start-offset", "7"],
     "dump frame": ["000c 0000 00000001 0001 63 0001 67 00000000 0001 6d"],
 }
 
@@ -60,6 +64,10 @@ def broker() -> FakeBroker:
         ApiKey.INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsResponse(responses=[]),
         ApiKey.CREATE_TOPICS: test_topics.creating(),
         ApiKey.DELETE_TOPICS: test_topics.deleting(),
+        ApiKey.LIST_TRANSACTIONS: test_transactions.LISTED,
+        ApiKey.DESCRIBE_TRANSACTIONS: test_transactions.DESCRIBED,
+        ApiKey.DESCRIBE_PRODUCERS: test_transactions.PRODUCERS,
+        ApiKey.WRITE_TXN_MARKERS: test_transactions.ABORTED,
     }
     return FakeBroker(responses, topics={"t": 1})
 

@@ -290,6 +290,8 @@ def test_required_acks_are_checked_for_valid_batches_of_existing_partitions(
 def test_transactional_batches(
     client: Client, producer: int, transactional_id: str | None, error: int
 ) -> None:
+    client.broker.transaction_runtime.create_topic()
+    client.loop.turn()
     # Without a producer id the bit has no meaning, and the batch is appended.
     data = batch(b"a", producer=(producer, 0, 0), transactional=True)
     request = produce_request(data)
@@ -332,6 +334,8 @@ def test_whole_request_is_refused_for_its_transactional_batches(
         for index, producer in enumerate(producers)
     ]
     client.broker.topics.create("u", 2, {})
+    client.broker.transaction_runtime.create_topic()
+    client.loop.turn()
     request = ProduceRequest(
         acks=-1,
         timeout_ms=1000,

@@ -1,9 +1,11 @@
 """Transactions through the handlers of a broker, without sockets and real time."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from coterie.protocol.control_records import TransactionMarkers
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from coterie.protocol.messages.add_partitions_to_txn import (
@@ -18,7 +20,9 @@ from coterie.protocol.messages.init_producer_id import InitProducerIdRequest
 from coterie.protocol.messages.list_transactions import ListTransactionsRequest
 from coterie.protocol.topic_names import TRANSACTIONS_TOPIC
 from coterie.server.broker import Broker
-from tests.unit.server.manual import Client, make_broker, restarted
+from tests.unit.server.manual import Client, make_broker, open_log, restarted
+from tests.unit.server.produced import fetch_request, values_of
+from tests.unit.server.transactions import transactional_request
 
 TID = "tv2"
 SETTINGS = {"transaction.state.log.num.partitions": "5"}
@@ -241,3 +245,72 @@ class TestListing:
         assert described(client, "") == (ErrorCode.INVALID_REQUEST, "", 0)
         assert described(client, "none") == (ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, "", 0)
         assert described(client, "q1") == (0, "Empty", 0)
+
+
+class TestWithPartitions:
+    """Transactions from the producer to the reader: coordinator, partitions and markers."""
+
+    @pytest.fixture
+    def client(self, client: Client) -> Client:
+        open_log(client.broker, "foo")
+        init(client)
+        return client
+
+    def produce(self, client: Client, epoch: int, value: bytes = b"a") -> int:
+        """Return the error of a batch that begins the sequence of its epoch."""
+        request = transactional_request(
+            value, topic="foo", producer=(0, epoch, 0), transactional_id=TID
+        )
+        answer = client.call(request, 12).responses[0].partition_responses[0]
+        return int(answer.error_code)
+
+    def committed(self, client: Client) -> list[bytes | None]:
+        """Return what a reader of committed records sees."""
+        request = fetch_request((0, 0), topic="foo", isolation_level=1)
+        found = client.call(request, 12).responses[0].partitions[0]
+        aborted = {each.producer_id: each.first_offset for each in found.aborted_transactions or ()}
+        assert not aborted
+        return values_of(found.records)
+
+    def test_records_are_seen_after_the_commit(self, client: Client) -> None:
+        assert self.produce(client, 0) == 0
+        assert described(client) == (0, "Ongoing", 0)
+        assert self.committed(client) == []
+        assert end(client, 0) == (0, 1)
+        assert b"a" in self.committed(client)
+        assert self.produce(client, 0, b"late") == ErrorCode.INVALID_PRODUCER_EPOCH
+        assert self.produce(client, 1, b"next") == 0
+
+    def test_decision_is_carried_out_after_a_crash(self, client: Client) -> None:
+        """[transactions/load]"""
+        self.produce(client, 0)
+        client.broker.transaction_runtime._markers = NoMarkers()
+        request = EndTxnRequest(
+            transactional_id=TID, producer_id=0, producer_epoch=0, committed=True
+        )
+        Client(client.broker).send(request, 5)
+        client.loop.turn()
+        assert described(client) == (0, "PrepareCommit", 1)
+        assert self.committed(client) == []
+        again = Client(restarted(client.broker, killed=True))
+        again.loop.turn()
+        assert described(again) == (0, "CompleteCommit", 1)
+        open_log(again.broker, "foo")
+        assert b"a" in self.committed(again)
+        assert end(again, 0) == (0, 1)
+
+    def test_topic_that_is_deleted_meanwhile_does_not_hold_the_end(self, client: Client) -> None:
+        """[transactions/end]"""
+        self.produce(client, 0)
+        add(client, 0, {"bar": [0, 1]})
+        client.broker.delete_topic(client.broker.topics.by_name["bar"])
+        assert end(client, 0) == (0, 1)
+        assert b"a" in self.committed(client)
+
+
+class NoMarkers:
+    """Writes no marker, as if the broker was killed before."""
+
+    def write(self, markers: TransactionMarkers, done: Callable[[], None]) -> None:
+        assert markers.partitions
+        assert callable(done)

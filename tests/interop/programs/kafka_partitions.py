@@ -59,6 +59,7 @@ transaction.state.log.num.partitions=2
 """
 _OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _LIMIT_S = 60.0
+_START_LIMIT_S = 180.0
 # What stays where it is when a partition's files move: it has the id of the topic.
 _METADATA = "partition.metadata"
 
@@ -101,7 +102,7 @@ class _Kafka:
             self._jars, "kafka.Kafka", [str(self._properties)], heap_mb=512, options=_OPTIONS
         )
         child = self._around.children.start("kafka", command)
-        self._around.children.wait_for_port(child, self._address, _LIMIT_S)
+        self._around.children.wait_for_port(child, self._address, _START_LIMIT_S)
         return child
 
 

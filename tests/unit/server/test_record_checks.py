@@ -15,6 +15,7 @@ from coterie.protocol.messages.produce import (
 )
 from coterie.protocol.record_batch_layout import HEADER_BYTES, position_of
 from coterie.protocol.records import Compression, read_header
+from coterie.server.transactions.use import TransactionUses
 from tests.unit.server.manual import Client, make_broker, open_log
 from tests.unit.server.manual_loop import START_MS
 from tests.unit.server.produced import batch, damaged, produce, produce_request, values_of
@@ -35,6 +36,8 @@ GZIP = Compression.GZIP
 def client() -> Client:
     """A client of a broker with topics of every kind."""
     client = Client(make_broker())
+    # A coordinator that knows no transactional id.
+    client.broker.transactions = TransactionUses()
     topics = client.broker.topics
     topics.create("t", 1, {})
     topics.create("l", 1, {"message.timestamp.type": "LogAppendTime"})

@@ -13,6 +13,7 @@ from coterie.lab.report.comparison import comparison
 from coterie.lab.report.curves import curves, duplicates_curves
 from coterie.lab.report.matrix import duplicates_table, matrix
 from coterie.lab.report.measured import measured_section
+from coterie.lab.report.measured_grid import grid_table
 from coterie.lab.report.requests import request_bars
 from coterie.lab.report.strips import scenario_strips
 from coterie.lab.summary import by_cell
@@ -61,7 +62,7 @@ def render(
         return _page(
             [
                 ("What was measured", measured_section(measured, [*timelines, *live.timelines])),
-                ("The model beside real clients", comparison()),
+                ("The model beside real clients", comparison() + grid_table()),
             ]
         )
     if not rows:
@@ -79,7 +80,7 @@ def render(
         ("Requests", request_bars(cells, machines)),
         ("The claims", _claims()),
         ("What was measured", measured_section(measured, live.timelines)),
-        ("The model beside real clients", comparison()),
+        ("The model beside real clients", comparison() + grid_table()),
     ]
     return _page(sections)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from coterie.lab.errors import WrongInput
-from coterie.lab.live.cells import live_scenario
+from coterie.lab.live.cells import CELLS, live_scenario
 from coterie.lab.live.clients import LiveRun
 from coterie.lab.live.drive import Drive
 from coterie.lab.live.known import client_named
@@ -13,6 +13,7 @@ from coterie.lab.live.processes import Children
 from coterie.lab.live.run import LiveResult, add_to_store, free_seed, live_store
 from coterie.lab.live.settings import live_parameters
 from coterie.lab.report.measured import measured_section
+from coterie.lab.report.measured_grid import grid_rows, grid_table, is_inside
 from coterie.lab.scenario import Scenario
 from tests.lab.live.test_measure import line, outcome, parts
 from tests.lab.test_sweep import lab
@@ -93,3 +94,11 @@ def test_wrong_input_is_one_sentence(arguments: list[str], text: str, tmp_path: 
     assert ended.exit_code == 1
     assert text in ended.stderr.replace("\n", " ")
     assert "Traceback" not in ended.stderr
+
+
+def test_measured_grid_is_complete_and_mostly_what_the_model_says() -> None:
+    rows = grid_rows()
+    modelled = [row for row in rows if row["kept"]]
+    assert {row["scenario"] for row in rows} == set(CELLS)
+    assert sum(map(is_inside, modelled)) / len(modelled) > 0.75
+    assert grid_table().count("<tr>") == len(rows) / len(CELLS) + 1

@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import Producer
 
-from coterie.address import Address
-from coterie.lab.live.parts import KAFKA_4, Part, jars_of, java_command
-from coterie.lab.live.processes import Child, free_port
+from coterie.lab.live.processes import Child
 from coterie.protocol.api_keys import ApiKey
 from coterie.protocol.apis import response_class
 from coterie.protocol.frames import decode_response, encode_request
@@ -36,30 +34,12 @@ from coterie.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequestMarker,
     WriteTxnMarkersRequestTopic,
 )
+from tests.interop.kafka_node import KafkaNode
 from tests.interop.model import Failed, Surroundings
 from tests.interop.topics import CommittedReader, create_topics
 from tests.live.broker_process import BrokerProcess
 
-KAFKA = Part("kafka-with-tools-4.3.1", (*KAFKA_4.artifacts, "org.apache.kafka:kafka-tools:4.3.1"))
-_SERVER = """
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
-controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
-inter.broker.listener.name=PLAINTEXT
-log.dirs={logs}
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=2
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-transaction.state.log.num.partitions=2
-"""
-_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _LIMIT_S = 60.0
-_START_LIMIT_S = 180.0
 # What stays where it is when a partition's files move: it has the id of the topic.
 _METADATA = "partition.metadata"
 
@@ -73,42 +53,9 @@ class Found(NamedTuple):
     committed: list[bytes]
 
 
-class _Kafka:
-    """A Kafka of one node."""
-
-    def __init__(self, around: Surroundings) -> None:
-        self._around = around
-        self._jars = jars_of(KAFKA, around.note)
-        port, controller = free_port(), free_port()
-        self.bootstrap = f"127.0.0.1:{port}"
-        self._address = Address("127.0.0.1", port)
-        self.logs = around.directory / "kafka-logs"
-        self._properties = around.directory / "server.properties"
-        text = _SERVER.format(port=port, controller=controller, logs=self.logs)
-        self._properties.write_text(text, encoding="utf-8")
-        arguments = ["format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", str(self._properties)]
-        self.run("kafka.tools.StorageTool", *arguments)
-
-    def run(self, main_class: str, *arguments: str) -> str:
-        """Run one of Kafka's tools; return what it has printed."""
-        command = java_command(self._jars, main_class, arguments, options=_OPTIONS)
-        child = self._around.children.start(main_class.rpartition(".")[2], command)
-        child.process.wait(_LIMIT_S)
-        return child.log.read_text(encoding="utf-8", errors="replace")
-
-    def start(self) -> Child:
-        """Start the broker and wait until it listens."""
-        command = java_command(
-            self._jars, "kafka.Kafka", [str(self._properties)], heap_mb=512, options=_OPTIONS
-        )
-        child = self._around.children.start("kafka", command)
-        self._around.children.wait_for_port(child, self._address, _START_LIMIT_S)
-        return child
-
-
 def run(around: Surroundings) -> None:
     """Move the partition in both directions."""
-    kafka = _Kafka(around)
+    kafka = KafkaNode(around)
     topic = around.name("moved")
     ours = BrokerProcess(around.directory / "ours", {})
     ours.start()
@@ -120,7 +67,7 @@ def run(around: Surroundings) -> None:
     _from_kafka(around, kafka, around.name("back"))
 
 
-def _to_kafka(around: Surroundings, kafka: _Kafka, ours: BrokerProcess, topic: str) -> None:
+def _to_kafka(around: Surroundings, kafka: KafkaNode, ours: BrokerProcess, topic: str) -> None:
     create_topics(ours.bootstrap, {topic: 1})
     producer = _write(ours.bootstrap, topic)
     before = _look(ours.bootstrap, topic)
@@ -146,7 +93,7 @@ def _to_kafka(around: Surroundings, kafka: _Kafka, ours: BrokerProcess, topic: s
     around.note(f"Kafka found {len(before.producers)} producer and an open transaction of ours")
 
 
-def _from_kafka(around: Surroundings, kafka: _Kafka, topic: str) -> None:
+def _from_kafka(around: Surroundings, kafka: KafkaNode, topic: str) -> None:
     child = kafka.start()
     create_topics(kafka.bootstrap, {topic: 1})
     producer = _write(kafka.bootstrap, topic)

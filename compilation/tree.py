@@ -16,7 +16,8 @@ from compilation.selection import compiled_modules, reused_names
 ROOT = Path(__file__).parent.parent
 _RUNTIME = Path(__file__).parent / "runtime"
 # Classes from which interpreted ones are derived: declarations, the broker, the runtime of
-# transactions, and one in the simulation. Messages are never part of a cycle, which their bases have to say too.
+# transactions, and one in the simulation. Messages are never part of a cycle, which their bases
+# have to say too.
 _OPEN = "allow_interpreted_subclasses=True"
 _BASES = {
     "protocol/fields.py": ({"Declaration", "MessageDeclaration"}, f"{_OPEN}, acyclic=True"),

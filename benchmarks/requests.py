@@ -183,6 +183,17 @@ class Requests:
             agreed = self._agreed[api] = AgreedApi(api, self._best_version(api))
         return agreed
 
+    def at(self, api: ApiKey, version: int) -> AgreedApi:
+        """Return an API in one version.
+
+        Raises:
+            NotServed: the broker does not have it.
+        """
+        first, last = self._served.get(api, (0, -1))
+        if not first <= version <= last:
+            raise NotServed(f"{api.kafka_name} v{version} is not served")
+        return AgreedApi(api, version)
+
     def _best_version(self, api: ApiKey) -> int:
         if api not in self._served:
             raise NotServed(f"{api.kafka_name} is not served")

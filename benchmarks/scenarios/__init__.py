@@ -17,6 +17,7 @@ from benchmarks.scenarios import (
     offset_commit,
     offset_fetch,
     startup,
+    transactions,
 )
 
 SCENARIOS: dict[str, Scenario] = {
@@ -31,6 +32,7 @@ SCENARIOS: dict[str, Scenario] = {
         churn.SCENARIO,
         large_groups.SCENARIO,
         data_plane.SCENARIO,
+        transactions.SCENARIO,
         append.SCENARIO,
         load.SCENARIO,
         compaction.SCENARIO,

@@ -100,9 +100,10 @@ def _drawing(drawn: dict[_Kind, tuple[list[Range], list[Row]]]) -> str:
         ]
     height = len(drawn) * _ROW
     return (
-        f'<svg class="cells" viewBox="0 0 {_WIDTH} {height + 16}" role="img">{"".join(parts)}'
+        f'<div class="wide"><svg class="cells" viewBox="0 0 {_WIDTH} {height + 16}" role="img">'
+        f"{''.join(parts)}"
         f'<text x="{_LEFT}" y="{height + 13}">0</text>'
-        f'<text x="{_WIDTH - 10}" y="{height + 13}" text-anchor="end">{most:.0f}</text></svg>'
+        f'<text x="{_WIDTH - 10}" y="{height + 13}" text-anchor="end">{most:.0f}</text></svg></div>'
     )
 
 

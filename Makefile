@@ -87,6 +87,7 @@ bench-pipeline: setup  ## decoding, scanning, tables and report of the pipeline,
 	@$(BIN)/python -m benchmarks_pipeline $(ARGS)
 
 lab-live: setup  ## real clients through the scripts of the lab, measured beside simulated (about 30 min); ARGS="--client aiokafka"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[lab-live]'
 	@$(BIN)/python -m tests.lab.live $(ARGS)
 
 wheel: setup  ## a pure wheel, and one that mypyc and the C compiler made for this platform, in dist/

@@ -4,6 +4,10 @@ Kafka 0.8.2.2 with ZooKeeper 3.4.6, and RocketMQ 5.4.0, from the jars of Maven C
 that others used at the same time. Values of a quiet and of a busy machine differ by up to a half
 where the processes themselves need time, and hardly where a timer decides. Each value was one run.
 
+One kind of value is not met: on a machine with twenty runnable processes, 0.75 s passed until the
+queues of a killed client of RocketMQ were taken, and 0.04 to 0.06 s on a quieter one. The last
+value of `kill -9` under `zookeeper` is that of our port.
+
 RocketMQ's listener reports a queue when it is allocated, so its cells do not contain the 500 ms
 until the first pull, which the model calls `start`.
 """
@@ -96,8 +100,8 @@ ERA_CELLS = (
             _metric("attempts"), _ZOOKEEPER, 1),
     EraCell("the 31st joins: requests", "zookeeper", 30, 60, _JOIN, (1_696, 1_724),
             _requests, _ZOOKEEPER, 1),
-    EraCell("kill -9: partition-seconds", "zookeeper", 3, 6, _CRASH, (13.6, 16.7, 15.9, 14.6),
-            _metric("unowned"), _ZOOKEEPER),
+    EraCell("kill -9: partition-seconds", "zookeeper", 3, 6, _CRASH,
+            (13.6, 16.7, 15.9, 14.6, 18.1, 13.8), _metric("unowned"), _ZOOKEEPER),
     EraCell("pause of 15 s: partition-seconds", "zookeeper", 3, 6, _PAUSE,
             (13.5, 14.9, 15.3, 16.7), _metric("unowned"), _ZOOKEEPER),
     EraCell("pause of 15 s: read by two", "zookeeper", 3, 6, _PAUSE, (2.4, 3.3, 3.0, 3.6),

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import click
@@ -119,13 +120,21 @@ def _on_spark(
     progress: Callable[[int, int, float], None],
 ) -> list[str]:
     """Run what is missing of a sweep on Spark; return the violations of all its runs."""
+    # py4j logs the stack traces of an interrupted call.
+    logging.disable()
     with pipeline_errors(), spark_session("coterie lab sweep", master, conf, little=True) as spark:
         from coterie.lab.sweep_on_spark import run_sweep_on_spark
         from coterie.pipeline.spark_engine import SparkEngine
 
-        # Ctrl-C ends the call that waits for Spark. Otherwise PySpark and py4j handle it, which
-        # prints the stack traces of both.
+        # Without it PySpark's handler would use the connection of the call that waits.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        logging.disable()
+        engine = SparkEngine(spark)
         cores = spark.sparkContext.defaultParallelism
-        return run_sweep_on_spark(plan, store, SparkEngine(spark), cores, progress)
+        with ThreadPoolExecutor(1) as thread:
+            running = thread.submit(run_sweep_on_spark, plan, store, engine, cores, progress)
+            try:
+                return running.result()
+            except KeyboardInterrupt:
+                engine.cancel()
+                running.exception()
+                raise

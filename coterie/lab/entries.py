@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from coterie.lab.gaps import CAUSES, WAITING, Gap
+from coterie.lab.kernel import SECOND
 from coterie.lab.workload import Progress
 
 
@@ -95,3 +96,23 @@ class Counters:
         self.lost = 0
         self.peak_backlog = 0
         self.drained_us = 0
+
+    def ownership(self) -> dict[str, float | None]:
+        """Return the metrics that are about owners; times in seconds."""
+        return {
+            "unowned": in_seconds(self.unowned_us),
+            "unavailability": self.unowned_us / max(1, self.partition_us),
+            "double": in_seconds(self.double_us),
+            "split_s": in_seconds(self.split_us),
+            "moves": self.moves,
+            "fewest_moves": self.fewest_moves,
+            "needless": max(0, self.moves - self.fewest_moves),
+            "generations": self.generations,
+            "attempts": self.attempts,
+            "give_ups": self.give_ups,
+        }
+
+
+def in_seconds(us: int) -> float:
+    """Return microseconds as seconds."""
+    return round(us / SECOND, 6)

@@ -6,6 +6,7 @@ for a while, or for `tail_s`. The invariants that hold for every machine are che
 
 from typing import Any, NamedTuple
 
+from coterie.lab.entries import in_seconds
 from coterie.lab.environment import Environment
 from coterie.lab.kernel import MS, SECOND, Violation, stream
 from coterie.lab.machine import Machine
@@ -260,26 +261,17 @@ class Run:
         running = [pod for pod in environment.pods.values() if pod.running]
         settle = None
         if settled and calm_us is not None:
-            settle = _seconds(max(0, calm_us - last_us))
+            settle = in_seconds(max(0, calm_us - last_us))
         metrics: dict[str, float | None] = {
-            "unowned": _seconds(count.unowned_us),
-            "unavailability": count.unowned_us / max(1, count.partition_us),
-            "double": _seconds(count.double_us),
-            "split_s": _seconds(count.split_us),
-            "moves": count.moves,
-            "fewest_moves": count.fewest_moves,
-            "needless": max(0, count.moves - count.fewest_moves),
+            **count.ownership(),
             "settle_s": settle,
-            "generations": count.generations,
-            "attempts": count.attempts,
-            "give_ups": count.give_ups,
             "empty_members": sum(not pod.participant.reading() for pod in running),
             "delivered": count.delivered,
             "duplicates": count.duplicates,
             "rewinds": count.rewinds,
             "lost": count.lost,
             "peak_backlog": count.peak_backlog,
-            "drain_s": _seconds(max(0, count.drained_us - last_us)),
+            "drain_s": in_seconds(max(0, count.drained_us - last_us)),
             "requests": sum(traffic.requests.values()),
             "load_max_ms": self.machine.load_max_us() / 1_000,
         }
@@ -291,11 +283,11 @@ class Run:
             seed=self._seed,
             settings=self._settings,
             metrics=metrics,
-            causes={cause: _seconds(us) for cause, us in count.causes.items()},
+            causes={cause: in_seconds(us) for cause, us in count.causes.items()},
             apis=dict(sorted(traffic.requests.items())),
             api_bytes=dict(sorted(traffic.bytes.items())),
             estimated=sorted(traffic.estimated),
-            window_s=_seconds(window_us),
+            window_s=in_seconds(window_us),
             evidence="simulated",
             digest=world.digest,
             script=script_digest(self._forming + self.events),
@@ -316,10 +308,6 @@ def run(
         Violation: an invariant does not hold.
     """
     return Run(machine, scenario, seed, RunOptions() if options is None else options).finish()
-
-
-def _seconds(us: int) -> float:
-    return round(us / SECOND, 6)
 
 
 def _end_of(event: Event) -> int:

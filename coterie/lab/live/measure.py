@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from coterie.assignors import TopicPartition
+from coterie.lab.entries import in_seconds
 from coterie.lab.kernel import SECOND, World
 from coterie.lab.ledger import Ledger
 from coterie.lab.live.deliveries import Deliveries
@@ -247,20 +248,11 @@ def _outcome(
     calm_us, last_us = ledger.calm_since_us, what.last_us - what.begin_us + offset_us
     settle = None
     if calm_us is not None and what.end_us - what.begin_us + offset_us - calm_us >= what.calm_us:
-        settle = _seconds(max(0, calm_us - last_us))
+        settle = in_seconds(max(0, calm_us - last_us))
     scenario = what.scenario
     metrics: dict[str, float | None] = {
-        "unowned": _seconds(count.unowned_us),
-        "unavailability": count.unowned_us / (scenario.partitions * max(1, window_us)),
-        "double": _seconds(count.double_us),
-        "split_s": _seconds(count.split_us),
-        "moves": count.moves,
-        "fewest_moves": count.fewest_moves,
-        "needless": max(0, count.moves - count.fewest_moves),
+        **count.ownership(),
         "settle_s": settle,
-        "generations": count.generations,
-        "attempts": count.attempts,
-        "give_ups": count.give_ups,
         "empty_members": sum(not owned for owned in replay.owned.values()),
         **deliveries.metrics(),
         "requests": None,
@@ -274,11 +266,11 @@ def _outcome(
         seed=what.seed,
         settings=what.settings,
         metrics=metrics,
-        causes={cause: _seconds(us) for cause, us in count.causes.items()},
+        causes={cause: in_seconds(us) for cause, us in count.causes.items()},
         apis={},
         api_bytes={},
         estimated=[],
-        window_s=_seconds(window_us),
+        window_s=in_seconds(window_us),
         evidence="measured",
         digest=digest,
         script=what.script,
@@ -291,7 +283,3 @@ def _outcome(
 
 def _digest(lines: list[Line]) -> str:
     return hashlib.blake2b(repr(lines).encode(), digest_size=16).hexdigest()
-
-
-def _seconds(us: int) -> float:
-    return round(us / SECOND, 6)

@@ -165,7 +165,11 @@ def _constructor(cls: type[Declaration], texts: list[_FieldText]) -> list[str]:
 
 
 def _positional_constructor(cls: type[Declaration], texts: list[_FieldText]) -> list[str]:
-    arguments = ", ".join(f"{each.name}: {each.annotation}" for each in texts)
+    # mypyc does not let an override take a float where the base class takes objects.
+    arguments = ", ".join(
+        f"{each.name}: {'Any' if each.annotation == 'Float64' else each.annotation}"
+        for each in texts
+    )
     values = ", ".join(f"{each.name}={each.name}" for each in texts)
     return [
         "",

@@ -63,7 +63,7 @@ def _refusal(broker: Services, request: PushTelemetryRequest) -> ErrorCode:
         return ErrorCode.INVALID_REQUEST
     if request.subscription_id != _subscription_id(request.client_instance_id):
         return ErrorCode.UNKNOWN_SUBSCRIPTION_ID
-    if request.compression_type not in (0, *_COMPRESSIONS):
+    if request.compression_type and request.compression_type not in _COMPRESSIONS:
         return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     if len(request.metrics) > broker.config.get_int("telemetry.max.bytes"):
         return ErrorCode.TELEMETRY_TOO_LARGE

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from coterie.coordinator.machine import Append, R
+from coterie.coordinator.machine import Append, BatchForm, R
 from coterie.coordinator.responses import translate_append_error
 from coterie.coordinator.shard_state import ACTIVE, ShardState
 from coterie.coordinator.transactions.effects import Change, TransactionEffects
@@ -28,6 +28,10 @@ from coterie.protocol.messages.transaction_records import (
     TransactionLogKey,
     TransactionLogValue,
 )
+from coterie.protocol.record_batch_layout import NO_SEQUENCE
+
+# Each record is a batch of its own, without a producer [transactions/log-records].
+_OWN_BATCH = BatchForm(0, base_sequence=NO_SEQUENCE)
 
 
 class Operation:
@@ -123,7 +127,7 @@ class TransactionShard:
             record = transaction.tombstone()
         else:
             record = transaction.record()
-        effects.append(Append(self.partition, [record]))
+        effects.append(Append(self.partition, [record], _OWN_BATCH))
 
     def appended(self, operations: int, now_ms: int, effects: TransactionEffects[Any]) -> None:
         """Acknowledge the oldest appends: send responses, ask for the markers of the decided."""

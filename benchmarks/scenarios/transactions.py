@@ -58,7 +58,9 @@ _PAUSE_S = 0.020
 _VALUE = b"x" * 100
 
 # The versions of Produce and EndTxn in each row; the other requests have one version.
-_VERSIONS = {"added": (9, 3), "implied": (12, 5)}
+_VERSIONS = {"added": (9, 3), "implied": (12, 5), "among-open": (9, 3)}
+_OPEN_TRANSACTIONS = 1000
+_QUICK_OPEN_TRANSACTIONS = 50
 _INIT_VERSION, _ADD_VERSION, _FIND_VERSION = 4, 3, 2
 
 CPU_US = Metric("cpu_us_per_transaction", "CPU µs/\ntransaction", 1)
@@ -75,12 +77,12 @@ class _Producer:
     """
 
     def __init__(
-        self, session: Session, conversation: Conversation, topic: str, index: int
+        self, session: Session, conversation: Conversation, topic: str, index: int, name: str = ""
     ) -> None:
         self._session = session
         self._conversation = conversation
         self._topic, self._index = topic, index
-        self._name = f"{topic}-{index}"
+        self._name = f"{topic}-{name or index}"
         self._producer_id = self._epoch = -1
         self._sequence = 0
         self.latencies_s = array("d")
@@ -107,14 +109,18 @@ class _Producer:
         """Make transactions until a time of the loop, at least one."""
         while True:
             began = time.perf_counter()
-            if not self._raises_epoch:
-                await self._add()
-            await self._produce()
+            await self.begin()
             await self._end()
             now = time.perf_counter()
             self.latencies_s.append(now - began)
             if now >= until:
                 return
+
+    async def begin(self) -> None:
+        """Begin a transaction with one record."""
+        if not self._raises_epoch:
+            await self._add()
+        await self._produce()
 
     async def _add(self) -> None:
         topics = [AddPartitionsToTxnRequestTopic(name=self._topic, partitions=[self._index])]
@@ -209,6 +215,8 @@ async def run(job: Job, row: Row) -> Outcome:
     ]
     for producer in producers:
         await producer.start(*_VERSIONS[row.key])
+    if row.key == "among-open":
+        await _open_others(session, topic, quick=job.quick)
     await _load(producers, job.settle_s)
     for producer in producers:
         producer.latencies_s, producer.refused = array("d"), 0
@@ -234,6 +242,16 @@ async def run(job: Job, row: Row) -> Outcome:
     return Outcome(numbers, Counter(), usage.others_share, session.requests.versions())
 
 
+async def _open_others(session: Session, topic: str, *, quick: bool) -> None:
+    """Open transactions of other producers with one record each, and leave them open."""
+    conversation = await connect(session.job)
+    for number in range(_QUICK_OPEN_TRANSACTIONS if quick else _OPEN_TRANSACTIONS):
+        other = _Producer(session, conversation, topic, number % _PRODUCERS, f"open-{number}")
+        await other.start(*_VERSIONS["among-open"])
+        await other.begin()
+    conversation.transport.close()
+
+
 async def _load(producers: list[_Producer], seconds: float) -> None:
     until = time.perf_counter() + seconds
     await asyncio.gather(*(producer.run(until) for producer in producers))
@@ -245,6 +263,7 @@ SCENARIO = Scenario(
     rows=(
         Row("added", "add the partition, produce, commit"),
         Row("implied", "produce, commit (KIP-890)"),
+        Row("among-open", "the first beside 1,000 open transactions"),
     ),
     metrics=(CPU_US, PER_S, P50_US, P99_US, REFUSED, PEAK_RSS_MIB, GENERATOR_BUSY),
     primary=CPU_US,

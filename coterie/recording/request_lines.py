@@ -30,6 +30,7 @@ from coterie.protocol.messages.offset_commit import OffsetCommitRequest
 from coterie.protocol.messages.offset_delete import OffsetDeleteRequest
 from coterie.protocol.messages.offset_fetch import OffsetFetchRequest
 from coterie.protocol.messages.sync_group import SyncGroupRequest
+from coterie.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from coterie.protocol.wire import Message
 
 _UNITS_MS = ((3_600_000, "h"), (60_000, "m"), (1_000, "s"))
@@ -130,6 +131,25 @@ def _commit(request: OffsetCommitRequest, version: int, names: Names) -> list[st
     parts.append(f"generation={request.generation_id_or_member_epoch}")
     if request.retention_time_ms != -1:
         parts.append(f"retention={duration_text(request.retention_time_ms)}")
+    return [*parts, _offsets(request, version, names)]
+
+
+def _txn_commit(request: TxnOffsetCommitRequest, version: int, names: Names) -> list[str]:
+    return [
+        f"transaction={quote(names.own_text(request.transactional_id))}",
+        _group(request, names),
+        f"producer={request.producer_id}",
+        f"epoch={request.producer_epoch}",
+        f"generation={request.generation_id}",
+        _member(request, names),
+        *_instance(request),
+        _offsets(request, version, names),
+    ]
+
+
+def _offsets(
+    request: OffsetCommitRequest | TxnOffsetCommitRequest, version: int, names: Names
+) -> str:
     entries = []
     for topic in request.topics:
         for each in topic.partitions:
@@ -139,7 +159,7 @@ def _commit(request: OffsetCommitRequest, version: int, names: Names) -> list[st
             if each.committed_metadata is not None:
                 text += f' "{_plain(each.committed_metadata)}"'
             entries.append((f"{_topic(topic, version, names)}-{each.partition_index}", text))
-    return [*parts, f"offsets={format_map(entries)}"]
+    return f"offsets={format_map(entries)}"
 
 
 def _topic(topic: Any, version: int, names: Names) -> str:
@@ -203,6 +223,7 @@ _FORMS: dict[type[Message], Callable[[Any, int, Names], list[str]]] = {
     HeartbeatRequest: _heartbeat,
     LeaveGroupRequest: _leave,
     OffsetCommitRequest: _commit,
+    TxnOffsetCommitRequest: _txn_commit,
     OffsetFetchRequest: _fetch,
     OffsetDeleteRequest: _delete_offsets,
     ListGroupsRequest: _list,

@@ -38,6 +38,16 @@ _WITHOUT_PEER = {
     "AlterReplicaLogDirsResponse": [0],
     "DescribeLogDirsRequest": [0],
     "DescribeLogDirsResponse": [0],
+    "CreateDelegationTokenRequest": [0],
+    "CreateDelegationTokenResponse": [0],
+    "DescribeDelegationTokenRequest": [0],
+    "DescribeDelegationTokenResponse": [0],
+    "ExpireDelegationTokenRequest": [0],
+    "ExpireDelegationTokenResponse": [0],
+    "RenewDelegationTokenRequest": [0],
+    "RenewDelegationTokenResponse": [0],
+    "WriteTxnMarkersRequest": [0],
+    "WriteTxnMarkersResponse": [0],
     "DeleteGroupsRequest": [3],
     "DeleteGroupsResponse": [3],
     "GroupMetadataKey": [0],
@@ -47,7 +57,22 @@ _WITHOUT_PEER = {
     # Asked for by followers only, at that time; compared with Kafka 2.8.2.
     "OffsetForLeaderEpochRequest": [0, 1],
     "OffsetForLeaderEpochResponse": [0, 1],
+    # Log records, compared with Kafka's own bytes in tests/unit/transactions/test_records.py.
+    "TransactionLogKey": [0],
+    "TransactionLogValue": [0, 1],
 }
+# Only kio has these; our answers to them were compared with those of Kafka 4.3.1.
+_ONE_PEER = (
+    ApiKey.CREATE_DELEGATION_TOKEN,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
+    ApiKey.DESCRIBE_DELEGATION_TOKEN,
+    ApiKey.UNREGISTER_BROKER,
+    ApiKey.GET_TELEMETRY_SUBSCRIPTIONS,
+    ApiKey.PUSH_TELEMETRY,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
+)
 
 
 @cache
@@ -106,7 +131,7 @@ def test_all_but_the_newest_versions_have_at_least_two_peers() -> None:
     without: dict[str, list[int]] = {}
     for cls, version in pairs(MESSAGES):
         known = sum(peer.supports(cls, version) for peer in peers)
-        if known == 1:
+        if known == 1 and cls.api_key not in _ONE_PEER:
             # Not all clients can speak what Kafka 4 has removed.
             assert cls.api_key in OLDEST_VERSIONS, f"{cls.__name__} v{version} has only one peer"
             assert version < SERVED_VERSIONS[ApiKey(cls.api_key)][0]

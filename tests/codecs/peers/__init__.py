@@ -10,6 +10,15 @@ from coterie.protocol.wire import Message
 
 M = TypeVar("M", bound=Message)
 
+# Where our names leave out what the versions of a field say already.
+SHORTER_NAMES = {
+    "v3_and_below_transactional_id": "transactional_id",
+    "v3_and_below_producer_id": "producer_id",
+    "v3_and_below_producer_epoch": "producer_epoch",
+    "v3_and_below_topics": "topics",
+    "results_by_topic_v3_and_below": "results_by_topic",
+}
+
 
 class Peer(Protocol):
     """One codec; `adapt` first changes a message to one that the codec can express."""

@@ -19,7 +19,8 @@ from coterie.protocol.schema import FieldType, WireField, fields_of
 from coterie.protocol.wire import Message
 
 # Its ListOffsets v4 and v5 are marked "not yet supported"; their leader epoch has a wrong width.
-_UNFINISHED = {(2, True, 4), (2, True, 5)}
+# Its DescribeAcls v2 is not flexible.
+_UNFINISHED = {(2, True, 4), (2, True, 5), (29, True, 2), (29, False, 2)}
 
 M = TypeVar("M", bound=Message)
 S = TypeVar("S", bound=Declaration)

@@ -16,6 +16,7 @@ from coterie.protocol.fields import Declaration
 from coterie.protocol.messages.api_versions import ApiVersionsResponse
 from coterie.protocol.schema import FieldType, WireField, fields_of
 from coterie.protocol.wire import ZERO_UUID, Message
+from tests.codecs.peers import SHORTER_NAMES
 
 M = TypeVar("M", bound=Message)
 S = TypeVar("S", bound=Declaration)
@@ -29,7 +30,7 @@ def _classes() -> dict[str, Any]:
 
 
 # kafka-python names both "authorized_operations" and represents them as a set of bits.
-_RENAMED = {
+_RENAMED = SHORTER_NAMES | {
     "cluster_authorized_operations": "authorized_operations",
     "topic_authorized_operations": "authorized_operations",
 }

@@ -20,6 +20,7 @@ from kio.static.primitive import i32Timedelta, i64Timedelta
 from coterie.protocol.fields import Declaration
 from coterie.protocol.schema import FieldType, WireField, fields_of
 from coterie.protocol.wire import ABSENT_ONLY, ZERO_UUID, Message
+from tests.codecs.peers import SHORTER_NAMES
 
 M = TypeVar("M", bound=Message)
 S = TypeVar("S", bound=Declaration)
@@ -77,7 +78,8 @@ def _matched(
     """Pair our fields of a version with theirs, which must be the same in the same order."""
     present = [field for field in fields_of(ours) if field.present(version)]
     fields = dataclasses.fields(theirs)
-    assert [_UNITS.sub("", field.name) for field in present] == [field.name for field in fields]
+    names = [SHORTER_NAMES.get(field.name, field.name) for field in fields]
+    assert [_UNITS.sub("", field.name) for field in present] == names
     return zip(present, fields, strict=True)
 
 
@@ -102,7 +104,8 @@ def _adapt(cls: Any, struct: S, version: int) -> S:
         if kafka_type == "error_code":
             value = value % 134
         elif kafka_type == "datetime_i64":
-            value = -1 if value < 0 else value % _LAST_TIME_S * 1000
+            may_be_absent = type(None) in get_args(theirs.type)
+            value = -1 if value < 0 and may_be_absent else value % _LAST_TIME_S * 1000
         elif kafka_type == "timedelta_i64":
             value = value % _LONGEST_MS
         elif field.type.element is not None and field.type.element.struct is not None and value:

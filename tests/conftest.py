@@ -28,7 +28,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Tests in these directories use real sockets, processes, threads or a Spark session, and wait for
 # them. A machine that stops for seconds fails them, so each gets a second try. pytest prints
 # every rerun in its summary.
-REAL_TIME = [Path(__file__).parent / name for name in ("crash", "fuzz", "live", "pipeline")]
+REAL_TIME = [
+    Path(__file__).parent / name for name in ("crash", "fuzz", "lab/live", "live", "pipeline")
+]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

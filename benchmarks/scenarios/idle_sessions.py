@@ -7,6 +7,7 @@ broker does the work at once.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from array import array
 
@@ -27,8 +28,9 @@ from benchmarks.measures import (
 )
 from benchmarks.processes import Stretch, peak_rss_mib, reset_peak_rss
 from benchmarks.requests import AgreedApi, Refused, first_error
-from benchmarks.session import Conversation, Job, Session, connect
+from benchmarks.session import PATIENCE_S, RETRY_AFTER_S, Conversation, Job, Session, connect
 from coterie.protocol.api_keys import ApiKey
+from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.fetch import (
     FetchRequest,
     FetchRequestPartition,
@@ -90,10 +92,17 @@ async def run(job: Job, row: Row) -> Outcome:
 async def _fetch(
     agreed: AgreedApi, conversation: Conversation, request: FetchRequest
 ) -> FetchResponse:
-    response: FetchResponse = agreed.response(await conversation.exchange(agreed.frame(request)))
-    if code := first_error(response):
-        raise Refused(ApiKey.FETCH, code)
-    return response
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        answer = await conversation.exchange(agreed.frame(request))
+        response: FetchResponse = agreed.response(answer)
+        code = first_error(response)
+        if not code:
+            return response
+        # New partitions of a real Kafka have no leader for a moment.
+        if code != ErrorCode.NOT_LEADER_OR_FOLLOWER or time.monotonic() > deadline:
+            raise Refused(ApiKey.FETCH, code)
+        await asyncio.sleep(RETRY_AFTER_S)
 
 
 def _request(topic: str, partitions: int, session_id: int, session_epoch: int) -> FetchRequest:

@@ -55,6 +55,8 @@ _TRANSACTION_TIMEOUT_MS = 60_000
 _TRANSACTION_COORDINATOR = 1
 # The pause of the Java client between two attempts to add the first partition of a transaction.
 _PAUSE_S = 0.020
+# A new topic of a real Kafka has no leader for a moment.
+_PASSING = (ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 _VALUE = b"x" * 100
 
 # The versions of Produce and EndTxn in each row; the other requests have one version.
@@ -180,7 +182,7 @@ class _Producer:
             code = error_of(await self._ask(agreed, request))
             if code == ErrorCode.NONE:
                 return
-            if code != ErrorCode.CONCURRENT_TRANSACTIONS:
+            if code not in _PASSING:
                 raise Refused(agreed.api, code)
             self.refused += 1
             await asyncio.sleep(_PAUSE_S)

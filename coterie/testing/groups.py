@@ -303,8 +303,7 @@ class Group:
     def _end(self, partition: Partition) -> int | None:
         """Return the end of a partition's log; None while it is being opened."""
         topics = self._running.server.topics
-        topic = topics.find(partition[0])
-        found = None if topic is None else topic.partition(partition[1])
+        found = topics.partition(*partition)
         if found is None:
             return 0
         topics.opener.open_now(found)

@@ -11,7 +11,7 @@ from coterie.protocol.messages.delete_records import (
     DeleteRecordsResponseTopic,
 )
 from coterie.server.handlers.closed_logs import must_wait
-from coterie.server.logs.partition import PartitionState, Topic
+from coterie.server.logs.partition import PartitionState
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import answer_in_slices
 from coterie.server.services import Services
@@ -49,16 +49,16 @@ def _answer(
         yield
         for each in entries.values():
             # Looked up each time, because the topic may be deleted between two steps.
-            partitions.append(_delete(broker, broker.topics.by_name.get(name), each))
+            partitions.append(_delete(broker, name, each))
             yield
         topics.append(DeleteRecordsResponseTopic(name=name, partitions=partitions))
     return DeleteRecordsResponse(topics=topics)
 
 
 def _delete(
-    broker: Services, topic: Topic | None, asked: DeleteRecordsRequestPartition
+    broker: Services, topic: str, asked: DeleteRecordsRequestPartition
 ) -> DeleteRecordsResponsePartition:
-    partition = None if topic is None else topic.partition(asked.partition_index)
+    partition = broker.topics.partition(topic, asked.partition_index)
     if partition is None:
         return _error(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if partition.topic.is_internal:

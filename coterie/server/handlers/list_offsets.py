@@ -57,9 +57,8 @@ def _answer(
         for each in asked.partitions:
             yield
             # Looked up each time, because the topic may be deleted between two steps.
-            topic = broker.topics.by_name.get(asked.name)
             index = each.partition_index
-            partition = None if topic is None else topic.partition(index)
+            partition = broker.topics.partition(asked.name, index)
             if request.isolation_level not in ISOLATION_LEVELS:
                 answers[index] = _without_offset(index, ErrorCode.UNKNOWN_SERVER_ERROR)
             elif index in answers:

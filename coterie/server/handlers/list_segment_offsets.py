@@ -41,8 +41,7 @@ def _answer(
         yield
         for each in asked.partitions:
             # Looked up each time, because the topic may be deleted between two steps.
-            topic = broker.topics.by_name.get(asked.name)
-            partition = None if topic is None else topic.partition(each.partition_index)
+            partition = broker.topics.partition(asked.name, each.partition_index)
             error, offsets = _find(partition, each, now_ms)
             partitions.append(
                 ListOffsetsResponsePartition(

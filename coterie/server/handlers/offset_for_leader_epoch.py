@@ -36,8 +36,7 @@ def _answer(
         yield
         for each in asked.partitions:
             # Looked up each time, because the topic may be deleted between two steps.
-            topic = broker.topics.by_name.get(asked.topic)
-            partition = None if topic is None else topic.partition(each.partition)
+            partition = broker.topics.partition(asked.topic, each.partition)
             partitions.append(_find(partition, each))
             yield
         topics.append(OffsetForLeaderEpochResponseTopic(topic=asked.topic, partitions=partitions))

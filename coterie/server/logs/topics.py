@@ -131,6 +131,11 @@ class Topics:
         """Return a topic, hidden or not; None if it does not exist."""
         return self.by_name.get(name) or self.hidden.get(name)
 
+    def partition(self, name: str, index: int) -> Partition | None:
+        """Return the partition of a topic, or None if there is no such topic or partition."""
+        topic = self.by_name.get(name)
+        return None if topic is None else topic.partition(index)
+
     def all(self) -> Iterator[Topic]:
         """Return all topics, hidden or not."""
         return chain(self.by_name.values(), self.hidden.values())

@@ -152,8 +152,7 @@ class MarkerWriter:
             else:
                 self.write_offsets_marker(index, markers, answered)
             return
-        topic = self._topics.by_name.get(name)
-        found = None if topic is None else topic.partition(index)
+        found = self._topics.partition(name, index)
         if found is None:
             answered(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         elif found.topic.is_own:

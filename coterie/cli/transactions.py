@@ -1,4 +1,4 @@
-"""`coterie transactions`: list, describe, find and abort transactions of any Kafka.
+"""`coterie transactions`: list, describe, find and end transactions of any Kafka.
 
 The names and columns are those of kafka-transactions. The keys of `--json` are listed in
 docs/command-line.md.
@@ -11,25 +11,20 @@ import click
 from click.shell_completion import CompletionItem
 
 from coterie.cli.broker import broker_options, connected
-from coterie.cli.errors import CommandFailed, no_such_topics
 from coterie.cli.main import CommandGroup
-from coterie.cli.options import complete_topics, json_option, suggest
+from coterie.cli.options import json_option, suggest
 from coterie.cli.output import Column, Row, assignment_text, print_json, print_table, printable
-from coterie.client.cluster import Cluster, TopicPartition
-from coterie.client.topics import describe_topics
+from coterie.cli.partition_transactions import abort, describe_producers, find_hanging
+from coterie.client.cluster import Cluster
 from coterie.client.transactions import (
     DescribedTransaction,
     Filter,
-    OpenTransaction,
-    abort_in_partition,
     describe_transactions,
-    hanging_transactions,
     list_transactions,
-    open_transactions,
+    terminate_transaction,
 )
 
 _NO_TIME = -1
-_MS_PER_MINUTE = 60_000
 
 _LIST_COLUMNS = [
     Column("TRANSACTIONAL-ID", "transactional_id", 20),
@@ -45,15 +40,6 @@ _DESCRIBE_COLUMNS = [
     Column("START-MS", "start_ms", 14, number=True),
     Column("DURATION-MS", "duration_ms", 12, number=True),
     Column("PARTITIONS", "partitions", 15, assignment_text),
-]
-_OPEN_COLUMNS = [
-    Column("TOPIC", "topic", 15),
-    Column("PARTITION", "partition", 10, number=True),
-    Column("PRODUCER-ID", "producer_id", 12, number=True),
-    Column("PRODUCER-EPOCH", "producer_epoch", 15, number=True, short="EPOCH"),
-    Column("COORDINATOR-EPOCH", "coordinator_epoch", 18, number=True),
-    Column("START-OFFSET", "start_offset", 13, number=True),
-    Column("LAST-TIMESTAMP-MS", "last_timestamp_ms", 18, number=True),
 ]
 
 
@@ -73,7 +59,11 @@ def _complete_ids(
 @click.group("transactions", cls=CommandGroup)
 @broker_options
 def command() -> None:
-    """List, describe, find and abort transactions of any Kafka."""
+    """List, describe, find and end transactions of any Kafka."""
+
+
+for _command in (describe_producers, find_hanging, abort):
+    command.add_command(_command)
 
 
 @command.command("list")
@@ -141,98 +131,24 @@ def _described_row(name: str, described: DescribedTransaction, now_ms: int) -> R
     }
 
 
-_topic_option = click.option(
-    "--topic", metavar="TOPIC", shell_complete=complete_topics, help="Look in this topic only."
-)
-
-
-@command.command("find-hanging")
-@_topic_option
-@click.option("--partition", type=click.IntRange(0), metavar="NUMBER", help="And this partition.")
-@click.option(
-    "--max-transaction-timeout",
-    "timeout_minutes",
-    type=click.IntRange(0),
-    default=15,
-    show_default=True,
-    metavar="MINUTES",
-    help="transaction.max.timeout.ms of the brokers.",
-)
+@command.command("terminate")
+@click.argument("transactional_id", metavar="ID", shell_complete=_complete_ids)
 @json_option
 @broker_options
-def find_hanging(
-    *, topic: str | None, partition: int | None, timeout_minutes: int, as_json: bool
-) -> None:
-    """Find transactions that are open in a partition and that no coordinator will end."""
-    if partition is not None and topic is None:
-        raise click.UsageError("--partition needs --topic.")
-    before_ms = time.time_ns() // 1_000_000 - timeout_minutes * _MS_PER_MINUTE
-    with connected() as cluster:
-        partitions = _partitions(cluster, topic, partition)
-        rows = [_open_row(each) for each in hanging_transactions(cluster, partitions, before_ms)]
-    if as_json:
-        print_json(rows)
-    else:
-        print_table(_OPEN_COLUMNS, rows)
+def terminate(*, transactional_id: str, as_json: bool) -> None:
+    """Abort the open transaction of a transactional id, and fence its producer.
 
-
-def _partitions(cluster: Cluster, topic: str | None, partition: int | None) -> list[TopicPartition]:
-    if topic is not None and partition is not None:
-        return [(topic, partition)]
-    topics = describe_topics(cluster, None if topic is None else [topic])
-    if topic is not None and topics[0].error:
-        raise no_such_topics([topic])
-    return [(each.name, index) for each in topics for index in range(len(each.partitions))]
-
-
-def _open_row(found: OpenTransaction) -> Row:
-    topic, index = found.partition
-    return {
-        "topic": topic,
-        "partition": index,
-        "producer_id": found.producer_id,
-        "producer_epoch": found.producer_epoch,
-        "coordinator_epoch": found.coordinator_epoch,
-        "start_offset": found.start_offset,
-        "last_timestamp_ms": found.last_timestamp_ms,
-    }
-
-
-@command.command("abort")
-@click.option(
-    "--topic", required=True, metavar="TOPIC", shell_complete=complete_topics, help="The topic."
-)
-@click.option(
-    "--partition", required=True, type=click.IntRange(0), metavar="NUMBER", help="The partition."
-)
-@click.option(
-    "--start-offset",
-    required=True,
-    type=click.IntRange(0),
-    metavar="OFFSET",
-    help="The first offset of the transaction, from find-hanging.",
-)
-@json_option
-@broker_options
-def abort(*, topic: str, partition: int, start_offset: int, as_json: bool) -> None:
-    """Abort a hanging transaction in one partition, so that readers go on behind it.
-
-    Do this only with transactions that find-hanging shows: the others end by themselves.
+    A producer that still runs with this id fails at its next request. The id itself stays, and its
+    next producer goes on with it.
     """
     with connected() as cluster:
-        found = [
-            each
-            for each in open_transactions(cluster, [(topic, partition)])
-            if each.start_offset == start_offset
-        ]
-        if not found:
-            place = printable(f"{topic}-{partition}")
-            raise CommandFailed(
-                f"No transaction is open in {place} that begins at offset {start_offset}.",
-                "coterie transactions find-hanging shows the open ones.",
-            )
-        abort_in_partition(cluster, found[0])
+        found = terminate_transaction(cluster, transactional_id)
     if as_json:
-        print_json({**_open_row(found[0]), "aborted": True})
-    else:
-        click.echo(f"Transaction of producer {found[0].producer_id} aborted.")
+        print_json({"transactional_id": transactional_id, **found._asdict(), "terminated": True})
+        return
+    name = printable(transactional_id)
+    if found.was_open:
+        click.echo(f"Transaction of '{name}' aborted.")
+    elif found.was_open is False:
+        click.echo(f"No transaction of '{name}' was open.")
+    click.echo(f"Producer {found.producer_id} is fenced below epoch {found.producer_epoch}.")

@@ -1,44 +1,43 @@
-"""Administration of transactions: list, describe, find those that hang, abort one (KIP-664).
+"""Administration of transactional ids: list, describe, terminate (KIP-664, KIP-939)."""
 
-A transaction hangs in a partition if its records are open there although no coordinator will end
-them: readers of committed records stop at them for ever [client/hanging-transactions].
-"""
-
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from coterie.client.cluster import Cluster, TopicPartition
+from coterie.client.cluster import RETRIABLE_COORDINATOR_ERRORS, Cluster
 from coterie.client.connection import Deadline
 from coterie.client.errors import ClientError, Refused, VersionUnsupported
+from coterie.client.nodes import Node, coordinator_of
 from coterie.protocol.errors import ErrorCode
-from coterie.protocol.messages.describe_producers import (
-    DescribeProducersRequest,
-    DescribeProducersRequestTopic,
-    DescribeProducersResponse,
-)
 from coterie.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     DescribeTransactionsResponseTransaction,
 )
+from coterie.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from coterie.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 from coterie.protocol.messages.list_transactions import (
     ListTransactionsRequest,
     ListTransactionsResponse,
 )
-from coterie.protocol.messages.write_txn_markers import (
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersRequestMarker,
-    WriteTxnMarkersRequestTopic,
-    WriteTxnMarkersResponse,
-)
 
-# A producer of a partition without an open transaction.
-_NOT_OPEN = -1
-# The coordinator epoch of a producer that no marker has reached yet.
-_NO_COORDINATOR = -1
 # The first versions with a least duration and with a pattern.
 _DURATION_SINCE = 1
 _PATTERN_SINCE = 2
+
+# The key type of transactional ids in FindCoordinator, and the first version with lists of keys.
+_TRANSACTIONAL_ID = 1
+_LISTS_SINCE = 4
+_ONGOING = "Ongoing"
+# A transaction that is being ended takes milliseconds, a coordinator that starts some seconds.
+_TERMINATION_PAUSE_S = 0.1
+_UNFINISHED = RETRIABLE_COORDINATOR_ERRORS | {ErrorCode.CONCURRENT_TRANSACTIONS}
 
 
 class Filter(NamedTuple):
@@ -73,23 +72,17 @@ class DescribedTransaction(NamedTuple):
     state: DescribeTransactionsResponseTransaction
 
 
-class OpenTransaction(NamedTuple):
-    """A transaction that is open in a partition.
+class Terminated(NamedTuple):
+    """A producer that was fenced.
 
     Attributes:
-        partition: topic and number.
-        producer_id, producer_epoch: the producer.
-        coordinator_epoch: of the last marker of the producer; -1 if there was none.
-        start_offset: of its first record.
-        last_timestamp_ms: of its last batch.
+        producer_id, producer_epoch: those of the id from now on.
+        was_open: whether a transaction was open; None if the broker does not say.
     """
 
-    partition: TopicPartition
     producer_id: int
     producer_epoch: int
-    coordinator_epoch: int
-    start_offset: int
-    last_timestamp_ms: int
+    was_open: bool | None
 
 
 def list_transactions(cluster: Cluster, wanted: Filter) -> list[ListedTransaction]:
@@ -155,120 +148,41 @@ def describe_transactions(
     return found
 
 
-def open_transactions(
-    cluster: Cluster, partitions: Iterable[TopicPartition]
-) -> list[OpenTransaction]:
-    """Return the transactions that are open in some partitions."""
-
-    def request_for(keys: list[TopicPartition]) -> DescribeProducersRequest:
-        topics: dict[str, list[int]] = {}
-        for topic, index in keys:
-            topics.setdefault(topic, []).append(index)
-        return DescribeProducersRequest(
-            topics=[
-                DescribeProducersRequestTopic(name=topic, partition_indexes=indexes)
-                for topic, indexes in topics.items()
-            ]
-        )
-
-    found = cluster.call_leaders(
-        partitions,
-        request_for,
-        DescribeProducersResponse,
-        lambda response: {
-            (topic.name, each.partition_index): (each.error_code, each)
-            for topic in response.topics
-            for each in topic.partitions
-        },
-    )
-    transactions = []
-    for partition, described in sorted(found.items()):
-        if described.error_code:
-            name, index = partition
-            raise Refused(
-                described.error_code, f"Producers of {name}-{index}", described.error_message
-            )
-        transactions += [
-            OpenTransaction(
-                partition,
-                each.producer_id,
-                each.producer_epoch,
-                each.coordinator_epoch,
-                each.current_txn_start_offset,
-                each.last_timestamp,
-            )
-            for each in described.active_producers
-            if each.current_txn_start_offset != _NOT_OPEN
-        ]
-    return transactions
-
-
-def hanging_transactions(
-    cluster: Cluster, partitions: Iterable[TopicPartition], before_ms: int
-) -> list[OpenTransaction]:
-    """Return open transactions that nothing will end.
-
-    Args:
-        cluster: the cluster.
-        partitions: where to look.
-        before_ms: transactions with a later batch are not suspected: no producer may keep one open
-            for longer than the broker's transaction.max.timeout.ms.
-    """
-    suspected = [
-        each
-        for each in open_transactions(cluster, partitions)
-        if each.last_timestamp_ms < before_ms
-    ]
-    if not suspected:
-        return []
-    producer_ids = sorted({each.producer_id for each in suspected})
-    listed = list_transactions(cluster, Filter(producer_ids=producer_ids))
-    ids = {each.producer_id: each.transactional_id for each in listed}
-    described = describe_transactions(cluster, sorted(ids.values())) if ids else {}
-    return [each for each in suspected if not _is_coordinated(each, ids, described)]
-
-
-def _is_coordinated(
-    suspected: OpenTransaction,
-    ids: dict[int, str],
-    described: dict[str, DescribedTransaction],
-) -> bool:
-    """Return whether a coordinator knows that the partition is in the producer's transaction."""
-    transactional_id = ids.get(suspected.producer_id)
-    if transactional_id is None:
-        return False
-    topic, index = suspected.partition
-    return any(
-        each.topic == topic and index in each.partitions
-        for each in described[transactional_id].state.topics
-    )
-
-
-def abort_in_partition(cluster: Cluster, transaction: OpenTransaction) -> None:
-    """End a transaction in its partition by force, as aborted.
+def terminate_transaction(cluster: Cluster, transactional_id: str) -> Terminated:
+    """Abort the open transaction of an id, and fence its producer [client/terminated-producers].
 
     Raises:
-        Refused: the producer has gone on, or the partition is not available.
+        Refused: the id is not known, or its coordinator refuses or does not finish in time.
     """
-    topic, index = transaction.partition
-    marker = WriteTxnMarkersRequestMarker(
-        producer_id=transaction.producer_id,
-        producer_epoch=transaction.producer_epoch,
-        transaction_result=False,
-        topics=[WriteTxnMarkersRequestTopic(name=topic, partition_indexes=[index])],
-        coordinator_epoch=max(transaction.coordinator_epoch, 0),
+    deadline = Deadline(cluster.timeout_s)
+    try:
+        known = describe_transactions(cluster, [transactional_id])[transactional_id].state
+    except VersionUnsupported:
+        # Kafka 2 can do it, but does not describe.
+        was_open, timeout_ms = None, int(cluster.timeout_s * 1000)
+    else:
+        was_open, timeout_ms = known.transaction_state == _ONGOING, known.transaction_timeout_ms
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id, transaction_timeout_ms=timeout_ms
     )
-    found = cluster.call_leaders(
-        [transaction.partition],
-        lambda _: WriteTxnMarkersRequest(markers=[marker]),
-        WriteTxnMarkersResponse,
-        lambda response: {
-            (named.name, each.partition_index): (each.error_code, each.error_code)
-            for answered in response.markers
-            for named in answered.topics
-            for each in named.partitions
-        },
+    while True:
+        node, error = _coordinator(cluster, transactional_id)
+        if node is not None:
+            response = cluster.call_node(node, request, InitProducerIdResponse)
+            error = response.error_code
+            if not error:
+                return Terminated(response.producer_id, response.producer_epoch, was_open)
+        if error not in _UNFINISHED or deadline.left_s() < _TERMINATION_PAUSE_S:
+            raise Refused(error, f"Transactional id '{transactional_id}'")
+        time.sleep(_TERMINATION_PAUSE_S)
+
+
+def _coordinator(cluster: Cluster, transactional_id: str) -> tuple[Node | None, int]:
+    """Return the coordinator of a transactional id, or None and an error code."""
+    version = cluster.any_broker(Deadline(cluster.timeout_s)).version_for(FindCoordinatorRequest)
+    request = FindCoordinatorRequest(
+        key=transactional_id, key_type=_TRANSACTIONAL_ID, coordinator_keys=[transactional_id]
     )
-    error = found[transaction.partition]
-    if error:
-        raise Refused(error, f"Transaction of producer {transaction.producer_id}")
+    response = cluster.call_any(request, FindCoordinatorResponse)
+    found = response.coordinators[0] if version >= _LISTS_SINCE else response
+    return coordinator_of(found.error_code, found.node_id, found.host, found.port)

@@ -36,6 +36,8 @@ ARGUMENTS = {
     "configs alter": ["topics", "t", "--set", "retention.ms=5"],
     "transactions list": [],
     "transactions describe": ["tx"],
+    "transactions terminate": ["tx"],
+    "transactions describe-producers": ["--topic", "t", "--partition", "0"],
     "transactions find-hanging": [],
     "transactions abort": ["--topic", "t", "--partition", "0", "--start-offset", "7"],
     "dump frame": ["000c 0000 00000001 0001 63 0001 67 00000000 0001 6d"],
@@ -66,6 +68,7 @@ def broker() -> FakeBroker:
         ApiKey.DELETE_TOPICS: test_topics.deleting(),
         ApiKey.LIST_TRANSACTIONS: test_transactions.LISTED,
         ApiKey.DESCRIBE_TRANSACTIONS: test_transactions.DESCRIBED,
+        ApiKey.INIT_PRODUCER_ID: test_transactions.INITIALIZED,
         ApiKey.DESCRIBE_PRODUCERS: test_transactions.PRODUCERS,
         ApiKey.WRITE_TXN_MARKERS: test_transactions.ABORTED,
     }

@@ -8,6 +8,8 @@ from click.testing import CliRunner, Result
 
 from coterie.cli.main import main
 from coterie.coordinator.machine import ClientContext, RequestContext
+from coterie.protocol.api_keys import SERVED_VERSIONS, ApiKey
+from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.describe_producers import (
     DescribeProducersResponse,
     DescribeProducersResponsePartition,
@@ -18,7 +20,10 @@ from coterie.protocol.messages.describe_transactions import (
     DescribeTransactionsResponse,
     DescribeTransactionsResponseTransaction,
 )
-from coterie.protocol.messages.init_producer_id import InitProducerIdRequest
+from coterie.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 from coterie.protocol.messages.list_transactions import (
     ListTransactionsResponse,
     ListTransactionsResponseTransaction,
@@ -31,7 +36,8 @@ from coterie.protocol.messages.write_txn_markers import (
 )
 from coterie.server.broker import Broker
 from coterie.server.transactions.use import TransactionUse
-from tests.unit.cli.command import rows_of
+from tests.unit.cli.command import rows_of, run
+from tests.unit.client.fake_broker import FakeBroker, in_turn
 from tests.unit.server.produced import batch
 from tests.unit.server.running import RunningBroker
 
@@ -47,9 +53,16 @@ LISTED = ListTransactionsResponse(
 )
 DESCRIBED = DescribeTransactionsResponse(
     transaction_states=[
-        DescribeTransactionsResponseTransaction(error_code=0, transactional_id="tx", topics=[])
+        DescribeTransactionsResponseTransaction(
+            error_code=0,
+            transactional_id="tx",
+            transaction_state="Ongoing",
+            transaction_timeout_ms=7000,
+            topics=[],
+        )
     ]
 )
+INITIALIZED = InitProducerIdResponse(error_code=0, producer_id=4, producer_epoch=3)
 PRODUCERS = DescribeProducersResponse(
     topics=[
         DescribeProducersResponseTopic(
@@ -202,3 +215,68 @@ def test_wrong_places(broker: RunningBroker) -> None:
     assert unknown.exit_code == 1
     assert "nowhere" in unknown.stderr
     assert transactions(broker, "find-hanging", "--partition", "1").exit_code == 2
+
+
+def test_describe_producers(broker: RunningBroker) -> None:
+    place = ("--topic", "orders", "--partition", "0")
+    (row,) = rows_of(transactions(broker, "describe-producers", *place, "--json"))
+    assert (row["producer_id"], row["producer_epoch"], row["start_offset"]) == (OPEN, 0, 0)
+    assert (row["coordinator_epoch"], row["last_sequence"]) == (-1, 0)
+    title, line = transactions(
+        broker, "describe-producers", *place, "--broker-id", "1"
+    ).stdout.splitlines()
+    assert title.split()[-1] == "START-OFFSET"
+    assert line.split()[:2] == [str(OPEN), "0"]
+    absent = transactions(broker, "describe-producers", *place, "--broker-id", "7")
+    assert absent.stderr == "Error: Broker 7 does not exist.\nThe brokers are 1.\n"
+
+
+def initialized(error: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=error, producer_epoch=-1)
+
+
+def test_terminate_repeats_until_the_transaction_is_over() -> None:
+    """[client/terminated-producers]"""
+    ending = in_turn(
+        initialized(ErrorCode.CONCURRENT_TRANSACTIONS),
+        initialized(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        INITIALIZED,
+    )
+    responses = {ApiKey.DESCRIBE_TRANSACTIONS: DESCRIBED, ApiKey.INIT_PRODUCER_ID: ending}
+    with FakeBroker(responses) as broker:
+        done = run(broker, "transactions", "terminate", "tx")
+    assert done.stdout == "Transaction of 'tx' aborted.\nProducer 4 is fenced below epoch 3.\n"
+    (lookup, *_) = broker.seen(ApiKey.FIND_COORDINATOR)
+    assert (lookup.key_type, lookup.coordinator_keys) == (1, ["tx"])
+    request = broker.seen(ApiKey.INIT_PRODUCER_ID)[-1]
+    assert (request.transactional_id, request.transaction_timeout_ms) == ("tx", 7000)
+
+
+def test_terminate_refuses_what_does_not_exist() -> None:
+    with FakeBroker({ApiKey.DESCRIBE_TRANSACTIONS: DESCRIBED}) as broker:
+        done = run(broker, "transactions", "terminate", "none")
+    assert done.exit_code == 1
+    assert "Transactional id 'none': TRANSACTIONAL_ID_NOT_FOUND." in done.stderr
+
+
+def test_terminate_with_a_broker_that_does_not_describe() -> None:
+    ranges = {**SERVED_VERSIONS, ApiKey.FIND_COORDINATOR: (0, 3)}
+    del ranges[ApiKey.DESCRIBE_TRANSACTIONS]
+    with FakeBroker({ApiKey.INIT_PRODUCER_ID: INITIALIZED}, ranges) as broker:
+        done = run(broker, "transactions", "terminate", "tx")
+    assert done.stdout == "Producer 4 is fenced below epoch 3.\n"
+    assert broker.seen(ApiKey.FIND_COORDINATOR)[0].key == "tx"
+
+
+def test_abort_by_producer_asks_no_broker_for_producers() -> None:
+    """Brokers before Kafka 3.0 cannot be asked."""
+    place = ("--topic", "t", "--partition", "0")
+    named = ("--producer-id", "9", "--producer-epoch", "2", "--coordinator-epoch", "5")
+    with FakeBroker({ApiKey.WRITE_TXN_MARKERS: ABORTED}, topics={"t": 1}) as broker:
+        row = rows_of(run(broker, "transactions", "abort", *place, *named, "--json"))
+        assert (row["producer_id"], row["start_offset"], row["aborted"]) == (9, None, True)
+        for wrong in ((), named[:2], ("--start-offset", "1", "--producer-epoch", "1")):
+            assert run(broker, "transactions", "abort", *place, *wrong).exit_code == 2
+    (request,) = broker.seen(ApiKey.WRITE_TXN_MARKERS)
+    (marker,) = request.markers
+    assert (marker.producer_id, marker.producer_epoch, marker.coordinator_epoch) == (9, 2, 5)

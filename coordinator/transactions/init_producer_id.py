@@ -70,6 +70,8 @@ def _create(
     request: InitProducerIdRequest,
     version: int,
 ) -> Effects:
+    if len(shard.transactions) >= shard.max_ids:
+        return _refused(ErrorCode.POLICY_VIOLATION, version)
     producer_id = shard.new_producer_id()
     if producer_id == NO_ID:
         return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, version)

@@ -71,7 +71,11 @@ class TransactionCoordinator:
     def set_partitions(self, count: int) -> None:
         """Coordinate so many partitions from now on, none of which is loaded."""
         assert not any(shard.transactions for shard in self.shards), "the topic is another one"
-        self.shards = [TransactionShard(each, self._new_producer_id) for each in range(count)]
+        # Hashing spreads ids evenly, so ids that were not chosen on purpose stay well below that.
+        max_ids = max(1, 2 * self.config.max_ids // count)
+        self.shards = [
+            TransactionShard(each, self._new_producer_id, max_ids) for each in range(count)
+        ]
 
     def partition_for(self, transactional_id: str) -> int:
         """Return the `__transaction_state` partition of an id [transactions/placement]."""

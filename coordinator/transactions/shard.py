@@ -70,6 +70,7 @@ class TransactionShard:
     Attributes:
         partition: its number.
         new_producer_id: returns a producer id that was never used, or -1 if there is none now.
+        max_ids: how many ids it keeps [transactions/id-limit].
         epoch: the leader epoch of its latest load or unload; -1 before the first.
         state: where it is in its life.
         transactions: the ids.
@@ -77,9 +78,10 @@ class TransactionShard:
         skipped_records: records of the latest load that were not understood.
     """
 
-    def __init__(self, partition: int, new_producer_id: Callable[[], int]) -> None:
+    def __init__(self, partition: int, new_producer_id: Callable[[], int], max_ids: int) -> None:
         """Start without ids, not yet loaded."""
         self.partition = partition
+        self.max_ids = max_ids
         self.new_producer_id = new_producer_id
         self.epoch = -1
         self.state = ShardState.INITIAL

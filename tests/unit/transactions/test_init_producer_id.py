@@ -2,6 +2,7 @@
 
 import pytest
 
+from coterie.coordinator.transactions.config import TransactionConfig
 from coterie.protocol.errors import ErrorCode
 from tests.unit.transactions.coordinated import FOO, TID, Coordinated
 
@@ -127,3 +128,15 @@ def test_new_timeout_counts() -> None:
     coordinated.init(timeout_ms=7_000)
     assert coordinated.transaction().timeout_ms == 7_000
     assert coordinated.transaction().started_ms == -1
+
+
+def test_number_of_ids_is_limited() -> None:
+    """[transactions/id-limit]"""
+    coordinated = Coordinated(config=TransactionConfig(max_ids=1))
+    for name in ("one", "two"):
+        assert coordinated.init(transactional_id=name)[0] == ErrorCode.NONE
+    for _ in range(2):
+        refused = coordinated.init(transactional_id="three")
+        assert refused == (ErrorCode.POLICY_VIOLATION, -1, -1)
+        assert coordinated.init(transactional_id="one")[0] == ErrorCode.NONE
+        coordinated.restart()

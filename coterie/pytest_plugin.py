@@ -25,6 +25,7 @@ _BROKER_OPTIONS: Mapping[str, str] = {
     "topics": "topics with their numbers of partitions",
     "data_dir": "a directory for its data, instead of memory",
     "version": "the release of Kafka whose API versions it serves, such as 2.8",
+    "features": "levels of features, such as transaction.version",
     "flush": "when it syncs: never, commit or interval:MS",
 }
 # The options of the mark that are about the test.

@@ -60,6 +60,8 @@ ROWS = (
     Row("POST", "/flush", Broker.flush),
     Row("POST", "/advance", Broker.advance),
     Row("POST", "/close", Control.close),
+    Row("GET", "/features", Broker.features),
+    Row("POST", "/features", Broker.set_features),
     Row("GET", "/topics", Broker.topics),
     Row("POST", "/topics", Broker.topic),
     Row("DELETE", "/topics/{name}", Broker.delete_topic),

@@ -50,6 +50,7 @@ class ProcessBroker(Broker):
         port: int = 0,
         flush: str = "never",
         version: str | None = None,
+        features: Mapping[str, int] | None = None,
     ) -> None:
         """Describe a broker; see `Broker`."""
         super().__init__(
@@ -60,8 +61,8 @@ class ProcessBroker(Broker):
             port=port,
             flush=flush,
             version=version,
+            features=features,
         )
-        self._version = version
         self._child: Child | None = None
         self._link: Link | None = None
         self._temporary: str | None = None
@@ -84,7 +85,7 @@ class ProcessBroker(Broker):
         if self._data_dir == IN_MEMORY:
             self._temporary = tempfile.mkdtemp(prefix="coterie-")
         try:
-            self._begin()
+            self._begin(self._features)
             for name, partitions in self._topics.items():
                 self.topic(name, partitions)
         except BaseException:
@@ -142,8 +143,8 @@ class ProcessBroker(Broker):
         """Raise `WrongUse`: there is no virtual time."""
         return self.virtual_time()
 
-    def _begin(self) -> None:
-        """Start a process, and let the link lead to it."""
+    def _begin(self, features: Mapping[str, int] | None = None) -> None:
+        """Start a process, and let the link lead to it; later ones keep the data of the first."""
         config = [f"--config={name}={value}" for name, value in self._values.items()]
         if self._release is not None:
             config.append(f"--kafka-version={self._release.name}")
@@ -152,8 +153,8 @@ class ProcessBroker(Broker):
                 *("--host", self.host, "--port", str(self.port)),
                 *("--data-dir", self._temporary or self._data_dir),
                 *("--flush", str(self._flush), "--log-level", "error"),
-                *(() if self._version is None else ("--kafka-version", self._version)),
                 *config,
+                *(f"--feature={name}={level}" for name, level in (features or {}).items()),
             ]
         )
         self.host, self.port = Address.parse(child.bootstrap_servers)

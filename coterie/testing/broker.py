@@ -12,6 +12,7 @@ from coterie.testing.records import Record, topic_records
 from coterie.testing.requests import Requests
 from coterie.testing.running import RunningBroker
 from coterie.testing.topics import create_topic, delete_topic, produce
+from coterie.testing.versions import checked_levels
 from coterie.testing.waiting import Waiting
 
 
@@ -45,6 +46,25 @@ class Broker(RunningBroker):
             WrongUse: another library.
         """
         return client_config(library, self.bootstrap_servers, group_id, more)
+
+    @property
+    def features(self) -> dict[str, int]:
+        """The finalized level of each feature; one at level 0 is not listed."""
+        server = self.server
+        return self.thread.call(lambda: dict(server.features.finalized))
+
+    def set_features(self, levels: Mapping[str, int]) -> None:
+        """Finalize levels of features, as an administrator does while clients work.
+
+        Args:
+            levels: the level of each, such as {"transaction.version": 1}.
+
+        Raises:
+            WrongUse: there is no such feature, or not this level.
+        """
+        features = self.server.features
+        checked = checked_levels(levels, features.supported)
+        self.thread.call(lambda: features.start_with(checked))
 
     # --- topics and records -----------------------------------------------------------------------
 

@@ -22,7 +22,6 @@ from coterie.server.environment import Environment
 from coterie.server.logging import make_logger
 from coterie.server.logs.flusher import parse_flush_mode
 from coterie.server.network.connection import Connection
-from coterie.server.releases import Release, UnknownRelease
 from coterie.storage.errors import StorageError
 from coterie.storage.filesystem import OsFileSystem
 from coterie.storage.memory_filesystem import MemoryFileSystem
@@ -32,6 +31,7 @@ from coterie.testing.errors import BrokerLeak, BrokerNotStarted, WrongUse
 from coterie.testing.interception import ELSEWHERE, Interception
 from coterie.testing.server_thread import Listener, Runner, ServerThread
 from coterie.testing.topics import create_topic
+from coterie.testing.versions import initial_levels, release_of
 from coterie.testing.virtual_time import VIRTUAL_ADDRESS, LoopRunner, VirtualClock
 from coterie.testing.waiting import Waiting
 
@@ -68,6 +68,7 @@ class RunningBroker:
         port: int = 0,
         flush: str = "never",
         version: str | None = None,
+        features: Mapping[str, int] | None = None,
     ) -> None:
         """Describe a broker; `start` starts it.
 
@@ -79,9 +80,11 @@ class RunningBroker:
             flush: when appends are synced: never, commit or interval:MS, as for `coterie serve`.
             version: a release of Kafka, such as "2.8", whose API versions are served; None for
                 those of Coterie.
+            features: levels of features, such as {"transaction.version": 1}; the others have their
+                highest.
 
         Raises:
-            WrongUse: an unknown `flush` or `version`.
+            WrongUse: an unknown `flush`, `version` or feature.
         """
         self.host = host
         self.port = port
@@ -95,7 +98,8 @@ class RunningBroker:
             self._flush = parse_flush_mode(flush)
         except ValueError as error:
             raise WrongUse(f"flush: {error}") from None
-        self._release = None if version is None else _release(version)
+        self._release = release_of(version)
+        self._features = initial_levels(features, self._release)
         # Where groups are served while their coordinator has moved.
         self._elsewhere: Listener | None = None
         # Ids of the cluster, topics and members are the same in each run of a test. It is kept over
@@ -123,7 +127,7 @@ class RunningBroker:
             raise WrongUse("the broker runs already")
         thread = self._thread = self._new_thread()
         try:
-            thread.run(self._open(self._topics))
+            thread.run(self._open(self._topics, self._features))
         except BaseException:
             server, self._server, self._thread = self._server, None, None
             if server is not None:
@@ -296,14 +300,17 @@ class RunningBroker:
 
     # --- where the broker runs --------------------------------------------------------------------
 
-    async def _open(self, topics: Mapping[str, int]) -> None:
-        """Start a server where the broker runs, which is here."""
+    async def _open(
+        self, topics: Mapping[str, int], features: Mapping[str, int] | None = None
+    ) -> None:
+        """Start a server where the broker runs, which is here; later starts keep its data."""
         runner, address = self.thread, self.address
         environment = DiskEnvironment(runner.environment(self._log()), self._interception)
         self._interception.now_ms = environment.now_ms
         server = self._make(environment)
         if self._release is not None:
             server.pretend(self._release)
+        server.features.start_with(features or {})
         self._interception.lay_over(server)
         try:
             self.port = (await runner.serve(server, address)).port
@@ -385,10 +392,3 @@ def _not_listening(address: Address, error: OSError) -> str:
             " or stop that program"
         )
     return f"can't listen on {address}: {error.strerror or error}"
-
-
-def _release(version: str) -> Release:
-    try:
-        return Release.named(version)
-    except UnknownRelease as error:
-        raise WrongUse(f"version: {error}") from None

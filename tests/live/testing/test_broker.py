@@ -37,6 +37,15 @@ def test_topic_is_created_with_records_in_turn() -> None:
         ]  # fmt: skip
 
 
+@pytest.mark.kafka(features={"transaction.version": 1})
+def test_features_are_chosen_and_changed(kafka: Broker) -> None:
+    """[features/chosen-levels]"""
+    assert kafka.features["transaction.version"] == 1
+    kafka.set_features({"transaction.version": 0})
+    kafka.restart()
+    assert "transaction.version" not in kafka.features
+
+
 def test_nothing_is_left_after_the_end() -> None:
     with Broker(topics={"t": 1}) as kafka, confluent(kafka, "g", "t"):
         kafka.group("g").wait_stable()

@@ -129,9 +129,11 @@ def test_broker_pretends_to_be_an_older_release() -> None:
 
 
 def test_kill_is_a_real_one_and_keeps_what_was_written() -> None:
-    with ProcessBroker(topics={"t": 1}) as kafka:
+    with ProcessBroker(topics={"t": 1}, features={"transaction.version": 0}) as kafka:
         address, pid = kafka.bootstrap_servers, kafka.pid
         kafka.produce("t", "a")
+        assert "transaction.version" not in kafka.features
+        kafka.set_features({"transaction.version": 1})
         fault = kafka.fault(AnswerError("NOT_COORDINATOR"), api="Heartbeat")
         kafka.kill()
         assert has_ended(pid)
@@ -139,6 +141,7 @@ def test_kill_is_a_real_one_and_keeps_what_was_written() -> None:
         assert (fault.is_removed, fault.hits) == (True, 0)
         kafka.restart()
         assert [each.value for each in kafka.records("t")] == [b"a"]
+        assert kafka.features["transaction.version"] == 1
         directory = kafka._temporary
         pid = kafka.pid
     assert directory is not None

@@ -59,6 +59,14 @@ USES: dict[str, tuple[Act, str]] = {
     "clock in real time": (lambda kafka: kafka.clock, r"mark the test .*virtual_time=True"),
     "flush": (lambda _: Broker(flush="sometimes"), "flush: 'sometimes' is not one of: never, com"),
     "release": (lambda _: Broker(version="2.88"), "'2.88' is no release of Kafka; choose"),
+    "feature": (
+        lambda _: Broker(features={"transactions": 1}),
+        "features: 'transactions' is not a feature of this broker; it has eligible.leader",
+    ),
+    "level of a feature": (
+        lambda kafka: kafka.set_features({"transaction.version": 3}),
+        "features: transaction.version=3: the level must be a whole number from 0 to 2",
+    ),
     # Waits.
     "own thread": (in_own_thread, "own thread cannot wait"),
     "own thread, at once": (produced_in_own_thread, "own thread cannot wait"),

@@ -16,15 +16,15 @@ from coterie.server.handlers.fetch_partitions import (
     look_up_topic,
     may_be_sent,
     named_entries,
-    partitions_of,
     parts,
     read,
     refused_isolation,
+    watchers_of,
 )
 from coterie.server.handlers.session_fetch import continue_session, open_session
 from coterie.server.handlers.stepped_fetch import SteppedFetch, wait_for_records
 from coterie.server.logs.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, NO_SESSION
-from coterie.server.logs.fetching import ISOLATION_LEVELS, FetchPartition
+from coterie.server.logs.fetching import ISOLATION_LEVELS, FetchPartition, Watchers
 from coterie.server.logs.partition import Partition
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import run_now
@@ -49,7 +49,7 @@ def handle(broker: Services, request: FetchRequest, connection: Exchange) -> Fet
     if closed and must_wait(broker, closed, request, connection):
         return None
     result = read(broker, request, wanted, connection)
-    if may_be_sent(broker, request, result) or not (partitions := partitions_of(wanted)):
+    if may_be_sent(broker, request, result) or not (watched := watchers_of(wanted)):
         if epoch == FINAL_EPOCH:
             return result.response
         return run_now(open_session(broker, connection, wanted, result.response))
@@ -61,7 +61,7 @@ def handle(broker: Services, request: FetchRequest, connection: Exchange) -> Fet
             run_now(open_session(broker, connection, wanted, response))
         delayed.send(response)
 
-    wait_for_records(broker, request, partitions, result.size_bytes, delayed, answer)
+    wait_for_records(broker, request, watched, result.size_bytes, delayed, answer)
     connection.delay_and_mute(delayed)
     return None
 
@@ -112,5 +112,5 @@ class LargeFetch(SteppedFetch):
             yield from open_session(self._broker, self._connection, self.wanted, response)
         return response
 
-    def _partitions(self) -> list[Partition]:
-        return partitions_of(self.wanted)
+    def _watched(self) -> list[Watchers]:
+        return watchers_of(self.wanted)

@@ -18,6 +18,7 @@ from coterie.protocol.records import iterate_batches
 from coterie.server.logs.fetching import (
     READ_COMMITTED,
     FetchPartition,
+    Watchers,
     read_partition,
     refused_partition,
 )
@@ -59,9 +60,14 @@ def named_entries(request: FetchRequest) -> int:
     return entries
 
 
-def partitions_of(wanted: list[WantedTopic]) -> list[Partition]:
-    """Return the partitions that exist."""
-    return [each.partition for _, topic in wanted for each in topic if each.partition is not None]
+def watchers_of(wanted: list[WantedTopic]) -> list[Watchers]:
+    """Return the watchers of the partitions that exist."""
+    return [
+        each.partition.watchers
+        for _, topic in wanted
+        for each in topic
+        if each.partition is not None
+    ]
 
 
 def parts(partitions: list[_Part]) -> Iterator[list[_Part]]:

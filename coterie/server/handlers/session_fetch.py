@@ -33,15 +33,15 @@ from coterie.server.logs.fetch_sessions import (
     SessionPartition,
     next_epoch,
 )
-from coterie.server.logs.fetching import ISOLATION_LEVELS, FetchPartition
+from coterie.server.logs.fetching import ISOLATION_LEVELS, FetchPartition, Watchers
 from coterie.server.logs.partition import OPEN, Partition, Topic
 from coterie.server.logs.topic_rules import MAX_NAME_LENGTH
 from coterie.server.network.delayed_response import Exchange
 from coterie.server.network.sliced_response import run_now
 from coterie.server.services import Services
 
-# A partition with news: its key, what the session has of it, and what was found.
-_Found = tuple[SessionKey, SessionPartition, FetchResponsePartition]
+# A partition with news: what the session has of it, and what was found.
+_Found = tuple[SessionPartition, FetchResponsePartition]
 
 
 def open_session(
@@ -52,21 +52,19 @@ def open_session(
 ) -> Generator[None, None, FetchResponse]:
     """Open a session with the partitions of a full request; return the response with its id."""
     by_id = connection.version >= TOPIC_IDS_SINCE
-    partitions: dict[SessionKey, SessionPartition] = {}
+    session = FetchSession(connection.now_ms, uses_topic_ids=by_id)
     for (asked, topic_partitions), answered in zip(wanted, response.responses, strict=True):
         if _is_too_long(asked):
             continue
         topic: str | bytes = asked.topic_id if by_id else asked.topic
         for count, each in enumerate(topic_partitions, 1):
-            cached = _unknown_to_client(asked, each)
+            cached = _unknown_to_client(session, (topic, each.partition_index), asked, each)
             cached.answered(answered.partitions[count - 1])
-            partitions[topic, each.partition_index] = cached
+            session.add(cached)
             if not count % READ_AT_ONCE:
                 yield
         yield
-    response.session_id = broker.fetch_sessions.open(
-        partitions, connection.now_ms, uses_topic_ids=by_id
-    )
+    response.session_id = broker.fetch_sessions.open(session, connection.now_ms)
     return response
 
 
@@ -96,9 +94,12 @@ def _is_too_long(asked: FetchRequestTopic) -> bool:
     return len(asked.topic) > MAX_NAME_LENGTH
 
 
-def _unknown_to_client(asked: FetchRequestTopic, wanted: FetchPartition) -> SessionPartition:
+def _unknown_to_client(
+    session: FetchSession, key: SessionKey, asked: FetchRequestTopic, wanted: FetchPartition
+) -> SessionPartition:
     """Return a partition of a session of which the client knows nothing yet."""
-    return SessionPartition(_name(wanted.partition, asked.topic), asked.topic_id, wanted)
+    name = _name(wanted.partition, asked.topic)
+    return SessionPartition(session, key, name, asked.topic_id, wanted)
 
 
 class SessionFetch(SteppedFetch):
@@ -120,7 +121,7 @@ class SessionFetch(SteppedFetch):
         self._found: list[_Found] = []
 
     def answer(self) -> FetchResponse | None:
-        """Answer at once if the session is small and the response need not wait."""
+        """Answer at once if little has to be read and the response need not wait."""
         if self._is_large():
             self.begin()
             return None
@@ -134,15 +135,15 @@ class SessionFetch(SteppedFetch):
         result = run_now(self._read())
         if may_be_sent(self._broker, self._request, result):
             return run_now(self._complete(result))
-        partitions = self._partitions()
-        if not partitions:
+        watched = self._watched()
+        if not watched:
             return run_now(self._complete(result))
-        self._wait(result, partitions)
+        self._wait(result, watched)
         self._connection.delay_and_mute(self._delayed)
         return None
 
     def _is_large(self) -> bool:
-        entries = len(self._session.partitions) + named_entries(self._request)
+        entries = len(self._session.active) + named_entries(self._request)
         for forgotten in self._request.forgotten_topics_data:
             entries += 1 + len(forgotten.partitions)
         return entries > READ_AT_ONCE
@@ -160,7 +161,7 @@ class SessionFetch(SteppedFetch):
             topic = self._key(forgotten)
             for numbers in parts(forgotten.partitions):
                 for index in numbers:
-                    session.partitions.pop((topic, index), None)
+                    session.forget((topic, index))
                 yield
         if not sessions.continued(session, self._connection.now_ms):
             self._end = FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=[])
@@ -168,7 +169,7 @@ class SessionFetch(SteppedFetch):
             sessions.close(session.session_id)
             self._end = FetchResponse(responses=[])
         closed: list[Partition] = []
-        for count, cached in enumerate(list(session.partitions.values()), 1):
+        for count, cached in enumerate(list(session.active.values()), 1):
             partition = cached.wanted.partition
             if partition is None or partition.state is not OPEN:
                 self._look_up_again(cached, closed)
@@ -180,15 +181,16 @@ class SessionFetch(SteppedFetch):
         """Add partitions of a topic, or change what the client wants of them."""
         if _is_too_long(asked):
             return
-        known = self._session.partitions
+        session = self._session
         topic, name = self._topic(asked.topic, asked.topic_id), self._key(asked)
         for each in partitions:
             wanted = find_partition(topic, each, ErrorCode.NONE, [])
             key = name, each.partition
-            cached = known.get(key)
+            cached = session.partitions.get(key)
             if cached is None:
-                known[key] = _unknown_to_client(asked, wanted)
+                session.add(_unknown_to_client(session, key, asked, wanted))
             else:
+                cached.wake()
                 cached.wanted = wanted
 
     def _key(self, asked: FetchRequestTopic | FetchRequestForgottenTopic) -> str | bytes:
@@ -229,17 +231,18 @@ class SessionFetch(SteppedFetch):
         broker, request = self._broker, self._request
         reading = Reading(broker, request)
         self._found = found = []
-        for count, (key, cached) in enumerate(list(self._session.partitions.items()), 1):
+        for count, cached in enumerate(self._session.to_read(), 1):
             if not count % READ_AT_ONCE:
                 yield
             if cached.has_no_news():
+                cached.rest()
                 continue
             part = reading.read(cached.wanted)
             if cached.is_news(part):
-                found.append((key, cached, part))
+                found.append((cached, part))
         response = FetchResponse(session_id=self._session.session_id, responses=_by_topic(found))
         if reading.answer_now and self._connection.version >= LEADERS_SINCE:
-            pairs = ((cached.wanted, answer) for _, cached, answer in found)
+            pairs = ((cached.wanted, answer) for cached, answer in found)
             add_leaders(broker, response, pairs, self._connection.client.listener)
         return FetchResult(response, reading.size_bytes, reading.answer_now)
 
@@ -253,22 +256,26 @@ class SessionFetch(SteppedFetch):
                 session_id=session.session_id,
                 responses=[],
             )
-        for count, (key, cached, part) in enumerate(self._found, 1):
+        for count, (cached, part) in enumerate(self._found, 1):
             cached.answered(part)
             if part.records:
-                session.read_last(key)
+                session.read_last(cached)
             if not count % READ_AT_ONCE:
                 yield
         return result.response
 
-    def _partitions(self) -> list[Partition]:
-        found = (each.wanted.partition for each in self._session.partitions.values())
-        return [partition for partition in found if partition is not None]
+    def _watched(self) -> list[Watchers]:
+        session = self._session
+        found = (each.wanted.partition for each in session.active.values())
+        watched = [partition.watchers for partition in found if partition is not None]
+        if len(session.active) < len(session.partitions):
+            watched.append(session.watchers)
+        return watched
 
     # --- the order of the steps -------------------------------------------------------------------
 
     def _answer(self) -> None:
-        if len(self._session.partitions) > READ_AT_ONCE:
+        if len(self._session.active) > READ_AT_ONCE:
             super()._answer()
         else:
             self._delayed.send(run_now(self._complete(run_now(self._read()))))
@@ -287,7 +294,8 @@ def _by_topic(found: list[_Found]) -> list[FetchResponseTopic]:
     """Group neighbours of one topic: the order of the partitions stays as they were read."""
     topics: list[FetchResponseTopic] = []
     last = None
-    for (topic, _), cached, part in found:
+    for cached, part in found:
+        topic, _ = cached.key
         if topic != last:
             last = topic
             topics.append(

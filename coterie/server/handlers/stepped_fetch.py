@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 
 from coterie.protocol.messages.fetch import FetchRequest, FetchResponse
 from coterie.server.handlers.fetch_partitions import FetchResult, may_be_sent, min_bytes
-from coterie.server.logs.fetching import DelayedFetch
+from coterie.server.logs.fetching import DelayedFetch, Watchers
 from coterie.server.logs.partition import Partition
 from coterie.server.network.delayed_response import DelayedResponse, Exchange
 from coterie.server.network.sliced_response import run_in_slices
@@ -18,7 +18,7 @@ from coterie.server.services import Services
 def wait_for_records(
     broker: Services,
     request: FetchRequest,
-    partitions: list[Partition],
+    watched: list[Watchers],
     size_bytes: int,
     delayed: DelayedResponse,
     answer: Callable[[], None],
@@ -28,7 +28,7 @@ def wait_for_records(
     Args:
         broker: the broker.
         request: the request.
-        partitions: its partitions.
+        watched: the watchers of its partitions.
         size_bytes: the size of the records that there are already.
         delayed: the response; the wait ends with its connection.
         answer: reads again and sends the response.
@@ -37,7 +37,7 @@ def wait_for_records(
     DelayedFetch(
         broker.loop,
         delayed,
-        partitions,
+        watched,
         missing_bytes,
         request.max_wait_ms,
         answer,
@@ -69,8 +69,8 @@ class SteppedFetch:
         """Return the response with what belongs to its session."""
         raise NotImplementedError
 
-    def _partitions(self) -> list[Partition]:
-        """Return the partitions whose appends end the wait."""
+    def _watched(self) -> list[Watchers]:
+        """Return the watchers of the partitions whose appends end the wait."""
         raise NotImplementedError
 
     # --- their order ------------------------------------------------------------------------------
@@ -88,15 +88,15 @@ class SteppedFetch:
         run_in_slices(self._broker, self._connection, self._read(), then)
 
     def _send_or_wait(self, result: FetchResult) -> None:
-        partitions = self._partitions()
-        if not partitions or may_be_sent(self._broker, self._request, result):
+        watched = self._watched()
+        if not watched or may_be_sent(self._broker, self._request, result):
             self._send(result)
         elif not self._connection.closed:
-            self._wait(result, partitions)
+            self._wait(result, watched)
 
-    def _wait(self, result: FetchResult, partitions: list[Partition]) -> None:
+    def _wait(self, result: FetchResult, watched: list[Watchers]) -> None:
         wait_for_records(
-            self._broker, self._request, partitions, result.size_bytes, self._delayed, self._answer
+            self._broker, self._request, watched, result.size_bytes, self._delayed, self._answer
         )
 
     def _answer(self) -> None:

@@ -6,15 +6,21 @@ that it reads from another offset, and the responses name only those with news
 when its last partition is forgotten, or when another one takes its place
 [data-plane/session-eviction].
 
-Invariant: `partition_count` is the number of partitions of all sessions.
+Most partitions of a large session have no news most of the time. Such an idle partition watches its
+log, which costs a request nothing; the first append or other change makes it active again, and from
+then on it costs an append nothing. So a request looks at the active partitions only.
+
+Invariants: `partition_count` is the number of partitions of all sessions. A partition of a session
+is active, or it watches the partition of the topic; after the end of the session it watches none.
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Callable
+from operator import attrgetter
 
 from coterie.protocol.errors import ErrorCode
 from coterie.protocol.messages.fetch import FetchResponsePartition
-from coterie.server.logs.fetching import FetchPartition
+from coterie.server.logs.fetching import DelayedFetch, FetchPartition, Watchers
 from coterie.server.logs.partition import OPEN
 
 # The id in requests and responses without a session.
@@ -28,11 +34,13 @@ _GREATEST_EPOCH = 2**31 - 1
 # has existed for longer must yield to a larger one. As in Kafka, where it is not a setting either.
 EVICTION_MS = 120_000
 
-# The most partitions in all sessions: each takes about 500 bytes [data-plane/session-limits].
+# The most partitions in all sessions: each takes about 800 bytes [data-plane/session-limits].
 MAX_SESSION_PARTITIONS = 100_000
 
 # A partition of a session: name or id of the topic, and its number.
 SessionKey = tuple[str | bytes, int]
+
+_place = attrgetter("place")
 
 
 class SessionPartition:
@@ -42,12 +50,33 @@ class SessionPartition:
         topic, topic_id: as the client names the topic; `topic` is also set when its id is found.
         wanted: what the client wants to read of it.
         high_watermark, log_start_offset: what the client was last told about it, or -1.
+        key: its name in the session.
+        place: the partitions are read in the order of their places.
     """
 
-    __slots__ = ("high_watermark", "log_start_offset", "topic", "topic_id", "wanted")
+    __slots__ = (
+        "_session",
+        "high_watermark",
+        "key",
+        "log_start_offset",
+        "place",
+        "topic",
+        "topic_id",
+        "wanted",
+    )
 
-    def __init__(self, topic: str, topic_id: bytes, wanted: FetchPartition) -> None:
-        """Start as a partition of which the client knows nothing."""
+    def __init__(
+        self,
+        session: "FetchSession",
+        key: SessionKey,
+        topic: str,
+        topic_id: bytes,
+        wanted: FetchPartition,
+    ) -> None:
+        """Start as a partition of which the client knows nothing; the session has to add it."""
+        self._session = session
+        self.key = key
+        self.place = 0
         self.topic = topic
         self.topic_id = topic_id
         self.wanted = wanted
@@ -88,6 +117,44 @@ class SessionPartition:
         self.high_watermark = -1 if found.error_code else found.high_watermark
         self.log_start_offset = found.log_start_offset
 
+    # --- watching ---------------------------------------------------------------------------------
+
+    def rest(self) -> None:
+        """Become idle: nothing has to be read or reported before a change."""
+        session, partition = self._session, self.wanted.partition
+        assert partition is not None, "a partition without news exists"
+        # Another request may have ended the session meanwhile, or have let it forget the partition.
+        if not session.has_ended and session.active.get(self.key) is self:
+            partition.watchers[self] = None
+            del session.active[self.key]
+
+    def wake(self) -> None:
+        """Become active, if it is idle."""
+        partition = self.wanted.partition
+        if partition is not None:
+            partition.watchers.pop(self, None)
+        self._session.active[self.key] = self
+
+    def changed(self) -> None:
+        """Become active; the fetches of the session that wait go on waiting for the partition."""
+        partition = self.wanted.partition
+        assert partition is not None, "an idle partition exists"
+        self.wake()
+        for fetch in self._session.waiting():
+            fetch.watch(partition.watchers)
+
+    def records_appended(self, size_bytes: int, stable_bytes: int) -> None:
+        """Become active; the fetches of the session that wait count the append."""
+        self.changed()
+        for fetch in self._session.waiting():
+            fetch.records_appended(size_bytes, stable_bytes)
+
+    def finish(self) -> None:
+        """Become active; the fetches of the session that wait are answered."""
+        self.changed()
+        for fetch in self._session.waiting():
+            fetch.finish()
+
 
 class FetchSession:
     """A session.
@@ -98,44 +165,74 @@ class FetchSession:
         created_ms: when it was opened.
         last_used_ms: when its last request arrived.
         epoch: the epoch of the next request.
-        partitions: in the order in which they are read.
+        partitions: by their keys.
+        active: those that may have news, in any order.
+        watchers: the fetches that wait for the idle partitions.
         size: the number of partitions that the cache has counted.
         is_replaceable: whether a larger session may have its place.
+        has_ended: whether it was closed; requests that wait may still read its partitions.
     """
 
     __slots__ = (
+        "_last_place",
+        "active",
         "created_ms",
         "epoch",
+        "has_ended",
         "is_replaceable",
         "last_used_ms",
         "partitions",
         "session_id",
         "size",
         "uses_topic_ids",
+        "watchers",
     )
 
-    def __init__(
-        self,
-        session_id: int,
-        partitions: dict[SessionKey, SessionPartition],
-        now_ms: int,
-        *,
-        uses_topic_ids: bool,
-    ) -> None:
-        """Open a session with the partitions of a full request."""
-        self.session_id = session_id
-        self.partitions = partitions
+    def __init__(self, now_ms: int, *, uses_topic_ids: bool) -> None:
+        """Start without partitions and without an id."""
+        self.session_id = NO_SESSION
+        self.partitions: dict[SessionKey, SessionPartition] = {}
+        self.active: dict[SessionKey, SessionPartition] = {}
+        self.watchers: Watchers = {}
         self.uses_topic_ids = uses_topic_ids
         self.created_ms = self.last_used_ms = now_ms
         self.epoch = next_epoch(INITIAL_EPOCH)
-        self.size = len(partitions)
+        self.size = 0
         self.is_replaceable = False
+        self.has_ended = False
+        self._last_place = 0
 
-    def read_last(self, key: SessionKey) -> None:
-        """Read a partition after all others from now on, so that all have their turn."""
+    def add(self, partition: SessionPartition) -> None:
+        """Add a partition, which is read after all others."""
+        self.partitions[partition.key] = self.active[partition.key] = partition
+        self.read_last(partition)
+
+    def forget(self, key: SessionKey) -> None:
+        """Remove a partition, if there is one."""
         partition = self.partitions.pop(key, None)
         if partition is not None:
-            self.partitions[key] = partition
+            partition.wake()
+            del self.active[key]
+
+    def read_last(self, partition: SessionPartition) -> None:
+        """Read a partition after all others from now on, so that all have their turn."""
+        self._last_place += 1
+        partition.place = self._last_place
+
+    def to_read(self) -> list[SessionPartition]:
+        """Return the partitions that may have news, in the order in which they are read."""
+        return sorted(self.active.values(), key=_place)
+
+    def waiting(self) -> list[DelayedFetch]:
+        """Return the fetches that wait for the idle partitions."""
+        return [each for each in self.watchers if isinstance(each, DelayedFetch)]
+
+    def end(self) -> None:
+        """Let no partition watch any more."""
+        self.has_ended = True
+        if len(self.active) < len(self.partitions):
+            for partition in self.partitions.values():
+                partition.wake()
 
 
 def next_epoch(epoch: int) -> int:
@@ -175,19 +272,18 @@ class FetchSessionCache:
 
     def open(
         self,
-        partitions: dict[SessionKey, SessionPartition],
+        session: FetchSession,
         now_ms: int,
-        *,
-        uses_topic_ids: bool,
     ) -> int:
         """Open a session and return its id, or `NO_SESSION` if there is no room for it."""
-        if not self._make_room(len(partitions), now_ms):
+        session.size = len(session.partitions)
+        if not self._make_room(session.size, now_ms):
             return NO_SESSION
         session_id = self._new_id()
         while session_id in self._sessions:
             session_id = self._new_id()
         assert session_id > NO_SESSION, "ids of sessions are above 0"
-        session = FetchSession(session_id, partitions, now_ms, uses_topic_ids=uses_topic_ids)
+        session.session_id = session_id
         self._sessions[session_id] = session
         self.partition_count += session.size
         return session_id
@@ -232,6 +328,7 @@ class FetchSessionCache:
         """Close a session, if it exists."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
+            session.end()
             self._forget_size(session)
             self.partition_count -= session.size
             assert self.partition_count >= 0, "a partition is counted once"

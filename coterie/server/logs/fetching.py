@@ -15,7 +15,7 @@ from coterie.protocol.messages.fetch import (
     FetchResponseDivergingEpoch,
     FetchResponsePartition,
 )
-from coterie.server.logs.partition import Partition
+from coterie.server.logs.partition import Partition, Watcher
 from coterie.storage.aborted_transactions import AbortedTransaction
 from coterie.storage.errors import CorruptLog, OffsetOutOfRange, StorageError
 
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from coterie.server.network.delayed_response import DelayedResponse
 
 READ_UNCOMMITTED, READ_COMMITTED = ISOLATION_LEVELS = (0, 1)
+
+# The watchers of a partition, or of the idle partitions of a fetch session.
+Watchers = dict[Watcher, None]
 
 
 class FetchPartition(NamedTuple):
@@ -186,15 +189,15 @@ class DelayedFetch:
         "_is_committed",
         "_loop",
         "_missing_bytes",
-        "_partitions",
         "_timer",
+        "_watched",
     )
 
     def __init__(
         self,
         loop: "asyncio.AbstractEventLoop",
         response: "DelayedResponse",
-        partitions: list[Partition],
+        watched: list[Watchers],
         missing_bytes: int,
         max_wait_ms: int,
         answer: Callable[[], None],
@@ -205,20 +208,20 @@ class DelayedFetch:
         Args:
             loop: the event loop.
             response: the delayed response.
-            partitions: the partitions whose appends count.
+            watched: the watchers of the partitions whose appends count.
             missing_bytes: how many bytes must be appended.
             max_wait_ms: after this time the response has what there is.
             answer: reads again and sends the response.
             isolation: the isolation level.
         """
         self._loop = loop
-        self._partitions = partitions
+        self._watched = watched
         self._missing_bytes = missing_bytes
         self._answer = answer
         self._is_committed = isolation == READ_COMMITTED
         self._done = False
-        for partition in partitions:
-            partition.delayed_fetches[self] = None
+        for watchers in watched:
+            watchers[self] = None
         response.on_disconnect = self._end
         self._timer = loop.call_later(max_wait_ms / 1000, self.finish)
 
@@ -228,6 +231,14 @@ class DelayedFetch:
         self._missing_bytes -= stable_bytes if self._is_committed else size_bytes
         if was_missing and self._missing_bytes <= 0:
             self._loop.call_soon(self.finish)
+
+    def watch(self, watchers: Watchers) -> None:
+        """Wait for the appends of another partition, too."""
+        watchers[self] = None
+        self._watched.append(watchers)
+
+    def changed(self) -> None:
+        """Wait on: only records end the wait."""
 
     def finish(self) -> None:
         """Answer with the records there are now, unless the fetch has ended."""
@@ -239,5 +250,5 @@ class DelayedFetch:
     def _end(self) -> None:
         self._done = True
         self._timer.cancel()
-        for partition in self._partitions:
-            partition.delayed_fetches.pop(self, None)
+        for watchers in self._watched:
+            watchers.pop(self, None)

@@ -216,7 +216,7 @@ class Maintenance:
     def _expire_log(self, partition: Partition, log: Log) -> None:
         broker, topic = self._broker, partition.topic
         where = {"topic": topic.name, "partition": partition.index}
-        config = topic.config
+        config, start_offset = topic.config, log.log_start_offset
         try:
             removed = log.remove_expired(
                 broker.environment.now_ms(), config.retention_ms, config.retention_bytes
@@ -231,6 +231,9 @@ class Maintenance:
                 "retention failed", **where, cause=describe_error(error), remedy=remedy_for(error)
             )
             return
+        finally:
+            if log.log_start_offset != start_offset:
+                partition.changed()
         if removed:
             size_bytes = sum(segment.size_bytes for segment in removed)
             self.segments_removed += len(removed)

@@ -1,7 +1,7 @@
 """Topics and their partitions: the logs, and the fetches that wait for their records.
 
-Invariants: the high watermark is the end of the log, because there is one broker. Every append is
-reported to the delayed fetches of the partition.
+Invariants: the high watermark is the end of the log, because there is one broker. Every append, and
+every other change that a fetch could report, is reported to the watchers of the partition.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from coterie.server.logs.topic_rules import INTERNAL_TOPICS, OWN_TOPICS
 from coterie.storage.log import Log
 
 
-class WaitingFetch(Protocol):
-    """A fetch that waits for records."""
+class Watcher(Protocol):
+    """A fetch that waits for records, or a partition of a fetch session that has no news."""
 
     def records_appended(self, size_bytes: int, stable_bytes: int) -> None:
         """Count an append to one of its partitions.
@@ -25,6 +25,9 @@ class WaitingFetch(Protocol):
             size_bytes: what was appended.
             stable_bytes: how much more can be read at isolation level READ_COMMITTED.
         """
+
+    def changed(self) -> None:
+        """Note a change that is no append: of the state, the leader epoch or the log's start."""
 
     def finish(self) -> None:
         """Answer with the records there are now."""
@@ -56,12 +59,11 @@ class Partition:
         may_have_records: False if the log is closed and known to be empty.
         failure: why it failed.
         retry_ms: when an opening that failed for a passing reason may be tried again.
-        delayed_fetches: in the order of their arrival.
+        watchers: in the order of their arrival.
     """
 
     __slots__ = (
         "closed_epoch",
-        "delayed_fetches",
         "failure",
         "index",
         "may_have_records",
@@ -69,6 +71,7 @@ class Partition:
         "retry_ms",
         "state",
         "topic",
+        "watchers",
     )
 
     def __init__(self, topic: "Topic", index: int) -> None:
@@ -86,7 +89,7 @@ class Partition:
         self.may_have_records = False
         self.failure: Exception | None = None
         self.retry_ms = 0
-        self.delayed_fetches: dict[WaitingFetch, None] = {}
+        self.watchers: dict[Watcher, None] = {}
 
     def __repr__(self) -> str:
         return f"{self.topic.name}-{self.index}"
@@ -118,6 +121,7 @@ class Partition:
         """Give an epoch to the batches that are appended from now on."""
         self.log.leader_epoch = epoch
         self.topic.changed()
+        self.changed()
 
     def fail(self, error: Exception) -> None:
         """Stop the partition for good: it cannot be opened, or the data directory is lost."""
@@ -127,12 +131,18 @@ class Partition:
         log = self.opened_log
         if log is not None and isinstance(error, OSError):
             log.fail(error)
+        self.changed()
+
+    def changed(self) -> None:
+        """Report a change that is no append to the watchers."""
+        for watcher in list(self.watchers):
+            watcher.changed()
 
     def close(self) -> None:
         """Answer the delayed fetches, because the topic was deleted."""
-        for fetch in list(self.delayed_fetches):
-            fetch.finish()
-        assert not self.delayed_fetches, "a fetch that is answered is not delayed any more"
+        for watcher in list(self.watchers):
+            watcher.finish()
+        assert not self.watchers, "a fetch that is answered is not delayed any more"
 
     @property
     def leader_epoch(self) -> int:
@@ -159,9 +169,9 @@ class Partition:
         log = self.log
         base_offset = log.append(batch, now_ms)
         assert log.log_end_offset == base_offset + header.record_count, "offsets are dense"
-        if self.delayed_fetches:
+        if self.watchers:
             # Behind an open transaction nothing more is stable.
-            self._notify_fetches(len(batch), 0 if log.has_open_transaction else len(batch))
+            self._notify_watchers(len(batch), 0 if log.has_open_transaction else len(batch))
         return base_offset
 
     def append_own(self, batch: bytes, now_ms: int = 0) -> None:
@@ -170,7 +180,7 @@ class Partition:
         Raises:
             StorageError, OSError: it could not be written.
         """
-        if self.delayed_fetches:
+        if self.watchers:
             self.append_marker(batch, now_ms)
         else:
             self.log.append(batch, now_ms)
@@ -186,9 +196,9 @@ class Partition:
         log = self.log
         stable_offset = log.last_stable_offset
         log.append(batch, now_ms)
-        if self.delayed_fetches:
+        if self.watchers:
             stable_bytes = log.bytes_between(stable_offset, log.last_stable_offset)
-            self._notify_fetches(len(batch), stable_bytes)
+            self._notify_watchers(len(batch), stable_bytes)
 
     def epoch_error(self, current_leader_epoch: int) -> ErrorCode:
         """Check the leader epoch that a client expects [data-plane/current-leader-epoch]."""
@@ -205,9 +215,9 @@ class Partition:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
 
-    def _notify_fetches(self, size_bytes: int, stable_bytes: int) -> None:
-        for fetch in list(self.delayed_fetches):
-            fetch.records_appended(size_bytes, stable_bytes)
+    def _notify_watchers(self, size_bytes: int, stable_bytes: int) -> None:
+        for watcher in list(self.watchers):
+            watcher.records_appended(size_bytes, stable_bytes)
 
 
 class Topic:

@@ -359,7 +359,10 @@ class Topics:
         Raises:
             StorageError, OSError: the log cannot be changed.
         """
-        return self._data.delete_records(partition.topic.name, partition.index, before_offset)
+        try:
+            return self._data.delete_records(partition.topic.name, partition.index, before_offset)
+        finally:
+            partition.changed()
 
     # --- settings ---------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from coterie.server.logs import fetch_sessions
 from coterie.server.logs.fetch_sessions import (
     EVICTION_MS,
     NO_SESSION,
+    FetchSession,
     FetchSessionCache,
     SessionPartition,
     next_epoch,
@@ -252,7 +253,9 @@ class Sessions:
         self.cache = FetchSessionCache(slots, lambda: next(numbers))
 
     def open(self, size: int, now_ms: int) -> int:
-        return self.cache.open(partitions(size), now_ms, uses_topic_ids=False)
+        session = FetchSession(now_ms, uses_topic_ids=False)
+        add_partitions(session, size)
+        return self.cache.open(session, now_ms)
 
     def use(self, session_id: int, now_ms: int) -> None:
         session = self.cache._sessions[session_id]
@@ -260,9 +263,10 @@ class Sessions:
         assert self.cache.continued(session, now_ms)
 
 
-def partitions(size: int) -> Any:
+def add_partitions(session: FetchSession, size: int) -> None:
     wanted = FetchPartition(0, None, ErrorCode.NONE, 0, 0, -1, -1)
-    return {("t", index): SessionPartition("t", bytes(16), wanted) for index in range(size)}
+    for index in range(size):
+        session.add(SessionPartition(session, ("t", index), "t", bytes(16), wanted))
 
 
 class TestEviction:
@@ -307,7 +311,7 @@ class TestEviction:
         sessions = Sessions(1)
         sessions.open(2, 0)
         sessions.use(1, EVICTION_MS + 1)
-        sessions.cache._sessions[1].partitions.update(partitions(7))
+        add_partitions(sessions.cache._sessions[1], 7)
         sessions.use(1, EVICTION_MS + 2)
         assert sessions.open(7, EVICTION_MS + 3) == NO_SESSION
         assert sessions.open(8, EVICTION_MS + 3) == 2

@@ -135,7 +135,7 @@ class TestLongPoll:
         produce(client, batch(b"new"))
         ((_, answer),) = reader.answers()
         assert values_of(only(answer).records) == [b"new"]
-        assert not client.broker.topics.by_name["t"].partitions[0].delayed_fetches
+        assert not client.broker.topics.by_name["t"].partitions[0].watchers
 
     def test_fetch_gets_all_appends_of_a_turn(self, client: Client) -> None:
         reader = Client(client.broker)
@@ -187,7 +187,7 @@ class TestLongPoll:
         reader = Client(client.broker)
         reader.send(fetch_request((0, 5), max_wait_ms=1_000_000), 12)
         reader.connection.connection_lost(None)
-        assert not client.broker.topics.by_name["t"].partitions[0].delayed_fetches
+        assert not client.broker.topics.by_name["t"].partitions[0].watchers
         assert client.loop.timers == before
 
     def test_deletion_of_the_topic_ends_the_fetch(self, client: Client) -> None:

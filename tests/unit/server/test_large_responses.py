@@ -248,6 +248,4 @@ class TestManyPartitions:
         client.loop.turn()
         client.loop.advance(1_000)
         assert client.answers() == []
-        assert not any(
-            each.delayed_fetches for each in client.broker.topics.by_name["t"].partitions
-        )
+        assert not any(each.watchers for each in client.broker.topics.by_name["t"].partitions)

@@ -1,9 +1,11 @@
 """The frames that fuzzing starts from: whole requests of every API and version.
 
 There are requests that make sense to a broker with a topic `t` and a group `g`, so that handlers
-and the coordinator run, and requests with arbitrary values in every field.
+and the coordinators run: some written out, some of every API with sensible values. And there are
+requests with arbitrary values in every field.
 """
 
+import random
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,11 +28,14 @@ from coterie.protocol.messages.offset_commit import (
 )
 from coterie.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tests.codecs.instances import RandomValues, build, project
+from tests.fuzz.sensible import sensible
 from tests.unit.server.produced import batch, fetch_request, produce_request
 
 # Arbitrary requests for each version: enough for most arrays and nullable fields to occur both
 # empty and filled.
 _ARBITRARY = 3
+# Sensible requests for each API, of its newest version and of one other.
+_SENSIBLE = 4
 # Larger frames take longer without finding more.
 _LONGEST_BYTES = 2_000
 
@@ -89,7 +94,7 @@ _MEANINGFUL: list[Any] = [
 
 def frames() -> list[bytes]:
     """Return the corpus, which is the same in every run."""
-    return [*_meaningful(), *_arbitrary()]
+    return [*_meaningful(), *_sensible(), *_arbitrary()]
 
 
 def _meaningful() -> Iterator[bytes]:
@@ -97,6 +102,19 @@ def _meaningful() -> Iterator[bytes]:
         first, last = declared_versions(ApiKey(type(request).api_key))
         for version in range(first, last + 1):
             yield encode_request(request, version, 7, "fuzz")
+
+
+def _sensible() -> Iterator[bytes]:
+    for api in ApiKey:
+        first, last = declared_versions(api)
+        cls = request_class(api)
+        chance = random.Random(cls.__name__)
+        for _ in range(_SENSIBLE):
+            for version in (last, chance.randint(first, last)):
+                request = project(sensible(cls, chance), version)
+                frame = encode_request(request, version, 7, "fuzz")
+                if len(frame) <= _LONGEST_BYTES:
+                    yield frame
 
 
 def _arbitrary() -> Iterator[bytes]:
